@@ -170,7 +170,8 @@ const FUNCTION: &[&str] = &["domain", "table", "rollups", "aws", "dynamodb", "ap
 /// Crates with which a layer would reach past its neighbours, and the packages that may use each.
 const RESERVED: [(&str, &[&str]); 8] = [
     ("aws-sdk-dynamodb", &["dynamodb"]),
-    ("aws-sdk-sqs", &["runtime"]),
+    // The command receives from the dead-letter queue, which no function does.
+    ("aws-sdk-sqs", &["runtime", "roomtide"]),
     ("aws-smithy-http-client", &["aws"]),
     ("aws-types", &["aws"]),
     (

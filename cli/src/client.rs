@@ -9,6 +9,8 @@ use anyhow::{Context as _, bail};
 use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
+use crate::interrupted::Interrupted;
+
 /// The most attempts of a request, and the longest pause between them.
 const ATTEMPTS: u32 = 8;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
@@ -145,7 +147,7 @@ impl Client {
         let mut last = anyhow::anyhow!("not sent");
         for _ in 0..ATTEMPTS {
             if self.interrupted.load(Ordering::Acquire) {
-                bail!("interrupted");
+                return Err(Interrupted.into());
             }
             if stop.load(Ordering::Acquire) {
                 bail!("another request failed");

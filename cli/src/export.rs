@@ -1,6 +1,5 @@
-//! `roomtide export`: writes readings and the registry to a file, through the API. Accesses no table itself.
+//! `roomtide export`: writes readings and the registry to a file, through the API. Knows no item of a table.
 
-mod api;
 mod file;
 
 use std::collections::BTreeSet;
@@ -15,12 +14,12 @@ use runtime::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use self::api::Api;
 pub(crate) use self::file::ExportFile;
 use self::file::Format;
 use crate::output::{counted, print};
 use crate::place::Place;
 use crate::rollups;
+use crate::source_api::SourceApi;
 
 /// Part of the help: what is in the file, and what is not.
 const AFTER_HELP: &str = "\
@@ -101,13 +100,7 @@ pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     if args.rollups {
         return export_rollups(args, format).await;
     }
-    if args.place.table.is_some() {
-        bail!("--table: readings are exported with --url; only --rollups are read from a table");
-    }
-    let api = match &args.url {
-        Some(url) => Api::server(url, args.token.as_deref())?,
-        None => Api::local(&args.place.data_dir).await?,
-    };
+    let api = SourceApi::of(args.url.as_deref(), args.token.as_deref(), &args.place).await?;
     let exported = export(&args, format, &api).await;
     let closed = api.close().await;
     let (readings, devices) = exported?;
@@ -144,7 +137,7 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
 }
 
 /// Writes the file. Returns the number of readings, and of devices that have readings.
-async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<(u64, u64)> {
+async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::Result<(u64, u64)> {
     let devices: Vec<Described<Device>> = list(api, "/devices").await?;
     let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;
     let device_ids: BTreeSet<&DeviceId> = devices.iter().map(|(it, _)| &it.id).collect();
@@ -205,7 +198,7 @@ async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<
 
 /// Returns all entries of a list of the registry.
 async fn list<T: for<'a> Deserialize<'a>>(
-    api: &Api,
+    api: &SourceApi,
     path: &str,
 ) -> anyhow::Result<Vec<Described<T>>> {
     let mut all = Vec::new();

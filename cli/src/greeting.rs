@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use local::System;
+use runtime::config::called_as;
 use serde_json::Value;
 
 use crate::request::request;
@@ -16,9 +17,10 @@ pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyh
     let mut text = format!("\nOpen {url}/ in a browser. Try, in another terminal:\n\n");
     let curl = if let Some(directory) = guarded {
         let directory = directory.display();
+        let own = own_name(called_as().as_deref());
         writeln!(
             text,
-            "  TOKEN=$(cargo run -q -- token create --scope admin --quiet --data-dir '{directory}')"
+            "  TOKEN=$({own} token create --scope admin --quiet --data-dir '{directory}')"
         )?;
         "curl -H \"authorization: Bearer $TOKEN\""
     } else {
@@ -46,6 +48,16 @@ pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyh
     Ok(text)
 }
 
+/// The command as a shell takes it.
+fn own_name(called_as: Option<&str>) -> String {
+    let name = called_as.filter(|name| !name.is_empty()).unwrap_or("roomtide");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', "'\\''"))
+}
+
 /// Returns a device, its room and the timestamp of its newest reading.
 async fn example(system: &System) -> anyhow::Result<Option<(String, Option<String>, String)>> {
     let devices: Value = serde_json::from_slice(&get(system, "/devices?limit=1").await?)?;
@@ -59,4 +71,22 @@ async fn example(system: &System) -> anyhow::Result<Option<(String, Option<Strin
 
 async fn get(system: &System, path: &str) -> anyhow::Result<Vec<u8>> {
     request(system, "GET", path, "application/json", Vec::new()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_named_as_it_was_called() {
+        for (called, named) in [
+            (Some("target/debug/roomtide"), "target/debug/roomtide"),
+            (Some("/home/a b/roomtide"), "'/home/a b/roomtide'"),
+            (Some("it's"), r"'it'\''s'"),
+            (Some(""), "roomtide"),
+            (None, "roomtide"),
+        ] {
+            assert_eq!(own_name(called), named);
+        }
+    }
 }

@@ -30,6 +30,7 @@ use indicatif::ProgressBar;
 use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
+use crate::interrupted;
 use crate::output::print;
 use crate::rollups;
 
@@ -147,7 +148,7 @@ fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
         if tokio::signal::ctrl_c().await.is_ok() {
             interrupted.store(true, Ordering::Release);
             drop(tokio::signal::ctrl_c().await);
-            std::process::exit(130);
+            std::process::exit(interrupted::EXIT_CODE.into());
         }
     });
 }

@@ -1,30 +1,37 @@
 //! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
 mod client;
+mod completions;
 mod delete;
 mod devices;
 mod export;
+mod failures;
 mod greeting;
 mod import;
+mod interrupted;
 mod mcp;
+mod open;
 mod output;
 mod pace;
 mod patience;
 mod place;
 mod progress_file;
+mod qr;
 mod reindex;
 mod replay;
 mod request;
 mod rollups;
 mod sample_home;
 mod serve;
+mod source_api;
+mod status;
 #[cfg(test)]
 mod tests;
 mod token;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use runtime::clock::{Clock as _, SystemClock};
 
 use crate::output::print_error;
@@ -37,7 +44,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 ///
 /// Without a command it serves the API, and on the first start fills the empty table with a sample home.
 #[derive(Debug, Parser)]
-#[command(name = "roomtide", version, args_conflicts_with_subcommands = true)]
+#[command(name = "roomtide", version = env!("ROOMTIDE_VERSION"), args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -67,6 +74,16 @@ enum Command {
     Delete(delete::Args),
     /// Write readings and the registry to a file
     Export(Box<export::ExportArgs>),
+    /// List, replay and drop what a deployed system could not do
+    Failures(failures::Args),
+    /// Tell whether a system answers, its devices, and how far its rollups are
+    Status(status::Args),
+    /// Open the page of a server in the browser
+    Open(open::Args),
+    /// Print the completions of a shell
+    Completions(completions::Args),
+    /// Draw the text on standard input as a QR code
+    Qr,
 }
 
 #[tokio::main]
@@ -84,9 +101,17 @@ async fn main() -> ExitCode {
         Some(Command::Mcp(args)) => mcp::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Failures(args)) => failures::run(args).await,
+        Some(Command::Status(args)) => status::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Open(args)) => open::run(&args).map(|()| ExitCode::SUCCESS),
+        Some(Command::Completions(args)) => {
+            completions::run(&args, &mut Cli::command());
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Qr) => qr::run().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         print_error(format_args!("{error:#}"));
-        ExitCode::FAILURE
+        interrupted::exit_code(&error)
     })
 }

@@ -29,7 +29,7 @@ pub(crate) struct Place {
 }
 
 /// The hint if the environment has no credentials: the files of the AWS CLI are not read.
-const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
+pub(crate) const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\"";
 
 /// The layout of a table that is not asked for its own: no index.
@@ -52,18 +52,12 @@ pub(crate) struct OpenTable {
 impl Place {
     /// Opens the table.
     pub(crate) async fn open(self) -> anyhow::Result<OpenTable> {
-        let Self { data_dir, table, region, endpoint } = self;
-        if let Some(table) = table {
-            let (credentials, known) = runtime::config::credentials().context(NO_CREDENTIALS)?;
-            let region = region.or(known).context("no region; add --region, such as eu-west-1")?;
-            let ca_bundle = runtime::config::ca_bundle()?;
-            let name = format!("the table {table} in {region}");
-            let attempt_timeout = aws::ATTEMPT_TIMEOUT;
-            let config =
-                StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout };
+        if let Some(config) = self.deployed()? {
+            let name = format!("the table {} in {}", config.table, config.region);
             let store = DynamoStore::connect(&config, LAYOUT);
             return Ok(OpenTable { store, name, config, data: None });
         }
+        let data_dir = self.data_dir;
         let name = data_dir.display().to_string();
         let Some(data) = DataDirectory::open(&data_dir).await? else {
             bail!(
@@ -73,6 +67,17 @@ impl Place {
         let config = data.store_config().clone();
         let store = DynamoStore::connect(&config, LAYOUT);
         Ok(OpenTable { store, name, config, data: Some(data) })
+    }
+
+    /// How the deployed table is reached, if one is named.
+    pub(crate) fn deployed(&self) -> anyhow::Result<Option<StoreConfig>> {
+        let Some(table) = self.table.clone() else { return Ok(None) };
+        let (credentials, known) = runtime::config::credentials().context(NO_CREDENTIALS)?;
+        let region = self.region.clone().or(known);
+        let region = region.context("no region; add --region, such as eu-west-1")?;
+        let ca_bundle = runtime::config::ca_bundle()?;
+        let (endpoint, attempt_timeout) = (self.endpoint.clone(), aws::ATTEMPT_TIMEOUT);
+        Ok(Some(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout }))
     }
 
     /// The file that keeps how far a command came on this table.

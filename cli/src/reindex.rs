@@ -13,6 +13,7 @@ use runtime::clock::{Clock as _, SystemClock};
 use serde::{Deserialize, Serialize};
 use table::{IndexDevices as _, ListDevices as _};
 
+use crate::interrupted::Interrupted;
 use crate::output::{counted, print};
 use crate::patience::patiently;
 use crate::place::Place;
@@ -65,7 +66,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let result = tokio::select! {
         result = work => result,
         _ = tokio::signal::ctrl_c() => {
-            Err(anyhow::anyhow!("interrupted; the same command continues where it stopped"))
+            Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
         }
     };
     table.close().await?;

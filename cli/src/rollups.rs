@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use runtime::clock::SystemClock;
 
+use crate::interrupted::Interrupted;
 use crate::output::print;
 use crate::place::Place;
 
@@ -74,7 +75,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let result = tokio::select! {
         result = work => result,
         _ = tokio::signal::ctrl_c() => {
-            Err(anyhow::anyhow!("interrupted; the same command continues where it stopped"))
+            Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
         }
     };
     table.close().await?;

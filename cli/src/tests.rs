@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use clap::{Arg, CommandFactory as _, Parser as _};
 
-use super::{Cli, Command, serve};
+use super::{Cli, Command, completions, serve};
 
 #[test]
 fn the_command_line_is_sound() {
@@ -25,6 +25,14 @@ fn serving_needs_no_word() {
     let error = Cli::try_parse_from(["roomtide", "--time-zone", "Berlin"]).unwrap_err();
     assert!(error.to_string().contains("IANA database"), "{error}");
     assert!(Cli::try_parse_from(["roomtide", "replay"]).is_err());
+}
+
+#[test]
+fn the_completions_of_each_shell_have_the_commands() {
+    for shell in clap::ValueEnum::value_variants() {
+        let text = completions::text(*shell, &mut Cli::command());
+        assert!(text.contains("failures") && text.contains("rollups"), "{shell}");
+    }
 }
 
 #[test]

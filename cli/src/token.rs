@@ -1,5 +1,7 @@
 //! `roomtide token`: creates, lists and revokes access tokens, in a local or a deployed table. Checks none.
 
+mod line;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use domain::{DeviceId, Label, Scope, Token, TokenHash, WritableDevices, WriteScope};
 use runtime::clock::{Clock as _, Deadline, SystemClock};
+use serde_json::{Value, json};
 use table::{Invocation, ManageTokens};
 
 use crate::output::print;
@@ -27,8 +30,19 @@ pub(crate) struct Args {
 enum Action {
     /// Create a token and show it, once
     Create(Create),
+    /// Create the first tokens of an empty table: to manage, to read, and to write for any device
+    First {
+        /// Store nothing: print scope, secret and DynamoDB's item of each as a line of JSON, for a program that
+        /// stores the items
+        #[arg(long)]
+        json: bool,
+    },
     /// List all tokens, without their secrets
-    List,
+    List {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
     /// Revoke a token; it is refused within half a minute
     Revoke {
         /// Its id, as the list shows it, or the token itself
@@ -64,6 +78,15 @@ struct Create {
     quiet: bool,
 }
 
+impl Create {
+    /// A token of that scope, for no device and without a name.
+    fn of(scope: ScopeName) -> Self {
+        let (device, device_tags) = (Vec::new(), Vec::new());
+        let (prefix, room_tag, name) = (None, None, None);
+        Self { scope, device, any: false, prefix, device_tags, room_tag, name, quiet: false }
+    }
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ScopeName {
     Write,
@@ -79,6 +102,10 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Runs the subcommand.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
+    if let Action::First { json: true } = action {
+        first_tokens()?.iter().for_each(|token| print(line::line(token)));
+        return Ok(());
+    }
     let table = place.open().await?;
     let result = act(action, &table.name, &table.store).await;
     table.close().await?;
@@ -103,7 +130,21 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
                 );
             }
         }
-        Action::List => {
+        Action::First { .. } => {
+            if !store.tokens(&invocation).await?.is_empty() {
+                bail!("{whose} has tokens already; `token create` makes further ones");
+            }
+            for (token, secret) in first_tokens()? {
+                store.add_token(&token, &invocation).await.context("the token is not kept")?;
+                print(format_args!("{}: {secret}", describe(&token.scope)));
+            }
+            print("\nThis is the only time they are shown.");
+        }
+        Action::List { json: true } => {
+            let tokens = store.tokens(&invocation).await?;
+            print(Value::Array(tokens.iter().map(as_json).collect()));
+        }
+        Action::List { json: false } => {
             for token in store.tokens(&invocation).await? {
                 let state = token.revoked.map_or(String::new(), |at| format!("  revoked {at}"));
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
@@ -179,6 +220,32 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     Ok((Token { hash, scope, name: create.name, created, revoked: None }, secret))
 }
 
+/// Makes the first tokens and their secrets: to manage the system, to read it, and to store readings of any device.
+fn first_tokens() -> anyhow::Result<Vec<(Token, String)>> {
+    let first = [
+        (ScopeName::Admin, "first admin"),
+        (ScopeName::Read, "first page"),
+        (ScopeName::Write, "first devices"),
+    ];
+    let create = |(scope, name): (ScopeName, &str)| {
+        let any = matches!(scope, ScopeName::Write);
+        let name = Some(name.parse().context("the token's name")?);
+        issue(Create { any, name, ..Create::of(scope) })
+    };
+    first.into_iter().map(create).collect()
+}
+
+/// A token in a list for programs.
+fn as_json(token: &Token) -> Value {
+    json!({
+        "id": token.hash.short(),
+        "scope": describe(&token.scope),
+        "name": token.name.clone().map(String::from),
+        "created": token.created.to_string(),
+        "revoked": token.revoked.map(|at| at.to_string()),
+    })
+}
+
 fn describe(scope: &Scope) -> String {
     match scope {
         Scope::Write(WriteScope { devices, device_tags, room_tag }) => {
@@ -210,22 +277,9 @@ mod tests {
 
     use super::*;
 
-    fn bare(scope: ScopeName) -> Create {
-        Create {
-            scope,
-            device: Vec::new(),
-            any: false,
-            prefix: None,
-            device_tags: Vec::new(),
-            room_tag: None,
-            name: None,
-            quiet: false,
-        }
-    }
-
     fn create(scope: ScopeName, devices: &[&str]) -> Create {
         let device = devices.iter().map(|id| id.parse().unwrap()).collect();
-        Create { device, ..bare(scope) }
+        Create { device, ..Create::of(scope) }
     }
 
     #[test]
@@ -280,6 +334,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_tokens_are_one_of_each_scope_as_lines_that_are_their_items() {
+        let tokens = first_tokens().unwrap();
+        let scopes = tokens.iter().map(|(token, _)| describe(&token.scope));
+        assert_eq!(scopes.collect::<Vec<_>>(), ["admin", "read", "write any device"]);
+        for each in &tokens {
+            let (token, secret) = each;
+            assert_eq!(token.hash, TokenHash::of(secret));
+            let line: Value = serde_json::from_str(&line::line(each)).unwrap();
+            assert_eq!(line["token"], **secret);
+            assert_eq!(line["item"]["sk"]["S"], token.hash.to_string());
+        }
+    }
+
+    #[test]
     fn a_prefix_is_written_without_the_colon_that_follows_it() {
         for (text, bare) in [("cabin:", "cabin"), ("cabin::", "cabin"), ("a:b:", "a:b")] {
             let refused = prefix(text).expect_err(text);
@@ -298,15 +366,16 @@ mod tests {
         assert!(issue(create(ScopeName::Write, &[])).unwrap_err().to_string().contains("--device"));
         assert!(issue(create(ScopeName::Admin, &["a"])).is_err());
         assert!(issue(create(ScopeName::Read, &[])).is_ok());
-        let any = || Create { any: true, ..bare(ScopeName::Write) };
+        let any = || Create { any: true, ..Create::of(ScopeName::Write) };
         let (token, _) = issue(Create { room_tag: Some("area".to_owned()), ..any() }).unwrap();
         assert_eq!(describe(&token.scope), "write any device, rooms by area");
         let device_tags = vec!["host".to_owned(), "path".to_owned()];
         let prefix = Some("cabin".parse().unwrap());
-        let cabin = Create { prefix, device_tags: device_tags.clone(), ..bare(ScopeName::Write) };
+        let cabin =
+            Create { prefix, device_tags: device_tags.clone(), ..Create::of(ScopeName::Write) };
         let (token, _) = issue(cabin).unwrap();
         assert_eq!(describe(&token.scope), "write cabin:..., devices by host,path");
         assert!(issue(Create { scope: ScopeName::Admin, ..any() }).is_err());
-        assert!(issue(Create { device_tags, ..bare(ScopeName::Read) }).is_err());
+        assert!(issue(Create { device_tags, ..Create::of(ScopeName::Read) }).is_err());
     }
 }

@@ -4,20 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws::StoreConfig;
-use dynamodb::DynamoStore;
 use http::{Request, StatusCode};
-use runtime::clock::Deadline;
-use table::Invocation;
-use table::layout::Layout;
 
-use crate::event_source_mapping::EventSourceMapping;
-use crate::functions::{self, Functions};
-use crate::system::shards_of;
-use crate::template::Template;
-use crate::{Data, Options, System, engine, gateway};
-
-/// The time for reading how the table is laid out.
-const TIMEOUT: Duration = Duration::from_secs(20);
+use crate::{Data, Options, System, TableApi, engine};
 
 /// The data in a directory, for a command that reads or changes it.
 ///
@@ -27,7 +16,7 @@ pub struct DataDirectory(Inner);
 
 enum Inner {
     /// Another process of this user runs the engine.
-    Running { store: StoreConfig, functions: Functions },
+    Running(Box<TableApi>),
     /// No other process has the directory open.
     Opened(Box<System>),
 }
@@ -37,23 +26,20 @@ impl DataDirectory {
     ///
     /// The functions cache nothing, so that each answer is what the table holds.
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
-        let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
         if let Some(store) = engine::running(directory) {
-            let mut layout = Layout::default();
-            layout.shards = shards_of(&store, layout).await?.unwrap_or_default();
-            let table = DynamoStore::connect(&store, layout);
-            let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
-            let mappings = EventSourceMapping::from_template(&Template::own()?)?;
-            let following = functions::following(&mappings)?;
-            let functions = Functions::start(&table, &options, following, false);
-            let functions = Box::pin(functions).await;
-            return Ok(Some(Self(Inner::Running { store, functions })));
+            let api = Box::pin(TableApi::connect(store)).await?;
+            return Ok(Some(Self(Inner::Running(Box::new(api)))));
         }
         if !engine::database_file(directory).exists() {
             return Ok(None);
         }
-        let data = Data::Dir(directory.to_owned());
-        let system = Box::pin(System::start(Options { data, listens: false, ..options })).await?;
+        let options = Options {
+            data: Data::Dir(directory.to_owned()),
+            listens: false,
+            registry_max_age: Duration::ZERO,
+            ..Options::default()
+        };
+        let system = Box::pin(System::start(options)).await?;
         Ok(Some(Self(Inner::Opened(Box::new(system)))))
     }
 
@@ -61,7 +47,7 @@ impl DataDirectory {
     #[must_use]
     pub const fn store_config(&self) -> &StoreConfig {
         match &self.0 {
-            Inner::Running { store, .. } => store,
+            Inner::Running(api) => api.store_config(),
             Inner::Opened(system) => system.store_config(),
         }
     }
@@ -69,7 +55,7 @@ impl DataDirectory {
     /// Waits until the stream is delivered, if it is not another process that delivers it.
     pub async fn settle(&self) -> anyhow::Result<()> {
         match &self.0 {
-            Inner::Running { .. } => Ok(()),
+            Inner::Running(_) => Ok(()),
             Inner::Opened(system) => system.settle().await,
         }
     }
@@ -77,7 +63,7 @@ impl DataDirectory {
     /// Sends a request to the API. Returns the status and the body.
     pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<(StatusCode, Vec<u8>)> {
         match &self.0 {
-            Inner::Running { functions, .. } => Box::pin(gateway::send(functions, request)).await,
+            Inner::Running(api) => api.send(request).await,
             Inner::Opened(system) => system.send(request).await,
         }
     }
@@ -85,7 +71,7 @@ impl DataDirectory {
     /// Closes the data if this process opened it.
     pub async fn close(self) -> anyhow::Result<()> {
         match self.0 {
-            Inner::Running { .. } => Ok(()),
+            Inner::Running(_) => Ok(()),
             Inner::Opened(system) => system.shutdown().await,
         }
     }
@@ -94,7 +80,7 @@ impl DataDirectory {
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Running { .. } => "Running",
+            Self::Running(_) => "Running",
             Self::Opened(_) => "Opened",
         })
     }

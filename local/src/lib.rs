@@ -31,6 +31,7 @@ mod scheduler;
 mod stop;
 mod stream_poller;
 mod system;
+mod table_api;
 mod warning;
 mod work_queue;
 
@@ -40,3 +41,4 @@ pub use options::{Burst, Data, Options};
 pub use rollup::Event as RollupEvent;
 pub use runtime::dead_letters::DeadLetter;
 pub use system::System;
+pub use table_api::TableApi;

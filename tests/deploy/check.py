@@ -3,6 +3,7 @@
 import gzip
 import os
 import sys
+import zipfile
 
 import access
 import around
@@ -12,6 +13,7 @@ import older
 import page
 import panics
 import readings
+import release
 import rie
 import rollups
 import takeover
@@ -53,7 +55,8 @@ def use(emulator):
     ok("a panic of ingest or query is one 500, and the same process answers the next request")
     stack = Stack(emulator)
     stack.deploy(**PARAMETERS)
-    ok(f"sam deploy: {stack.api}, table {stack.table}")
+    ok(f"./deploy without Cargo: {stack.api}, table {stack.table}, three tokens on the terminal")
+    same("the tokens on the terminal", ["admin", "read", "write"], [*stack.first_tokens])
     tokens = access.make_tokens(stack)
     revoked_at = access.revoke_one(stack, tokens)
     week = readings.post_week(stack, tokens)
@@ -89,18 +92,28 @@ def use(emulator):
 
 
 def build():
-    """The release profile, for this machine's processor: what is checked is what is deployed."""
-    command("sam", "build", "--parameter-overrides", f"Architecture={ARCHITECTURE}",
-            env=os.environ | {"SAM_CLI_TELEMETRY": "0"})
+    """The release for this machine's processor: what is checked is what is deployed. `sam build` makes the same programs."""
+    release.make()
     sizes = []
     for function in FUNCTIONS:
-        binary = bootstrap(function).read_bytes()
+        archive = zipfile.ZipFile(release.FOLDER / "functions" / ARCHITECTURE / f"{function.lower()}.zip")
+        binary = archive.read("bootstrap")
+        bootstrap(function).parent.mkdir(parents=True, exist_ok=True)
+        bootstrap(function).write_bytes(binary)
+        bootstrap(function).chmod(0o755)
         sizes.append(f"{function.lower()} {len(binary):,} bytes ({len(gzip.compress(binary)):,} gzipped)")
-    ok("sam build: " + ", ".join(sizes))
+    ok("tools/release: " + ", ".join(sizes))
+    command("sam", "build", "--parameter-overrides", f"Architecture={ARCHITECTURE}",
+            env=os.environ | {"SAM_CLI_TELEMETRY": "0"})
+    for function in FUNCTIONS:
+        built = (ROOT / ".aws-sam" / "build" / f"{function}Function" / "bootstrap").read_bytes()
+        if built != bootstrap(function).read_bytes():
+            raise Failed(f"sam build makes another {function} than tools/release")
+    ok("sam build makes the same programs")
 
 
 def bootstrap(function):
-    return ROOT / ".aws-sam" / "build" / f"{function}Function" / "bootstrap"
+    return LOGS / "functions" / function.lower() / "bootstrap"
 
 
 def indexed(stack, tokens, week):
@@ -119,11 +132,11 @@ def redeploy(stack, tokens):
     same("the table after the second deploy", table, stack.table)
     same("the meter's items after it", before, len(stack.items("meter")))
     new = {"device_id": "meter", "current_w": 1}
-    stack.call("POST", "/readings", new, tokens["admin"]).expect(201)
+    stack.call("POST", "/readings", new, tokens["write"]).expect(201)
     newest = max(stack.items("meter"), key=lambda item: item["sk"]["S"])
     if "exp" not in newest:
         raise Failed(f"RetentionDays=30 gives a reading no expiry: {newest}")
-    ok(f"a second sam deploy with RetentionDays=30 keeps all {before} readings of the meter and lets new ones expire")
+    ok(f"a further ./deploy with RetentionDays=30 keeps all {before} readings of the meter and lets new ones expire")
 
 
 def delete(stack):
@@ -131,15 +144,15 @@ def delete(stack):
     stack.delete()
     stacks = stack.emulator.client("cloudformation").list_stacks()["StackSummaries"]
     left = [it for it in stacks if it["StackName"] == "roomtide" and it["StackStatus"] != "DELETE_COMPLETE"]
-    same("the stacks after sam delete", [], left)
+    same("the stacks after ./deploy --remove", [], left)
     functions = stack.emulator.client("lambda").list_functions()["Functions"]
-    same("the functions after sam delete", [], [it["FunctionName"] for it in functions])
+    same("the functions after ./deploy --remove", [], [it["FunctionName"] for it in functions])
     tables = stack.emulator.client("dynamodb").list_tables()["TableNames"]
-    same("the tables after sam delete", [table], tables)
-    same("the meter's items after sam delete", before, len(stack.items("meter")))
+    same("the tables after ./deploy --remove", [table], tables)
+    same("the meter's items after ./deploy --remove", before, len(stack.items("meter")))
     queues = stack.emulator.client("sqs").list_queues().get("QueueUrls")
-    same("the queues after sam delete", [stack.outputs["FailuresUrl"]], queues)
-    ok(f"sam delete removes the stack; the table with all {before} readings of the meter stays, and the failures queue")
+    same("the queues after ./deploy --remove", [stack.outputs["FailuresUrl"]], queues)
+    ok(f"./deploy --remove removes the stack; the table with all {before} readings of the meter stays, and the failures queue")
 
 
 if __name__ == "__main__":

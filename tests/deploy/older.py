@@ -35,7 +35,7 @@ def updated(emulator):
     for url in (stack.api, stack.function_url("IngestUrl")):
         stack.call("POST", "/readings", READING, token, url=url).expect(201)
     stack.delete()
-    ok("a stack that SAM made of an older template: sam deploy keeps API, table and on-demand billing and adds function URLs")
+    ok("a stack that SAM made of an older template: ./deploy keeps API, table and on-demand billing and adds function URLs")
 
 
 def create(stack):

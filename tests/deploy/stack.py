@@ -3,7 +3,7 @@
 import functools
 import json
 import os
-import platform
+import re
 import urllib.error
 import urllib.request
 from decimal import Decimal
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import boto3
 
+import release
+from release import ARCHITECTURE, REGION
 from processes import LOGS, ROOT, Failed, command, free_port, scratch, server
 
-REGION = "eu-west-1"
 NAME = "roomtide"
-ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
 
 
 class Emulator:
@@ -78,14 +78,16 @@ class Stack:
         self.emulator = emulator
         self.name = name
         self.outputs = {}
+        self.first_tokens = {}
 
     def deploy(self, **parameters):
-        """`sam deploy`, without questions."""
-        overrides = [f"{name}={value}" for name, value in (parameters | {"Architecture": ARCHITECTURE}).items()]
-        output = command(
-            "sam", "deploy", "--stack-name", self.name, "--no-confirm-changeset", "--no-progressbar",
-            "--parameter-overrides", *overrides, env=self.emulator.env)
-        (LOGS / "sam-deploy.log").write_text(output)
+        """`./deploy` of the release. It shows tokens the first time only."""
+        words = [word for name, value in (parameters | {"Architecture": ARCHITECTURE}).items() for word in ("--parameter", f"{name}={value}")]
+        shown = release.deploy(self.emulator, "--stack-name", self.name, *words)
+        tokens = dict(re.findall(r"^  (admin|read|write) +(rt_\S+)  ", shown, re.MULTILINE))
+        if tokens and self.first_tokens:
+            raise Failed(f"a further ./deploy of {self.name} makes tokens again")
+        self.first_tokens = self.first_tokens or tokens
         self.look()
 
     def look(self):
@@ -95,7 +97,7 @@ class Stack:
         return described
 
     def delete(self):
-        return command("sam", "delete", "--stack-name", self.name, "--region", REGION, "--no-prompts", env=self.emulator.env)
+        return release.deploy(self.emulator, "--remove", "--stack-name", self.name)
 
     @property
     def table(self):

@@ -8,7 +8,7 @@ READING = {"device_id": "meter", "current_w": 5, "timestamp": "2016-06-01T00:00:
 
 
 def kept(stack, tokens, parameters):
-    """After `sam delete`."""
+    """After `./deploy --remove`."""
     table, queue, before = stack.table, stack.outputs["FailuresUrl"], len(stack.items("meter"))
     # They are kept too. AWS would give the new ones other names, the emulator does not.
     for policy in (stack.outputs["MqttPolicy"], stack.outputs["MqttBridgePolicy"]):
@@ -16,7 +16,7 @@ def kept(stack, tokens, parameters):
     take_over(stack, table, queue, parameters)
     same("table and queue of the new stack", (table, queue), (stack.table, stack.outputs["FailuresUrl"]))
     goes_on(stack, tokens, before)
-    ok(f"the table that sam delete kept is imported, then sam deploy: all {before} items of the meter, tokens, new readings")
+    ok(f"the table that ./deploy --remove kept is imported, then ./deploy: all {before} items of the meter, tokens, new readings")
 
 
 def restored(stack, tokens, parameters):

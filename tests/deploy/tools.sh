@@ -1,5 +1,5 @@
 # The tools of the checks that Cargo does not have, each at one version, in target/tools. Sourced; checks nothing.
-# Afterwards sam, cfn-lint, checkov, cargo-lambda and a python3 with boto3 are in PATH.
+# Afterwards sam, cfn-lint, checkov, cargo-lambda and a python3 with boto3 are in PATH. The AWS CLI is beside them.
 
 tools=$PWD/target/tools
 mkdir -p "$tools"
@@ -21,6 +21,8 @@ environment() { # environment NAME PACKAGE...: a Python environment that has exa
 environment sam aws-sam-cli==1.170.0 cargo-lambda==1.9.2 cfn-lint==1.58.0 checkov==3.2.459
 # It asks for other versions of what SAM asks for.
 environment emulator 'ministack[full]==1.5.33'
+# For ./deploy, which is to need nothing else. Version 2 is no package; the script uses what both have.
+environment awscli awscli==1.46.3
 
 # First: cargo-lambda finds its linker, Zig, through this python3.
 PATH=$tools/sam/bin:$PATH

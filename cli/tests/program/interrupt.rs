@@ -33,7 +33,7 @@ fn an_interrupted_import_says_what_is_stored_and_how_to_continue() {
     std::thread::sleep(Duration::from_millis(200));
     let interrupt = Command::new("kill").args(["-INT", &import.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
-    assert_eq!(import.wait().unwrap().code(), Some(1));
+    assert_eq!(import.wait().unwrap().code(), Some(130));
     let stderr = BufReader::new(import.stderr.take().unwrap()).lines();
     let lines: Vec<String> = stderr.map(Result::unwrap).collect();
     let said = lines.last().unwrap();

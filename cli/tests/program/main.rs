@@ -10,3 +10,4 @@ mod private;
 mod refusals;
 mod rollups;
 mod server;
+mod table;

@@ -9,6 +9,12 @@ use domain::{Timestamp, Zone};
 use table::layout::Layout;
 use table::shards::Shards;
 
+/// The command as it was called, such as `roomtide` or `target/debug/roomtide`, for a line that a person pastes.
+#[must_use]
+pub fn called_as() -> Option<String> {
+    std::env::args_os().next()?.into_string().ok()
+}
+
 /// The credentials and the region of the environment, for a command line.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn credentials() -> Result<(Credentials, Option<String>), ConfigError> {

@@ -1,21 +1,31 @@
-//! The API of a server, or of the data in a directory. Writes nothing.
+//! The API of a server, of a deployed table, or of the data in a directory. Writes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use local::DataDirectory;
+use aws::StoreConfig;
+use http::Request;
+use local::{DataDirectory, TableApi};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::{self, Answer, Ask, Client, Units};
 use crate::pace::{HALF, Pace};
+use crate::place::Place;
+
+/// The most attempts at what a busy table refuses, and the pause after the first; it doubles each time.
+const ATTEMPTS: u32 = 8;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// An API to read from.
-pub(super) enum Api {
+pub(crate) enum SourceApi {
     /// A server.
     Server(Arc<Client>, Arc<Pace>),
+    /// A table, whose functions are in this process.
+    Table(Box<TableApi>),
     /// The data in a directory of this machine.
     Local(DataDirectory),
 }
@@ -27,16 +37,38 @@ struct Page<'a> {
     next_cursor: Option<String>,
 }
 
-impl Api {
+impl SourceApi {
+    /// Returns the API of a server if one is named, else of the place.
+    pub(crate) async fn of(
+        url: Option<&str>,
+        token: Option<&str>,
+        place: &Place,
+    ) -> anyhow::Result<Self> {
+        match (url, place.deployed()?) {
+            (Some(url), _) => Self::server(url, token),
+            (None, Some(config)) => Self::table(config).await,
+            (None, None) => Self::local(&place.data_dir).await,
+        }
+    }
+
     /// Returns the API of the server at `url`.
-    pub(super) fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+    fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let token = token.map(client::token).transpose()?;
         let client = Client::new(url, token.as_deref())?;
         Ok(Self::Server(Arc::new(client), Arc::new(Pace::of(HALF))))
     }
 
+    /// Opens the API of a deployed table, or of one that was restored from a backup: nothing else has to be
+    /// deployed for it.
+    async fn table(config: StoreConfig) -> anyhow::Result<Self> {
+        let name = config.table.clone();
+        let api = Box::pin(TableApi::connect(config)).await;
+        let api = api.with_context(|| format!("the table {name} cannot be read"))?;
+        Ok(Self::Table(Box::new(api)))
+    }
+
     /// Opens the API of the data in a directory.
-    pub(super) async fn local(directory: &Path) -> anyhow::Result<Self> {
+    async fn local(directory: &Path) -> anyhow::Result<Self> {
         let Some(data) = DataDirectory::open(directory).await? else {
             bail!(
                 "there is no data in {}; start the server once, or name another --data-dir or a --url",
@@ -49,7 +81,7 @@ impl Api {
     }
 
     /// Calls `each` with every entry of a list, page by page.
-    pub(super) async fn pages(
+    pub(crate) async fn pages(
         &self,
         path: &str,
         mut each: impl FnMut(&RawValue) -> anyhow::Result<()>,
@@ -66,7 +98,8 @@ impl Api {
         }
     }
 
-    async fn get(&self, path: &str) -> anyhow::Result<String> {
+    /// Returns the body of an answer, which has to be 200.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<String> {
         let (status, body) = match self {
             Self::Server(client, pace) => {
                 tokio::time::sleep(pace.take(0.0)).await;
@@ -83,9 +116,20 @@ impl Api {
                 })
                 .await?;
             }
-            Self::Local(data) => {
-                data.send(http::Request::builder().uri(path).body(Vec::new())?).await?
+            Self::Table(api) => {
+                let mut pause = FIRST_PAUSE;
+                let mut attempt = 1;
+                loop {
+                    let answer = api.send(Request::get(path).body(Vec::new())?).await?;
+                    // The table has no more units this second.
+                    if !matches!(answer.0.as_u16(), 429 | 503) || attempt == ATTEMPTS {
+                        break answer;
+                    }
+                    tokio::time::sleep(pause).await;
+                    (attempt, pause) = (attempt + 1, pause * 2);
+                }
             }
+            Self::Local(data) => data.send(Request::get(path).body(Vec::new())?).await?,
         };
         let answer = Answer {
             status: status.as_u16(),
@@ -99,10 +143,10 @@ impl Api {
     }
 
     /// Closes the data directory, if one is open.
-    pub(super) async fn close(self) -> anyhow::Result<()> {
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Local(data) => data.close().await,
-            Self::Server(..) => Ok(()),
+            Self::Server(..) | Self::Table(_) => Ok(()),
         }
     }
 }

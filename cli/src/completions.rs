@@ -1,0 +1,32 @@
+//! `roomtide completions`: the completions of a shell, on standard output. Installs nothing.
+
+use clap::Command;
+use clap_complete::Shell;
+
+use crate::output::print;
+
+/// Part of the help.
+const AFTER_HELP: &str = "\
+For bash: roomtide completions bash > ~/.local/share/bash-completion/completions/roomtide
+For zsh:  roomtide completions zsh > \"${fpath[1]}/_roomtide\"
+For fish: roomtide completions fish > ~/.config/fish/completions/roomtide.fish";
+
+/// The command line of `roomtide completions`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+/// Prints the completions of the whole command line.
+pub(crate) fn run(args: &Args, command: &mut Command) {
+    print(text(args.shell, command).trim_end());
+}
+
+/// The completions of a shell.
+pub(crate) fn text(shell: Shell, command: &mut Command) -> String {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, command, "roomtide", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}

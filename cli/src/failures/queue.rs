@@ -1,0 +1,101 @@
+//! The dead-letter queue on Amazon SQS, received and given back. Understands no message.
+
+use anyhow::{Context as _, anyhow, bail};
+use aws::QueueConfig;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::DisplayErrorContext;
+use aws_sdk_sqs::types::MessageSystemAttributeName;
+
+/// The seconds for which a received message is hidden: a command that is killed keeps nothing for longer.
+const HIDDEN_SECONDS: i32 = 300;
+/// The seconds for which SQS looks for messages on all of its servers.
+///
+/// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html>
+const WAIT_SECONDS: i32 = 2;
+
+/// A queue that can be received from.
+pub(super) struct Queue {
+    client: Client,
+    url: String,
+}
+
+/// A message that is hidden from others.
+pub(super) struct Received {
+    /// The id that SQS gave it.
+    pub(super) id: String,
+    pub(super) body: String,
+    /// When it was sent, in milliseconds since 1970.
+    pub(super) sent: i64,
+    handle: String,
+}
+
+impl Queue {
+    /// A client of the queue; nothing is asked yet.
+    pub(super) fn connect(config: &QueueConfig) -> Self {
+        let (endpoint, ca_bundle) = (config.endpoint.as_deref(), config.ca_bundle.as_ref());
+        // A request that waits for messages takes longer than others.
+        let patience = aws::ATTEMPT_TIMEOUT * 5;
+        let settings =
+            aws::settings(&config.region, endpoint, &config.credentials, ca_bundle, patience);
+        Self { client: Client::new(&settings), url: config.url.clone() }
+    }
+
+    /// Receives at most ten messages; none if the queue has none that are visible.
+    pub(super) async fn receive(&self) -> anyhow::Result<Vec<Received>> {
+        let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(10);
+        let request = request.visibility_timeout(HIDDEN_SECONDS).wait_time_seconds(WAIT_SECONDS);
+        let request =
+            request.message_system_attribute_names(MessageSystemAttributeName::SentTimestamp);
+        let answer = request.send().await.map_err(told).context("the queue cannot be read")?;
+        let received = answer.messages.unwrap_or_default().into_iter().map(|message| {
+            let attributes = message.attributes.unwrap_or_default();
+            let sent = attributes.get(&MessageSystemAttributeName::SentTimestamp);
+            Ok(Received {
+                id: message.message_id.unwrap_or_default(),
+                body: message.body.unwrap_or_default(),
+                sent: sent.context("a message without SentTimestamp")?.parse()?,
+                handle: message.receipt_handle.context("a message without a receipt handle")?,
+            })
+        });
+        received.collect()
+    }
+
+    /// Deletes a message.
+    pub(super) async fn delete(&self, message: &Received) -> anyhow::Result<()> {
+        let request = self.client.delete_message().queue_url(&self.url);
+        let sent = request.receipt_handle(&message.handle).send().await;
+        sent.map_err(told).context("the message cannot be deleted from the queue").map(drop)
+    }
+
+    /// Makes a message visible again, at once.
+    pub(super) async fn give_back(&self, message: &Received) -> anyhow::Result<()> {
+        let request = self.client.change_message_visibility().queue_url(&self.url);
+        let request = request.receipt_handle(&message.handle).visibility_timeout(0);
+        request.send().await.map_err(told).context("a message cannot be given back").map(drop)
+    }
+
+    /// The URL of the queue whose failed messages come here.
+    pub(super) async fn source(&self) -> anyhow::Result<String> {
+        let request = self.client.list_dead_letter_source_queues().queue_url(&self.url);
+        let answer = request.send().await.map_err(told);
+        let answer = answer.context("the work queue is not known; name it by --work-queue URL")?;
+        match &answer.queue_urls[..] {
+            [url] => Ok(url.clone()),
+            urls => bail!(
+                "{} queues send their failed messages to this one; name the work queue by --work-queue URL",
+                urls.len()
+            ),
+        }
+    }
+
+    /// Sends a message to another queue.
+    pub(super) async fn send(&self, url: &str, body: &str) -> anyhow::Result<()> {
+        let sent = self.client.send_message().queue_url(url).message_body(body).send().await;
+        sent.map_err(told).context("the work queue does not take it").map(drop)
+    }
+}
+
+/// The error with its causes: the SDK's own says "service error" only.
+fn told(error: impl std::error::Error) -> anyhow::Error {
+    anyhow!("{}", DisplayErrorContext(error))
+}

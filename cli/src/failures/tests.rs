@@ -1,0 +1,184 @@
+//! The command against a queue and a function that are played: what is deleted, done again and given back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use clap::Parser;
+
+use super::*;
+use crate::import::fake_server::{Reply, Request, serve};
+
+const FOLD: &str = r#"{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}"#;
+const LETTER: &str = r#"{"pk":"d","sk":"TS x","reason":"no time"}"#;
+
+/// The part of AWS that the command uses: a queue whose messages are visible or hidden, a work queue, a function.
+#[derive(Default)]
+struct Aws {
+    visible: BTreeMap<String, String>,
+    hidden: BTreeMap<String, String>,
+    sent: Vec<Value>,
+    invoked: Vec<(String, Value)>,
+}
+
+impl Aws {
+    fn answer(&mut self, request: &Request, reply: &str) -> Reply {
+        let body: Value = serde_json::from_str(&request.body).unwrap();
+        let header = |name: &str| request.headers.iter().find_map(|it| it.strip_prefix(name));
+        assert!(header("authorization: aws4-hmac-sha256 credential=test/").is_some());
+        if let Some(path) = request.path.strip_prefix("/2015-03-31/functions/") {
+            let function = path.strip_suffix("/invocations").unwrap().to_owned();
+            self.invoked.push((function, body));
+            let failed = if reply.contains("errorMessage") {
+                "x-amz-function-error: Unhandled\r\n"
+            } else {
+                ""
+            };
+            return Reply::with(200, failed, reply);
+        }
+        let handle = || body["ReceiptHandle"].as_str().unwrap();
+        match header("x-amz-target: amazonsqs.").unwrap() {
+            "receivemessage" => {
+                let received = std::mem::take(&mut self.visible);
+                let message = |(id, body): (&String, &String)| {
+                    json!({"MessageId": id, "Body": body, "ReceiptHandle": id,
+                        "Attributes": {"SentTimestamp": "1768147200000"}})
+                };
+                let messages: Vec<Value> = received.iter().map(message).collect();
+                self.hidden.extend(received);
+                Reply::of(200, &json!({"Messages": messages}).to_string())
+            }
+            "deletemessage" => {
+                self.hidden.remove(handle()).unwrap();
+                Reply::of(200, "{}")
+            }
+            "changemessagevisibility" => {
+                assert_eq!(body["VisibilityTimeout"], 0);
+                let (id, text) = self.hidden.remove_entry(handle()).unwrap();
+                self.visible.insert(id, text);
+                Reply::of(200, "{}")
+            }
+            "listdeadlettersourcequeues" => {
+                Reply::of(200, r#"{"queueUrls": ["https://sqs.eu-west-1.amazonaws.com/1/work"]}"#)
+            }
+            "sendmessage" => {
+                self.sent.push(body);
+                Reply::of(200, r#"{"MessageId": "m", "MD5OfMessageBody": "x"}"#)
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+/// A queue with these messages, and a function that replies so.
+fn playing(messages: &[(&str, &str)], reply: &'static str) -> (Queue, Lambda, Arc<Mutex<Aws>>) {
+    let text = |(id, body): &(&str, &str)| ((*id).to_owned(), (*body).to_owned());
+    let visible = messages.iter().map(text).collect();
+    let aws = Arc::new(Mutex::new(Aws { visible, ..Aws::default() }));
+    let played = Arc::clone(&aws);
+    let server = serve(move |_, request| played.lock().unwrap().answer(&request, reply));
+    let key = || "test".to_owned();
+    let credentials = aws::Credentials {
+        access_key_id: key(),
+        secret_access_key: key(),
+        session_token: Some("temporary".to_owned()),
+    };
+    let lambda = Lambda::connect("eu-west-1", Some(&server.url), credentials.clone());
+    let queue = Queue::connect(&QueueConfig {
+        url: format!("{}/1/failures", server.url),
+        region: "eu-west-1".to_owned(),
+        endpoint: Some(server.url),
+        credentials,
+        ca_bundle: None,
+    });
+    (queue, lambda, aws)
+}
+
+const MESSAGES: [(&str, &str); 5] = [
+    ("fold", FOLD),
+    ("item", LETTER),
+    ("mqtt", include_str!("samples/mqtt.json")),
+    ("rule", include_str!("samples/rule.json")),
+    ("stream", include_str!("samples/stream.json")),
+];
+
+fn choice(id: &[&str], kind: Option<Kind>, all: bool) -> Choice {
+    Choice { id: id.iter().map(|it| (*it).to_owned()).collect(), kind, all }
+}
+
+async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
+    let replaying = Replaying { queue, lambda, function: None, work_queue: None };
+    each(queue, &choice, async |message| replaying.replay(message).await).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_names_every_message_and_takes_none_away() {
+    let (queue, _, aws) = playing(&MESSAGES, "");
+    let rows = list(&queue).await.unwrap();
+    let mut kinds: Vec<String> = rows.iter().map(|row| row.message.kind.to_string()).collect();
+    kinds.sort();
+    assert_eq!(kinds, ["fold", "item", "mqtt", "rule", "stream"]);
+    let text: Vec<String> = rows.iter().map(Row::as_text).collect();
+    let expected = "fold  2026-01-11T16:00:00.000Z  fold     remo-e, the 15 minutes from";
+    assert!(text[0].starts_with(expected), "{}", text[0]);
+    assert!(text[1].contains("\n          the item stays in the table"), "{}", text[1]);
+    assert_eq!(rows[4].as_json()["can_be_replayed"], false);
+    let aws = aws.lock().unwrap();
+    assert_eq!((aws.visible.len(), aws.hidden.len()), (5, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_be_done_again_is_and_the_rest_is_given_back() {
+    let (queue, lambda, aws) = playing(&MESSAGES, r#"{"accepted": 1}"#);
+    let counts = replay(&queue, lambda, choice(&[], None, true)).await.unwrap();
+    assert_eq!(counts, Counts { done: 3, left: 2 });
+    let aws = aws.lock().unwrap();
+    assert_eq!(aws.visible.keys().collect::<Vec<_>>(), ["item", "stream"]);
+    assert_eq!(aws.sent[0]["MessageBody"], FOLD);
+    assert_eq!(aws.sent[0]["QueueUrl"], "https://sqs.eu-west-1.amazonaws.com/1/work");
+    let event =
+        json!({"device_id": "remo-e", "timestamp": 1_768_147_200_000_i64, "data": "eyJ0IjogMX0="});
+    let invoked = ("roomtide-IngestFunction-AbC".to_owned(), event);
+    assert_eq!(aws.invoked, [invoked.clone(), invoked]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_fails_again_or_is_refused_stays() {
+    for reply in [
+        r#"{"errorMessage": "1 readings are not stored"}"#,
+        r#"{"accepted": 0, "rejected": [{"index": 0, "message": "too old"}]}"#,
+    ] {
+        let (queue, lambda, aws) = playing(&MESSAGES[2..3], reply);
+        let counts = replay(&queue, lambda, choice(&["mqtt"], None, false)).await.unwrap();
+        assert_eq!(counts, Counts { done: 0, left: 1 }, "{reply}");
+        assert_eq!(aws.lock().unwrap().visible.len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_chosen_is_dropped() {
+    let (queue, _, aws) = playing(&MESSAGES, "");
+    let drop = async |choice| each(&queue, &choice, async |_| Ok(())).await;
+    assert_eq!(drop(choice(&["it"], None, false)).await.unwrap().done, 1);
+    assert_eq!(drop(choice(&[], Some(Kind::Stream), false)).await.unwrap().done, 1);
+    let error = drop(choice(&["none"], None, false)).await.unwrap_err().to_string();
+    assert!(error.contains("`failures list`"), "{error}");
+    let aws = aws.lock().unwrap();
+    assert_eq!(aws.visible.keys().collect::<Vec<_>>(), ["fold", "mqtt", "rule"]);
+}
+
+#[test]
+fn nothing_is_chosen_by_default() {
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+    let parse = |words: &[&str]| {
+        let place = ["--queue", "https://sqs.eu-west-1.amazonaws.com/1/q"];
+        Cli::try_parse_from(["failures"].iter().chain(words).chain(&place)).is_ok()
+    };
+    assert!(!parse(&["drop"]) && !parse(&["replay"]) && !parse(&["drop", "a", "--all"]));
+    assert!(parse(&["drop", "a", "b"]) && parse(&["replay", "--kind", "mqtt"]) && parse(&["list"]));
+    assert_eq!(region_of("https://sqs.eu-west-1.amazonaws.com/1/q").as_deref(), Some("eu-west-1"));
+    assert_eq!(region_of("http://127.0.0.1:4566/1/q"), None);
+}

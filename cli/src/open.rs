@@ -1,0 +1,51 @@
+//! `roomtide open`: opens the page of a server in the browser. Serves nothing.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::bail;
+
+use crate::client::{Ask, Client};
+use crate::output::print;
+
+/// The program that opens an address as the desktop wants it, and the words before the address.
+const OPENER: (&str, &[&str]) = if cfg!(target_os = "macos") {
+    ("open", &[])
+} else if cfg!(windows) {
+    // `start` is a word of the shell; its first text in quotes would be a title.
+    ("cmd", &["/C", "start", ""])
+} else {
+    ("xdg-open", &[])
+};
+
+/// The command line of `roomtide open`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The server
+    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    url: String,
+    /// Only print the address
+    #[arg(long)]
+    print: bool,
+}
+
+/// Opens the page, if the server answers.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let client = Client::new(&args.url, None)?;
+    let answer = client.send(Ask::get("/health"), &AtomicBool::new(false))?;
+    if answer.status != 200 {
+        return Err(client.error("/health", &answer));
+    }
+    let page = format!("{}/", client.url());
+    print(&page);
+    if args.print {
+        return Ok(());
+    }
+    let (program, words) = OPENER;
+    let mut command = Command::new(program);
+    let command = command.args(words).arg(&page).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        _ => bail!("{program} opens no browser here; open the address yourself"),
+    }
+}

@@ -1,0 +1,152 @@
+//! `roomtide status`: whether a system answers, its devices, and how far its rollups are. Changes nothing.
+
+use anyhow::Context as _;
+use domain::Timestamp;
+use runtime::clock::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+
+use crate::output::{counted, print};
+use crate::place::Place;
+use crate::source_api::SourceApi;
+
+/// The most devices that are counted one by one.
+const MAX_COUNTED: usize = 10_000;
+
+/// The command line of `roomtide status`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// A server, instead of the local data
+    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
+    url: Option<String>,
+    /// An access token for that server; @FILE reads it from a file
+    #[arg(long, requires = "url")]
+    token: Option<String>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is told.
+struct Status {
+    system: String,
+    devices: usize,
+    has_more: bool,
+    /// When the newest reading was taken.
+    newest: Option<String>,
+    /// The end of the time that is rolled up, of a system that has rolled up something.
+    folded_until: Option<String>,
+    time_zone: Option<String>,
+}
+
+/// Asks, and prints what was answered.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let deployed = args.place.deployed()?;
+    let system = match (&args.url, &deployed) {
+        (Some(url), _) => url.clone(),
+        (None, Some(config)) => format!("table {} in {}", config.table, config.region),
+        (None, None) => format!("data in {}", args.place.data_dir.display()),
+    };
+    let api = SourceApi::of(args.url.as_deref(), args.token.as_deref(), &args.place).await?;
+    let asked = ask(system, &api).await;
+    api.close().await?;
+    let status = asked?;
+    if args.json {
+        print(status.as_json());
+    } else {
+        print(status.as_text(SystemClock.now()));
+    }
+    Ok(())
+}
+
+async fn ask(system: String, api: &SourceApi) -> anyhow::Result<Status> {
+    let health = api.get("/health?details=1").await?;
+    let health: Value = serde_json::from_str(&health).context("/health is not JSON")?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let (mut devices, mut newest) = (0, None);
+    let mut has_more = false;
+    let mut path = "/devices?limit=1000&latest=true".to_owned();
+    loop {
+        let page: Value = serde_json::from_str(&api.get(&path).await?).context("/devices")?;
+        let rows = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        devices += rows.len();
+        let of_page = rows.iter().filter_map(|row| row["latest"]["timestamp"].as_str()).max();
+        newest = newest.max(of_page.map(str::to_owned));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        if devices >= MAX_COUNTED {
+            has_more = true;
+            break;
+        }
+        let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
+        path = format!("/devices?limit=1000&latest=true&cursor={cursor}");
+    }
+    Ok(Status {
+        system,
+        devices,
+        has_more,
+        newest,
+        folded_until: text(&health["rollups"]["folded_until"]),
+        time_zone: text(&health["rollups"]["tz"]),
+    })
+}
+
+impl Status {
+    fn as_text(&self, now: Timestamp) -> String {
+        let more = if self.has_more { " and more" } else { "" };
+        let devices = format!("{}{more}", counted(self.devices as u64, "device"));
+        let newest = self.newest.as_deref().map_or("none".to_owned(), |at| since(at, now));
+        let rollups = match (&self.folded_until, &self.time_zone) {
+            (Some(until), Some(zone)) => format!("until {}, days of {zone}", since(until, now)),
+            _ => "none yet".to_owned(),
+        };
+        format!(
+            "{} answers\n  devices  {devices}\n  newest   {newest}\n  rollups  {rollups}\n  command  {}",
+            self.system,
+            env!("ROOMTIDE_VERSION")
+        )
+    }
+
+    fn as_json(&self) -> Value {
+        json!({
+            "system": self.system,
+            "devices": self.devices,
+            "more_devices": self.has_more,
+            "newest_reading": self.newest,
+            "folded_until": self.folded_until,
+            "time_zone": self.time_zone,
+            "command_version": env!("ROOMTIDE_VERSION"),
+        })
+    }
+}
+
+/// A time, and how long ago that was.
+fn since(at: &str, now: Timestamp) -> String {
+    let Ok(then) = Timestamp::parse_absolute(at) else { return at.to_owned() };
+    let minutes = (now.as_millis() - then.as_millis()) / 60_000;
+    let ago = match minutes {
+        ..1 => "now".to_owned(),
+        1..120 => format!("{minutes} minutes ago"),
+        120..2880 => format!("{} hours ago", minutes / 60),
+        _ => format!("{} days ago", minutes / 1440),
+    };
+    format!("{at} ({ago})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_with_its_age() {
+        let now = Timestamp::parse_absolute("2026-01-11T16:00:00Z").unwrap();
+        for (at, ago) in [
+            ("2026-01-11T15:59:30.000Z", "now"),
+            ("2026-01-11T15:00:00.000Z", "60 minutes ago"),
+            ("2026-01-11T10:00:00.000Z", "6 hours ago"),
+            ("2026-01-01T10:00:00.000Z", "10 days ago"),
+        ] {
+            assert_eq!(since(at, now), format!("{at} ({ago})"));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The functions that answer requests, in this process, on a table that something else runs. Has no engine.
+
+use std::time::Duration;
+
+use aws::StoreConfig;
+use dynamodb::DynamoStore;
+use http::{Request, StatusCode};
+use runtime::clock::Deadline;
+use table::Invocation;
+use table::layout::Layout;
+
+use crate::event_source_mapping::EventSourceMapping;
+use crate::functions::{self, Functions};
+use crate::system::shards_of;
+use crate::template::Template;
+use crate::{Options, gateway};
+
+/// The time for reading how the table is laid out.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The API of a table: a deployed one, a restored one, or the one of another process of this machine.
+///
+/// Whoever has the table's keys owns the data, so no request needs an access token.
+pub struct TableApi {
+    store: StoreConfig,
+    functions: Functions,
+}
+
+impl TableApi {
+    /// Reads how the table is laid out.
+    ///
+    /// The functions cache nothing, so that each answer is what the table holds.
+    pub async fn connect(store: StoreConfig) -> anyhow::Result<Self> {
+        let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
+        let mut layout = Layout::default();
+        layout.shards = shards_of(&store, layout).await?.unwrap_or_default();
+        let table = DynamoStore::connect(&store, layout);
+        let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+        let mappings = EventSourceMapping::from_template(&Template::own()?)?;
+        let following = functions::following(&mappings)?;
+        let functions = Box::pin(Functions::start(&table, &options, following, false)).await;
+        Ok(Self { store, functions })
+    }
+
+    /// Returns the settings with which a store reaches the table.
+    #[must_use]
+    pub const fn store_config(&self) -> &StoreConfig {
+        &self.store
+    }
+
+    /// Sends a request to the API. Returns the status and the body.
+    pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+        Box::pin(gateway::send(&self.functions, request)).await
+    }
+}
