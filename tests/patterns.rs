@@ -95,7 +95,7 @@ impl Home {
             }
             let scope = Scope::Write([device("meter")].into());
             let hash = TokenHash::of("a");
-            let token = Token { hash, scope, name: None, created: at(0), revoked: None };
+            let token = Token { hash, scope, name: None, created: at(0), revoked: None, expires: None };
             store.add_token(&token, &invocation()).await.expect("written");
             let minutes: Vec<_> = (0..1_000)
                 .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))

@@ -172,7 +172,7 @@ async fn each_port_asks_what_it_declares() {
         consistent: false,
     };
     let hash = TokenHash::of("a");
-    let issued = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None };
+    let issued = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None, expires: None };
     let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
     let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
     let begun = &Stay::begun(a.clone(), at(0));

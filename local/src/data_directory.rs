@@ -6,6 +6,7 @@ use std::time::Duration;
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use http::{Request, StatusCode};
+use runtime::auth::Auth;
 use runtime::clock::Deadline;
 use table::Invocation;
 use table::layout::Layout;
@@ -45,7 +46,7 @@ impl DataDirectory {
             let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
             let mappings = EventSourceMapping::from_template(&Template::own()?)?;
             let following = functions::following(&mappings)?;
-            let functions = Functions::start(&table, &options, following, false);
+            let functions = Functions::start(&table, &options, following, Auth::Owner, None);
             let functions = Box::pin(functions).await;
             return Ok(Some(Self(Inner::Running { store, functions })));
         }

@@ -8,6 +8,7 @@ use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use chrono::TimeDelta;
 use dynamodb::DynamoStore;
+use runtime::auth::Auth;
 use runtime::clock::{Deadline, SystemClock};
 use runtime::queue::{SqsBatchResponse, SqsEvent};
 use serde_json::Value;
@@ -78,12 +79,14 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Starts the functions on a table, with authentication or without, and does their work of a cold start.
+    /// Starts the functions on a table, with authentication or without, and does their work of a cold start. The page
+    /// is told where readings are stored, where that is another address.
     pub(crate) async fn start(
         store: &DynamoStore,
         options: &Options,
         following: Following,
-        auth: bool,
+        auth: Auth,
+        ingest_url: Option<String>,
     ) -> Self {
         let Options { registry_max_age, earliest_timestamp, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
@@ -106,7 +109,7 @@ impl Functions {
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                query::Settings { registry_max_age, auth, following },
+                query::Settings { registry_max_age, auth, ingest_url, following },
             )),
         };
         Box::pin(functions.ingest.load()).await;

@@ -12,6 +12,7 @@ use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use dynamodb::DynamoStore;
 use rollups::{SKEW, newest_sealable_edge};
+use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, Stopwatch, SystemClock};
 use runtime::dead_letters::DeadLetter;
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Layout};
@@ -26,7 +27,7 @@ use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::{self, Consumers, Functions};
 use crate::gateway;
-use crate::gateway::{Authorizer, Gateway, Limits};
+use crate::gateway::{Authorizer, Gateway, Host, Limits};
 use crate::options::Options;
 use crate::queue_poller::{QueuePoller, RunningQueuePoller};
 use crate::queue_source::QueueSource;
@@ -53,6 +54,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// A running system.
 pub struct System {
     url: String,
+    ingest_url: Option<String>,
     store: StoreConfig,
     time_zone: String,
     engine: Engine,
@@ -61,7 +63,7 @@ pub struct System {
     consumers: Consumers,
     dead_letters: DeadLetters,
     stop: watch::Sender<bool>,
-    gateway: Option<JoinHandle<()>>,
+    gateways: Vec<JoinHandle<()>>,
     pollers: Vec<RunningPoller>,
     queue_pollers: Vec<RunningQueuePoller>,
     /// The schedules and the sweeper, which a shutdown does not wait for.
@@ -167,6 +169,12 @@ impl System {
         };
         let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let url = address.map(own_url).unwrap_or_default();
+        let ingest_listener = match options.ingest_port.filter(|_| options.listens) {
+            Some(port) => Some(gateway::listen(options.host, port).await?),
+            None => None,
+        };
+        let ingest_address = ingest_listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let ingest_url = ingest_address.map(own_url);
 
         let layout = table.layout();
         let engine = start_engine(&options, &template, table).await?;
@@ -174,11 +182,19 @@ impl System {
         let store = connect(&options, &engine, layout).await?;
         let dead_letters = DeadLetters::default();
         let following = functions::following(&mappings)?;
-        let functions = Box::pin(Functions::start(&store, &options, following, false)).await;
+        let functions = Box::pin(Functions::start(
+            &store,
+            &options,
+            following,
+            Auth::Owner,
+            ingest_url.clone(),
+        ))
+        .await;
         let (served, authorizer) = if options.auth {
+            let told = ingest_url.clone();
             let authenticating =
-                Box::pin(Functions::start(&store, &options, following, true)).await;
-            (authenticating, Some(Authorizer::new(store.clone(), options.telemetry.clone())))
+                Box::pin(Functions::start(&store, &options, following, Auth::On, told)).await;
+            (authenticating, Some(Arc::new(Authorizer::new(store.clone(), options.telemetry.clone()))))
         } else {
             (functions.clone(), None)
         };
@@ -229,12 +245,20 @@ impl System {
             queue_pollers.push(poller.spawn(stopped.clone()));
         }
         let damages_gzip = options.gateway_damages_gzip;
-        let gateway = listener.map(|listener| {
-            let gateway = Gateway::new(served, authorizer, damages_gzip);
-            tokio::spawn(gateway::serve(listener, gateway, Limits::OWN, stopped))
+        let host = if ingest_url.is_some() { Host::Query } else { Host::Both };
+        let hosts = [
+            (listener, host),
+            (ingest_listener, Host::Ingest { page: url.clone() }),
+        ];
+        let gateways = hosts.into_iter().filter_map(|(listener, host)| {
+            let gateway = Gateway::new(served.clone(), authorizer.clone(), host, damages_gzip);
+            let serving = gateway::serve(listener?, gateway, Limits::OWN, stopped.clone());
+            Some(tokio::spawn(serving))
         });
+        let gateways = gateways.collect();
         Ok(Self {
             url,
+            ingest_url,
             store: config,
             time_zone,
             engine,
@@ -242,7 +266,7 @@ impl System {
             consumers,
             dead_letters,
             stop,
-            gateway,
+            gateways,
             pollers,
             queue_pollers,
             background,
@@ -253,6 +277,12 @@ impl System {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the address at which only readings are stored, if it is another one.
+    #[must_use]
+    pub fn ingest_url(&self) -> Option<&str> {
+        self.ingest_url.as_deref()
     }
 
     /// Returns the engine's address, for any `DynamoDB` client.
@@ -299,7 +329,7 @@ impl System {
         &self,
         event: ApiGatewayV2httpRequest,
     ) -> anyhow::Result<ApiGatewayV2httpResponse> {
-        Box::pin(gateway::invoke(&self.functions, event)).await
+        Box::pin(gateway::invoke(&self.functions, event, None)).await
     }
 
     /// Invokes the ingest function.
@@ -354,7 +384,7 @@ impl System {
             functions,
             consumers,
             stop,
-            gateway,
+            gateways,
             pollers,
             queue_pollers,
             background,
@@ -362,7 +392,7 @@ impl System {
         } = self;
         stop.send_replace(true);
         // A client that holds a request open, or a batch that hangs, is not waited for longer.
-        if let Some(mut gateway) = gateway {
+        for mut gateway in gateways {
             match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut gateway).await {
                 Ok(ended) => ended.context("the gateway panicked")?,
                 Err(_) => gateway.abort(),

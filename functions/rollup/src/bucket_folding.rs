@@ -16,6 +16,7 @@ use crate::log::Done;
 use crate::memory::{Refolded, Registered, StateMemory, Walked};
 use crate::ports::Store;
 use crate::settings::Settings;
+use crate::unfinished::QueueBusy;
 
 /// Folds buckets, for each of the function's three handlers.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) state: StateMemory,
     pub(crate) refolded: Refolded,
     pub(crate) backlog: LastNote,
+    pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
     pub(crate) walked: Walked,
 }
@@ -41,6 +43,16 @@ pub(crate) enum NotFolded {
     /// The bucket could not be folded and the queue does not take it.
     #[error(transparent)]
     Queue(#[from] NotSent),
+}
+
+impl NotFolded {
+    /// The error itself, by which the log knows a table that is asked for too much.
+    pub(crate) fn cause(&self) -> &(dyn std::error::Error + 'static) {
+        match self {
+            Self::Store(error) => error,
+            Self::Queue(error) => error,
+        }
+    }
 }
 
 /// Several quarters of a device that are folded with two queries.
@@ -66,6 +78,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             state: StateMemory::default(),
             refolded: Refolded::default(),
             backlog: LastNote::default(),
+            queue_busy: QueueBusy::default(),
             seen: SeenRooms::default(),
             walked: Walked::default(),
         }

@@ -23,6 +23,7 @@ mod schedule;
 mod settings;
 mod state;
 mod sweep;
+mod unfinished;
 #[cfg(test)]
 mod tests;
 

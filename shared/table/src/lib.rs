@@ -49,7 +49,7 @@ pub use outcome::{
 };
 pub use permission::{Action, Permission, Target};
 pub use ports::{
-    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,
+    AddArrival, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,
     LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MarkIndexed, MergeReadings, PageRegistry,
     PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadStays, RegisterDevices,
     RestoreStays, SearchDevices, TeachDevice, UpdateRegistry,

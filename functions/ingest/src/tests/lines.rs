@@ -258,7 +258,7 @@ async fn a_failure_of_ours_comes_before_a_bad_line_and_says_when_to_come_back() 
 #[tokio::test]
 async fn each_failure_has_the_body_of_its_version() {
     let bench = Bench::guarded().await;
-    let token = |secret: &str| json!({"authorization": format!("Token {secret}")});
+    let token = |name: &str| json!({"authorization": format!("Token {}", given::secret(name))});
     for (path, headers, status, body) in [
         ("/write", json!({}), 401, "{\"error\":\"authorization failed\"}\n"),
         ("/influx/write", token("unknown"), 401, "{\"error\":\"authorization failed\"}\n"),
@@ -276,13 +276,13 @@ async fn each_failure_has_the_body_of_its_version() {
             "{\"code\":\"forbidden\",\"message\":\"The token may only read.\"}\n",
         ),
         (
-            "/write?p=admin",
+            &*format!("/write?p={}", given::secret("admin")),
             json!({}),
             403,
             "{\"error\":\"An admin token is not taken in an address, nor for one that stores a reading; use a write token.\"}\n",
         ),
         (
-            "/write?p=one",
+            &*format!("/write?p={}", given::secret("one")),
             json!({"content-encoding": "br"}),
             415,
             "{\"error\":\"content coding \\\"br\\\" is not supported; use gzip or identity\"}\n",
@@ -291,9 +291,14 @@ async fn each_failure_has_the_body_of_its_version() {
             "/api/v3/nothing",
             token("one"),
             404,
-            "{\"error\":\"There is no POST /api/v3/nothing; /openapi.json lists what there is.\"}\n",
+            "{\"error\":\"POST /api/v3/nothing is not answered at this address, which stores readings; questions and the page are at the stack's output PageUrl.\"}\n",
         ),
-        ("/influx/nothing", token("one"), 404, "404 page not found\n"),
+        (
+            "/influx/nothing",
+            token("one"),
+            404,
+            "{\"error\":\"POST /influx/nothing is not answered at this address, which stores readings; questions and the page are at the stack's output PageUrl.\"}\n",
+        ),
     ] {
         let Answer(is, headers, text) = bench.write(path, &headers, b"m value=1").await;
         assert_eq!((is, text.as_str()), (status, body), "{path}");

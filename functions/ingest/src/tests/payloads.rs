@@ -120,7 +120,7 @@ async fn payloads_of_one_second_are_one_reading() {
 async fn a_payload_is_of_the_device_of_its_address_or_its_own_or_the_tokens() {
     let bench = Bench::guarded().await;
     let post = async |address: &str, token: &str, body: &str| {
-        let headers = json!({"authorization": format!("Bearer {token}")});
+        let headers = json!({"authorization": format!("Bearer {}", given::secret(token))});
         bench.answer("POST", address, headers, body).await.status
     };
     let sensor = r#"{"SI7021":{"Humidity":45}}"#;
@@ -178,7 +178,7 @@ async fn a_reading_in_an_address_needs_a_write_token_and_somebody_who_asks() {
     for address in ["/readings/quick?temperature=21.5", "/readings/shelly?temp=21.5&id=d"] {
         let bench = Bench::guarded().await;
         let open = Bench::on(bench.store.clone());
-        let bearer = |token: &str| json!({"authorization": format!("Bearer {token}")});
+        let bearer = |token: &str| json!({"authorization": format!("Bearer {}", given::secret(token))});
         for (bench, method, token, headers, status) in [
             (&bench, "GET", "one", json!({}), 201),
             (&open, "GET", "one", json!({"sec-fetch-site": "none"}), 201),
@@ -194,7 +194,7 @@ async fn a_reading_in_an_address_needs_a_write_token_and_somebody_who_asks() {
         ] {
             bench.clock.advance(Duration::from_millis(1));
             let stored = bench.store.readings().len();
-            let whole = format!("{address}&p={token}");
+            let whole = format!("{address}&p={}", given::secret(token));
             let answered = bench.answer(method, &whole, headers.clone(), "").await;
             assert_eq!(answered.status, status, "{method} {whole} {headers} {}", answered.text);
             let expected = if status == 405 { "" } else { "no-store" };
@@ -234,10 +234,10 @@ async fn an_admin_token_is_not_taken_in_an_address() {
     let report = r#"{"context":{"deviceMac":"d","temperature":22.5}}"#;
     for (token, status) in [("one", 201), ("two", 201), ("read", 403), ("admin", 403)] {
         bench.clock.advance(Duration::from_millis(1));
-        let (found, text) = bench.payload(&format!("/readings/switchbot?p={token}"), report).await;
+        let (found, text) = bench.payload(&format!("/readings/switchbot?p={}", given::secret(token)), report).await;
         assert_eq!(found, status, "{token}: {text}");
     }
-    let header = json!({"authorization": "Bearer admin"});
+    let header = json!({"authorization": format!("Bearer {}", given::secret("admin"))});
     assert_eq!(bench.answer("POST", "/readings/switchbot", header, report).await.status, 201);
 }
 
