@@ -116,7 +116,14 @@ async fn what_the_gateway_refuses_by_itself_it_refuses_in_the_version_s_words() 
         let answer = send(&system, "POST", path, b"m value=1").await;
         assert_eq!((answer.status, text(&answer).as_str()), (401, unauthorized));
         assert_eq!(answer.header("www-authenticate"), None);
-        let answer = send_with(&system, "POST", path, &format!("Authorization: Token {}\r\n", given::secret("any")), &large).await;
+        let answer = send_with(
+            &system,
+            "POST",
+            path,
+            &format!("Authorization: Token {}\r\n", given::secret("any")),
+            &large,
+        )
+        .await;
         assert_eq!(answer.status, 413, "{}", text(&answer));
         assert!(text(&answer).starts_with(too_large), "{}", text(&answer));
         // The secret behind the last colon, as version 1 sends it.

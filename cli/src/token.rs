@@ -163,9 +163,14 @@ fn lifetime(text: &str) -> Result<TimeDelta, String> {
         'w' => 7 * 24,
         _ => return Err(expected()),
     };
-    let number: i64 = text[..text.len() - 1].parse().ok().filter(|n| *n > 0).ok_or_else(expected)?;
+    let number: i64 =
+        text[..text.len() - 1].parse().ok().filter(|n| *n > 0).ok_or_else(expected)?;
     let time = number.checked_mul(hours).and_then(TimeDelta::try_hours).ok_or_else(expected)?;
-    if time > MAX_LIFETIME { Err("is more than 100 years; leave it out".to_owned()) } else { Ok(time) }
+    if time > MAX_LIFETIME {
+        Err("is more than 100 years; leave it out".to_owned())
+    } else {
+        Ok(time)
+    }
 }
 
 /// What the list says of a token that is not valid for ever.
@@ -275,7 +280,8 @@ mod tests {
 
     #[test]
     fn a_token_may_expire_and_the_list_says_when() {
-        for text in ["", "d", "90", "-1d", "0d", "90m", "1.5d", "9999999999999999d", "é", "40000d"] {
+        for text in ["", "d", "90", "-1d", "0d", "90m", "1.5d", "9999999999999999d", "é", "40000d"]
+        {
             assert!(lifetime(text).is_err(), "{text}");
         }
         for (text, hours) in [("12h", 12), ("90d", 90 * 24), ("4w", 28 * 24)] {

@@ -243,8 +243,8 @@ mod tests {
 
     use domain::Scope;
     use dynamodb::DynamoStore;
-    use runtime::telemetry::Telemetry;
     use runtime::auth::Auth;
+    use runtime::telemetry::Telemetry;
     use table::{ManageTokens as _, given};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
@@ -294,7 +294,9 @@ mod tests {
             ("t", MAX_BODY + 1, 413, "urn:roomtide:problem:too-large"),
             ("t", MAX_BODY, 400, "did not arrive"),
         ] {
-            let answer = answer_to_head(address, &given::secret(token), length).await.expect("it is answered");
+            let answer = answer_to_head(address, &given::secret(token), length)
+                .await
+                .expect("it is answered");
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {answer}");
             assert!(answer.contains(text), "{token}: {answer}");
         }

@@ -194,7 +194,10 @@ impl System {
             let told = ingest_url.clone();
             let authenticating =
                 Box::pin(Functions::start(&store, &options, following, Auth::On, told)).await;
-            (authenticating, Some(Arc::new(Authorizer::new(store.clone(), options.telemetry.clone()))))
+            (
+                authenticating,
+                Some(Arc::new(Authorizer::new(store.clone(), options.telemetry.clone()))),
+            )
         } else {
             (functions.clone(), None)
         };
@@ -246,10 +249,7 @@ impl System {
         }
         let damages_gzip = options.gateway_damages_gzip;
         let host = if ingest_url.is_some() { Host::Query } else { Host::Both };
-        let hosts = [
-            (listener, host),
-            (ingest_listener, Host::Ingest { page: url.clone() }),
-        ];
+        let hosts = [(listener, host), (ingest_listener, Host::Ingest { page: url.clone() })];
         let gateways = hosts.into_iter().filter_map(|(listener, host)| {
             let gateway = Gateway::new(served.clone(), authorizer.clone(), host, damages_gzip);
             let serving = gateway::serve(listener?, gateway, Limits::OWN, stopped.clone());

@@ -5,8 +5,8 @@ use rollups::LateMarking;
 use runtime::clock::Clock;
 use runtime::registry::CachedRegistry;
 use table::{
-    AddArrival, CountIntroduced, FindRegistry, FindToken, MarkLateChanges, MergeReadings, PutReadings, ReadRegistry,
-    ReadRollupState, RegisterDevices, TeachDevice,
+    AddArrival, CountIntroduced, FindRegistry, FindToken, MarkLateChanges, MergeReadings,
+    PutReadings, ReadRegistry, ReadRollupState, RegisterDevices, TeachDevice,
 };
 
 use crate::intake::home_zone::HomeZone;

@@ -34,10 +34,7 @@ pub(crate) struct Storing<'a> {
 }
 
 impl<'a> Storing<'a> {
-    pub(crate) fn of(
-        submission: &'a Submission<'_>,
-        introducer: Option<&'a Introducer>,
-    ) -> Self {
+    pub(crate) fn of(submission: &'a Submission<'_>, introducer: Option<&'a Introducer>) -> Self {
         let (mode, arrival_id) = (submission.mode, &submission.arrival_id);
         Self { mode, arrival_id, introducer }
     }

@@ -731,6 +731,11 @@ async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
 /// A bench whose registry has more devices than memory holds: `d0` and so on, in the room `r`.
 async fn bench_beyond_memory() -> Bench {
     let bench = Bench::new();
+    fill_beyond_memory(&bench).await;
+    bench
+}
+
+async fn fill_beyond_memory(bench: &Bench) {
     let at = bench.clock.now();
     for n in 0..=table::MAX_CACHED_ENTRIES {
         let first = given::reading(&format!("d{n}"), at, Some("r"), &[("co2", "1")]);
@@ -738,7 +743,6 @@ async fn bench_beyond_memory() -> Bench {
     }
     given::register_room(&bench.store, "r", at).await;
     bench.ingest.load().await;
-    bench
 }
 
 #[tokio::test]

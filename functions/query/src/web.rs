@@ -153,7 +153,7 @@ mod tests {
         let policy = header(&two, "content-security-policy");
         assert_eq!(policy.matches("http").count(), 1, "one further host");
         assert!(policy.contains(&format!("; connect-src 'self' {ingest}; ")), "{policy}");
-        let html = String::from_utf8(two.body).unwrap();
+        let html = String::from_utf8(two.body.clone()).unwrap();
         assert!(html.contains(&format!("<meta name=\"ingest\" content=\"{ingest}\">")), "{html}");
         assert_ne!(header(&own, "etag"), header(&two, "etag"));
     }

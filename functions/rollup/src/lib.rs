@@ -23,9 +23,9 @@ mod schedule;
 mod settings;
 mod state;
 mod sweep;
-mod unfinished;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 use aws_lambda_events::event::dynamodb;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;

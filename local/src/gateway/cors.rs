@@ -49,7 +49,8 @@ mod tests {
     fn a_page_may_ask_after_it_asked_whether_it_may_and_others_get_no_header() {
         let parts = |method: &str, headers: &[(&str, &str)]| {
             let request = Request::builder().method(method).uri("/readings");
-            let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
+            let request =
+                headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
             request.body(()).unwrap().into_parts().0
         };
         let origin = ("origin", "http://127.0.0.1:8080");

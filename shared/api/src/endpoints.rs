@@ -262,7 +262,9 @@ impl Endpoint {
             name == DETAILS && matches!(value.as_str(), "true" | "1")
         };
         match (self.operation, self.access) {
-            (Operation::Health, _) if self.function == function && request.query().iter().any(is_set) => {
+            (Operation::Health, _)
+                if self.function == function && request.query().iter().any(is_set) =>
+            {
                 Access::Read
             }
             (_, Access::Any) if self.function != function => Access::Formed,
@@ -469,8 +471,11 @@ const DELETION: &[Parameter] = &[
     parameter("to", Kind::Timestamp, "The end of the range, which is not part of it; required"),
 ];
 /// The health of the system.
-const HEALTH: &[Parameter] =
-    &[parameter(DETAILS, Kind::Flag, "Adds how far the rollups reach, and their time zone; needs a token that reads")];
+const HEALTH: &[Parameter] = &[parameter(
+    DETAILS,
+    Kind::Flag,
+    "Adds how far the rollups reach, and their time zone; needs a token that reads",
+)];
 /// The parameter of the health that asks for more than everybody may know.
 const DETAILS: &str = "details";
 
@@ -1046,7 +1051,9 @@ pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint,
 pub fn elsewhere(request: &Request, function: Function) -> Problem {
     let (method, path) = (&request.method, domain::excerpt(&request.path));
     let there = match function {
-        Function::Ingest => "which stores readings; questions and the page are at the stack's output PageUrl",
+        Function::Ingest => {
+            "which stores readings; questions and the page are at the stack's output PageUrl"
+        }
         Function::Query => "which stores no readings; these go to the stack's output IngestUrl",
     };
     let detail = format!("{method} {path} is not answered at this address, {there}.");
@@ -1171,7 +1178,8 @@ mod tests {
     fn what_writers_ask_first_is_answered_where_they_write() {
         let asked = |path: &str, raw_query: &str, function| {
             let (path, raw_query) = (path.to_owned(), raw_query.to_owned());
-            let request = Request { method: "GET".to_owned(), path, raw_query, ..Request::default() };
+            let request =
+                Request { method: "GET".to_owned(), path, raw_query, ..Request::default() };
             let (endpoint, _) = find(&request, function).expect("it is answered");
             endpoint.access_of(&request, function)
         };

@@ -264,7 +264,10 @@ mod tests {
             let (status, detail) = read(headers, damaged.as_bytes()).expect_err("damaged");
             assert_eq!(status, 400);
             assert!(detail.contains("damaged by the gateway"), "{detail}");
-            assert!(detail.contains("send it without gzip, or as application/x-ndjson"), "{detail}");
+            assert!(
+                detail.contains("send it without gzip, or as application/x-ndjson"),
+                "{detail}"
+            );
         }
     }
 

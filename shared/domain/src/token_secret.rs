@@ -82,7 +82,10 @@ mod tests {
         {
             assert_eq!(check_token(text), Err(TokenSecretError::Form), "{text:?}");
         }
-        assert_eq!(check_token(&format!("rt_{}", "é".repeat(21) + "x")), Err(TokenSecretError::Form));
+        assert_eq!(
+            check_token(&format!("rt_{}", "é".repeat(21) + "x")),
+            Err(TokenSecretError::Form)
+        );
         for error in [TokenSecretError::Form, TokenSecretError::Checksum] {
             assert!(!error.to_string().contains(random), "{error}");
         }

@@ -216,7 +216,16 @@ pub fn forbidden(detail: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use api::gateway;
+    use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+    use domain::token_of;
+    use serde_json::json;
+    use table::ManageTokens as _;
+    use table::given::{invocation, secret, token};
+    use table::memory::MemoryStore;
+
     use super::*;
+    use crate::clock::TestClock;
 
     #[test]
     fn each_scope_reaches_the_endpoints_that_it_is_for() {
@@ -235,6 +244,103 @@ mod tests {
                 assert_eq!(result, expected, "{grant:?} {access:?}");
             }
             assert_eq!(grant.check(Access::Public), Ok(()));
+        }
+    }
+
+    struct Bench {
+        store: MemoryStore,
+        clock: TestClock,
+        authenticator: Authenticator<TestClock>,
+    }
+
+    impl Bench {
+        async fn new(auth: Auth, tokens: &[Token]) -> Self {
+            let (store, clock) = (MemoryStore::default(), TestClock::at(at(0)));
+            for token in tokens {
+                store.add_token(token, &invocation()).await.expect("memory");
+            }
+            Self { authenticator: Authenticator::new(auth, clock.clone()), store, clock }
+        }
+
+        /// The kind and the words of a refusal, and how often the table was read.
+        async fn ask(&self, secret: &str, access: Access) -> (Result<(), (u16, String)>, usize) {
+            let mut event = json!(ApiGatewayV2httpRequest::default());
+            event["headers"] = json!({"authorization": format!("Bearer {secret}")});
+            let event = serde_json::from_value(event).expect("an event");
+            let request = gateway::request(event).expect("a request");
+            let before = self.store.calls().reads;
+            let mut log = WideEvent::begin("test");
+            let answer = self
+                .authenticator
+                .authorize(&request, access, &self.store, &invocation(), &mut log)
+                .await;
+            let answer = answer.map(drop).map_err(|it| (it.kind.status(), it.detail));
+            (answer, self.store.calls().reads - before)
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_a_token_is_refused_without_a_look_at_the_table() {
+        let bench = Bench::new(Auth::On, &[]).await;
+        let whole = token_of("0123456789abcdefghijklmnopqrstuvwxyzABCDE-_");
+        let mistyped = whole.replace('c', "d");
+        for (secret, expected, reads) in [
+            ("", "There is no token", 0),
+            ("x", "a token is rt_ with 43 or 49 characters behind it", 0),
+            (&whole[..30], "a token is rt_ with 43 or 49 characters behind it", 0),
+            (&mistyped, "mistyped or cut", 0),
+            (&whole, "The token is not valid.", 1),
+            (&secret("unknown"), "The token is not valid.", 1),
+        ] {
+            let (answer, read) = bench.ask(secret, Access::Read).await;
+            let (status, detail) = answer.expect_err(secret);
+            assert_eq!((status, read), (401, reads), "{secret}");
+            assert!(detail.contains(expected), "{secret}: {detail}");
+            assert!(secret.is_empty() || !detail.contains(secret), "{detail}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_ends_when_it_says_also_where_it_is_cached() {
+        let token = Token { expires: Some(at(10)), ..token("read", Scope::Read) };
+        let bench = Bench::new(Auth::On, &[token]).await;
+        assert_eq!(bench.ask(&secret("read"), Access::Read).await, (Ok(()), 1));
+        bench.clock.advance(Duration::from_millis(9_999));
+        assert_eq!(bench.ask(&secret("read"), Access::Read).await, (Ok(()), 0), "cached");
+        bench.clock.advance(Duration::from_millis(1));
+        let (answer, read) = bench.ask(&secret("read"), Access::Read).await;
+        let expected = "The token expired at 2026-01-11T16:00:10.000Z; create another one.";
+        assert_eq!((answer, read), (Err((401, expected.to_owned())), 0));
+    }
+
+    #[tokio::test]
+    async fn without_authentication_only_an_admin_edits_and_the_owner_of_a_laptop_does_all() {
+        let tokens = [token("admin", Scope::Admin), token("read", Scope::Read)];
+        let bench = Bench::new(Auth::Off, &tokens).await;
+        for (name, access, status) in [
+            ("", Access::Read, None),
+            ("", Access::Write, None),
+            ("", Access::Any, None),
+            ("", Access::Admin, Some(403)),
+            ("", Access::Address, Some(401)),
+            ("unknown", Access::Admin, Some(401)),
+            ("read", Access::Admin, Some(403)),
+            ("admin", Access::Admin, None),
+        ] {
+            let (answer, _) = bench.ask(&secret(name), access).await;
+            assert_eq!(answer.as_ref().err().map(|it| it.0), status, "{name} {access:?}");
+            if (name, access) == ("", Access::Admin) {
+                let (_, detail) = answer.expect_err("refused");
+                assert!(detail.starts_with("Without authentication (Auth=off)"), "{detail}");
+            }
+        }
+        let bench = Bench::new(Auth::Owner, &[]).await;
+        for access in [Access::Read, Access::Write, Access::Admin] {
+            assert_eq!(bench.ask("", access).await, (Ok(()), 0), "{access:?}");
         }
     }
 }

@@ -331,7 +331,9 @@ mod tests {
     fn the_defaults_suffice() {
         let config = read(&[]).expect("complete");
         assert!(
-            config.auth == Auth::On && config.layout == Layout::default() && config.store.endpoint.is_none()
+            config.auth == Auth::On
+                && config.layout == Layout::default()
+                && config.store.endpoint.is_none()
         );
         assert_eq!(config.registry_max_age, Duration::from_secs(60));
         assert_eq!(config.rollup_window, Duration::from_secs(60));
@@ -376,7 +378,10 @@ mod tests {
     #[test]
     fn what_a_stack_tells_its_functions_is_read() {
         let config = read(&[]).expect("complete");
-        assert_eq!((config.stack.as_str(), config.log_every, config.ingest_url), ("local", 1, None));
+        assert_eq!(
+            (config.stack.as_str(), config.log_every, config.ingest_url),
+            ("local", 1, None)
+        );
         let set = [
             ("STACK_NAME", "home"),
             ("LOG_EVERY", "100"),
@@ -384,7 +389,10 @@ mod tests {
             ("AUTH", "off"),
         ];
         let config = read(&set).expect("complete");
-        assert_eq!((config.stack.as_str(), config.log_every, config.auth), ("home", 100, Auth::Off));
+        assert_eq!(
+            (config.stack.as_str(), config.log_every, config.auth),
+            ("home", 100, Auth::Off)
+        );
         assert_eq!(config.ingest_url.as_deref(), Some("https://id.lambda-url.eu-west-1.on.aws"));
     }
 

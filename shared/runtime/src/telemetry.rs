@@ -268,10 +268,13 @@ mod tests {
 
     #[test]
     fn metrics_are_of_the_stack_and_its_function_and_some_of_the_stack_alone() {
-        let lines = lines(1, &[&|event| {
-            event.count("readings.accepted", 3);
-            event.answered(403);
-        }]);
+        let lines = lines(
+            1,
+            &[&|event| {
+                event.count("readings.accepted", 3);
+                event.answered(403);
+            }],
+        );
         let directives = &lines[0]["_aws"]["CloudWatchMetrics"];
         assert_eq!(
             *directives,
@@ -287,7 +290,10 @@ mod tests {
             ])
         );
         assert_eq!((&lines[0]["stack"], &lines[0]["function"]), (&json!(LOCAL), &json!("ingest")));
-        assert_eq!((&lines[0]["requests.refused"], &lines[0]["http.status"]), (&json!(1), &json!(403)));
+        assert_eq!(
+            (&lines[0]["requests.refused"], &lines[0]["http.status"]),
+            (&json!(1), &json!(403))
+        );
     }
 
     #[test]
@@ -304,7 +310,8 @@ mod tests {
             event.answered(503);
         };
         let swept = |event: &mut WideEvent| event.seconds("rollup.oldest_unfinished_seconds", 0);
-        let all = lines(3, &[&stored, &stored, &refused, &idle, &throttled, &stored, &stored, &swept]);
+        let all =
+            lines(3, &[&stored, &stored, &refused, &idle, &throttled, &stored, &stored, &swept]);
         let has_route = |line: &Value| line["http.route"].is_string();
         let whole: Vec<bool> = all.iter().map(has_route).collect();
         // The first, the fourth success; the idle one in between leaves nothing.

@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    AddArrival, Added, Companion, CountIntroduced, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
-    Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MarkIndexed, MergeReadings,
-    MeterChange, Page, PageRegistry, PutOutcome, PutReadings, QueryReadings, QueryRoomReadings,
-    RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration, RollupKey,
-    RollupState, RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen, StayKey,
-    StoreError, StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry, companions,
-    keys,
+    AddArrival, Added, Companion, CountIntroduced, EditRegistry, Edited, FindRegistry, FindToken,
+    InsertOutcome, Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MarkIndexed,
+    MergeReadings, MeterChange, Page, PageRegistry, PutOutcome, PutReadings, QueryReadings,
+    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration,
+    RollupKey, RollupState, RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen,
+    StayKey, StoreError, StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry,
+    companions, keys,
 };
 use domain::{
     BehindError, DeletedDevice, Deletion, Device, DeviceId, DeviceParts, DevicePatch,

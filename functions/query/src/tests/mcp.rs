@@ -240,8 +240,7 @@ async fn a_token_that_reads_is_needed_and_pages_of_others_are_refused() {
         ("null", 403),
         ("", 403),
     ] {
-        let headers =
-            json!({"authorization": format!("Bearer {}", given::secret("read")), "host": "home.example.org", "origin": origin});
+        let headers = json!({"authorization": format!("Bearer {}", given::secret("read")), "host": "home.example.org", "origin": origin});
         assert_eq!(bench.post(headers, &call).await.status, status, "{origin}");
     }
 }

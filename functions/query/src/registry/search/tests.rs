@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use domain::{AttributeValue, Decimal, DeviceId, DevicePatch, Edit, Label, Reading};
 use domain::{SearchCondition, Timestamp};
 use form_urlencoded::byte_serialize;
+use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
 use runtime::clock::TestClock;
 use runtime::registry::SharedMap;
