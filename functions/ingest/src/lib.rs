@@ -98,6 +98,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
         let outcome = match submission {
             Ok(Some(submission)) => {
+                if let Some(device) = submission.sender.only_device() {
+                    log.set("mqtt.device", device.as_str());
+                }
                 Box::pin(self.pipeline.take(&submission, &invocation, &mut log)).await
             }
             Ok(None) => Outcome::default(),

@@ -13,10 +13,9 @@ use table::{Invocation, StoreError, StoreResult};
 
 use crate::backlog::LastNote;
 use crate::log::Done;
-use crate::memory::{Refolded, Registered, StateMemory, Walked};
+use crate::memory::{QueueBusy, Refolded, Registered, StateMemory, Walked};
 use crate::ports::Store;
 use crate::settings::Settings;
-use crate::unfinished::QueueBusy;
 
 /// Folds buckets, for each of the function's three handlers.
 #[derive(Debug)]

@@ -1,31 +1,13 @@
 //! The age of the oldest work that is not folded: what the sweeps have left, what the stream is known to have, what
 //! waits in the queue. Folds nothing.
 
-use std::sync::Mutex;
-
-use domain::Timestamp;
 use rollups::newest_sealable_edge;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, QueueDepth, RollupState, StoreResult};
+use table::{Invocation, RollupState, StoreResult};
 
 use crate::bucket_folding::BucketFolding;
 use crate::ports::Store;
-
-/// Since when this instance has seen messages in the queue each time that it was told of them.
-#[derive(Debug, Default)]
-pub(crate) struct QueueBusy(Mutex<Option<Timestamp>>);
-
-impl QueueBusy {
-    /// Since when messages wait, as far as the counts tell: SQS tells no age to whoever asks for the queue's depth.
-    fn since(&self, counted: Option<QueueDepth>) -> Option<Timestamp> {
-        let mut since = self.0.lock().expect("nothing panics while it is held");
-        match counted.filter(|depth| depth.messages > 0) {
-            Some(depth) => Some(*since.get_or_insert(depth.at)),
-            None => since.take().and(None),
-        }
-    }
-}
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// The age, in seconds, of the oldest work that is left after a sweep; 0 where none is known.

@@ -1,7 +1,7 @@
 //! The statements that tell nothing that is stored, and the form of any answer to a query. Reads no table.
 
-use api::Response;
 use api::dialect::VERSION;
+use api::{Problem, Request, Response};
 use influxql::{Form, Outcome, QueryError, Statement};
 
 use crate::request::QueryRequest;
@@ -40,6 +40,19 @@ pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome
         }
         Statement::Unsupported(_) | Statement::Select(_) | Statement::Show(_) => None,
     }
+}
+
+/// The answer to a query that tells nothing that is stored; `None` of any other.
+pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
+    let request = QueryRequest::of(request)?;
+    let form = request.form();
+    let statements = match parsed(&request) {
+        Ok(statements) => statements,
+        Err(error) => return Ok(Some(refused(form, &error))),
+    };
+    let outcomes = statements.iter().map(|it| run_open(it, &request));
+    let outcomes: Option<Vec<Outcome>> = outcomes.collect();
+    Ok(outcomes.map(|outcomes| respond(200, form, form.write(&outcomes))))
 }
 
 /// 400: the query cannot be read.

@@ -304,7 +304,8 @@ async fn each_failure_has_the_body_of_its_version() {
         assert_eq!((is, text.as_str()), (status, body), "{path}");
         assert_eq!(headers.get("www-authenticate"), None);
     }
-    let basic = json!({"authorization": format!("Basic {}", STANDARD.encode("anybody:one"))});
+    let basic = STANDARD.encode(format!("anybody:{}", given::secret("one")));
+    let basic = json!({"authorization": format!("Basic {basic}")});
     let large = "x".repeat(api::MAX_BODY + 1);
     let Answer(status, headers, _) = bench.write("/api/v2/write", &basic, large.as_bytes()).await;
     assert_eq!((status, &headers["x-platform-error-code"]), (413, &json!("request too large")));

@@ -221,7 +221,7 @@ async fn a_reading_in_an_address_has_its_parameters_checked() {
         ("device=d", 400, "The address has no metric"),
         ("device=e&temperature=1", 403, "may not write"),
     ] {
-        let address = format!("/readings/quick?{query}&u=me&p=one");
+        let address = format!("/readings/quick?{query}&u=me&p={}", given::secret("one"));
         let answered = bench.answer("GET", &address, json!({}), "").await;
         assert_eq!(answered.status, status, "{query}: {}", answered.text);
         assert!(answered.text.contains(expected), "{query}: {}", answered.text);
