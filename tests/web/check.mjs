@@ -644,7 +644,7 @@ try {
   await check("the server goes away and comes back, is busy, is out of reach", () => awayAndBack(odd));
   await check("tokens: none, wrong, kept, an admin's", tokens);
   await check("readings are stored at another address", () => twoAddresses(false));
-  await check("the same with tokens, of which a link brings one", () => twoAddresses(true));
+  await check("the same with tokens; a link brings one", () => twoAddresses(true));
   await check("500 devices", manyDevices);
   await check("the sample home is stored", () => filled);
   await check("four requests at once", () => fourAtOnce(sample));
