@@ -1,7 +1,6 @@
 //! The whole system in one process: engine, functions, stream pollers and gateway. Reads no argument.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,16 +17,15 @@ use runtime::dead_letters::DeadLetter;
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Layout};
 use table::shards::Shards;
 use table::{Invocation, ReadRollupState as _};
-use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::addresses::Addresses;
 use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::{self, Consumers, Functions};
-use crate::gateway;
-use crate::gateway::{Authorizer, Gateway, Host, Limits};
+use crate::gateway::{self, Authorizer};
 use crate::options::Options;
 use crate::queue_poller::{QueuePoller, RunningQueuePoller};
 use crate::queue_source::QueueSource;
@@ -162,19 +160,8 @@ impl System {
         let mappings = EventSourceMapping::from_template(&template)?;
         let sources = QueueSource::from_template(&template)?;
         let schedules = Schedule::from_template(&template)?;
-        let listener = if options.listens {
-            Some(gateway::listen(options.host, options.port).await?)
-        } else {
-            None
-        };
-        let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
-        let url = address.map(own_url).unwrap_or_default();
-        let ingest_listener = match options.ingest_port.filter(|_| options.listens) {
-            Some(port) => Some(gateway::listen(options.host, port).await?),
-            None => None,
-        };
-        let ingest_address = ingest_listener.as_ref().map(TcpListener::local_addr).transpose()?;
-        let ingest_url = ingest_address.map(own_url);
+        let addresses = Addresses::listen(&options).await?;
+        let (url, ingest_url) = (addresses.url(), addresses.ingest_url());
 
         let layout = table.layout();
         let engine = start_engine(&options, &template, table).await?;
@@ -182,22 +169,14 @@ impl System {
         let store = connect(&options, &engine, layout).await?;
         let dead_letters = DeadLetters::default();
         let following = functions::following(&mappings)?;
-        let functions = Box::pin(Functions::start(
-            &store,
-            &options,
-            following,
-            Auth::Owner,
-            ingest_url.clone(),
-        ))
-        .await;
+        let told = ingest_url.clone();
+        let functions = Functions::start(&store, &options, following, Auth::Owner, told);
+        let functions = Box::pin(functions).await;
         let (served, authorizer) = if options.auth {
             let told = ingest_url.clone();
-            let authenticating =
-                Box::pin(Functions::start(&store, &options, following, Auth::On, told)).await;
-            (
-                authenticating,
-                Some(Arc::new(Authorizer::new(store.clone(), options.telemetry.clone()))),
-            )
+            let served = Functions::start(&store, &options, following, Auth::On, told);
+            let authorizer = Authorizer::new(store.clone(), options.telemetry.clone());
+            (Box::pin(served).await, Some(Arc::new(authorizer)))
         } else {
             (functions.clone(), None)
         };
@@ -247,15 +226,7 @@ impl System {
             let poller = QueuePoller { queue, source, function, dead_letters };
             queue_pollers.push(poller.spawn(stopped.clone()));
         }
-        let damages_gzip = options.gateway_damages_gzip;
-        let host = if ingest_url.is_some() { Host::Query } else { Host::Both };
-        let hosts = [(listener, host), (ingest_listener, Host::Ingest { page: url.clone() })];
-        let gateways = hosts.into_iter().filter_map(|(listener, host)| {
-            let gateway = Gateway::new(served.clone(), authorizer.clone(), host, damages_gzip);
-            let serving = gateway::serve(listener?, gateway, Limits::OWN, stopped.clone());
-            Some(tokio::spawn(serving))
-        });
-        let gateways = gateways.collect();
+        let gateways = addresses.serve(&served, authorizer.as_ref(), &options, &stopped);
         Ok(Self {
             url,
             ingest_url,
@@ -414,16 +385,6 @@ impl System {
     }
 }
 
-/// The address that works on this machine: what listens on all addresses is asked on the loopback interface.
-fn own_url(mut address: SocketAddr) -> String {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-        _ => {}
-    }
-    format!("http://{address}")
-}
-
 /// Deletes expired items from time to time. A sweep reads the whole table; the pause after it is at least
 /// twenty times as long, so that sweeps take at most a twentieth of the engine's time.
 async fn sweep(
@@ -463,17 +424,6 @@ mod tests {
             panic!("{answer:?}")
         };
         serde_json::from_str(&body).unwrap()
-    }
-
-    #[test]
-    fn what_listens_on_all_addresses_is_asked_on_this_machine() {
-        for (address, url) in [
-            ("0.0.0.0:8080", "http://127.0.0.1:8080"),
-            ("[::]:8080", "http://[::1]:8080"),
-            ("192.0.2.1:80", "http://192.0.2.1:80"),
-        ] {
-            assert_eq!(own_url(address.parse().unwrap()), url);
-        }
     }
 
     #[tokio::test]

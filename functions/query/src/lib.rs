@@ -220,7 +220,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::InfluxBuckets => done(Ok(influxdb::buckets(call.request))),
             Operation::InfluxOrgs => done(Ok(influxdb::orgs(call.request))),
             Operation::InfluxFlux => done(Ok(influxdb::flux())),
-            Operation::WebPage => done(page.answer(call.request)),
+            Operation::WebPage => done(Ok(page.answer(call.request))),
             Operation::WebFile => done(web::asset(call.request, &call.id)),
             Operation::PostReadings | Operation::WriteLines | Operation::Payload(_) => {
                 unreachable!("the table of endpoints gives it to ingest")

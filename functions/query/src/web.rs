@@ -36,11 +36,11 @@ impl Page {
     }
 
     /// `GET /`
-    pub(crate) fn answer(&self, request: &Request) -> Result<Response, Problem> {
+    pub(crate) fn answer(&self, request: &Request) -> Response {
         let response = Response::new(200, "text/html; charset=utf-8", self.html.as_str());
         let response = response.with("x-content-type-options", "nosniff");
         let response = caching::with_cache_headers(request, response);
-        Ok(response.with("content-security-policy", &self.policy))
+        response.with("content-security-policy", &self.policy)
     }
 }
 
@@ -133,23 +133,23 @@ mod tests {
     #[test]
     fn a_browser_that_has_the_page_gets_its_headers_alone() {
         let page = Page::new(None);
-        let first = page.answer(&request(&[])).unwrap();
+        let first = page.answer(&request(&[]));
         assert!(first.body.starts_with(b"<!doctype html>"));
         assert_eq!(header(&first, "cache-control"), "private, no-cache");
         let tag = header(&first, "etag");
-        assert_eq!(page.answer(&request(&[("if-none-match", tag.as_str())])).unwrap().status, 304);
+        assert_eq!(page.answer(&request(&[("if-none-match", tag.as_str())])).status, 304);
     }
 
     #[test]
     fn the_page_may_ask_its_own_server_and_the_one_that_stores_readings() {
-        let own = Page::new(None).answer(&request(&[])).unwrap();
+        let own = Page::new(None).answer(&request(&[]));
         let policy = header(&own, "content-security-policy");
         assert_eq!(
             policy,
             "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         );
         let ingest = "https://id.lambda-url.eu-west-1.on.aws";
-        let two = Page::new(Some(ingest)).answer(&request(&[])).unwrap();
+        let two = Page::new(Some(ingest)).answer(&request(&[]));
         let policy = header(&two, "content-security-policy");
         assert_eq!(policy.matches("http").count(), 1, "one further host");
         assert!(policy.contains(&format!("; connect-src 'self' {ingest}; ")), "{policy}");

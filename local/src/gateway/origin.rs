@@ -86,7 +86,7 @@ mod tests {
             let headers = [(HOST, "127.0.0.1:8081"), (ORIGIN, origin)];
             let site = ("sec-fetch-site".parse().unwrap(), "same-site".parse().unwrap());
             let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
-            HeaderMap::from_iter(headers.into_iter().chain([site]))
+            headers.into_iter().chain([site]).collect::<HeaderMap>()
         };
         let page = Some("http://127.0.0.1:8080");
         assert_eq!(refusal(&headers("http://127.0.0.1:8080"), page), None);

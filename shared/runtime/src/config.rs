@@ -182,10 +182,7 @@ impl Config {
             },
             failures: queue("DEAD_LETTER_QUEUE_URL"),
             work: queue("ROLLUP_QUEUE_URL"),
-            auth: match switch("AUTH", optional("AUTH").as_deref())? {
-                true => Auth::On,
-                false => Auth::Off,
-            },
+            auth: if switch("AUTH", optional("AUTH").as_deref())? { Auth::On } else { Auth::Off },
             stack: optional("STACK_NAME").unwrap_or_else(|| LOCAL.to_owned()),
             log_every: log_every("LOG_EVERY", optional("LOG_EVERY"))?,
             ingest_url: optional("INGEST_URL").map(origin).transpose()?,

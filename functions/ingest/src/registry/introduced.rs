@@ -143,23 +143,23 @@ impl Counted {
             self.count(introducer, new.len(), (store, invocation)).await?
         };
         // In the order of the request: those that come first are introduced.
-        let mut introduced = BTreeSet::new();
+        let mut taken = BTreeSet::new();
         for readings in batches {
             readings.refuse(rejected, |reading| {
                 let id = &reading.device;
-                if !new.contains(id) || introduced.contains(id) {
+                if !new.contains(id) || taken.contains(id) {
                     return None;
                 }
-                if introduced.len() < free {
-                    introduced.insert(id.clone());
+                if taken.len() < free {
+                    taken.insert(id.clone());
                     return None;
                 }
                 Some(("device_id".to_owned(), introducer.why()))
             });
         }
         if !known.has_all_devices() {
-            self.remember(&introduced);
+            self.remember(&taken);
         }
-        Ok(introduced)
+        Ok(taken)
     }
 }
