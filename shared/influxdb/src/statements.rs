@@ -23,7 +23,7 @@ pub const fn is_open(statement: &Statement) -> bool {
     matches!(statement, Statement::ShowDatabases | Statement::Create)
 }
 
-/// The outcome of a statement that tells nothing that is stored; `None` of any other.
+/// Runs a statement that tells nothing that is stored. Returns `None` for any other.
 #[must_use]
 pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome> {
     match statement {
@@ -42,7 +42,7 @@ pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome
     }
 }
 
-/// The answer to a query that tells nothing that is stored; `None` of any other.
+/// Answers a query that tells nothing that is stored. Returns `None` for any other.
 pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
     let request = QueryRequest::of(request)?;
     let form = request.form();
