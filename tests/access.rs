@@ -4,13 +4,16 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::{Scope, Timestamp, Token, TokenHash};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::Scope;
 use dynamodb::DynamoStore;
 use local::{Options, System};
 use runtime::clock::Deadline;
 use runtime::telemetry::Telemetry;
 use serde_json::json;
-use table::{Invocation, ManageTokens as _};
+use table::given::secret;
+use table::{Invocation, ManageTokens as _, given};
 
 use crate::client::{Answer, send_with};
 
@@ -29,8 +32,7 @@ async fn guarded(telemetry: Telemetry) -> System {
         ("canary-read", Scope::Read),
         ("canary-admin", Scope::Admin),
     ] {
-        let hash = TokenHash::of(secret);
-        let token = Token { hash, scope, name: None, created: Timestamp::MIN, revoked: None };
+        let token = given::token(secret, scope);
         store.add_token(&token, &invocation).await.expect("kept");
         assert!(store.add_token(&token, &invocation).await.is_err(), "done twice, it is refused");
     }
@@ -39,24 +41,28 @@ async fn guarded(telemetry: Telemetry) -> System {
 }
 
 async fn ask(system: &System, method: &str, path: &str, token: &str, body: &str) -> Answer {
-    let header = format!("Authorization: Bearer {token}\r\n");
+    let header = format!("Authorization: Bearer {}\r\n", secret(token));
     send_with(system, method, path, &header, body.as_bytes()).await
 }
 
 #[tokio::test]
 async fn every_way_to_send_a_token_works_and_nothing_works_without() {
     let system = guarded(Telemetry::silent()).await;
+    let admin = secret("canary-admin");
     for header in [
-        "Authorization: Bearer canary-admin\r\n",
-        "authorization: Token canary-admin\r\n",
-        "Authorization: Basic YW55Ym9keTpjYW5hcnktYWRtaW4=\r\n",
+        format!("Authorization: Bearer {admin}\r\n"),
+        format!("authorization: Token {admin}\r\n"),
+        format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("anybody:{admin}"))),
     ] {
-        let answer = send_with(&system, "GET", "/devices", header, b"").await;
+        let answer = send_with(&system, "GET", "/devices", &header, b"").await;
         assert_eq!(answer.status, 200, "{header}");
     }
-    let in_address = async |path: &str| send_with(&system, "GET", path, "", b"").await.status;
-    assert_eq!(in_address("/devices?u=x&p=canary-read").await, 200);
-    assert_eq!(in_address("/devices?u=x&p=canary-admin").await, 403, "logs keep addresses");
+    let in_address = async |token: &str| {
+        let path = format!("/devices?u=x&p={}", secret(token));
+        send_with(&system, "GET", &path, "", b"").await.status
+    };
+    assert_eq!(in_address("canary-read").await, 200);
+    assert_eq!(in_address("canary-admin").await, 403, "logs keep addresses");
     for (method, path) in [
         ("GET", "/devices"),
         ("POST", "/readings"),
@@ -67,8 +73,8 @@ async fn every_way_to_send_a_token_works_and_nothing_works_without() {
         assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")));
     }
     // Whoever forgets the scheme did send a token.
-    let no_scheme = "Authorization: canary-admin\r\n";
-    let answer = send_with(&system, "GET", "/devices", no_scheme, b"").await;
+    let no_scheme = format!("Authorization: {admin}\r\n");
+    let answer = send_with(&system, "GET", "/devices", &no_scheme, b"").await;
     assert_eq!(answer.status, 401);
     let detail = answer.json()["detail"].to_string();
     assert!(detail.contains("with the word Bearer"), "{detail}");
@@ -109,7 +115,8 @@ async fn no_token_and_no_query_string_reaches_a_log() {
     let system = guarded(telemetry).await;
     ask(&system, "POST", "/readings", "canary-write", READING).await;
     ask(&system, "GET", "/devices?room=canary-room", "canary-unknown", "").await;
-    send_with(&system, "GET", "/devices/meter/readings?p=canary-read&from=canary", "", b"").await;
+    let address = format!("/devices/meter/readings?p={}&from=canary", secret("canary-read"));
+    send_with(&system, "GET", &address, "", b"").await;
     system.shutdown().await.expect("stops");
     let lines = lines.lock().expect("no panic").clone();
     assert!(lines.contains("http.status"));
@@ -124,7 +131,7 @@ async fn without_tokens_a_page_elsewhere_is_not_answered() {
     assert_eq!(send_with(&open, "GET", "/devices/meter", "", b"").await.status, 404, "not stored");
     open.shutdown().await.expect("stops");
     let system = guarded(Telemetry::silent()).await;
-    let with_token = format!("{origin}Authorization: Bearer canary-admin\r\n");
+    let with_token = format!("{origin}Authorization: Bearer {}\r\n", secret("canary-admin"));
     assert_eq!(send_with(&system, "GET", "/devices", &with_token, b"").await.status, 200);
     system.shutdown().await.expect("stops");
 }

@@ -137,7 +137,7 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("domain", &[]),
     ("influxql", &["domain"]),
     ("table", &["domain"]),
@@ -147,10 +147,14 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("dynamodb", &["domain", "table", "aws"]),
     ("api", &["domain", "table"]),
     ("runtime", &["domain", "table", "aws", "api"]),
-    ("ingest", FUNCTION),
+    ("influxdb", &["domain", "api", "influxql"]),
+    ("ingest", &["domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxdb"]),
     (
         "query",
-        &["domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxql", "series"],
+        &[
+            "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxql",
+            "influxdb", "series",
+        ],
     ),
     ("registry", FUNCTION),
     ("rollup", FUNCTION),

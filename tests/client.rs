@@ -48,7 +48,18 @@ pub(crate) async fn send_with(
     headers: &str,
     body: &[u8],
 ) -> Answer {
-    let address = system.url().trim_start_matches("http://");
+    send_to(system.url(), method, path, headers, body).await
+}
+
+/// Sends one request to an address.
+pub(crate) async fn send_to(
+    url: &str,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &[u8],
+) -> Answer {
+    let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\

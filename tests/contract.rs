@@ -22,12 +22,13 @@ use std::sync::Once;
 
 use table::memory::MemoryStore;
 use table::{
-    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges, MergeReadings,
-    NoteSeen, PageRegistry, PutConditionsSchema, PutReadings, PutRollups, QueryConditions,
-    QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadSeen, ReadStays, ReadStoredReadings, RegisterDevices,
-    RemoveBelongings, RemoveRooms, RestoreStays, SetConditionsReady, TeachDevice, UpdateRegistry,
+    AddArrival, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
+    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges,
+    MergeReadings, NoteSeen, PageRegistry, PutConditionsSchema, PutReadings, PutRollups,
+    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges,
+    ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, ReadStoredReadings,
+    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, SetConditionsReady, TeachDevice,
+    UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -36,7 +37,7 @@ table::store! {
     /// All ports at once.
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
-        + TeachDevice + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
+        + TeachDevice + EditRegistry + CountIntroduced + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays + NoteSeen + ReadSeen
 }
 
@@ -186,7 +187,8 @@ macro_rules! ports {
                 a_device_is_taught_what_no_person_has_said
                 several_are_found_at_once
                 a_device_introduces_so_many_rooms
-                rooms_introduced_at_once_are_counted;
+                rooms_introduced_at_once_are_counted
+                devices_introduced_at_once_are_counted;
             edits(store):
                 what_is_not_registered_cannot_be_edited
                 each_member_is_set_and_taken_away

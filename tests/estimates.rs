@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use domain::{Bucket, FoldRules, Month, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use query::Query;
+use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use table::{
@@ -97,7 +98,7 @@ async fn estimates_are_within_a_factor_of_two() {
     {
         store(&table, &readings).await;
     }
-    let settings = query::Settings { auth: false, ..query::Settings::default() };
+    let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
     let query = Query::new(table.clone(), TestClock::at(at(NOW)), Telemetry::silent(), settings);
     query.load().await;
     let month = format!("from={}&to={}&explain=1", at(20 * DAY), at(NOW));

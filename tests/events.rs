@@ -11,6 +11,7 @@ use ingest::{Ingest, Reply};
 use query::Query;
 use registry::Registry;
 use rollup::Rollup;
+use runtime::auth::Auth;
 use runtime::clock::{Deadline, TestClock};
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
@@ -49,7 +50,7 @@ impl Bench {
                 silent(),
                 ingest::Settings {
                     registry_max_age: age,
-                    auth: false,
+                    auth: Auth::Owner,
                     ..ingest::Settings::default()
                 },
             ),
@@ -59,7 +60,7 @@ impl Bench {
                 silent(),
                 query::Settings {
                     registry_max_age: age,
-                    auth: false,
+                    auth: Auth::Owner,
                     ..query::Settings::default()
                 },
             ),

@@ -190,6 +190,9 @@ macro_rules! gated {
     (@AddArrival $table:ty) => { gated! { @impl AddArrival for $table:
         add_arrival(reading: &Reading, id: &str, retention: Option<chrono::TimeDelta>) -> Added;
     } };
+    (@CountIntroduced $table:ty) => { gated! { @impl CountIntroduced for $table:
+        count_introduced(sender: &str, more: usize, limit: usize) -> Option<usize>;
+    } };
     (@EditRegistry $table:ty) => { gated! { @impl EditRegistry for $table:
         edit_device(id: &DeviceId, patch: &DevicePatch, now: Timestamp)
             -> UpdateOutcome<Edited, DevicePatchError>;

@@ -7,6 +7,7 @@ use domain::{
 };
 use ingest::Ingest;
 use query::Query;
+use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
@@ -80,13 +81,13 @@ pub(crate) fn clock() -> TestClock {
 
 /// The function `query` as it is by default, but open to all.
 pub(crate) fn open_query<S: query::Store>(store: S, clock: TestClock) -> Query<S, TestClock> {
-    let settings = query::Settings { auth: false, ..query::Settings::default() };
+    let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
     Query::new(store, clock, Telemetry::silent(), settings)
 }
 
 /// The function `ingest` as it is by default, but open to all.
 pub(crate) fn open_ingest<S: ingest::Store>(store: S, clock: TestClock) -> Ingest<S, TestClock> {
-    let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
+    let settings = ingest::Settings { auth: Auth::Owner, ..ingest::Settings::default() };
     Ingest::new(store, clock, Telemetry::silent(), settings)
 }
 

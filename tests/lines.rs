@@ -4,7 +4,9 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use domain::{Scope, Timestamp, Token, TokenHash};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::Scope;
 use dynamodb::DynamoStore;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -12,7 +14,7 @@ use local::{Options, System};
 use runtime::clock::Deadline;
 use serde_json::json;
 use table::layout::Layout;
-use table::{Invocation, ManageTokens as _};
+use table::{Invocation, ManageTokens as _, given};
 
 use crate::client::{Answer, get, post, send, send_with, system};
 
@@ -96,10 +98,7 @@ async fn what_the_gateway_refuses_by_itself_it_refuses_in_the_version_s_words() 
     let system = System::start(options).await.expect("it starts");
     let store = DynamoStore::connect(system.store_config(), Layout::default());
     let invocation = Invocation::until(Deadline::after(Duration::from_secs(10)));
-    let hash = TokenHash::of("any");
-    let scope = Scope::Admin;
-    let token = Token { hash, scope, name: None, created: Timestamp::MIN, revoked: None };
-    store.add_token(&token, &invocation).await.expect("kept");
+    store.add_token(&given::token("any", Scope::Admin), &invocation).await.expect("kept");
     let large = vec![b'x'; api::MAX_BODY + 1];
     for (path, unauthorized, too_large) in [
         ("/write", "{\"error\":\"authorization failed\"}\n", "{\"error\":\"The body is longer"),
@@ -117,12 +116,20 @@ async fn what_the_gateway_refuses_by_itself_it_refuses_in_the_version_s_words() 
         let answer = send(&system, "POST", path, b"m value=1").await;
         assert_eq!((answer.status, text(&answer).as_str()), (401, unauthorized));
         assert_eq!(answer.header("www-authenticate"), None);
-        let answer = send_with(&system, "POST", path, "Authorization: Token any\r\n", &large).await;
+        let answer = send_with(
+            &system,
+            "POST",
+            path,
+            &format!("Authorization: Token {}\r\n", given::secret("any")),
+            &large,
+        )
+        .await;
         assert_eq!(answer.status, 413, "{}", text(&answer));
         assert!(text(&answer).starts_with(too_large), "{}", text(&answer));
         // The secret behind the last colon, as version 1 sends it.
-        let basic = "Authorization: Basic dTphbnk=\r\n";
-        assert_eq!(send_with(&system, "POST", path, basic, b"m value=1").await.status, 204);
+        let basic = STANDARD.encode(format!("u:{}", given::secret("any")));
+        let basic = format!("Authorization: Basic {basic}\r\n");
+        assert_eq!(send_with(&system, "POST", path, &basic, b"m value=1").await.status, 204);
     }
     system.shutdown().await.expect("stops");
     let open = System::start(Options::default()).await.expect("it starts");

@@ -1,6 +1,7 @@
 //! Tests across packages, one module a subject. Unit tests are beside the code, not here.
 
 mod access;
+mod addresses;
 mod architecture;
 mod circles;
 mod client;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use api::MAX_BODY;
 use api::endpoints::{ENDPOINTS, Endpoint, Reply};
-use domain::{Scope, Timestamp, Token, TokenHash};
+use domain::Scope;
 use dynamodb::DynamoStore;
 use local::System;
 use runtime::clock::Deadline;
 use serde_json::{Value, json};
 use table::layout::Layout;
-use table::{Invocation, ManageTokens as _};
+use table::{Invocation, ManageTokens as _, given};
 
 use crate::client::{get, post, send, send_with, system};
 
@@ -87,7 +87,8 @@ async fn the_parameters_are_those_that_the_code_takes() {
         let unknown = (!endpoint.takes_conditions()).then_some("unknown");
         for name in names.iter().copied().chain(unknown) {
             // A reading in an address needs a token on this open system, too.
-            let token = if endpoint.takes_values() { "&p=writer" } else { "" };
+            let token = format!("&p={}", given::secret("writer"));
+            let token = if endpoint.takes_values() { &token } else { "" };
             let url = format!("{}?{name}=%20{token}", endpoint.path.replace("{id}", "x"));
             let body = if endpoint.method == "POST" { reading.to_string() } else { String::new() };
             let answer = send(&system, endpoint.method, &url, body.as_bytes()).await;
@@ -110,8 +111,7 @@ async fn the_parameters_are_those_that_the_code_takes() {
 /// A token for the readings of `x`.
 async fn add_writer(system: &System) {
     let scope = Scope::Write(["x".parse().expect("an id")].into());
-    let (hash, created) = (TokenHash::of("writer"), Timestamp::MIN);
-    let token = Token { hash, scope, name: None, created, revoked: None };
+    let token = given::token("writer", scope);
     let store = DynamoStore::connect(system.store_config(), Layout::default());
     let invocation = Invocation::until(Deadline::after(Duration::from_secs(10)));
     store.add_token(&token, &invocation).await.expect("kept");

@@ -16,11 +16,11 @@ use domain::{
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use table::{
-    AddArrival as _, Added, BegunDeletion, EditRegistry as _, FindRegistry as _, FindToken as _,
-    Invocation, LookUpRegistry as _, ManageTokens as _, MarkDeletions as _, MergeReadings as _,
-    PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadRegistry as _,
-    ReadStays as _, RegisterDevices as _, RemoveBelongings as _, StayQuery, TeachDevice as _,
-    UpdateOutcome, UpdateRegistry as _,
+    AddArrival as _, Added, BegunDeletion, CountIntroduced as _, EditRegistry as _,
+    FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, ManageTokens as _,
+    MarkDeletions as _, MergeReadings as _, PutReadings as _, QueryReadings as _,
+    QueryRoomReadings as _, RangeQuery, ReadRegistry as _, ReadStays as _, RegisterDevices as _,
+    RemoveBelongings as _, StayQuery, TeachDevice as _, UpdateOutcome, UpdateRegistry as _,
 };
 
 use crate::engine::Engine;
@@ -95,7 +95,8 @@ impl Home {
             }
             let scope = Scope::Write([device("meter")].into());
             let hash = TokenHash::of("a");
-            let token = Token { hash, scope, name: None, created: at(0), revoked: None };
+            let token =
+                Token { hash, scope, name: None, created: at(0), revoked: None, expires: None };
             store.add_token(&token, &invocation()).await.expect("written");
             let minutes: Vec<_> = (0..1_000)
                 .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))
@@ -360,6 +361,15 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
                 let hints = Hints { tags, ..Hints::default() };
                 let taught = store.teach_device(&new_device(), &hints, invocation).await;
                 assert!(matches!(taught, Ok(UpdateOutcome::Updated(_))));
+            })
+            .await,
+        ),
+        row(
+            "7e",
+            "count the devices that a request introduces, in a registry beyond memory",
+            cost(async |invocation| {
+                let counted = store.count_introduced("mqtt:plug", 3, 32, invocation).await;
+                assert!(matches!(counted, Ok(None)));
             })
             .await,
         ),

@@ -16,15 +16,15 @@ use table::keys::{
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
-    Action, AddArrival, Backlog, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry,
-    FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
-    MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings, NoteSeen, PageRegistry, Permission,
-    PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadSeen, ReadStays, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomWalk,
-    SearchDevices, SearchQuery, Seen, SetConditionsReady, StayQuery, Target, TeachDevice,
-    UpdateRegistry,
+    Action, AddArrival, Backlog, Belonging, CountIntroduced, DeleteReadings, EditRegistry,
+    Expected, FindRegistry, FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices,
+    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings,
+    NoteSeen, PageRegistry, Permission, PutConditionsSchema, PutReadings, PutRollups,
+    QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery, ReadConditionsSchema,
+    ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays,
+    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
+    RestoreStays, RollupState, RoomWalk, SearchDevices, SearchQuery, Seen, SetConditionsReady,
+    StayQuery, Target, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -172,7 +172,14 @@ async fn each_port_asks_what_it_declares() {
         consistent: false,
     };
     let hash = TokenHash::of("a");
-    let issued = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None };
+    let issued = Token {
+        hash,
+        scope: Scope::Read,
+        name: None,
+        created: at(0),
+        revoked: None,
+        expires: None,
+    };
     let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
     let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
     let begun = &Stay::begun(a.clone(), at(0));
@@ -242,6 +249,7 @@ async fn each_port_asks_what_it_declares() {
         store.add_token(&issued, invocation),
         store.tokens(invocation),
         store.revoke_token(&hash, at(0), invocation));
+    check!(CountIntroduced: store.count_introduced("mqtt:plug", 1, 32, invocation));
     check!(FindToken: store.token(&hash, invocation));
     check!(ListDevices:
         store.all_devices(invocation),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use query::Query;
+use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use table::PutReadings as _;
@@ -36,7 +37,7 @@ impl House {
         let clock = clock();
         let settings = query::Settings {
             registry_max_age: MAX_AGE,
-            auth: false,
+            auth: Auth::Owner,
             ..query::Settings::default()
         };
         let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);

@@ -239,9 +239,7 @@ fn the_environment_is_what_the_code_reads() {
         .filter(|text| text.len() > 1 && text.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
         .filter(|name| !name.starts_with("AWS_"))
         .collect();
-    // Set for what the code of the functions is about to read.
-    let not_yet = ["INGEST_URL", "LOG_EVERY", "STACK_NAME"].map(str::to_owned);
-    assert_eq!(set, read.union(&not_yet.into()).cloned().collect());
+    assert_eq!(set, read);
     let variables = environment(&resources, "query");
     assert_eq!(variables["STACK_NAME"], json!({"Ref": "AWS::StackName"}));
     assert_eq!(variables["LOG_EVERY"], json!({"Ref": "LogEvery"}));
@@ -538,15 +536,20 @@ fn the_rollup_function_is_invoked_every_minute_and_by_its_own_queue() {
 }
 
 #[test]
-fn the_rollup_function_knows_the_ceilings_of_the_table() {
+fn the_functions_know_the_ceilings_of_the_table_and_of_its_index() {
     let ceilings = |parameters: &[(&str, &str)]| {
         let resources = template().resources(parameters).expect("resources");
-        let environment = environment(&resources, "rollup");
-        ["MAX_READ_UNITS", "MAX_WRITE_UNITS"].map(|name| environment[name].clone())
+        let of = |package| {
+            let environment = environment(&resources, package);
+            ["MAX_READ_UNITS", "MAX_WRITE_UNITS"].map(|name| environment[name].clone())
+        };
+        assert!(PACKAGES.iter().all(|package| of(package) == of("rollup")));
+        of("rollup")
     };
     let chosen = [("Billing", "on-demand"), ("MaxReadUnits", "40"), ("MaxWriteUnits", "30")];
     assert_eq!(ceilings(&chosen), [json!("40"), json!("30")]);
-    assert_eq!(ceilings(&[]), [json!("12"), json!("12")]);
+    assert_eq!(ceilings(&[]), [json!("11"), json!("11")]);
+    assert_eq!(ceilings(&[("RoomIndex", "off")]), [json!("23"), json!("23")]);
 }
 
 /// CloudFormation's rules compare for equality only; `config.rs` compares the numbers.

@@ -1,4 +1,4 @@
-// Requests to the public API: token, pages, failures. Draws nothing.
+// Requests to the public API: tokens, pages, failures, how many at once. Draws nothing.
 
 /** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, not_of_room?: string, role?: string}} Metric */
 /** @typedef {{value: number, timestamp: string}} Value */
@@ -12,10 +12,14 @@
 /** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, devices?: {device_id: string}[], left_out?: {device_id: string, reason: string}[], unsure?: {device_id: string, metrics: string[]}[], rollups_lack?: Record<string, any>}} Energy */
 /** @typedef {Record<string, string | number | boolean | undefined>} Params */
 
+/** @typedef {"read" | "write" | "admin"} Use what a token is for */
+
 const KEPT = "roomtide.token";
+/** The most requests at once: an account of AWS may run no more than ten functions at a time. */
+const MAX_AT_ONCE = 4;
 
 /** The tokens, in this tab only; the reader's is kept in this browser if its owner says so. */
-const tokens = { read: localStorage.getItem(KEPT) ?? "", admin: "" };
+const tokens = { read: localStorage.getItem(KEPT) ?? "", write: "", admin: "" };
 
 /** A failure, in the server's own words where there are any. */
 export class Failure extends Error {
@@ -23,7 +27,7 @@ export class Failure extends Error {
    * @param {number} status 0 without an answer
    * @param {string} message
    * @param {number} retryAfter seconds; 0 where the server does not say
-   * @param {"read" | "admin"} use
+   * @param {Use} use
    */
   constructor(status, message, retryAfter, use = "read") {
     super(message);
@@ -46,8 +50,11 @@ export class Failure extends Error {
 /** The address of the API, with a slash at its end: that of the page. */
 export const address = new URL(".", location.href).href;
 
+/** The address at which readings are stored, with a slash at its end: the one that the server names, else the page's. */
+export const ingest = new URL(document.querySelector("meta[name=ingest]")?.getAttribute("content") || address).href;
+
 /**
- * @param {"read" | "admin"} use
+ * @param {Use} use
  * @param {string} token
  * @param {boolean} keep
  */
@@ -61,7 +68,18 @@ export function setToken(use, token, keep) {
 /** Forgets the tokens, also the one that is kept in this browser. */
 export function forgetTokens() {
   setToken("admin", "", false);
+  setToken("write", "", false);
   setToken("read", "", false);
+}
+
+/** Takes the reader's token out of the address, as a link may bring it (#token=rt_...), and keeps it. Tells whether there was one. */
+export function takeToken() {
+  const token = /^#token=([\w-]+)/.exec(location.hash)?.[1];
+  if (!token) return false;
+  // At once, so that no history and no glance at the address shows it.
+  history.replaceState(null, "", `${location.pathname}${location.search}#now`);
+  setToken("read", token, true);
+  return true;
 }
 
 /** Tells whether a token is in use. */
@@ -91,6 +109,30 @@ export function path(kind, id, what = "") {
   return `${kind}/${encodeURIComponent(id)}${what && `/${what}`}`;
 }
 
+let underWay = 0;
+/** @type {(() => void)[]} */
+const waiting = [];
+
+/**
+ * Asks when it is its turn.
+ * @param {URL} asked
+ * @param {RequestInit} init
+ */
+async function inTurn(asked, init) {
+  if (underWay < MAX_AT_ONCE) underWay += 1;
+  else await new Promise((go) => waiting.push(() => go(undefined)));
+  try {
+    return await fetch(asked, init);
+  } finally {
+    const next = waiting.shift();
+    if (next) next();
+    else underWay -= 1;
+  }
+}
+
+/** @type {Record<string, Use>} */
+const USES = { GET: "read", POST: "write" };
+
 /**
  * @param {string} method
  * @param {URL} asked
@@ -98,14 +140,14 @@ export function path(kind, id, what = "") {
  * @returns {Promise<Response>}
  */
 async function request(method, asked, body) {
-  const use = method === "GET" ? "read" : "admin";
+  const use = USES[method] ?? "admin";
   const token = tokens[use] || tokens.read;
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(asked, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    answer = await inTurn(asked, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   } catch {
     throw new Failure(0, "The server does not answer.", 0, use);
   }
@@ -150,6 +192,15 @@ export async function list(path, params = {}) {
  */
 export async function patch(path, body) {
   return (await request("PATCH", url(path), body)).json();
+}
+
+/**
+ * Stores a reading, where readings are stored.
+ * @param {Record<string, string | number>} reading
+ * @returns {Promise<any>}
+ */
+export async function store(reading) {
+  return (await request("POST", new URL("readings", ingest), reading)).json();
 }
 
 /**

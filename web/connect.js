@@ -1,18 +1,19 @@
 // The view for a newcomer: the lines that send a first reading, with this server's address, and its arrival.
 
-import { address } from "./api.js";
+import { address, ingest, store } from "./api.js";
 import { card, fill, h } from "./dom.js";
 import { age, clock, quantity, words } from "./format.js";
 import { deviceName, home } from "./home.js";
+import { guarded } from "./token.js";
 
-/** The address without the slash at its end. */
-const server = address.replace(/\/$/, "");
-const host = new URL(address);
+/** The address at which readings are stored, without the slash at its end. */
+const server = ingest.replace(/\/$/, "");
+const host = new URL(ingest);
 const isLocal = /^(127\..*|localhost|\[::1\])$/.test(host.hostname);
 /** The name by which other machines reach the server; a placeholder where the page's own is of this machine only. */
 const name = isLocal ? "ADDRESS" : host.hostname;
 const reached = isLocal ? server.replace(host.hostname, name) : server;
-const start = `cargo run -- --auth --host 0.0.0.0${host.port === "8080" ? "" : ` --port ${host.port}`}`;
+const start = `cargo run -- --auth --host 0.0.0.0${location.port === "8080" ? "" : ` --port ${location.port}`}`;
 const token = "TOKEN";
 
 /** @type {[string, string, string, string][]} the sender, its device or none for many, a word on it, and what to copy */
@@ -53,7 +54,8 @@ interval:
   urls = ["${reached}"]
   token = "${token}"
   organization = "home"
-  bucket = "home"`],
+  bucket = "home"
+  content_encoding = "identity"`],
   ["Tasmota", "tasmota-plug", "In the console of the plug, the three lines one after another: it posts its power and its meter by WebQuery every minute. To an address of https only an ESP32 posts; give an ESP8266 a server at home.", `Rule1 ON Tele-ENERGY#Total DO Var1 %value% ENDON ON Tele-ENERGY#Power DO WebQuery ${reached}/readings/tasmota?device=tasmota-plug&room=study POST [Content-Type: application/json|Authorization: Bearer ${token}] {"ENERGY": {"Power": %value%, "Total": %var1%}} ENDON
 Rule1 1
 TelePeriod 60`],
@@ -69,6 +71,9 @@ TelePeriod 60`],
 });`],
   ["Any other device", "boiler", "One that can only call an address. Here the token is never left out: it has to be a write token, also without --auth.", `${reached}/readings/quick?device=boiler&room=cellar&temperature=55.5&p=${token}`],
 ];
+
+/** What the first lines send. */
+const FIRST = { device_id: "my-sensor", room: "study", temperature: 21.5 };
 
 /** @param {HTMLElement} main */
 export async function connect(main) {
@@ -103,12 +108,22 @@ export function empty(arrived) {
     "div",
     null,
     h("h1", null, "Connect a device"),
-    card("This server", h("p", null, "Its address is ", h("code", null, server), "."), arrived ?? h("p", null, "There are no devices yet. ", h("a", { href: "#connect" }, "Wait for the first reading"), "."),
+    card("This server", h("p", null, server === address.replace(/\/$/, "") ? "Its address is " : "Readings are stored at ", h("code", null, server), "."), arrived ?? h("p", null, "There are no devices yet. ", h("a", { href: "#connect" }, "Wait for the first reading"), "."),
       isLocal && elsewhere("Only this machine reaches that address."),
       h("p", { class: "note" }, `In the lines below ${token} is a write token, made by the command there; a server without --auth takes any word. For a deployed system add --table and --region. Commands are for the folder of the repository; where you installed roomtide, write that in place of cargo run --.`),
     ),
-    ...SENDERS.map(([title, device, text, lines]) => card(title, h("p", null, text), h("p", { class: "note" }, `${token}: `, h("code", null, `cargo run -- token create --scope write ${device ? `--device ${device}` : "--any"}`)), isLocal && lines.includes(name) && elsewhere(`${name} is this machine's in your network, such as 192.168.1.20.`), copyable(title, lines))),
+    ...SENDERS.map(([title, device, text, lines]) => card(title, h("p", null, text), h("p", { class: "note" }, `${token}: `, h("code", null, `cargo run -- token create --scope write ${device ? `--device ${device}` : "--any"}`)), isLocal && lines.includes(name) && elsewhere(`${name} is this machine's in your network, such as 192.168.1.20.`), copyable(title, lines), title === "curl" && sender())),
   );
+}
+
+/** Sends the first reading from here. */
+function sender() {
+  const said = h("span", { role: "status" });
+  const send = async () => {
+    await guarded(() => store(FIRST), "write");
+    fill(said, "sent");
+  };
+  return h("p", null, h("button", { type: "button", onclick: () => send().catch((error) => fill(said, error.message)) }, "Send it from here"), " ", said);
 }
 
 /**

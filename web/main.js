@@ -1,6 +1,6 @@
 // The page: which view is shown, when it asks again, and what goes wrong. Shows no data itself.
 
-import { Failure, forgetTokens, hasToken } from "./api.js";
+import { Failure, forgetTokens, hasToken, takeToken } from "./api.js";
 import { charts } from "./charts.js";
 import { connect } from "./connect.js";
 import { device } from "./device.js";
@@ -30,6 +30,7 @@ const state = { refresh: async () => {}, timer: 0, updated: 0, failures: 0, unti
 
 /** Shows the view that the address names. */
 async function route() {
+  if (takeToken()) forget();
   const [name, ...rest] = location.hash.slice(1).split("/");
   // An address that is nearly right, such as #devices, is the view that is meant.
   const view = Object.keys(VIEWS).find((it) => it.startsWith(name) || name.startsWith(it)) ?? "now";

@@ -3,9 +3,18 @@
 import { Failure, hasToken, setToken } from "./api.js";
 import { field, fill, h } from "./dom.js";
 
+/** @typedef {import("./api.js").Use} Use */
+
+/** @type {Record<Use, [string, string]>} the title of the question, and why it is asked */
+const WORDS = {
+  read: ["Access token", "This server shows its readings only to those who have a token."],
+  write: ["Write token", "To store a reading needs a write token. It is forgotten when you close this tab."],
+  admin: ["Admin token", "Edits need an admin token. It is forgotten when you close this tab."],
+};
+
 /**
  * Asks for a token. Tells whether one was given.
- * @param {"read" | "admin"} use
+ * @param {Use} use
  * @param {string} refusal the server's words
  * @returns {Promise<boolean>}
  */
@@ -15,7 +24,8 @@ export function askForToken(use, refusal) {
   const input = h("input", { type: "password", autocomplete: "off", required: true, spellcheck: "false" });
   const keep = h("input", { type: "checkbox" });
   const mayOnlyStore = use === "read" && / store /.test(refusal);
-  const create = `cargo run -- token create --scope ${use} --name me`;
+  const [title, why] = WORDS[use];
+  const create = `cargo run -- token create --scope ${use} ${use === "write" ? "--any " : ""}--name me`;
   const again = use === "read" && hasToken();
   return new Promise((resolve) => {
     let given = false;
@@ -28,10 +38,10 @@ export function askForToken(use, refusal) {
           setToken(use, input.value.trim(), keep.checked);
         },
       },
-      h("h2", { id: "token-title" }, use === "read" ? "Access token" : "Admin token"),
-      h("p", null, use === "read" ? "This server shows its readings only to those who have a token." : "Edits need an admin token. It is forgotten when you close this tab."),
+      h("h2", { id: "token-title" }, title),
+      h("p", null, why),
       // Without a token there was nothing to refuse.
-      (use === "admin" || again) && h("p", { class: "warn", role: "alert" }, again ? `The token is refused: ${refusal}` : refusal),
+      (use !== "read" || again) && h("p", { class: "warn", role: "alert" }, again ? `The token is refused: ${refusal}` : refusal),
       mayOnlyStore && h("p", null, "Give one that may read. Whoever only sends readings keeps the other."),
       h("p", { class: "note" }, "Create one with ", h("code", null, create)),
       field("Token", input),
@@ -46,17 +56,18 @@ export function askForToken(use, refusal) {
 }
 
 /**
- * Does an edit; where an admin token is missing, asks for one and does it again.
+ * Does an edit; where its token is missing, asks for one and does it again.
  * @template T
  * @param {() => Promise<T>} edit
+ * @param {Use} [use]
  * @returns {Promise<T>}
  */
-export async function guarded(edit) {
+export async function guarded(edit, use = "admin") {
   try {
     return await edit();
   } catch (error) {
     const isRefused = error instanceof Failure && (error.status === 401 || error.status === 403);
-    if (!isRefused || !(await askForToken("admin", error.message))) throw error;
+    if (!isRefused || !(await askForToken(use, error.message))) throw error;
     return edit();
   }
 }

@@ -14,6 +14,7 @@ use crate::request::request;
 /// If the server needs tokens, they begin with the command that creates one in `guarded`, the data directory.
 pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyhow::Result<String> {
     let url = system.url();
+    let ingest = system.ingest_url().unwrap_or(url);
     let mut text = format!("\nOpen {url}/ in a browser. Try, in another terminal:\n\n");
     let curl = if let Some(directory) = guarded {
         let directory = directory.display();
@@ -42,7 +43,7 @@ pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyh
     let reading = r#"{"device_id": "my-sensor", "room": "study", "temperature": 21.5}"#;
     write!(
         text,
-        "\n  {curl} {url}/readings --json '{reading}'\n  {curl} {url}/devices/my-sensor/latest\n\n\
+        "\n  {curl} {ingest}/readings --json '{reading}'\n  {curl} {url}/devices/my-sensor/latest\n\n\
          {url}/openapi.json lists everything. Ctrl-C stops.\n"
     )?;
     Ok(text)

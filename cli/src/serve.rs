@@ -28,6 +28,10 @@ pub(crate) struct Args {
     /// The port
     #[arg(long, default_value_t = 8080)]
     pub(crate) port: u16,
+    /// A second port, at which readings are stored and nothing is read: as on AWS, where each function has an address
+    /// of its own. The first one then stores none
+    #[arg(long, value_name = "PORT", hide = true)]
+    ingest_port: Option<u16>,
     /// The directory of the data
     #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
     data_dir: PathBuf,
@@ -85,6 +89,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         data: directory.clone().map_or(Data::Memory, Data::Dir),
         host: args.host,
         port: args.port,
+        ingest_port: args.ingest_port,
         auth: args.auth,
         earliest_timestamp: args.earliest_timestamp,
         time_zone: args.time_zone.unwrap_or_else(machine_zone),
@@ -105,6 +110,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     {
         let address = SocketAddr::new(ip, port.parse()?);
         print(format_args!("  others  http://{address}, from other machines"));
+    }
+    if let Some(url) = system.ingest_url() {
+        print(format_args!("  ingest  {url}, where readings are stored"));
     }
     match &directory {
         Some(_) => print(format_args!("  data    {}", system.data_file().display())),

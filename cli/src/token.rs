@@ -8,8 +8,12 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::TimeDelta;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use domain::{DeviceId, Label, Scope, Token, TokenHash, WritableDevices, WriteScope};
+use domain::{
+    DeviceId, Label, Scope, TOKEN_PREFIX, Timestamp, Token, TokenHash, WritableDevices, WriteScope,
+    token_of,
+};
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use serde_json::{Value, json};
 use table::{Invocation, ManageTokens};
@@ -73,6 +77,9 @@ struct Create {
     /// A name for the list
     #[arg(long)]
     name: Option<Label>,
+    /// How long it is valid, in hours, days or weeks, such as 12h, 90d or 4w; for ever without it
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    expires: Option<TimeDelta>,
     /// Print the token and nothing else
     #[arg(long)]
     quiet: bool,
@@ -83,7 +90,8 @@ impl Create {
     fn of(scope: ScopeName) -> Self {
         let (device, device_tags) = (Vec::new(), Vec::new());
         let (prefix, room_tag, name) = (None, None, None);
-        Self { scope, device, any: false, prefix, device_tags, room_tag, name, quiet: false }
+        let (any, expires, quiet) = (false, None, false);
+        Self { scope, device, any, prefix, device_tags, room_tag, name, expires, quiet }
     }
 }
 
@@ -94,8 +102,8 @@ enum ScopeName {
     Admin,
 }
 
-/// The beginning of every token, so that people and secret scanners recognise one.
-const PREFIX: &str = "rt_";
+/// The longest time for which a token is valid.
+const MAX_LIFETIME: TimeDelta = TimeDelta::days(36_500);
 /// The deadline of all requests to the table.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -146,7 +154,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
         }
         Action::List { json: false } => {
             for token in store.tokens(&invocation).await? {
-                let state = token.revoked.map_or(String::new(), |at| format!("  revoked {at}"));
+                let state = state(&token, SystemClock.now());
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
                 let name = token.name.map(String::from).unwrap_or_default();
                 print(format_args!("{id}  {}  {scope}  {name}{state}", token.created));
@@ -154,7 +162,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
         }
         Action::Revoke { id } => {
             // The id may be the token itself, which is never shown, in an error either.
-            let id = if id.starts_with(PREFIX) { TokenHash::of(&id).to_string() } else { id };
+            let id = if id.starts_with(TOKEN_PREFIX) { TokenHash::of(&id).to_string() } else { id };
             let tokens = store.tokens(&invocation).await?;
             let mut meant = tokens
                 .iter()
@@ -187,6 +195,36 @@ fn prefix(text: &str) -> Result<DeviceId, String> {
     text.parse().map_err(|why: domain::IdError| why.to_string())
 }
 
+/// A time such as 90d.
+fn lifetime(text: &str) -> Result<TimeDelta, String> {
+    let expected = || "expected hours, days or weeks, such as 12h, 90d or 4w".to_owned();
+    let unit = text.chars().last().ok_or_else(expected)?;
+    let hours = match unit {
+        'h' => 1,
+        'd' => 24,
+        'w' => 7 * 24,
+        _ => return Err(expected()),
+    };
+    let number: i64 =
+        text[..text.len() - 1].parse().ok().filter(|n| *n > 0).ok_or_else(expected)?;
+    let time = number.checked_mul(hours).and_then(TimeDelta::try_hours).ok_or_else(expected)?;
+    if time > MAX_LIFETIME {
+        Err("is more than 100 years; leave it out".to_owned())
+    } else {
+        Ok(time)
+    }
+}
+
+/// What the list says of a token that is not valid for ever.
+fn state(token: &Token, now: Timestamp) -> String {
+    match (token.revoked, token.expires) {
+        (Some(at), _) => format!("  revoked {at}"),
+        (None, Some(at)) if token.has_expired(now) => format!("  expired {at}"),
+        (None, Some(at)) => format!("  expires {at}"),
+        (None, None) => String::new(),
+    }
+}
+
 /// Makes a new token and its secret. Only the hash of the secret is stored.
 fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     let Create { device, any, prefix, device_tags, room_tag, .. } = create;
@@ -215,9 +253,10 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     };
     let mut bits = [0; 32];
     getrandom::fill(&mut bits).context("the operating system has no randomness")?;
-    let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bits));
+    let secret = token_of(&URL_SAFE_NO_PAD.encode(bits));
     let (hash, created) = (TokenHash::of(&secret), SystemClock.now());
-    Ok((Token { hash, scope, name: create.name, created, revoked: None }, secret))
+    let expires = create.expires.map(|lifetime| created.saturating_add(lifetime));
+    Ok((Token { hash, scope, name: create.name, created, revoked: None, expires }, secret))
 }
 
 /// Makes the first tokens and their secrets: to manage the system, to read it, and to store readings of any device.
@@ -243,6 +282,7 @@ fn as_json(token: &Token) -> Value {
         "name": token.name.clone().map(String::from),
         "created": token.created.to_string(),
         "revoked": token.revoked.map(|at| at.to_string()),
+        "expires": token.expires.map(|at| at.to_string()),
     })
 }
 
@@ -287,9 +327,30 @@ mod tests {
         let (token, secret) = issue(create(ScopeName::Write, &["a", "b"])).unwrap();
         let (_, other) = issue(create(ScopeName::Write, &["a"])).unwrap();
         assert_ne!(secret, other);
-        assert_eq!(URL_SAFE_NO_PAD.decode(&secret[3..]).unwrap().len(), 32);
+        assert_eq!(URL_SAFE_NO_PAD.decode(&secret[3..46]).unwrap().len(), 32);
+        assert_eq!(domain::check_token(&secret), Ok(()));
         assert_eq!(token.hash, TokenHash::of(&secret));
         assert_eq!(describe(&token.scope), "write a,b");
+    }
+
+    #[test]
+    fn a_token_may_expire_and_the_list_says_when() {
+        for text in ["", "d", "90", "-1d", "0d", "90m", "1.5d", "9999999999999999d", "é", "40000d"]
+        {
+            assert!(lifetime(text).is_err(), "{text}");
+        }
+        for (text, hours) in [("12h", 12), ("90d", 90 * 24), ("4w", 28 * 24)] {
+            let expires = Some(lifetime(text).unwrap());
+            let (token, _) = issue(Create { expires, ..create(ScopeName::Read, &[]) }).unwrap();
+            let end = token.created.saturating_add(TimeDelta::hours(hours));
+            assert_eq!(token.expires, Some(end));
+            assert_eq!(state(&token, token.created), format!("  expires {end}"));
+            assert_eq!(state(&token, end), format!("  expired {end}"));
+            let revoked = Token { revoked: Some(token.created), ..token };
+            assert!(state(&revoked, end).starts_with("  revoked "));
+        }
+        let (token, _) = issue(create(ScopeName::Read, &[])).unwrap();
+        assert_eq!((token.expires, state(&token, Timestamp::MAX)), (None, String::new()));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use chrono::TimeDelta;
 use dynamodb::DynamoStore;
+use runtime::auth::Auth;
 use runtime::clock::{Deadline, SystemClock};
 use runtime::config::MaxUnits;
 use runtime::queue::{SqsBatchResponse, SqsEvent};
@@ -33,7 +34,7 @@ pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Follo
 const MAX_UNITS: u32 = 100_000;
 
 /// The units a second that the template provisions for the table, or for its index by room where that has fewer.
-pub(crate) const PROVISIONED: MaxUnits = MaxUnits { read: 12, write: 11 };
+pub(crate) const PROVISIONED: MaxUnits = MaxUnits { read: 11, write: 11 };
 
 /// The time for which a mark of late changes holds. A write costs nothing here, and answers that say for longer
 /// than they must that rollups may lack something are of no use.
@@ -82,12 +83,14 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Starts the functions on a table, with authentication or without, and does their work of a cold start.
+    /// Starts the functions on a table, with authentication or without, and does their work of a cold start. The page
+    /// is told where readings are stored, where that is another address.
     pub(crate) async fn start(
         store: &DynamoStore,
         options: &Options,
         following: Following,
-        auth: bool,
+        auth: Auth,
+        ingest_url: Option<String>,
     ) -> Self {
         let Options { registry_max_age, earliest_timestamp, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
@@ -112,7 +115,7 @@ impl Functions {
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                query::Settings { registry_max_age, auth, following, max_units },
+                query::Settings { registry_max_age, auth, ingest_url, following, max_units },
             )),
         };
         Box::pin(functions.ingest.load()).await;

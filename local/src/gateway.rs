@@ -2,6 +2,7 @@
 
 mod authorizer;
 mod connections;
+mod cors;
 mod event;
 mod origin;
 mod response;
@@ -62,15 +63,30 @@ pub(crate) async fn serve(
     connections::serve(listener, limits, answer, stop).await;
 }
 
-/// Invokes the function of an HTTP event's route. An event without a route goes to the query function,
-/// which answers 404 or 405. An error is the function's own failure.
+/// Which functions an address reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// Each by its routes, as behind an HTTP API.
+    Both,
+    /// The query function alone, as at its function URL.
+    Query,
+    /// The ingest function alone, as at its function URL, which pages of this origin may ask.
+    Ingest {
+        /// The origin of the web page.
+        page: String,
+    },
+}
+
+/// Invokes the function of an HTTP event's route, if `only` names no other. An event without a route goes to the query
+/// function, which answers 404 or 405. An error is the function's own failure.
 pub(crate) async fn invoke(
     functions: &Functions,
     event: ApiGatewayV2httpRequest,
+    only: Option<Function>,
 ) -> anyhow::Result<ApiGatewayV2httpResponse> {
     let path = event.raw_path.as_deref().unwrap_or("/");
     let route = endpoints::find_path(event.request_context.http.method.as_str(), path);
-    let function = route.map_or(Function::Query, |(route, _)| route.function);
+    let function = only.unwrap_or(route.map_or(Function::Query, |(route, _)| route.function));
     let deadline = Deadline::after(TIMEOUT);
     let functions = functions.clone();
     // In a task of its own, so that a function goes on when its client has left, and a panic does not
@@ -101,7 +117,7 @@ pub(crate) async fn send(
     let here = Ipv4Addr::LOCALHOST.into();
     let mut event = event::event(&parts, here, SystemClock.now(), "own")?;
     event::put_body(&mut event, body, false);
-    let response = response::of_answer(invoke(functions, event).await?)?;
+    let response = response::of_answer(invoke(functions, event, None).await?)?;
     let status = response.status();
     Ok((status, to_bytes(response.into_body(), usize::MAX).await?.into()))
 }
@@ -109,7 +125,8 @@ pub(crate) async fn send(
 /// The gateway before the functions.
 pub(crate) struct Gateway {
     functions: Functions,
-    authorizer: Option<Authorizer>,
+    authorizer: Option<Arc<Authorizer>>,
+    host: Host,
     /// Whether compressed text is passed on as text.
     damages_gzip: bool,
     requests: AtomicU64,
@@ -123,18 +140,27 @@ impl Gateway {
     /// of this machine opens can reach it.
     pub(crate) fn new(
         functions: Functions,
-        authorizer: Option<Authorizer>,
+        authorizer: Option<Arc<Authorizer>>,
+        host: Host,
         damages_gzip: bool,
     ) -> Self {
-        Self { functions, authorizer, damages_gzip, requests: AtomicU64::new(0) }
+        Self { functions, authorizer, host, damages_gzip, requests: AtomicU64::new(0) }
     }
 
     async fn answer(&self, request: Request<Incoming>, peer: IpAddr, limits: Limits) -> Response {
         let (parts, body) = request.into_parts();
+        let (page, only) = match &self.host {
+            Host::Both => (None, None),
+            Host::Query => (None, Some(Function::Query)),
+            Host::Ingest { page } => (Some(page.as_str()), Some(Function::Ingest)),
+        };
         if self.authorizer.is_none()
-            && let Some(reason) = origin::refusal(&parts.headers)
+            && let Some(reason) = origin::refusal(&parts.headers, page)
         {
             return response::foreign_origin(parts.uri.path(), &reason);
+        }
+        if let Some(response) = page.and_then(|_| cors::preflight(&parts)) {
+            return response;
         }
         let response = async {
             let mut event = self.event(&parts, peer)?;
@@ -144,12 +170,13 @@ impl Gateway {
                     Err(refusal) => return response::of_answer(refusal),
                 }
             }
-            response::of_answer(invoke(&self.functions, event).await?)
+            response::of_answer(invoke(&self.functions, event, only).await?)
         };
-        response.await.unwrap_or_else(|error| {
+        let response = response.await.unwrap_or_else(|error| {
             warn(format_args!("{} {}: {error:#}", parts.method, parts.uri.path()));
             response::internal_server_error(parts.uri.path())
-        })
+        });
+        if page.is_some() { cors::permitting(&parts, response) } else { response }
     }
 
     fn event(&self, parts: &Parts, peer: IpAddr) -> serde_json::Result<ApiGatewayV2httpRequest> {
@@ -214,10 +241,11 @@ async fn read(body: Incoming, time: Duration) -> Result<Vec<u8>, Problem> {
 mod tests {
     use std::net::SocketAddr;
 
-    use domain::{Scope, Token, TokenHash};
+    use domain::Scope;
     use dynamodb::DynamoStore;
+    use runtime::auth::Auth;
     use runtime::telemetry::Telemetry;
-    use table::ManageTokens as _;
+    use table::{ManageTokens as _, given};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
@@ -247,16 +275,16 @@ mod tests {
         let engine = Engine::start(&Data::Memory, &table, None).unwrap();
         let store = DynamoStore::connect(&engine.store_config(), table.layout());
         let options = Options::default();
-        let functions = Functions::start(&store, &options, Following::default(), true).await;
-        let (hash, scope) = (TokenHash::of("t"), Scope::Admin);
-        let token = Token { hash, scope, name: None, created: SystemClock.now(), revoked: None };
+        let following = Following::default();
+        let functions = Functions::start(&store, &options, following, Auth::On, None).await;
+        let token = given::token("t", Scope::Admin);
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         store.add_token(&token, &invocation).await.unwrap();
 
         let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
         let address = listener.local_addr().unwrap();
         let authorizer = Authorizer::new(store, Telemetry::silent());
-        let gateway = Gateway::new(functions, Some(authorizer), false);
+        let gateway = Gateway::new(functions, Some(Arc::new(authorizer)), Host::Both, false);
         let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
         let stop = watch::Sender::new(false);
         let serving = tokio::spawn(serve(listener, gateway, limits, stop.subscribe()));
@@ -266,7 +294,9 @@ mod tests {
             ("t", MAX_BODY + 1, 413, "urn:roomtide:problem:too-large"),
             ("t", MAX_BODY, 400, "did not arrive"),
         ] {
-            let answer = answer_to_head(address, token, length).await.expect("it is answered");
+            let answer = answer_to_head(address, &given::secret(token), length)
+                .await
+                .expect("it is answered");
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {answer}");
             assert!(answer.contains(text), "{token}: {answer}");
         }

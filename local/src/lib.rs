@@ -13,6 +13,7 @@
 //!
 //! It does not show the built binaries, the permissions and the real event source mappings.
 
+mod addresses;
 mod options;
 pub mod private;
 pub mod table_definition;

@@ -37,6 +37,9 @@ pub struct Options {
     pub host: IpAddr,
     /// The port to listen on; by default 0, any free one.
     pub port: u16,
+    /// The port of a second address, at which only the ingest function answers and no other does: as on AWS, where
+    /// each function has an address of its own. By default one address answers everything.
+    pub ingest_port: Option<u16>,
     /// Whether requests need an access token; by default not, because only this machine can send any.
     pub auth: bool,
     /// The greatest age of the functions' registry caches; 1 second by default, so that a person sees a
@@ -77,6 +80,7 @@ impl Default for Options {
             listens: true,
             host: Ipv4Addr::LOCALHOST.into(),
             port: 0,
+            ingest_port: None,
             auth: false,
             registry_max_age: Duration::from_secs(1),
             earliest_timestamp: ingest::Settings::default().earliest_timestamp,

@@ -1,7 +1,6 @@
 //! The whole system in one process: engine, functions, stream pollers and gateway. Reads no argument.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,21 +11,21 @@ use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use dynamodb::DynamoStore;
 use rollups::{SKEW, newest_sealable_edge};
+use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, Stopwatch, SystemClock};
 use runtime::dead_letters::DeadLetter;
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Layout};
 use table::shards::Shards;
 use table::{Invocation, ReadRollupState as _};
-use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::addresses::Addresses;
 use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::{self, Consumers, Functions};
-use crate::gateway;
-use crate::gateway::{Authorizer, Gateway, Limits};
+use crate::gateway::{self, Authorizer};
 use crate::options::Options;
 use crate::queue_poller::{QueuePoller, RunningQueuePoller};
 use crate::queue_source::QueueSource;
@@ -53,6 +52,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// A running system.
 pub struct System {
     url: String,
+    ingest_url: Option<String>,
     store: StoreConfig,
     time_zone: String,
     engine: Engine,
@@ -61,7 +61,7 @@ pub struct System {
     consumers: Consumers,
     dead_letters: DeadLetters,
     stop: watch::Sender<bool>,
-    gateway: Option<JoinHandle<()>>,
+    gateways: Vec<JoinHandle<()>>,
     pollers: Vec<RunningPoller>,
     queue_pollers: Vec<RunningQueuePoller>,
     /// The schedules and the sweeper, which a shutdown does not wait for.
@@ -160,13 +160,8 @@ impl System {
         let mappings = EventSourceMapping::from_template(&template)?;
         let sources = QueueSource::from_template(&template)?;
         let schedules = Schedule::from_template(&template)?;
-        let listener = if options.listens {
-            Some(gateway::listen(options.host, options.port).await?)
-        } else {
-            None
-        };
-        let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
-        let url = address.map(own_url).unwrap_or_default();
+        let addresses = Addresses::listen(&options).await?;
+        let (url, ingest_url) = (addresses.url(), addresses.ingest_url());
 
         let layout = table.layout();
         let engine = start_engine(&options, &template, table).await?;
@@ -174,11 +169,14 @@ impl System {
         let store = connect(&options, &engine, layout).await?;
         let dead_letters = DeadLetters::default();
         let following = functions::following(&mappings)?;
-        let functions = Box::pin(Functions::start(&store, &options, following, false)).await;
+        let told = ingest_url.clone();
+        let functions = Functions::start(&store, &options, following, Auth::Owner, told);
+        let functions = Box::pin(functions).await;
         let (served, authorizer) = if options.auth {
-            let authenticating =
-                Box::pin(Functions::start(&store, &options, following, true)).await;
-            (authenticating, Some(Authorizer::new(store.clone(), options.telemetry.clone())))
+            let told = ingest_url.clone();
+            let served = Functions::start(&store, &options, following, Auth::On, told);
+            let authorizer = Authorizer::new(store.clone(), options.telemetry.clone());
+            (Box::pin(served).await, Some(Arc::new(authorizer)))
         } else {
             (functions.clone(), None)
         };
@@ -228,13 +226,10 @@ impl System {
             let poller = QueuePoller { queue, source, function, dead_letters };
             queue_pollers.push(poller.spawn(stopped.clone()));
         }
-        let damages_gzip = options.gateway_damages_gzip;
-        let gateway = listener.map(|listener| {
-            let gateway = Gateway::new(served, authorizer, damages_gzip);
-            tokio::spawn(gateway::serve(listener, gateway, Limits::OWN, stopped))
-        });
+        let gateways = addresses.serve(&served, authorizer.as_ref(), &options, &stopped);
         Ok(Self {
             url,
+            ingest_url,
             store: config,
             time_zone,
             engine,
@@ -242,7 +237,7 @@ impl System {
             consumers,
             dead_letters,
             stop,
-            gateway,
+            gateways,
             pollers,
             queue_pollers,
             background,
@@ -253,6 +248,12 @@ impl System {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the address at which only readings are stored, if it is another one.
+    #[must_use]
+    pub fn ingest_url(&self) -> Option<&str> {
+        self.ingest_url.as_deref()
     }
 
     /// Returns the engine's address, for any `DynamoDB` client.
@@ -299,7 +300,7 @@ impl System {
         &self,
         event: ApiGatewayV2httpRequest,
     ) -> anyhow::Result<ApiGatewayV2httpResponse> {
-        Box::pin(gateway::invoke(&self.functions, event)).await
+        Box::pin(gateway::invoke(&self.functions, event, None)).await
     }
 
     /// Invokes the ingest function.
@@ -354,7 +355,7 @@ impl System {
             functions,
             consumers,
             stop,
-            gateway,
+            gateways,
             pollers,
             queue_pollers,
             background,
@@ -362,7 +363,7 @@ impl System {
         } = self;
         stop.send_replace(true);
         // A client that holds a request open, or a batch that hangs, is not waited for longer.
-        if let Some(mut gateway) = gateway {
+        for mut gateway in gateways {
             match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut gateway).await {
                 Ok(ended) => ended.context("the gateway panicked")?,
                 Err(_) => gateway.abort(),
@@ -382,16 +383,6 @@ impl System {
         drop((functions, consumers));
         tokio::task::spawn_blocking(move || engine.stop()).await?
     }
-}
-
-/// The address that works on this machine: what listens on all addresses is asked on the loopback interface.
-fn own_url(mut address: SocketAddr) -> String {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-        _ => {}
-    }
-    format!("http://{address}")
 }
 
 /// Deletes expired items from time to time. A sweep reads the whole table; the pause after it is at least
@@ -433,17 +424,6 @@ mod tests {
             panic!("{answer:?}")
         };
         serde_json::from_str(&body).unwrap()
-    }
-
-    #[test]
-    fn what_listens_on_all_addresses_is_asked_on_this_machine() {
-        for (address, url) in [
-            ("0.0.0.0:8080", "http://127.0.0.1:8080"),
-            ("[::]:8080", "http://[::1]:8080"),
-            ("192.0.2.1:80", "http://192.0.2.1:80"),
-        ] {
-            assert_eq!(own_url(address.parse().unwrap()), url);
-        }
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use http::{Request, StatusCode};
+use runtime::auth::Auth;
 use runtime::clock::Deadline;
 use table::Invocation;
 use table::layout::Layout;
@@ -38,7 +39,8 @@ impl TableApi {
         let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let mappings = EventSourceMapping::from_template(&Template::own()?)?;
         let following = functions::following(&mappings)?;
-        let functions = Box::pin(Functions::start(&table, &options, following, false)).await;
+        let functions = Functions::start(&table, &options, following, Auth::Owner, None);
+        let functions = Box::pin(functions).await;
         Ok(Self { store, functions })
     }
 

@@ -353,6 +353,18 @@ pub(super) async fn rooms_introduced_at_once_are_counted(store: &impl Ports) {
     assert_eq!(device_now(store, "d").await.introduced_rooms().len(), MAX_INTRODUCED_ROOMS);
 }
 
+pub(super) async fn devices_introduced_at_once_are_counted(store: &impl Ports) {
+    let invocation = invocation();
+    let count = |sender, more| store.count_introduced(sender, more, 32, &invocation);
+    let many = join_all((0..20).map(|_| count("mqtt:plug", 2))).await;
+    let many = many.into_iter().map(|result| result.expect("asked"));
+    assert_eq!(many.filter(Option::is_none).count(), 16, "twice 16 is the limit");
+    assert_eq!(count("mqtt:plug", 1).await.expect("asked"), Some(32));
+    assert_eq!(count("0123456789ab", 31).await.expect("asked"), None, "each sender by itself");
+    assert_eq!(count("0123456789ab", 2).await.expect("asked"), Some(31));
+    assert_eq!(count("0123456789ab", 1).await.expect("asked"), None);
+}
+
 pub(super) async fn a_device_is_taught_what_no_person_has_said(store: &impl Ports) {
     registered(store, "d").await;
     let invocation = invocation();

@@ -8,6 +8,7 @@ use domain::{
 };
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
+use runtime::auth::Auth;
 use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::{
@@ -260,7 +261,7 @@ pub(super) async fn a_table_with_a_value_is_not_marked_by_itself(table: &Table) 
 }
 
 pub(super) async fn a_function_that_starts_marks_an_empty_table(table: &Table) {
-    let settings = query::Settings { auth: false, ..query::Settings::default() };
+    let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
     let query = query::Query::new(table.store(), clock(), Telemetry::silent(), settings);
     query.load().await;
     assert!(is_indexed(table).await);

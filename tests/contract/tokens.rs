@@ -8,14 +8,14 @@ use crate::given::{at, device, invocation, label};
 fn token(secret: &str) -> Token {
     let scope = Scope::Write([device("meter"), device("boiler")].into());
     let name = Some(label("plug in the kitchen"));
-    Token { hash: TokenHash::of(secret), scope, name, created: at(0), revoked: None }
+    Token { hash: TokenHash::of(secret), scope, name, created: at(0), revoked: None, expires: None }
 }
 
 pub(super) async fn a_token_comes_back_as_it_was(store: &impl Ports) {
     let write = token("a");
     let others = [Scope::Read, Scope::Admin].map(|scope| {
         let hash = TokenHash::of(&format!("{scope:?}"));
-        Token { hash, scope, name: None, ..token("") }
+        Token { hash, scope, name: None, expires: Some(at(9)), ..token("") }
     });
     for token in [&write, &others[0], &others[1]] {
         assert_eq!(store.token(&token.hash, &invocation()).await.expect("asked"), None);

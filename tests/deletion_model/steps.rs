@@ -64,7 +64,7 @@ impl Deref for Table {
 }
 
 gated!(
-    Table: AddArrival, EditRegistry, FindRegistry, FindToken, KeepRollupState, ListDevices,
+    Table: AddArrival, CountIntroduced, EditRegistry, FindRegistry, FindToken, KeepRollupState, ListDevices,
     LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, NoteSeen, PageRegistry,
     PutConditionsSchema, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
     ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,

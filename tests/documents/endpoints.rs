@@ -98,7 +98,7 @@ fn group_of(endpoint: &Endpoint) -> &'static str {
 const fn token(access: Access) -> &'static str {
     match access {
         Access::Public => "none",
-        Access::Any => "any",
+        Access::Formed | Access::Any => "any",
         Access::Read => "read",
         Access::Write => "write",
         Access::Address => "write, also without `--auth`",

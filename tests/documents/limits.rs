@@ -14,6 +14,7 @@ const REQUESTS: &[Limit] = &[
     ("Body of a request, as sent", "request.rs", "MAX_BODY: bytes"),
     ("Body of a request, inflated", "request.rs", "MAX_INFLATED: bytes"),
     ("Members of a gzip body", "request.rs", "MAX_MEMBERS"),
+    ("Readings that an MQTT message stores", "assemble.rs", "MAX_OF_MESSAGE"),
     ("A device's own payload", "formats.rs", "MAX_PAYLOAD: bytes"),
     ("Body of an answer, as Lambda carries it", "response.rs", "MAX_CARRIED: bytes"),
     (
@@ -51,6 +52,7 @@ const REGISTRY: &[Limit] = &[
         "MAX_KNOWN_METRICS",
     ),
     ("Rooms that a device introduces by its readings", "device.rs", "MAX_INTRODUCED_ROOMS"),
+    ("Parts that a device introduces by MQTT", "introduced.rs", "MAX_PARTS"),
     ("Rooms that a rollup names", "domain/src/rollup.rs", "MAX_ROLLUP_ROOMS"),
     (
         "Devices that one request registers; the registry function adds further ones",

@@ -6,6 +6,7 @@ use domain::Reading;
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
+use runtime::auth::Auth;
 use runtime::clock::{Deadline, Stopwatch, TestClock};
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
@@ -380,7 +381,7 @@ async fn fifty_that_meet_a_device_at_once_leave_one_item_and_its_name() {
 
     let settings = query::Settings {
         registry_max_age: Duration::ZERO,
-        auth: false,
+        auth: Auth::Owner,
         ..query::Settings::default()
     };
     let query = query::Query::new(table.store(), clock(), Telemetry::silent(), settings);

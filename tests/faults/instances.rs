@@ -9,6 +9,7 @@ use domain::Timestamp;
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
+use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
@@ -51,7 +52,7 @@ impl Fleet {
         let query = clocks.each_ref().map(|clock| {
             let settings = query::Settings {
                 registry_max_age: age,
-                auth: false,
+                auth: Auth::Owner,
                 ..query::Settings::default()
             };
             Query::new(store(), clock.clone(), silent(), settings)
@@ -355,7 +356,7 @@ async fn a_question_about_what_an_old_cache_lacks_is_answered() {
         }
         let mut old = Vec::new();
         for _ in &questions {
-            let settings = query::Settings { auth: false, ..query::Settings::default() };
+            let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
             let query =
                 Query::new(store.clone(), fleet.clocks[1].clone(), Telemetry::silent(), settings);
             query.load().await;

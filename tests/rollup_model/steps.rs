@@ -36,7 +36,7 @@ impl Deref for Table {
 
 gated!(
     Table: FindRegistry, KeepRollupState, ListDevices, NoteSeen, PutRollups, QueryReadings,
-    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings
+    ReadConditionsSchema, ReadLateChanges, ReadRollupState, ReadRollups, ReadStoredReadings
 );
 
 impl Table {

@@ -36,7 +36,7 @@ function server(...options) {
 }
 
 /** A page whose console errors, failures and foreign requests are collected. */
-async function open(url, options = {}) {
+async function open(url, options = {}, other = url) {
   const context = await browser.newContext({ viewport: { width: 1600, height: 900 }, locale: "en-GB", timezoneId: "Europe/Brussels", ...options });
   const page = await context.newPage();
   page.problems = [];
@@ -47,7 +47,7 @@ async function open(url, options = {}) {
   page.on("dialog", (dialog) => page.problems.push(`a dialog says ${dialog.message()}`) && dialog.dismiss());
   page.on("request", (request) => {
     page.requests.push(request.url());
-    if (!/^(blob|data)/.test(request.url()) && new URL(request.url()).host !== new URL(url).host) page.problems.push(`asks ${request.url()}`);
+    if (!/^(blob|data)/.test(request.url()) && ![url, other].some((it) => new URL(request.url()).host === new URL(it).host)) page.problems.push(`asks ${request.url()}`);
   });
   page.setDefaultTimeout(20_000);
   page.setDefaultNavigationTimeout(30_000);
@@ -422,6 +422,77 @@ async function tokens() {
   servers.splice(servers.indexOf(home), 1);
 }
 
+/** Readings are stored at another address than the page's, as where each function has its own; a link brings the token. */
+async function twoAddresses(isGuarded) {
+  const home = await server("--empty", "--ingest-port", "0", ...(isGuarded ? ["--auth"] : [])).start("  engine");
+  assert.notEqual(new URL(home.ingest).host, new URL(home.url).host);
+  const page = await open(home.url, {}, home.ingest);
+  if (isGuarded) {
+    const read = home.token("read");
+    await page.goto(`${home.url}/#token=${read}`);
+    await settled(page);
+    assert.equal(page.url(), `${home.url}/#now`, "the token is gone from the address");
+    await page.goBack();
+    assert.doesNotMatch(page.url(), /token/, "and from the history");
+    await show(page, home.url, "now");
+    // In a tab that is open, too.
+    await page.evaluate(() => localStorage.clear());
+    await page.evaluate((token) => { location.hash = `#token=${token}`; }, read);
+    await page.waitForFunction(() => location.hash === "#now");
+    assert.ok((await page.evaluate(() => JSON.stringify(localStorage))).includes(read));
+  }
+  await show(page, home.url, "connect");
+  const shown = await text(page, "main");
+  assert.ok(shown.includes(`curl ${home.ingest}/readings`) && shown.includes(`Readings are stored at ${home.ingest}`), shown);
+  assert.ok(!shown.includes(home.url), "no device writes to the page's address");
+  await page.getByRole("button", { name: "Send it from here" }).click();
+  if (isGuarded) {
+    await page.getByRole("heading", { name: "Write token" }).waitFor();
+    await page.getByRole("dialog").getByLabel("Token", { exact: true }).fill(home.token("write", "--device", "my-sensor"));
+    await page.getByRole("button", { name: "Use it" }).click();
+  }
+  await page.getByText("Reading received").waitFor();
+  await examined(page, "two addresses");
+  const written = page.requests.filter((it) => new URL(it).host === new URL(home.ingest).host);
+  assert.deepEqual([...new Set(written)], [`${home.ingest}/readings`], "nothing is read there");
+  // No third host, whatever a script would try.
+  const refused = await page.evaluate(
+    () => new Promise((resolve) => {
+      document.addEventListener("securitypolicyviolation", (event) => resolve(event.effectiveDirective), { once: true });
+      fetch("http://127.0.0.1:9/").catch(() => {});
+    }),
+  );
+  assert.equal(refused, "connect-src");
+  for (const [address, path, method, output] of [[home.url, "/readings", "POST", "IngestUrl"], [home.ingest, "/", "GET", "PageUrl"], [home.ingest, "/devices", "GET", "PageUrl"]]) {
+    const answer = await fetch(address + path, { method, body: method === "POST" ? "{}" : undefined });
+    const isAsked = isGuarded && method === "POST";
+    if (!isAsked) assert.match(`${answer.status} ${await answer.text()}`, new RegExp(`^404 .*${output}`), path);
+  }
+  page.problems = page.problems.filter((it) => !/40[13]|Content Security Policy|127\.0\.0\.1:9/.test(it));
+  unproblematic(page);
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
+/** However much a view wants to know, it asks four things at once. */
+async function fourAtOnce(home) {
+  const page = await open(home.url);
+  let [underWay, most, all] = [0, 0, 0];
+  await page.route(/\/(devices|rooms|series|energy|health)\b/, async (route) => {
+    underWay += 1;
+    all += 1;
+    most = Math.max(most, underWay);
+    const response = await route.fetch();
+    await page.waitForTimeout(300);
+    underWay -= 1;
+    await route.fulfill({ response });
+  });
+  await show(page, home.url, "energy");
+  console.log(`figure  energy: ${all} requests, at most ${most} at once`);
+  assert.ok(all > 4 && most === 4, `${most} of ${all}`);
+  unproblematic(page);
+}
+
 /** A Home Assistant that sends a meter, its copy, ten plugs and a roof: one question, and one answer to it. */
 async function houseOfMeters() {
   const home = await server("--empty").start();
@@ -572,8 +643,11 @@ try {
   await check("ten plugs, a copy and a roof: one question", houseOfMeters);
   await check("the server goes away and comes back, is busy, is out of reach", () => awayAndBack(odd));
   await check("tokens: none, wrong, kept, an admin's", tokens);
+  await check("readings are stored at another address", () => twoAddresses(false));
+  await check("the same with tokens; a link brings one", () => twoAddresses(true));
   await check("500 devices", manyDevices);
   await check("the sample home is stored", () => filled);
+  await check("four requests at once", () => fourAtOnce(sample));
   await sampleHome(sample);
   await figures(sample);
   console.log(`all is well, after ${Math.round((Date.now() - started) / 1000)} s; screenshots in ${screenshots}`);

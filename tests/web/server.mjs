@@ -16,6 +16,8 @@ export class Server {
     this.directory = mkdtempSync(join(tmpdir(), "roomtide-web-"));
     this.port = 0;
     this.url = "";
+    /** Where readings are stored, if that is another address. */
+    this.ingest = "";
   }
 
   /** Starts it, on the port of before if there was one, and waits until it listens and `until` is printed. */
@@ -30,6 +32,7 @@ export class Server {
         const found = /listens on (http:\/\/[^\s]+:(\d+))/.exec(printed);
         if (!found || !printed.includes(until)) return;
         [this.url, this.port] = [found[1], Number(found[2])];
+        this.ingest = /ingest {2}(http:\/\/[^,\s]+),/.exec(printed)?.[1] ?? "";
         resolve(this);
       });
     });

@@ -59,6 +59,7 @@ mod tests {
                 name: Some("first page".parse().unwrap()),
                 created: Timestamp::from_millis(1_768_147_200_000).unwrap(),
                 revoked: None,
+                expires: None,
             };
             let new = (token, secret);
             let text = line(&new);

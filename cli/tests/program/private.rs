@@ -264,6 +264,7 @@ fn fill_with_tokens(directory: &Path) {
                 name: Some("x".repeat(100).try_into().expect("a label")),
                 created: Timestamp::MIN,
                 revoked: None,
+                expires: None,
             };
             store.add_token(&token, &invocation).await.unwrap();
         }

@@ -6,6 +6,7 @@
 //! registered the stream function will.
 
 mod event;
+mod first_questions;
 mod formats;
 mod halfway;
 mod intake;
@@ -21,16 +22,18 @@ mod write_lines;
 
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
-use domain::{TokenHash, Zone};
+use domain::Zone;
 use runtime::clock::{Clock, Deadline};
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::{Invocation, StoreResult};
 
 use formats::Format;
+use intake::mode::Words;
 use intake::submission::Submission;
 use pipeline::Pipeline;
 use readings::{Assembled, assemble};
+use registry::introduced::Introducer;
 use replies::{Outcome, native};
 use store::Storing;
 
@@ -98,6 +101,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
         let outcome = match submission {
             Ok(Some(submission)) => {
+                if let Some(device) = submission.sender.only_device() {
+                    log.set("mqtt.device", device.as_str());
+                }
                 Box::pin(self.pipeline.take(&submission, &invocation, &mut log)).await
             }
             Ok(None) => Outcome::default(),
@@ -119,7 +125,10 @@ impl<S: Store, C: Clock> Handler for Pipeline<S, C> {
         // Boxed: of both futures at once the stack is too small in a debug build.
         match call.endpoint.operation {
             Operation::WriteLines => Box::pin(self.write_lines(call)).await,
-            _ => Box::pin(self.post_readings(call)).await,
+            Operation::PostReadings | Operation::Payload(_) => {
+                Box::pin(self.post_readings(call)).await
+            }
+            _ => first_questions::answer(&call, self.clock.now()),
         }
     }
 }
@@ -128,7 +137,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Stores readings, in whichever JSON format. Nothing of a request is stored that names a device of another sender.
     async fn post_readings(&self, call: Call<'_>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, invocation, log, .. } = call;
-        let token = grant.writing().and_then(|_| grant.token()).map(TokenHash::short);
+        let introducer = Introducer::of(&grant, &self.settings, Words::Native);
         let operation = endpoint.operation;
         let submission =
             Submission::of_request(operation, request, &params, &grant, self.clock.now())?;
@@ -141,7 +150,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             log.count("readings.rejected", assembled.rejected.len());
             return Err(native::foreign(assembled.rejected));
         }
-        let storing = Storing::of(&submission, token.as_deref());
+        let storing = Storing::of(&submission, introducer.as_ref());
         let outcome = self.store(assembled, storing, invocation, log).await;
         Ok(native::respond(outcome))
     }
@@ -161,7 +170,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         };
         match self.assemble(submission, zone, log) {
             Ok(assembled) => {
-                let storing = Storing::of(submission, None);
+                let introducer = Introducer::of_topic(&submission.sender, &self.settings);
+                let storing = Storing::of(submission, introducer.as_ref());
                 self.store(assembled, storing, invocation, log).await
             }
             Err(problem) => Outcome::refused(problem, log),

@@ -11,7 +11,8 @@ use runtime::telemetry::Telemetry;
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let store = DynamoStore::connect(&config.store, config.layout);
-    let ingest = Ingest::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
+    let ingest =
+        Ingest::new(store, SystemClock, Telemetry::deployed(&config), Settings::from(&config));
     ingest.load().await;
     let ingest = &ingest;
     let handle = |event: LambdaEvent<Event>| async move {

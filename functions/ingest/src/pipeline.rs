@@ -5,12 +5,13 @@ use rollups::LateMarking;
 use runtime::clock::Clock;
 use runtime::registry::CachedRegistry;
 use table::{
-    AddArrival, FindRegistry, FindToken, MarkLateChanges, MergeReadings, PutReadings, ReadRegistry,
-    ReadRollupState, RegisterDevices, TeachDevice,
+    AddArrival, CountIntroduced, FindRegistry, FindToken, MarkLateChanges, MergeReadings,
+    PutReadings, ReadRegistry, ReadRollupState, RegisterDevices, TeachDevice,
 };
 
 use crate::halfway::Halfway;
 use crate::intake::home_zone::HomeZone;
+use crate::registry::introduced::Counted;
 use crate::registry::metric_limit::MetricLimit;
 use crate::registry::places::KnownPlaces;
 use crate::settings::Settings;
@@ -22,6 +23,7 @@ pub(crate) struct Pipeline<S, C> {
     pub(crate) registry: CachedRegistry<C>,
     pub(crate) places: KnownPlaces<C>,
     pub(crate) metric_limit: MetricLimit,
+    pub(crate) counted: Counted,
     pub(crate) zone: HomeZone<C>,
     pub(crate) late: LateMarking,
     pub(crate) halfway: Halfway,
@@ -33,7 +35,7 @@ table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
         + RegisterDevices + TeachDevice + FindToken + ReadRollupState
-        + MarkLateChanges
+        + MarkLateChanges + CountIntroduced
 }
 
 impl<S, C: Clock> Pipeline<S, C> {
@@ -43,6 +45,7 @@ impl<S, C: Clock> Pipeline<S, C> {
             registry: CachedRegistry::new(settings.registry_max_age, clock.clone()),
             places: KnownPlaces::new(settings.registry_max_age, clock.clone()),
             metric_limit: MetricLimit::default(),
+            counted: Counted::default(),
             zone: HomeZone::new(settings, clock.clone()),
             late: LateMarking::new(settings.late_ahead),
             halfway: Halfway::default(),

@@ -35,6 +35,21 @@ impl Outcome {
         Self { rejected, ..Self::default() }
     }
 
+    /// The outcome where the table failed before any of the readings was stored.
+    pub(crate) fn of_none_stored(
+        mut self,
+        readings: [Readings; 2],
+        cause: StoreError,
+        log: &mut WideEvent,
+    ) -> Self {
+        self.not_stored = readings.into_iter().flat_map(|it| it.origins).flatten().collect();
+        self.not_stored.sort_unstable();
+        self.rejected.sort_by_key(|refusal| refusal.index);
+        self.cause = Some(cause);
+        self.count(log);
+        self
+    }
+
     /// Counts the readings in the log.
     pub(crate) fn count(&self, log: &mut WideEvent) {
         log.count("readings.accepted", self.accepted);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{Timestamp, Zone};
 use rollups::MARKED_AHEAD;
+use runtime::auth::Auth;
 use runtime::config::{Config, EARLIEST_TIMESTAMP, MaxUnits};
 
 /// The settings of the function.
@@ -18,8 +19,8 @@ pub struct Settings {
     pub retention_days: Option<u32>,
     /// How many devices a write token introduces.
     pub max_devices_per_token: u32,
-    /// Whether requests need an access token.
-    pub auth: bool,
+    /// Who needs an access token.
+    pub auth: Auth,
     /// How long a mark of late changes holds, before another one is written.
     pub late_ahead: TimeDelta,
     /// The home's time zone until the rollups have begun; theirs rules from then on.
@@ -37,7 +38,7 @@ impl Default for Settings {
             earliest_timestamp: earliest.expect("it is a timestamp"),
             retention_days: None,
             max_devices_per_token: 1_000,
-            auth: true,
+            auth: Auth::On,
             late_ahead: MARKED_AHEAD,
             time_zone: Zone::UTC,
             max_units: None,

@@ -9,11 +9,12 @@ use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use table::{Added, Invocation, PutOutcome, StoreError, StoreResult};
 
-use crate::intake::mode::{Mode, Words};
+use crate::intake::mode::Mode;
 use crate::intake::submission::Submission;
 use crate::pipeline::{Pipeline, Store};
 use crate::readings::{Assembled, Readings};
-use crate::registry::known::{Introduced, fill_in_rooms, look_up, refuse_deleted};
+use crate::registry::introduced::Introducer;
+use crate::registry::known::{fill_in_rooms, look_up, refuse_deleted};
 use crate::registry::registration::{Stored, keep_learned, register, teach};
 use crate::replies::Outcome;
 
@@ -28,15 +29,14 @@ pub(crate) struct Storing<'a> {
     pub(crate) mode: Mode,
     /// The identity of the request among all; see [`Submission`].
     pub(crate) arrival_id: &'a str,
-    /// The write token, by the beginning of its hash, whose new devices are counted.
-    pub(crate) token: Option<&'a str>,
-    pub(crate) words: Words,
+    /// Whose new devices are counted.
+    pub(crate) introducer: Option<&'a Introducer>,
 }
 
 impl<'a> Storing<'a> {
-    pub(crate) fn of(submission: &'a Submission<'_>, token: Option<&'a str>) -> Self {
+    pub(crate) fn of(submission: &'a Submission<'_>, introducer: Option<&'a Introducer>) -> Self {
         let (mode, arrival_id) = (submission.mode, &submission.arrival_id);
-        Self { mode, arrival_id, token, words: Words::Native }
+        Self { mode, arrival_id, introducer }
     }
 }
 
@@ -45,7 +45,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     pub(crate) async fn store(
         &self,
         assembled: Assembled,
-        Storing { mode, arrival_id, token, words }: Storing<'_>,
+        Storing { mode, arrival_id, introducer }: Storing<'_>,
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
@@ -62,25 +62,28 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             // Without the registry a reading's room is not known, and a reading is written once.
             Err(error) => {
                 log.error("registry.error", &error);
-                let origins = timed.origins.into_iter().chain(arrivals.origins);
-                outcome.not_stored = origins.flatten().collect();
-                outcome.not_stored.sort_unstable();
-                outcome.cause = Some(error);
-                outcome.count(log);
-                return outcome;
+                return outcome.of_none_stored([timed, arrivals], error, log);
             }
         };
         for readings in [&mut timed, &mut arrivals] {
             outcome.of_deleted += refuse_deleted(readings, &known, &mut outcome.rejected);
         }
         let mut new = BTreeSet::new();
-        if let Some(token) = token {
-            let limit = self.settings.max_devices_per_token as usize;
-            let mut introduced = Introduced::by(token, limit, words, &known);
-            for readings in [&mut timed, &mut arrivals] {
-                introduced.refuse_more(readings, &known, &mut outcome.rejected);
+        if let Some(introducer) = introducer {
+            let (batches, before) = ([&mut timed, &mut arrivals], outcome.rejected.len());
+            let table = (&self.store, invocation);
+            let counting =
+                self.counted.refuse_more(introducer, batches, &known, &mut outcome.rejected, table);
+            match counting.await {
+                Ok(introduced) => new = introduced,
+                Err(error) => {
+                    log.error("table.error", &error);
+                    return outcome.of_none_stored([timed, arrivals], error, log);
+                }
             }
-            new = introduced.new;
+            if outcome.rejected.len() > before {
+                log.set("devices.refused_of", introducer.name.as_str());
+            }
         }
         if !mode.rooms_given {
             let mut all: Vec<_> = timed.readings.iter_mut().chain(&mut arrivals.readings).collect();
@@ -103,13 +106,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             Ok(marked) => marked,
             Err(error) => {
                 log.error("table.error", &error);
-                let origins = timed.origins.into_iter().chain(arrivals.origins);
-                outcome.not_stored = origins.flatten().collect();
-                outcome.not_stored.sort_unstable();
-                outcome.rejected.sort_by_key(|refusal| refusal.index);
-                outcome.cause = Some(error);
-                outcome.count(log);
-                return outcome;
+                return outcome.of_none_stored([timed, arrivals], error, log);
             }
         };
 
@@ -130,7 +127,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         }
         outcome.count(log);
         for id in new {
-            stored.hints.entry(id).or_default().introduced_by = token.map(ToOwned::to_owned);
+            stored.hints.entry(id).or_default().introduced_by =
+                introducer.map(|introducer| introducer.name.clone());
         }
         register(memory, &self.store, &known, &stored, invocation, log).await;
         keep_learned(memory, &known, &stored.readings);

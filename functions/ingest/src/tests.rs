@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{Decimal, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp, Token, TokenHash};
 use proptest::prelude::*;
+use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
@@ -60,7 +61,7 @@ impl Bench {
         ] {
             let created = bench.clock.now();
             let revoked = revoked.then_some(created);
-            let token = Token { hash: TokenHash::of(secret), scope, name: None, created, revoked };
+            let token = Token { revoked, ..given::token(secret, scope) };
             bench.store.add_token(&token, &invocation()).await.expect("memory");
         }
         bench
@@ -68,7 +69,7 @@ impl Bench {
 
     async fn post_with(&self, token: &str, body: &str) -> (i64, Value) {
         let mut event = http("POST", "/readings", body);
-        event["headers"] = json!({"authorization": format!("Bearer {token}")});
+        event["headers"] = json!({"authorization": format!("Bearer {}", given::secret(token))});
         self.reply(event).await
     }
 
@@ -80,6 +81,7 @@ impl Bench {
         let telemetry = Telemetry::to(Arc::new(move |line| {
             sink.lock().expect("no panic while held").push_str(line);
         }));
+        let auth = if auth { Auth::On } else { Auth::Owner };
         let settings = Settings { auth, ..Settings::default() };
         let ingest = Ingest::new(store.clone(), clock.clone(), telemetry, settings);
         Self { store, clock, ingest, log }
@@ -332,7 +334,7 @@ proptest! {
             bench.ingest.pipeline.settings.max_devices_per_token = limit;
             let sent = |body: &Value, id: usize| {
                 let mut event = arrived(0, &format!("request-{id}"), &body.to_string());
-                event["headers"] = json!({"authorization": "Bearer one"});
+                event["headers"] = json!({"authorization": format!("Bearer {}", given::secret("one"))});
                 if is_merge && id == 99 {
                     event["rawQueryString"] = json!("merge=true");
                 }
@@ -673,7 +675,7 @@ async fn a_revocation_is_heard_of_in_time_and_a_token_is_looked_up_once() {
     }
     // And its device and room, which the cache did not know.
     assert_eq!(bench.store.calls().reads, reads + 3);
-    let hash = TokenHash::of("one");
+    let hash = TokenHash::of(&given::secret("one"));
     assert!(
         bench.store.revoke_token(&hash, bench.clock.now(), &invocation()).await.expect("memory")
     );
@@ -729,6 +731,11 @@ async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
 /// A bench whose registry has more devices than memory holds: `d0` and so on, in the room `r`.
 async fn bench_beyond_memory() -> Bench {
     let bench = Bench::new();
+    fill_beyond_memory(&bench).await;
+    bench
+}
+
+async fn fill_beyond_memory(bench: &Bench) {
     let at = bench.clock.now();
     for n in 0..=table::MAX_CACHED_ENTRIES {
         let first = given::reading(&format!("d{n}"), at, Some("r"), &[("co2", "1")]);
@@ -736,7 +743,6 @@ async fn bench_beyond_memory() -> Bench {
     }
     given::register_room(&bench.store, "r", at).await;
     bench.ingest.load().await;
-    bench
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! maps no line.
 
 use api::{Dialect, Params, Problem, ProblemKind, Response};
-use domain::{TokenHash, WritableDevices};
+use domain::WritableDevices;
 use runtime::authentication::Grant;
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -15,6 +15,7 @@ use crate::intake::times::Times;
 use crate::pipeline::{Pipeline, Store};
 use crate::readings::Readings;
 use crate::readings::line_points::Reader;
+use crate::registry::introduced::Introducer;
 use crate::replies::influxdb::{self, Written};
 use crate::store::Storing;
 
@@ -39,11 +40,10 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         }
         assembled.rejected.sort_by_key(|refusal| refusal.index);
         // A point without a timestamp has that of its arrival: whichever is sent last wins.
-        let token = grant.writing().and_then(|_| grant.token()).map(TokenHash::short);
+        let introducer = Introducer::of(&grant, &self.settings, Words::InfluxDb);
         // Points never replace what is stored beside them.
         let mode = Mode { merge: true, is_whole, ..Mode::default() };
-        let storing =
-            Storing { mode, arrival_id: "", token: token.as_deref(), words: Words::InfluxDb };
+        let storing = Storing { mode, arrival_id: "", introducer: introducer.as_ref() };
         let outcome = self.store(assembled, storing, invocation, log).await;
         if is_whole && let Some(first) = outcome.rejected.first() {
             return Ok(influxdb::refuse_all(dialect, &points, first));

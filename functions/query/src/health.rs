@@ -1,10 +1,9 @@
-//! Whether the system answers, and how far its rollups reach. Needs no token, so it says nothing of devices.
+//! Whether the system answers, and, to those who may read, how far its rollups reach. Says nothing of devices.
 
-use api::dialect::VERSION;
 use api::{Dialect, Problem, Response};
 use domain::Timestamp;
 use runtime::http::Call;
-use serde_json::{Value, json};
+use serde_json::json;
 use series::{KnownState, Lacking};
 
 use crate::ports::Store;
@@ -16,18 +15,8 @@ pub(crate) async fn health(
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
-    // Clients of InfluxDB want these members, and `pass`.
-    let mut health = json!({
-        "name": "influxdb",
-        "message": "ready for queries and writes",
-        "status": "pass",
-        "checks": [],
-        "version": VERSION,
-        "commit": "",
-    });
-    let dressed = |health: &Value| Dialect::V2.dressed(Response::json(200, health));
     if !call.params.flag("details") {
-        return Ok(dressed(&health));
+        return Ok(influxdb::health());
     }
     let horizon = known_state.read(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
@@ -45,6 +34,7 @@ pub(crate) async fn health(
             "at": now,
         })
     });
+    let mut health = influxdb::health_members();
     health["rollups"] = rollups.into();
-    Ok(dressed(&health))
+    Ok(Dialect::V2.dressed(Response::json(200, &health)))
 }

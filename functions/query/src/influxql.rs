@@ -1,20 +1,20 @@
 //! `/query`: InfluxQL, as Grafana and InfluxDB's clients ask it. Writes nothing.
 //!
-//! The language is the package `influxql`. `request` has the parameters, `select` reads what the package wants for a
-//! `SELECT`: `read` days, quarters of an hour or readings, whichever is cheapest by the readings of a day (`density`),
-//! and `extreme` the instant of the one smallest or largest value.
+//! The language is the package `influxql`. The package `influxdb` has the parameters, and the statements that tell
+//! nothing that is stored. `select` reads what a `SELECT` wants: `read` days, quarters of an hour or readings, whichever
+//! is cheapest by the readings of a day (`density`), and `extreme` the instant of the one smallest or largest value.
 
 mod density;
 mod extreme;
 mod failure;
 mod read;
-mod request;
 mod select;
 
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
-use influxql::{Form, Outcome, QueryError, Statement};
+use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_open};
+use influxql::{Outcome, QueryError, Statement};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -23,13 +23,7 @@ use series::KnownState;
 use crate::ports::Store;
 pub(crate) use density::Densities;
 use failure::Failure;
-use request::QueryRequest;
 use select::Context;
-
-/// The version of InfluxDB whose answers these are.
-const VERSION: &str = "1.8.10";
-/// The database that is listed where a request names none.
-const DATABASE: &str = "home";
 
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
@@ -69,31 +63,6 @@ pub(crate) async fn query(
     Ok(respond(200, form, body))
 }
 
-/// Whether any valid token may run a statement: it tells nothing that is stored.
-const fn is_open(statement: &Statement) -> bool {
-    matches!(statement, Statement::ShowDatabases | Statement::Create)
-}
-
-fn parsed(request: &QueryRequest) -> Result<Vec<Statement>, QueryError> {
-    let text = request.query()?;
-    let parameters = request.parameters()?;
-    influxql::parse(text, &parameters)
-        .map_err(|why| QueryError::new(format!("error parsing query: {why}")))
-}
-
-fn refused(form: Form, error: &QueryError) -> Response {
-    respond(400, form, form.error(&error.to_string())).with(
-        "x-influxdb-error",
-        error.to_string().replace(|c: char| !(' '..='~').contains(&c), " "),
-    )
-}
-
-fn respond(status: u16, form: Form, body: String) -> Response {
-    Response::new(status, form.content_type(), body)
-        .with("x-influxdb-version", VERSION)
-        .with("x-influxdb-build", "OSS")
-}
-
 async fn run(
     statement: &Statement,
     request: &QueryRequest,
@@ -102,22 +71,11 @@ async fn run(
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Outcome, Failure> {
-    match statement {
-        Statement::Unsupported(name) => return Err(QueryError::unsupported(name).into()),
-        Statement::ShowDatabases => {
-            let name = request.database().unwrap_or(DATABASE);
-            return Ok(vec![influxql::show_databases(name)].into());
-        }
-        Statement::ShowRetentionPolicies => {
-            return Ok(vec![influxql::show_retention_policies()].into());
-        }
-        Statement::Create if request.is_post => return Ok(Vec::new().into()),
-        Statement::Create => {
-            let text = "deprecated use of CREATE in a read only context, please use a POST request \
-                        instead";
-            return Ok(Outcome::Done { series: Vec::new(), warning: Some(text.to_owned()) });
-        }
-        Statement::Select(_) | Statement::Show(_) => {}
+    if let Statement::Unsupported(name) = statement {
+        return Err(QueryError::unsupported(name).into());
+    }
+    if let Some(outcome) = run_open(statement, request) {
+        return Ok(outcome);
     }
     if request.database().is_none() {
         return Err(QueryError::new("database name required").into());

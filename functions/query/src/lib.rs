@@ -8,7 +8,6 @@ mod answer;
 mod conditions_schema;
 mod failure;
 mod health;
-mod influxdb;
 mod influxql;
 mod mcp;
 mod openapi;
@@ -27,6 +26,7 @@ use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use rollups::{Following, LateMarking, MARKED_AHEAD};
+use runtime::auth::Auth;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::{Config, MaxUnits};
 use runtime::http::{Call, Handler, HttpFunction};
@@ -44,12 +44,14 @@ use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 
 /// The settings of the function.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// The age at which the cached registry is read again.
     pub registry_max_age: Duration,
-    /// Whether requests need an access token.
-    pub auth: bool,
+    /// Who needs an access token.
+    pub auth: Auth,
+    /// The origin at which readings are stored, where it is another one than the page's.
+    pub ingest_url: Option<String>,
     /// How soon rollups follow.
     pub following: Following,
     /// The table's largest numbers of units a second; none where nothing bounds them.
@@ -60,15 +62,17 @@ impl Default for Settings {
     /// The settings of a deployed function whose environment says nothing else.
     fn default() -> Self {
         let registry_max_age = Duration::from_secs(60);
-        Self { registry_max_age, auth: true, following: Following::default(), max_units: None }
+        let (auth, following) = (Auth::On, Following::default());
+        Self { registry_max_age, auth, ingest_url: None, following, max_units: None }
     }
 }
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
         let following = Following::gathering_for(config.rollup_window);
-        let max_units = Some(config.max_units);
-        Self { registry_max_age: config.registry_max_age, auth: config.auth, following, max_units }
+        let (registry_max_age, auth) = (config.registry_max_age, config.auth);
+        let (ingest_url, max_units) = (config.ingest_url.clone(), Some(config.max_units));
+        Self { registry_max_age, auth, ingest_url, following, max_units }
     }
 }
 
@@ -91,6 +95,7 @@ struct Handlers<S, C> {
     densities: Densities,
     /// The times without anything of a deleted device after which its deletion ends.
     quiet: Quiet,
+    page: web::Page,
     clock: C,
 }
 
@@ -98,7 +103,7 @@ impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let Settings { registry_max_age, auth, following, max_units } = settings;
+        let Settings { registry_max_age, auth, ingest_url, following, max_units } = settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::new(following);
         let late = LateMarking::new(MARKED_AHEAD);
@@ -106,7 +111,9 @@ impl<S: Store, C: Clock> Query<S, C> {
             .with_max_units(max_units);
         let densities = Densities::default();
         let quiet = Quiet::of(registry_max_age);
-        let handlers = Handlers { store, registry, known_state, late, densities, quiet, clock };
+        let page = web::Page::new(ingest_url.as_deref());
+        let handlers =
+            Handlers { store, registry, known_state, late, densities, quiet, page, clock };
         Self { http, handlers, telemetry }
     }
 
@@ -136,7 +143,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
 
 impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
     fn answer<'a>(&'a self, call: &'a mut Call<'_>) -> Answer<'a> {
-        let Self { store, registry, known_state, late, densities, quiet, clock } = self;
+        let Self { store, registry, known_state, late, densities, quiet, page, clock } = self;
         let (known, asked) = ((registry, known_state), (registry, known_state, densities));
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         match call.endpoint.operation {
@@ -212,12 +219,12 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::Health => Box::pin(health::health(known_state, store, clock.now(), call)),
             Operation::Mcp => Box::pin(mcp::answer(self, (known_state, store), clock.now(), call)),
             Operation::OpenApi => done(Ok(Response::json(200, &openapi::document()))),
-            Operation::InfluxPing => done(Ok(influxdb::ping(call))),
+            Operation::InfluxPing => done(Ok(influxdb::ping(call.request))),
             Operation::InfluxReady => done(Ok(influxdb::ready(clock.now()))),
-            Operation::InfluxBuckets => done(Ok(influxdb::buckets(call))),
-            Operation::InfluxOrgs => done(Ok(influxdb::orgs(call))),
+            Operation::InfluxBuckets => done(Ok(influxdb::buckets(call.request))),
+            Operation::InfluxOrgs => done(Ok(influxdb::orgs(call.request))),
             Operation::InfluxFlux => done(Ok(influxdb::flux())),
-            Operation::WebPage => done(web::page(call.request)),
+            Operation::WebPage => done(Ok(page.answer(call.request))),
             Operation::WebFile => done(web::asset(call.request, &call.id)),
             Operation::PostReadings | Operation::WriteLines | Operation::Payload(_) => {
                 unreachable!("the table of endpoints gives it to ingest")

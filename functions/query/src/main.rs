@@ -12,7 +12,8 @@ use runtime::telemetry::Telemetry;
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let store = DynamoStore::connect(&config.store, config.layout);
-    let query = Query::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
+    let query =
+        Query::new(store, SystemClock, Telemetry::deployed(&config), Settings::from(&config));
     query.load().await;
     let query = &query;
     let handle = |event: LambdaEvent<ApiGatewayV2httpRequest>| async move {

@@ -49,7 +49,10 @@ fn operation(endpoint: &Endpoint) -> Value {
         "parameters": parameters,
         "responses": responses(endpoint),
     });
-    if endpoint.access == Access::Public {
+    if endpoint.operation == Operation::Health {
+        // Its details are for those who may read.
+        operation["security"] = json!([{}, {"token": []}]);
+    } else if endpoint.access == Access::Public {
         operation["security"] = json!([]);
     }
     if let Some(schema) = endpoint.body {
@@ -102,8 +105,11 @@ fn request_body(endpoint: &Endpoint, schema: &str) -> Value {
 /// often.
 fn failures(endpoint: &Endpoint) -> Vec<u16> {
     let mut statuses = vec![400, 405, 429, 500, 503];
-    if endpoint.access != Access::Public {
+    if endpoint.access != Access::Public || endpoint.operation == Operation::Health {
         statuses.extend([401, 403]);
+    }
+    if endpoint.operation == Operation::WebFile {
+        statuses.push(406);
     }
     if endpoint.has_id() || endpoint.operation == Operation::ShowConditionsSchema {
         statuses.push(404);

@@ -14,7 +14,7 @@ mod series;
 use std::sync::{Arc, Mutex};
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
-use domain::{DeviceObservation, Reading, Scope, Timestamp, Token, TokenHash};
+use domain::{DeviceObservation, Reading, Scope, Timestamp};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
@@ -70,6 +70,7 @@ impl Bench {
         let telemetry = Telemetry::to(Arc::new(move |line| {
             sink.lock().expect("no panic while held").push_str(line);
         }));
+        let auth = if auth { Auth::On } else { Auth::Owner };
         let settings = Settings { auth, ..Settings::default() };
         let query = Query::new(store.clone(), clock.clone(), telemetry, settings);
         Self { store, clock, query, log }
@@ -103,6 +104,7 @@ impl Bench {
         event["rawQueryString"] = json!(query);
         event["headers"] = headers;
         event["requestContext"]["http"]["method"] = json!(method);
+        event["requestContext"]["requestId"] = json!("request-1");
         event["body"] = json!(body);
         let event = serde_json::from_value(event).expect("an event");
         let answer = json!(self.query.handle(event, Deadline::after(Duration::from_secs(5))).await);
@@ -670,9 +672,7 @@ async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
     for (secret, scope) in
         [("write", Scope::Write(device)), ("read", Scope::Read), ("admin", Scope::Admin)]
     {
-        let hash = TokenHash::of(secret);
-        let token = Token { hash, scope, name: None, created: at(0), revoked: None };
-        bench.store.add_token(&token, &invocation()).await.expect("memory");
+        bench.store.add_token(&given::token(secret, scope), &invocation()).await.expect("memory");
     }
     let edit = r#"{"name": "x"}"#;
     for (token, get, patch) in [
@@ -682,7 +682,7 @@ async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
         ("read", 200, 403),
         ("admin", 200, 200),
     ] {
-        let headers = json!({"authorization": format!("Token {token}")});
+        let headers = json!({"authorization": format!("Token {}", given::secret(token))});
         let answer = bench.send("PATCH", "/devices/a", headers.clone(), edit).await;
         assert_eq!(answer.status, patch, "PATCH with {token:?}");
         for url in ["/devices", "/rooms/r/latest", "/devices/a/readings?from=-2h", "/openapi.json"]
@@ -691,10 +691,17 @@ async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
             assert_eq!(answer.status, get, "{url} with {token:?}");
             assert_eq!(answer.header("www-authenticate").is_empty(), get != 401);
         }
-        assert_eq!(bench.send("GET", "/health", headers, "").await.status, 200);
+        assert_eq!(bench.send("GET", "/health", headers.clone(), "").await.status, 200);
+        assert_eq!(bench.send("GET", "/health?details=0", headers.clone(), "").await.status, 200);
+        for url in ["/health?details=1", "/influx/health?details=true"] {
+            let answer = bench.send("GET", url, headers.clone(), "").await;
+            assert_eq!(answer.status, get, "{url} with {token:?}: zone and times are not for all");
+        }
     }
     // The token of a query is no parameter, and is in no link and no cursor.
-    let page = bench.get("/devices/a/readings?from=-2h&limit=2&u=me&p=read").await;
+    let page = bench
+        .get(&format!("/devices/a/readings?from=-2h&limit=2&u=me&p={}", given::secret("read")))
+        .await;
     assert_eq!(page.status, 200);
     assert!(!page.header("link").contains("read&") && !page.header("link").contains("p="));
 }
@@ -900,7 +907,7 @@ async fn a_panic_is_one_answer_of_ours_and_the_next_request_is_answered() {
 async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
     let bench = Bench::with(true);
     bench.store.fail_with([StoreError::Unavailable("connection refused".into())]);
-    let headers = json!({"authorization": "Bearer canary"});
+    let headers = json!({"authorization": format!("Bearer {}", given::secret("canary"))});
     let answer = bench.send("GET", "/devices", headers, "").await;
     assert_eq!(answer.status, 503);
     let log = bench.log();
@@ -967,4 +974,51 @@ async fn an_edit_in_a_form_that_is_not_understood_is_refused_by_name() {
         let answer = bench.send("PATCH", "/devices/a", headers, edit).await;
         assert_eq!((answer.status, answer.header(header).is_empty()), (415, false));
     }
+}
+
+/// Who did it: the token by its public digits, what it was done to, and the id by which the gateway's log names it.
+#[tokio::test]
+async fn the_log_tells_who_edited_or_deleted_what() {
+    let bench = Bench::new_with(true).await;
+    let admin = given::token("admin", Scope::Admin);
+    bench.store.add_token(&admin, &invocation()).await.expect("memory");
+    let headers = json!({
+        "authorization": format!("Bearer {}", given::secret("admin")), "x-request-id": "chosen",
+    });
+    for (method, path, field, subject) in [
+        ("PATCH", "/devices/a", "device", "a"),
+        ("PATCH", "/rooms/r", "room", "r"),
+        ("DELETE", "/devices/a/readings?from=-2h&to=now", "device", "a"),
+        ("DELETE", "/homes/villa", "home", "villa"),
+        ("DELETE", "/devices/a", "device", "a"),
+    ] {
+        bench.log.lock().expect("no panic").clear();
+        bench.send(method, path, headers.clone(), r#"{"name": "x"}"#).await;
+        let line = bench.log.lock().expect("no panic").clone();
+        let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
+        assert_eq!(line[field], subject, "{method} {path}: {line}");
+        assert_eq!(line["token.id"], admin.hash.short());
+        assert_eq!(line["token.scope"], "admin");
+        assert_eq!(line["http.request_id"], "chosen");
+        assert_eq!(line["http.gateway_request_id"], "request-1");
+        assert!(!line.to_string().contains(&given::secret("admin")));
+    }
+    bench.log.lock().expect("no panic").clear();
+    bench.send("GET", "/devices/a", headers, "").await;
+    let line = bench.log.lock().expect("no panic").clone();
+    assert!(line.contains("token.id") && !line.contains("\"device\":"), "{line}");
+}
+
+#[tokio::test]
+async fn a_file_of_the_page_is_not_sent_in_full_to_whoever_takes_no_gzip() {
+    let bench = Bench::empty();
+    let gzip = json!({"accept-encoding": "gzip"});
+    let page = bench.get("/").await;
+    assert_eq!((page.status, page.header("content-encoding")), (200, ""));
+    let script = page.text.split('"').find(|it| it.ends_with(".uPlot.iife.min.js"));
+    let script = format!("/{}", script.expect("it is named"));
+    let refused = bench.get(&script).await;
+    assert_eq!(refused.status, 406, "{}", refused.text);
+    assert!(refused.event_bytes < 2_000, "{} bytes", refused.event_bytes);
+    assert_eq!(bench.send("GET", &script, gzip, "").await.status, 200);
 }

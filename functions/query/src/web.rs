@@ -13,34 +13,68 @@ struct File {
     gzip: &'static [u8],
 }
 
-/// The page asks nobody but this server, and no other page shows it.
-const POLICY: &str =
-    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The largest file that is sent to a client that takes no compressed one. Larger ones are sent to nobody so: that
+/// would cost five times as much, and every browser takes them compressed.
+const MAX_PLAIN: usize = 4 << 10;
 
-/// `GET /`
-pub(crate) fn page(request: &Request) -> Result<Response, Problem> {
-    let response = answer(request, "index.html")?;
-    Ok(caching::with_cache_headers(request, response).with("content-security-policy", POLICY))
+/// The web page, which names the origin at which readings are stored.
+#[derive(Debug)]
+pub(crate) struct Page {
+    html: String,
+    policy: String,
+}
+
+impl Page {
+    /// The page of a stack that stores readings at `ingest_url`, or where the page is.
+    pub(crate) fn new(ingest_url: Option<&str>) -> Self {
+        let ingest = ingest_url.unwrap_or_default();
+        let file = FILES.iter().find(|file| file.name == "index.html");
+        let html = inflate(file.expect("the page is there").gzip).expect("the build compressed it");
+        let html = String::from_utf8(html.into_owned()).expect("the page is text");
+        let html = html.replace(INGEST, &format!("name=\"ingest\" content=\"{ingest}\""));
+        Self { html, policy: policy(ingest) }
+    }
+
+    /// `GET /`
+    pub(crate) fn answer(&self, request: &Request) -> Response {
+        let response = Response::new(200, "text/html; charset=utf-8", self.html.as_str());
+        let response = response.with("x-content-type-options", "nosniff");
+        let response = caching::with_cache_headers(request, response);
+        response.with("content-security-policy", &self.policy)
+    }
+}
+
+/// The place in the page where the origin stands at which readings are stored.
+const INGEST: &str = "name=\"ingest\" content=\"\"";
+
+/// The page asks this server and the one that stores readings, and no other page shows it.
+fn policy(ingest: &str) -> String {
+    let connect =
+        if ingest.is_empty() { String::new() } else { format!(" connect-src 'self' {ingest};") };
+    format!(
+        "default-src 'self';{connect} base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
 }
 
 /// `GET /assets/{id}`. A name is of one content for ever.
 pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> {
-    let response = answer(request, name)?;
-    Ok(response.with("cache-control", "public, max-age=31536000, immutable"))
-}
-
-fn answer(request: &Request, name: &str) -> Result<Response, Problem> {
     let file = FILES.iter().find(|file| file.name == name).ok_or_else(|| {
         let detail = format!("The page has no file {:?}; load it again.", excerpt(name));
         Problem::new(ProblemKind::NotFound, detail)
     })?;
     let accepted = request.header("accept-encoding").unwrap_or_default();
     let response = if Coding::preferred(accepted) == Coding::Identity {
-        Response::new(200, file.content_type, inflate(file.gzip)?)
+        let plain = inflate(file.gzip)?;
+        if plain.len() > MAX_PLAIN {
+            let detail = "The file is sent compressed only; ask with Accept-Encoding: gzip, as by curl --compressed.";
+            return Err(Problem::new(ProblemKind::NotAcceptable, detail));
+        }
+        Response::new(200, file.content_type, plain)
     } else {
         Response::new(200, file.content_type, file.gzip).with("content-encoding", "gzip")
     };
-    Ok(response.with("x-content-type-options", "nosniff"))
+    let response = response.with("x-content-type-options", "nosniff");
+    Ok(response.with("cache-control", "public, max-age=31536000, immutable"))
 }
 
 #[cfg(test)]
@@ -88,28 +122,68 @@ mod tests {
         assert!(!page.contains("<style") && !page.contains(" style=") && !page.contains(" on"));
         assert!(page.split("<script").skip(1).all(|it| it.starts_with(" src=\"assets/")), "{page}");
         assert!(!page.contains("://"), "no address of another host");
+        assert!(page.contains(INGEST), "and a place for one");
+    }
+
+    fn header(response: &Response, name: &str) -> String {
+        let found = response.headers.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
     #[test]
     fn a_browser_that_has_the_page_gets_its_headers_alone() {
-        let first = page(&request(&[("accept-encoding", "gzip")])).unwrap();
-        let header = |name| {
-            let found = first.headers.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| value.clone()).unwrap_or_default()
-        };
-        assert_eq!(header("content-encoding"), "gzip");
-        assert_eq!(header("cache-control"), "private, no-cache");
-        assert_eq!(header("content-security-policy"), POLICY);
-        let tag = header("etag");
-        let again = [("accept-encoding", "gzip"), ("if-none-match", tag.as_str())];
-        assert_eq!(page(&request(&again)).unwrap().status, 304);
+        let page = Page::new(None);
+        let first = page.answer(&request(&[]));
+        assert!(first.body.starts_with(b"<!doctype html>"));
+        assert_eq!(header(&first, "cache-control"), "private, no-cache");
+        let tag = header(&first, "etag");
+        assert_eq!(page.answer(&request(&[("if-none-match", tag.as_str())])).status, 304);
     }
 
     #[test]
-    fn a_client_without_gzip_gets_plain_text_and_a_file_of_before_is_not_found() {
-        let plain = page(&request(&[])).unwrap();
-        assert!(plain.body.starts_with(b"<!doctype html>"));
-        assert!(!plain.headers.iter().any(|(name, _)| *name == "content-encoding"));
+    fn the_page_may_ask_its_own_server_and_the_one_that_stores_readings() {
+        let own = Page::new(None).answer(&request(&[]));
+        let policy = header(&own, "content-security-policy");
+        assert_eq!(
+            policy,
+            "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        );
+        let ingest = "https://id.lambda-url.eu-west-1.on.aws";
+        let two = Page::new(Some(ingest)).answer(&request(&[]));
+        let policy = header(&two, "content-security-policy");
+        assert_eq!(policy.matches("http").count(), 1, "one further host");
+        assert!(policy.contains(&format!("; connect-src 'self' {ingest}; ")), "{policy}");
+        let html = String::from_utf8(two.body.clone()).unwrap();
+        assert!(html.contains(&format!("<meta name=\"ingest\" content=\"{ingest}\">")), "{html}");
+        assert_ne!(header(&own, "etag"), header(&two, "etag"));
+    }
+
+    #[test]
+    fn a_large_file_is_sent_compressed_or_not_at_all() {
+        for file in FILES.iter().filter(|file| file.name != "index.html") {
+            let length = text(file).len();
+            let gzip = asset(&request(&[("accept-encoding", "gzip, deflate, br")]), file.name);
+            let gzip = gzip.unwrap();
+            assert_eq!(header(&gzip, "content-encoding"), "gzip", "{}", file.name);
+            assert_eq!(gzip.body, file.gzip);
+            match asset(&request(&[]), file.name) {
+                Ok(plain) => {
+                    assert!(length <= MAX_PLAIN, "{} has {length} bytes", file.name);
+                    assert_eq!(plain.body.len(), length);
+                }
+                Err(problem) => {
+                    assert!(length > MAX_PLAIN, "{} has {length} bytes", file.name);
+                    assert_eq!(problem.kind.status(), 406);
+                    assert!(problem.detail.contains("Accept-Encoding: gzip"), "{}", problem.detail);
+                }
+            }
+        }
+        // What everybody gets plain is small.
+        assert!(Page::new(None).html.len() <= MAX_PLAIN);
+    }
+
+    #[test]
+    fn a_file_of_before_is_not_found() {
         let problem = asset(&request(&[]), "0.main.js").expect_err("another build's");
         assert_eq!(problem.kind.status(), 404);
         assert!(problem.detail.contains("0.main.js"), "{}", problem.detail);

@@ -14,7 +14,7 @@ async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let store = DynamoStore::connect(&config.store, config.layout);
     let queue = SqsQueue::connect(config.failures().map_err(|error| error.to_string())?);
-    let registry = &Registry::new(store, queue, SystemClock, Telemetry::stdout());
+    let registry = &Registry::new(store, queue, SystemClock, Telemetry::deployed(&config));
     let handle = |event: LambdaEvent<Event>| async move {
         let deadline = end_of_invocation(event.context.deadline, &SystemClock);
         Ok::<_, Error>(Box::pin(registry.handle(event.payload, deadline)).await)

@@ -13,7 +13,7 @@ use table::{Invocation, StoreError, StoreResult};
 
 use crate::backlog::LastNote;
 use crate::log::Done;
-use crate::memory::{Refolded, Registered, StateMemory, Walked};
+use crate::memory::{QueueBusy, Refolded, Registered, StateMemory, Walked};
 use crate::ports::Store;
 use crate::settings::Settings;
 
@@ -28,6 +28,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) state: StateMemory,
     pub(crate) refolded: Refolded,
     pub(crate) backlog: LastNote,
+    pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
     pub(crate) walked: Walked,
 }
@@ -41,6 +42,16 @@ pub(crate) enum NotFolded {
     /// The bucket could not be folded and the queue does not take it.
     #[error(transparent)]
     Queue(#[from] NotSent),
+}
+
+impl NotFolded {
+    /// The error itself, by which the log knows a table that is asked for too much.
+    pub(crate) fn cause(&self) -> &(dyn std::error::Error + 'static) {
+        match self {
+            Self::Store(error) => error,
+            Self::Queue(error) => error,
+        }
+    }
 }
 
 /// Several quarters of a device that are folded with two queries.
@@ -66,6 +77,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             state: StateMemory::default(),
             refolded: Refolded::default(),
             backlog: LastNote::default(),
+            queue_busy: QueueBusy::default(),
             seen: SeenRooms::default(),
             walked: Walked::default(),
         }

@@ -45,7 +45,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
             if invocation.remaining().is_zero() {
                 log.set("rollup.out_of_time", true);
             } else {
-                log.error("rollup.error", &error);
+                log.error("rollup.error", error.cause());
             }
             result.retry_from(record);
         }

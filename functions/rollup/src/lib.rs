@@ -25,6 +25,7 @@ mod state;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 use aws_lambda_events::event::dynamodb;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;

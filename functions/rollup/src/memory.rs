@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::{Device, DeviceId, DeviceParts, FoldRules, FoldSettings, Timestamp};
 use rollups::DeviceRules;
-use table::{Indexing, UnreadableItem};
+use table::{Indexing, QueueDepth, UnreadableItem};
 
 /// What the instance remembers of the registry: only what stays true.
 #[derive(Debug, Default)]
@@ -110,4 +110,19 @@ pub(crate) struct Walked(pub(crate) AtomicBool);
 #[derive(Debug, Default)]
 pub(crate) struct StateMemory {
     pub(crate) exists: AtomicBool,
+}
+
+/// Since when this instance has seen messages in the queue each time that it was told of them.
+#[derive(Debug, Default)]
+pub(crate) struct QueueBusy(Mutex<Option<Timestamp>>);
+
+impl QueueBusy {
+    /// Since when messages wait, as far as the counts tell: SQS tells no age to whoever asks for the queue's depth.
+    pub(crate) fn since(&self, counted: Option<QueueDepth>) -> Option<Timestamp> {
+        let mut since = self.0.lock().expect("nothing panics while it is held");
+        match counted.filter(|depth| depth.messages > 0) {
+            Some(depth) => Some(*since.get_or_insert(depth.at)),
+            None => since.take().and(None),
+        }
+    }
 }

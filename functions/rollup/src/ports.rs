@@ -2,13 +2,13 @@
 
 use table::{
     FindRegistry, KeepRollupState, ListDevices, NoteSeen, PutRollups, QueryReadings,
-    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings,
+    ReadConditionsSchema, ReadLateChanges, ReadRollupState, ReadRollups, ReadStoredReadings,
 };
 
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups + NoteSeen
-        + ReadRollupState + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
+        + ReadRollupState + ReadLateChanges + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
 }
 
 /// The name of the function in its log.

@@ -1,6 +1,6 @@
 //! What all the work of one invocation by the schedule needs, and how large a home is.
 
-use table::Invocation;
+use table::{Invocation, RollupState};
 
 use crate::log::Done;
 use crate::pace::Pace;
@@ -10,6 +10,8 @@ pub(crate) struct Run<'a> {
     pub(crate) invocation: &'a Invocation,
     pub(crate) pace: Pace,
     pub(crate) done: Done,
+    /// How far the sweeps came, once it is read.
+    pub(crate) state: Option<RollupState>,
 }
 
 /// The most devices of a home: they are swept at once, and listed each minute.

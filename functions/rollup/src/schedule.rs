@@ -9,7 +9,7 @@ use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::{Telemetry, WideEvent};
 use runtime::work_queue::{NotSent, WorkQueue};
-use table::{Invocation, StoreError};
+use table::{Invocation, RollupState, StoreError};
 
 use crate::bucket_folding::{BucketFolding, NotFolded};
 use crate::log::Done;
@@ -36,6 +36,16 @@ impl From<NotFolded> for NotDone {
         match error {
             NotFolded::Store(error) => Self::Store(error),
             NotFolded::Queue(error) => Self::Queue(error),
+        }
+    }
+}
+
+impl NotDone {
+    fn cause(&self) -> &(dyn std::error::Error + 'static) {
+        match self {
+            Self::Store(error) => error,
+            Self::Queue(error) => error,
+            Self::Panic(error) => error,
         }
     }
 }
@@ -69,7 +79,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
         let pace = Pace::new(&self.settings);
-        let mut run = Run { invocation: &invocation, pace, done: Done::default() };
+        let mut run = Run { invocation: &invocation, pace, done: Done::default(), state: None };
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
         let result = result.map_err(NotDone::from).and_then(|it| it.map_err(NotDone::from));
         let result = match result {
@@ -81,7 +91,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             result => result,
         };
         if let Err(error) = &result {
-            log.error("rollup.error", error);
+            log.error("rollup.error", error.cause());
+        }
+        if let Some(state) = &run.state {
+            match self.oldest_unfinished(state, &invocation).await {
+                Ok(age) => log.seconds("rollup.oldest_unfinished_seconds", age),
+                Err(error) => log.warn("rollup.age_error", &error),
+            }
         }
         log.set("rollup.devices", run.done.devices);
         run.done.note(&mut log);
@@ -98,6 +114,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let sealed = sealed_until.iter().copied().min().expect("there are groups");
         log.set("rollup.sealed", sealed.to_string());
         log.set("rollup.lag_seconds", target.since(sealed).num_seconds().max(0));
+        let reached = |sealed| Some(RollupState { sealed, ..state.stored.clone() });
+        run.state = reached(sealed_until);
         let mut swept = Vec::new();
         for (from, groups) in self.groups_to_sweep(&sealed_until, target, now, run).await? {
             if !swept.is_empty() && run.pace.is_turn_over() {
@@ -105,6 +123,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             self.sweep(&groups, (from, target), state.zone, run).await?;
             groups.iter().for_each(|group| sealed_until[*group] = target);
+            run.state = reached(sealed_until);
             swept.extend(groups);
         }
         log.set("rollup.groups", swept);

@@ -2,6 +2,7 @@
 
 use api::{Problem, ProblemKind, Request};
 use dynamodb::DynamoStore;
+use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
 use runtime::clock::SystemClock;
 use runtime::telemetry::{Telemetry, WideEvent};
@@ -21,7 +22,7 @@ pub(crate) struct Authorizer {
 impl Authorizer {
     /// An authorizer that looks tokens up in a table.
     pub(crate) fn new(store: DynamoStore, telemetry: Telemetry) -> Self {
-        Self { authenticator: Authenticator::new(true, SystemClock), store, telemetry }
+        Self { authenticator: Authenticator::new(Auth::On, SystemClock), store, telemetry }
     }
 
     /// Refuses a request that every function would refuse, whatever its body is.

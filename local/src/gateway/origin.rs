@@ -6,12 +6,12 @@ use domain::excerpt;
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 
-/// Returns why a request is refused that a web page of another origin may have sent, under its own name
+/// Returns why a request is refused that a web page of another origin than ours or `page` may have sent, under its own name
 /// or, after DNS rebinding, under ours.
 ///
 /// `Sec-Fetch-Site` is a second look: a browser sends it with requests that have no `Origin`, such as
 /// for an image, and no page can change it. Programs that are no browser send neither.
-pub(super) fn refusal(headers: &HeaderMap) -> Option<String> {
+pub(super) fn refusal(headers: &HeaderMap, page: Option<&str>) -> Option<String> {
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = header(HOST).unwrap_or_default().to_ascii_lowercase();
     let host = host.as_str();
@@ -25,19 +25,22 @@ pub(super) fn refusal(headers: &HeaderMap) -> Option<String> {
             excerpt(host)
         ));
     }
-    let page = |name: &str, value: &str| {
+    let refused = |name: &str, value: &str| {
         let value = excerpt(value);
         Some(format!(
             "Without --auth no web page of another origin is answered; {name} is {value:?}."
         ))
     };
+    if page.is_some_and(|page| header(ORIGIN) == Some(page)) {
+        return None;
+    }
     if let Some(origin) = header(ORIGIN).filter(|origin| *origin != format!("http://{host}")) {
-        return page("Origin", origin);
+        return refused("Origin", origin);
     }
     // `none` is a person who types an address. A page on another port of this machine is same-site.
     let site = headers.get("sec-fetch-site").map(|value| value.to_str().unwrap_or_default());
     site.filter(|site| !matches!(*site, "same-origin" | "none"))
-        .and_then(|site| page("Sec-Fetch-Site", site))
+        .and_then(|site| refused("Sec-Fetch-Site", site))
 }
 
 #[cfg(test)]
@@ -52,7 +55,7 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(ORIGIN, origin.parse().unwrap());
             }
-            refusal(&headers)
+            refusal(&headers, None)
         };
         for host in [
             "localhost:8080",
@@ -74,7 +77,22 @@ mod tests {
         let why = foreign("rebound.example.org:8080", None).unwrap();
         assert!(why.ends_with("Host is \"rebound.example.org:8080\"."), "{why}");
         assert!(!why.contains("web page"), "a program may have sent it: {why}");
-        assert_eq!(refusal(&HeaderMap::new()), None, "curl --http1.0 has no host");
+        assert_eq!(refusal(&HeaderMap::new(), None), None, "curl --http1.0 has no host");
+    }
+
+    #[test]
+    fn the_page_of_the_other_address_is_answered_and_no_third_one() {
+        let headers = |origin: &str| {
+            let headers = [(HOST, "127.0.0.1:8081"), (ORIGIN, origin)];
+            let site = ("sec-fetch-site".parse().unwrap(), "same-site".parse().unwrap());
+            let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
+            headers.into_iter().chain([site]).collect::<HeaderMap>()
+        };
+        let page = Some("http://127.0.0.1:8080");
+        assert_eq!(refusal(&headers("http://127.0.0.1:8080"), page), None);
+        for origin in ["http://127.0.0.1:8082", "https://127.0.0.1:8080", "https://example.org"] {
+            assert!(refusal(&headers(origin), page).is_some(), "{origin}");
+        }
     }
 
     #[test]
@@ -88,7 +106,7 @@ mod tests {
         ] {
             let headers = [(HOST, "localhost:8080"), ("sec-fetch-site".parse().unwrap(), site)];
             let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
-            let why = refusal(&HeaderMap::from_iter(headers));
+            let why = refusal(&HeaderMap::from_iter(headers), None);
             assert_eq!(why.is_some(), foreign, "{site:?}");
             assert!(why.is_none_or(|why| why.contains("Sec-Fetch-Site")), "{site:?}");
         }

@@ -109,7 +109,7 @@ const fn status_and_code(kind: ProblemKind) -> (u16, &'static str) {
     let code = match kind {
         ProblemKind::Unauthorized => "unauthorized",
         ProblemKind::Forbidden => "forbidden",
-        ProblemKind::NotFound => "not found",
+        ProblemKind::NotFound | ProblemKind::Elsewhere => "not found",
         ProblemKind::MethodNotAllowed => "method not allowed",
         ProblemKind::Conflict => "conflict",
         ProblemKind::TooLarge => "request too large",
@@ -118,6 +118,7 @@ const fn status_and_code(kind: ProblemKind) -> (u16, &'static str) {
         ProblemKind::Internal => "internal error",
         ProblemKind::BadRequest
         | ProblemKind::Gone
+        | ProblemKind::NotAcceptable
         | ProblemKind::UnsupportedType
         | ProblemKind::UnsupportedCoding => "invalid",
     };
@@ -169,6 +170,7 @@ mod tests {
             ("/write", ProblemKind::Unauthorized, 401, "{\"error\":\"authorization failed\"}\n"),
             ("/write", ProblemKind::BadRequest, 400, "{\"error\":\"why °\\nand more\"}\n"),
             ("/influx/x", ProblemKind::NotFound, 404, "404 page not found\n"),
+            ("/write", ProblemKind::Elsewhere, 404, "{\"error\":\"why °\\nand more\"}\n"),
             (
                 "/api/v2/write",
                 ProblemKind::Unauthorized,

@@ -97,6 +97,8 @@ impl Operation {
 pub enum Access {
     /// No token is needed.
     Public,
+    /// A text that may be a token; nobody looks whether it is one. What is answered is the same for all.
+    Formed,
     /// Any valid token.
     Any,
     /// A token that reads, or an admin's.
@@ -250,6 +252,48 @@ impl Endpoint {
     #[must_use]
     pub fn takes_values(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Values)
+    }
+
+    /// Whose token permits a request of it to a function. The details of the system's health are for those who may
+    /// read; what writers ask first is answered without the table where they write.
+    #[must_use]
+    pub fn access_of(&self, request: &Request, function: Function) -> Access {
+        let is_set = |(name, value): &(String, String)| {
+            name == DETAILS && matches!(value.as_str(), "true" | "1")
+        };
+        match (self.operation, self.access) {
+            (Operation::Health, _)
+                if self.function == function && request.query().iter().any(is_set) =>
+            {
+                Access::Read
+            }
+            (_, Access::Any) if self.function != function => Access::Formed,
+            (_, access) => access,
+        }
+    }
+
+    /// Tells whether clients of InfluxDB ask it before they write, so that it is answered where they write.
+    const fn is_asked_by_writers(&self) -> bool {
+        matches!(
+            self.operation,
+            Operation::InfluxPing
+                | Operation::InfluxReady
+                | Operation::InfluxBuckets
+                | Operation::InfluxOrgs
+                | Operation::InfluxQl
+                | Operation::Health
+        )
+    }
+
+    /// What its path names by its id.
+    #[must_use]
+    pub fn subject(&self) -> &'static str {
+        match self.path.split('/').nth(1) {
+            Some("devices") => "device",
+            Some("rooms") => "room",
+            Some("homes") => "home",
+            _ => "id",
+        }
     }
 
     /// Tells whether its path names a device, a room or a home.
@@ -427,8 +471,13 @@ const DELETION: &[Parameter] = &[
     parameter("to", Kind::Timestamp, "The end of the range, which is not part of it; required"),
 ];
 /// The health of the system.
-const HEALTH: &[Parameter] =
-    &[parameter("details", Kind::Flag, "Adds how far the rollups reach, and their time zone")];
+const HEALTH: &[Parameter] = &[parameter(
+    DETAILS,
+    Kind::Flag,
+    "Adds how far the rollups reach, and their time zone; needs a token that reads",
+)];
+/// The parameter of the health that asks for more than everybody may know.
+const DETAILS: &str = "details";
 
 /// The parameters of storing line protocol, of every version.
 const LINES: &[Parameter] = &[
@@ -983,12 +1032,32 @@ pub const ENDPOINTS: &[Endpoint] = &[
 /// The endpoint of a request that `function` was given, and its `{id}`, decoded; empty where the path
 /// has none.
 pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint, String), Problem> {
-    let (endpoint, id) = find_path(&request.method, &request.path)?;
-    if endpoint.function == function {
-        return Ok((endpoint, id));
+    let found = find_path(&request.method, &request.path);
+    let is_here = |endpoint: &Endpoint| {
+        endpoint.function == function
+            || function == Function::Ingest && endpoint.is_asked_by_writers()
+    };
+    let is_unknown = |problem: &Problem| problem.kind == ProblemKind::NotFound;
+    match found {
+        Ok((endpoint, id)) if is_here(endpoint) => Ok((endpoint, id)),
+        Err(problem) if function == Function::Query || !is_unknown(&problem) => Err(problem),
+        _ => Err(elsewhere(request, function)),
     }
-    let detail = format!("{} {} is not answered here.", endpoint.method, endpoint.path);
-    Err(Problem::new(ProblemKind::NotFound, detail))
+}
+
+/// A request for what another address answers, in a stack whose functions have an address each. Neither function
+/// knows the other's, apart from the page's.
+#[must_use]
+pub fn elsewhere(request: &Request, function: Function) -> Problem {
+    let (method, path) = (&request.method, domain::excerpt(&request.path));
+    let there = match function {
+        Function::Ingest => {
+            "which stores readings; questions and the page are at the stack's output PageUrl"
+        }
+        Function::Query => "which stores no readings; these go to the stack's output IngestUrl",
+    };
+    let detail = format!("{method} {path} is not answered at this address, {there}.");
+    Problem::new(ProblemKind::Elsewhere, detail)
 }
 
 /// Where clients of InfluxDB 3 ask in SQL: by HTTP, and by gRPC.
@@ -1084,7 +1153,52 @@ mod tests {
         let post = request("POST", "/readings");
         assert!(find(&post, Function::Ingest).is_ok());
         let problem = find(&post, Function::Query).expect_err("ingest answers it");
-        assert_eq!(problem.detail, "POST /readings is not answered here.");
+        assert_eq!(
+            problem.detail,
+            "POST /readings is not answered at this address, which stores no readings; these go to the \
+             stack's output IngestUrl."
+        );
+        for (method, path, status) in [
+            ("GET", "/devices", 404),
+            ("GET", "/", 404),
+            ("GET", "/assets/x.js", 404),
+            ("GET", "/nothing", 404),
+            ("POST", "/api/v2/query", 404),
+            ("DELETE", "/devices/d", 404),
+            ("GET", "/readings", 405),
+        ] {
+            let problem = find(&request(method, path), Function::Ingest).expect_err(path);
+            assert_eq!(problem.kind.status(), status, "{path}");
+            let names = problem.detail.contains("the stack's output PageUrl");
+            assert_eq!(names, status == 404, "{path}: {}", problem.detail);
+        }
+    }
+
+    #[test]
+    fn what_writers_ask_first_is_answered_where_they_write() {
+        let asked = |path: &str, raw_query: &str, function| {
+            let (path, raw_query) = (path.to_owned(), raw_query.to_owned());
+            let request =
+                Request { method: "GET".to_owned(), path, raw_query, ..Request::default() };
+            let (endpoint, _) = find(&request, function).expect("it is answered");
+            endpoint.access_of(&request, function)
+        };
+        for prefix in ["", PREFIX] {
+            for (path, query, at_ingest, at_query) in [
+                ("/ping", "", Access::Public, Access::Public),
+                ("/ready", "", Access::Public, Access::Public),
+                ("/health", "", Access::Public, Access::Public),
+                ("/health", "details=0", Access::Public, Access::Public),
+                ("/health", "details=1", Access::Public, Access::Read),
+                ("/query", "", Access::Formed, Access::Any),
+                ("/api/v2/buckets", "", Access::Formed, Access::Any),
+                ("/api/v2/orgs", "", Access::Formed, Access::Any),
+            ] {
+                let path = format!("{prefix}{path}");
+                assert_eq!(asked(&path, query, Function::Ingest), at_ingest, "{path}?{query}");
+                assert_eq!(asked(&path, query, Function::Query), at_query, "{path}?{query}");
+            }
+        }
     }
 
     #[test]

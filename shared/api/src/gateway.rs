@@ -1,6 +1,9 @@
-//! API Gateway's HTTP API events, payload format 2.0, to and from requests and responses. Routes nothing.
+//! Events of payload format 2.0, as API Gateway's HTTP API sends them, to and from requests and responses. Routes
+//! nothing.
 //!
-//! Source: <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html>
+//! A function URL sends the same. Sources:
+//! <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html>,
+//! <https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html>
 
 use aws_lambda_events::encodings::Body;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};

@@ -16,6 +16,7 @@ pub mod problem;
 pub mod request;
 pub mod response;
 
+pub use credentials::Secret;
 pub use dialect::Dialect;
 pub use format::Format;
 pub use media::is_ndjson;

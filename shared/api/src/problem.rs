@@ -17,6 +17,10 @@ pub enum ProblemKind {
     Forbidden,
     /// There is no such thing.
     NotFound,
+    /// It is answered at another address.
+    Elsewhere,
+    /// There is no form of it that the client takes.
+    NotAcceptable,
     /// The path exists, the method on it does not.
     MethodNotAllowed,
     /// What is there does not permit it.
@@ -49,8 +53,9 @@ impl ProblemKind {
             Self::BadRequest => 400,
             Self::Unauthorized => 401,
             Self::Forbidden => 403,
-            Self::NotFound => 404,
+            Self::NotFound | Self::Elsewhere => 404,
             Self::MethodNotAllowed => 405,
+            Self::NotAcceptable => 406,
             Self::Conflict => 409,
             Self::Gone => 410,
             Self::TooLarge => 413,
@@ -67,6 +72,8 @@ impl ProblemKind {
             Self::Unauthorized => "A valid token is needed",
             Self::Forbidden => "The token does not permit this",
             Self::NotFound => "Not found",
+            Self::Elsewhere => "Not found at this address",
+            Self::NotAcceptable => "There is no form that the client takes",
             Self::MethodNotAllowed => "Method not allowed",
             Self::Conflict => "What is there does not permit this",
             Self::Gone => "It is being deleted",
@@ -87,6 +94,8 @@ impl ProblemKind {
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
             Self::NotFound => "not-found",
+            Self::Elsewhere => "elsewhere",
+            Self::NotAcceptable => "not-acceptable",
             Self::MethodNotAllowed => "method-not-allowed",
             Self::Conflict => "conflict",
             Self::Gone => "gone",

@@ -16,6 +16,9 @@ pub const MAX_INFLATED: usize = 8 << 20;
 /// The largest number of members of a gzip body: each costs a window of 32 KB, whatever it holds.
 const MAX_MEMBERS: usize = 1_000;
 
+const DAMAGED: &str = "The gzip body was damaged by the gateway, which takes application/json and text/* for text: \
+                       send it without gzip, or as application/x-ndjson.";
+
 /// The largest number of readings in one request.
 pub const MAX_READINGS: usize = 10_000;
 
@@ -24,7 +27,8 @@ pub const MAX_READINGS: usize = 10_000;
 pub struct Request {
     /// `GET`, `POST`, ...
     pub method: String,
-    /// The path as sent, still percent-encoded, beginning with a slash.
+    /// The path, beginning with a slash. An HTTP API decodes it before (`rawPath`), and the local gateway leaves it
+    /// percent-encoded: ids have no percent sign, so that decoding twice changes nothing.
     pub path: String,
     /// The query as sent, without its question mark.
     pub raw_query: String,
@@ -70,7 +74,7 @@ impl Request {
         let coding = self.header("content-encoding").unwrap_or_default();
         match coding.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => {}
-            "gzip" | "x-gzip" if is_gzip(&self.body) => {}
+            "gzip" | "x-gzip" if is_gzip(&self.body) || is_damaged_gzip(&self.body) => {}
             "gzip" | "x-gzip" => {
                 let detail = "The body is not gzip, though Content-Encoding says so.";
                 return Err(Problem::new(ProblemKind::BadRequest, detail));
@@ -120,6 +124,8 @@ fn is_gzip(body: &[u8]) -> bool {
 
 /// A body, inflated where it is gzip by its first bytes, whatever the headers say.
 ///
+/// A gateway that takes such a body for text has damaged it, which is told before anything else.
+///
 /// Inflating stops at [`MAX_INFLATED`]: a bomb is refused before it takes memory.
 pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {
     if body.len() > MAX_BODY {
@@ -128,6 +134,9 @@ pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {
             body.len()
         );
         return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+    if is_damaged_gzip(body) {
+        return Err(Problem::new(ProblemKind::BadRequest, DAMAGED));
     }
     if !is_gzip(body) {
         return Ok(body.into());
@@ -241,6 +250,25 @@ mod tests {
         assert_eq!(status, 400);
         assert!(detail.contains("set content_encoding = \"identity\""), "{detail}");
         assert_eq!(read(&[("content-encoding", "br")], &line).expect_err("br").0, 415);
+    }
+
+    #[test]
+    fn json_whose_gzip_a_gateway_damaged_says_so_whatever_its_type() {
+        let damaged = String::from_utf8_lossy(&gzip(b"{\"t\": 1}")).into_owned();
+        for headers in [
+            &[("content-encoding", "gzip"), ("content-type", "application/json")][..],
+            &[("content-encoding", "x-gzip"), ("content-type", "application/x-ndjson")],
+            &[("content-type", "text/plain")],
+            &[],
+        ] {
+            let (status, detail) = read(headers, damaged.as_bytes()).expect_err("damaged");
+            assert_eq!(status, 400);
+            assert!(detail.contains("damaged by the gateway"), "{detail}");
+            assert!(
+                detail.contains("send it without gzip, or as application/x-ndjson"),
+                "{detail}"
+            );
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ mod sweep_group;
 mod teaching;
 mod timestamp;
 mod token;
+mod token_secret;
 pub mod z_order;
 
 pub use attributes::{
@@ -92,6 +93,7 @@ pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError, WritableDevices, WriteScope};
+pub use token_secret::{TOKEN_PREFIX, TokenSecretError, check_token, token_of};
 
 /// Shortens a client's text for an error message.
 ///

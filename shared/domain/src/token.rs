@@ -81,6 +81,18 @@ pub enum Scope {
     Admin,
 }
 
+impl Scope {
+    /// The scope in a word.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Write(_) => "write",
+            Self::Read => "read",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// What a write token permits, and how its line protocol becomes devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteScope {
@@ -141,6 +153,16 @@ pub struct Token {
     pub created: Timestamp,
     /// The time of its revocation; a revoked token is refused like an unknown one.
     pub revoked: Option<Timestamp>,
+    /// The first instant at which it is refused; never without.
+    pub expires: Option<Timestamp>,
+}
+
+impl Token {
+    /// Whether it has expired by then.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|at| now >= at)
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod error;
 mod find_registry;
 mod index_devices;
 mod insert_readings;
+mod introduced;
 mod mark_deletions;
 mod merge_readings;
 mod pause;

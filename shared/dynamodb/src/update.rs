@@ -107,6 +107,12 @@ impl Update {
         self.removes.push(name);
     }
 
+    /// Adds to a number, which counts as 0 where it is missing.
+    pub(super) fn add_number(&mut self, path: &[&str], more: usize) {
+        let clause = format!("{} {}", self.name(path), self.value(Attribute::N(more.to_string())));
+        self.adds.push(clause);
+    }
+
     /// Adds to a set, which is made where it is missing; what it holds already is held once.
     pub(super) fn add_to_set(&mut self, path: &[&str], element: String) {
         let clause = format!("{} {}", self.name(path), self.value(Attribute::Ss(vec![element])));
@@ -155,6 +161,13 @@ impl Update {
     pub(super) fn only_if_below(&mut self, path: &[&str], value: Attribute) {
         let clause = format!("{} < {}", self.name(path), self.value(value));
         self.conditions.push(clause);
+    }
+
+    /// Writes only where `path` is missing or at most `value`.
+    pub(super) fn only_if_at_most(&mut self, path: &[&str], value: usize) {
+        let name = self.name(path);
+        let value = self.value(Attribute::N(value.to_string()));
+        self.conditions.push(format!("(attribute_not_exists({name}) OR {name} <= {value})"));
     }
 
     fn build(self) -> Built {

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::telemetry::WideEvent;
 use api::endpoints::Access;
-use api::{Problem, ProblemKind, Request};
-use domain::{Scope, Timestamp, Token, TokenHash, WriteScope};
+use api::{Problem, ProblemKind, Request, Secret};
+use domain::{Scope, Timestamp, Token, TokenHash, WriteScope, check_token};
 use table::{FindToken, Invocation};
 
 /// How long a looked-up token is cached; a revoked token keeps working for at most this long.
@@ -17,14 +18,15 @@ pub const TOKEN_CACHE_AGE: Duration = Duration::from_secs(30);
 /// empties the cache.
 const MAX_CACHED_TOKENS: usize = 10_000;
 
+const NO_EDITS: &str = "Without authentication (Auth=off) anybody may read and store readings, and nobody may edit or                         delete without an admin token.";
+
 /// Addresses are kept in histories and in the logs of others.
 const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor for one that stores a reading; use a write token.";
 
 /// Checks the tokens of requests. One process has one; it is shared by reference.
 #[derive(Debug)]
 pub struct Authenticator<C> {
-    /// Whether every request is permitted, because only this machine can reach the function.
-    open: bool,
+    auth: Auth,
     clock: C,
     cached: Mutex<HashMap<TokenHash, Cached>>,
 }
@@ -44,10 +46,15 @@ pub struct Grant {
 }
 
 impl<C: Clock> Authenticator<C> {
-    /// An authenticator that asks for tokens, or that permits everything.
+    /// An authenticator that asks those for tokens who need one.
     #[must_use]
-    pub fn new(asks: bool, clock: C) -> Self {
-        Self { open: !asks, clock, cached: Mutex::default() }
+    pub fn new(auth: Auth, clock: C) -> Self {
+        Self { auth, clock, cached: Mutex::default() }
+    }
+
+    /// Refuses a request whose token is missing or cannot be one. Asks no table, so an unknown token passes.
+    pub fn check_form(&self, request: &Request) -> Result<(), Problem> {
+        if self.auth == Auth::On { formed(request).map(drop) } else { Ok(()) }
     }
 
     /// Authenticates a request unless the endpoint is public, and refuses one whose token does not
@@ -60,13 +67,15 @@ impl<C: Clock> Authenticator<C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<Grant, Problem> {
-        if access == Access::Public {
-            return Ok(Grant::all());
-        }
-        let grant = if access == Access::Address {
-            self.look_up(request, store, invocation, log).await?
-        } else {
-            self.authenticate(request, store, invocation, log).await?
+        let grant = match (access, self.auth) {
+            (Access::Public | Access::Formed, _) => return Ok(Grant::all()),
+            (Access::Admin, Auth::Off) if request.secret.is_none() => {
+                return Err(forbidden(NO_EDITS));
+            }
+            (Access::Address, _) | (Access::Admin, Auth::Off) => {
+                self.look_up(request, store, invocation, log).await?
+            }
+            _ => self.authenticate(request, store, invocation, log).await?,
         };
         grant.check(access)?;
         Ok(grant)
@@ -81,7 +90,7 @@ impl<C: Clock> Authenticator<C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<Grant, Problem> {
-        if self.open {
+        if self.auth != Auth::On {
             return Ok(Grant::all());
         }
         self.look_up(request, store, invocation, log).await
@@ -95,12 +104,7 @@ impl<C: Clock> Authenticator<C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<Grant, Problem> {
-        let refused = |detail: &str| Problem::new(ProblemKind::Unauthorized, detail);
-        let Some(secret) = &request.secret else {
-            let detail = "There is no token in the request; send the header \
-                          \"Authorization: Bearer TOKEN\", with the word Bearer.";
-            return Err(refused(detail));
-        };
+        let secret = formed(request)?;
         let hash = TokenHash::of(secret.expose());
         let token = match self.cached(&hash) {
             Some(cached) => cached.token,
@@ -113,8 +117,16 @@ impl<C: Clock> Authenticator<C> {
                 token
             }
         };
-        let valid = token.filter(|token| token.hash == hash && token.revoked.is_none());
+        let known = token.filter(|token| token.hash == hash);
+        if known.is_some() {
+            log.set("token.id", hash.short());
+        }
+        let valid = known.filter(|token| token.revoked.is_none());
         let token = valid.ok_or_else(|| refused("The token is not valid."))?;
+        log.set("token.scope", token.scope.name());
+        if let Some(at) = token.expires.filter(|_| token.has_expired(self.clock.now())) {
+            return Err(refused(&format!("The token expired at {at}; create another one.")));
+        }
         if secret.is_in_address() && token.scope == Scope::Admin {
             return Err(forbidden(ADMIN_IN_ADDRESS));
         }
@@ -138,6 +150,23 @@ impl<C: Clock> Authenticator<C> {
     }
 }
 
+/// The request's token, if it can be one.
+fn formed(request: &Request) -> Result<&Secret, Problem> {
+    let secret = request.secret.as_ref().ok_or_else(|| {
+        refused(
+            "There is no token in the request; send the header \"Authorization: Bearer TOKEN\", with the \
+             word Bearer.",
+        )
+    })?;
+    check_token(secret.expose()).map_err(|why| refused(&why.to_string()))?;
+    Ok(secret)
+}
+
+/// 401: no token, or none that is valid.
+fn refused(detail: &str) -> Problem {
+    Problem::new(ProblemKind::Unauthorized, detail)
+}
+
 impl Grant {
     /// All permissions.
     const fn all() -> Self {
@@ -153,7 +182,7 @@ impl Grant {
     /// Refuses a token that does not permit such an endpoint.
     pub fn check(&self, access: Access) -> Result<(), Problem> {
         match (access, &self.scope) {
-            (Access::Public | Access::Any, _)
+            (Access::Public | Access::Formed | Access::Any, _)
             | (Access::Read | Access::Write | Access::Admin, None | Some(Scope::Admin))
             | (Access::Address, None)
             | (Access::Read, Some(Scope::Read))
@@ -187,7 +216,16 @@ pub fn forbidden(detail: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use api::gateway;
+    use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+    use domain::token_of;
+    use serde_json::json;
+    use table::ManageTokens as _;
+    use table::given::{invocation, secret, token};
+    use table::memory::MemoryStore;
+
     use super::*;
+    use crate::clock::TestClock;
 
     #[test]
     fn each_scope_reaches_the_endpoints_that_it_is_for() {
@@ -206,6 +244,103 @@ mod tests {
                 assert_eq!(result, expected, "{grant:?} {access:?}");
             }
             assert_eq!(grant.check(Access::Public), Ok(()));
+        }
+    }
+
+    struct Bench {
+        store: MemoryStore,
+        clock: TestClock,
+        authenticator: Authenticator<TestClock>,
+    }
+
+    impl Bench {
+        async fn new(auth: Auth, tokens: &[Token]) -> Self {
+            let (store, clock) = (MemoryStore::default(), TestClock::at(at(0)));
+            for token in tokens {
+                store.add_token(token, &invocation()).await.expect("memory");
+            }
+            Self { authenticator: Authenticator::new(auth, clock.clone()), store, clock }
+        }
+
+        /// The kind and the words of a refusal, and how often the table was read.
+        async fn ask(&self, secret: &str, access: Access) -> (Result<(), (u16, String)>, usize) {
+            let mut event = json!(ApiGatewayV2httpRequest::default());
+            event["headers"] = json!({"authorization": format!("Bearer {secret}")});
+            let event = serde_json::from_value(event).expect("an event");
+            let request = gateway::request(event).expect("a request");
+            let before = self.store.calls().reads;
+            let mut log = WideEvent::begin("test");
+            let answer = self
+                .authenticator
+                .authorize(&request, access, &self.store, &invocation(), &mut log)
+                .await;
+            let answer = answer.map(drop).map_err(|it| (it.kind.status(), it.detail));
+            (answer, self.store.calls().reads - before)
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_a_token_is_refused_without_a_look_at_the_table() {
+        let bench = Bench::new(Auth::On, &[]).await;
+        let whole = token_of("0123456789abcdefghijklmnopqrstuvwxyzABCDE-_");
+        let mistyped = whole.replace('c', "d");
+        for (secret, expected, reads) in [
+            ("", "There is no token", 0),
+            ("x", "a token is rt_ with 43 or 49 characters behind it", 0),
+            (&whole[..30], "a token is rt_ with 43 or 49 characters behind it", 0),
+            (&mistyped, "mistyped or cut", 0),
+            (&whole, "The token is not valid.", 1),
+            (&secret("unknown"), "The token is not valid.", 1),
+        ] {
+            let (answer, read) = bench.ask(secret, Access::Read).await;
+            let (status, detail) = answer.expect_err(secret);
+            assert_eq!((status, read), (401, reads), "{secret}");
+            assert!(detail.contains(expected), "{secret}: {detail}");
+            assert!(secret.is_empty() || !detail.contains(secret), "{detail}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_ends_when_it_says_also_where_it_is_cached() {
+        let token = Token { expires: Some(at(10)), ..token("read", Scope::Read) };
+        let bench = Bench::new(Auth::On, &[token]).await;
+        assert_eq!(bench.ask(&secret("read"), Access::Read).await, (Ok(()), 1));
+        bench.clock.advance(Duration::from_millis(9_999));
+        assert_eq!(bench.ask(&secret("read"), Access::Read).await, (Ok(()), 0), "cached");
+        bench.clock.advance(Duration::from_millis(1));
+        let (answer, read) = bench.ask(&secret("read"), Access::Read).await;
+        let expected = "The token expired at 2026-01-11T16:00:10.000Z; create another one.";
+        assert_eq!((answer, read), (Err((401, expected.to_owned())), 0));
+    }
+
+    #[tokio::test]
+    async fn without_authentication_only_an_admin_edits_and_the_owner_of_a_laptop_does_all() {
+        let tokens = [token("admin", Scope::Admin), token("read", Scope::Read)];
+        let bench = Bench::new(Auth::Off, &tokens).await;
+        for (name, access, status) in [
+            ("", Access::Read, None),
+            ("", Access::Write, None),
+            ("", Access::Any, None),
+            ("", Access::Admin, Some(403)),
+            ("", Access::Address, Some(401)),
+            ("unknown", Access::Admin, Some(401)),
+            ("read", Access::Admin, Some(403)),
+            ("admin", Access::Admin, None),
+        ] {
+            let (answer, _) = bench.ask(&secret(name), access).await;
+            assert_eq!(answer.as_ref().err().map(|it| it.0), status, "{name} {access:?}");
+            if (name, access) == ("", Access::Admin) {
+                let (_, detail) = answer.expect_err("refused");
+                assert!(detail.starts_with("Without authentication (Auth=off)"), "{detail}");
+            }
+        }
+        let bench = Bench::new(Auth::Owner, &[]).await;
+        for access in [Access::Read, Access::Write, Access::Admin] {
+            assert_eq!(bench.ask("", access).await, (Ok(()), 0), "{access:?}");
         }
     }
 }

@@ -9,6 +9,8 @@ use domain::{Timestamp, Zone};
 use table::layout::Layout;
 use table::shards::Shards;
 
+use crate::auth::Auth;
+
 /// The command as it was called, such as `roomtide` or `target/debug/roomtide`, for a line that a person pastes.
 #[must_use]
 pub fn called_as() -> Option<String> {
@@ -67,7 +69,13 @@ pub struct Config {
     /// `ROLLUP_QUEUE_URL`, with the same endpoints; the rollup function's alone.
     work: Option<QueueConfig>,
     /// `AUTH`: whether requests need an access token; `on` without it.
-    pub auth: bool,
+    pub auth: Auth,
+    /// `STACK_NAME`: the stack whose metrics these are; `local` without it.
+    pub stack: String,
+    /// `LOG_EVERY`: of so many successful invocations one is logged; 1 without it.
+    pub log_every: u32,
+    /// `INGEST_URL`: the origin at which readings are stored, where it is another one than the page's.
+    pub ingest_url: Option<String>,
     /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
     pub registry_max_age: Duration,
     /// `EARLIEST_TIMESTAMP`: readings before it are refused; [`EARLIEST_TIMESTAMP`] without it.
@@ -90,6 +98,8 @@ pub struct Config {
     pub max_units: MaxUnits,
 }
 
+/// The stack of a function that is in none.
+pub const LOCAL: &str = "local";
 /// Readings before it come from clocks that were never set, which begin at 1970.
 pub const EARLIEST_TIMESTAMP: &str = "2000-01-01T00:00:00Z";
 
@@ -161,7 +171,7 @@ impl Config {
                 ca_bundle: ca_bundle.clone(),
             })
         };
-        let number_of = |name, default| number(name, optional(name), default);
+        let number_of = |name, default: u32| number(name, optional(name), default);
         let age = number("REGISTRY_MAX_AGE_SECONDS", optional("REGISTRY_MAX_AGE_SECONDS"), 60)?;
         Ok(Self {
             store: StoreConfig {
@@ -186,7 +196,10 @@ impl Config {
             },
             failures: queue("DEAD_LETTER_QUEUE_URL"),
             work: queue("ROLLUP_QUEUE_URL"),
-            auth: switch("AUTH", optional("AUTH").as_deref())?,
+            auth: if switch("AUTH", optional("AUTH").as_deref())? { Auth::On } else { Auth::Off },
+            stack: optional("STACK_NAME").unwrap_or_else(|| LOCAL.to_owned()),
+            log_every: log_every("LOG_EVERY", optional("LOG_EVERY"))?,
+            ingest_url: optional("INGEST_URL").map(origin).transpose()?,
             earliest_timestamp: timestamp("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
             max_devices_per_token: number_of("MAX_DEVICES_PER_TOKEN", 1_000)?,
             registry_max_age: Duration::from_secs(age),
@@ -221,6 +234,28 @@ fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> 
 /// Off unless it is on.
 fn switched_on(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> {
     switch(name, Some(value.unwrap_or("off")))
+}
+
+/// The address of a host without a path; the slash at its end is taken away. It becomes a part of the page and of
+/// its policy, so nothing else is taken.
+fn origin(value: String) -> Result<String, ConfigError> {
+    let name = "INGEST_URL";
+    let origin = value.trim_end_matches('/');
+    let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let is_of_host =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+    if host.is_some_and(|host| !host.is_empty() && host.chars().all(is_of_host)) {
+        return Ok(origin.to_owned());
+    }
+    let expected = "the address of a host such as https://id.lambda-url.eu-west-1.on.aws";
+    Err(ConfigError::Unreadable { name, value, expected })
+}
+
+fn log_every(name: &'static str, value: Option<String>) -> Result<u32, ConfigError> {
+    let Some(value) = value else { return Ok(1) };
+    let every = value.parse().ok().filter(|every| *every > 0);
+    let expected = "a whole number from 1";
+    every.ok_or(ConfigError::Unreadable { name, value, expected })
 }
 
 fn shards(name: &'static str, value: Option<String>) -> Result<Shards, ConfigError> {
@@ -309,7 +344,9 @@ mod tests {
     fn the_defaults_suffice() {
         let config = read(&[]).expect("complete");
         assert!(
-            config.auth && config.layout == Layout::default() && config.store.endpoint.is_none()
+            config.auth == Auth::On
+                && config.layout == Layout::default()
+                && config.store.endpoint.is_none()
         );
         assert_eq!(config.registry_max_age, Duration::from_secs(60));
         assert_eq!(config.rollup_window, Duration::from_secs(60));
@@ -341,11 +378,37 @@ mod tests {
             ("ROLLUP_WINDOW_SECONDS", "1m"),
             ("MAX_READ_UNITS", "all"),
             ("MAX_WRITE_UNITS", "-500"),
+            ("LOG_EVERY", "0"),
+            ("INGEST_URL", "ingest.example.org"),
+            ("INGEST_URL", "https://ingest.example.org/path"),
+            ("INGEST_URL", "https://a b"),
         ] {
             let error = read(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains(value), "{error}");
         }
     }
+
+    #[test]
+    fn what_a_stack_tells_its_functions_is_read() {
+        let config = read(&[]).expect("complete");
+        assert_eq!(
+            (config.stack.as_str(), config.log_every, config.ingest_url),
+            ("local", 1, None)
+        );
+        let set = [
+            ("STACK_NAME", "home"),
+            ("LOG_EVERY", "100"),
+            ("INGEST_URL", "https://id.lambda-url.eu-west-1.on.aws/"),
+            ("AUTH", "off"),
+        ];
+        let config = read(&set).expect("complete");
+        assert_eq!(
+            (config.stack.as_str(), config.log_every, config.auth),
+            ("home", 100, Auth::Off)
+        );
+        assert_eq!(config.ingest_url.as_deref(), Some("https://id.lambda-url.eu-west-1.on.aws"));
+    }
+
     #[test]
     fn rollups_are_kept_at_least_as_long_as_what_they_sum_up() {
         let kept = |days: [&str; 3]| {

@@ -5,6 +5,7 @@ use api::{Dialect, Params, Problem, Request, Response, gateway, page};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use table::{FindToken, Invocation, StoreError};
 
+use crate::auth::Auth;
 use crate::authentication::{Authenticator, Grant};
 use crate::clock::{Clock, Deadline};
 use crate::config::MaxUnits;
@@ -55,9 +56,9 @@ pub struct HttpFunction<C> {
 }
 
 impl<C: Clock> HttpFunction<C> {
-    /// The HTTP side of `function`, whose requests need a token if `auth` is set.
+    /// The HTTP side of `function`, whose requests need a token as `auth` says.
     #[must_use]
-    pub fn new(function: Function, auth: bool, clock: C, telemetry: Telemetry) -> Self {
+    pub fn new(function: Function, auth: Auth, clock: C, telemetry: Telemetry) -> Self {
         let authenticator = Authenticator::new(auth, clock.clone());
         Self { function, authenticator, clock, telemetry, max_units: None }
     }
@@ -86,6 +87,10 @@ impl<C: Clock> HttpFunction<C> {
         let response = match gateway::request(event) {
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
+                // A client may choose the other one. By this the gateway's own log names the request.
+                if let Some(id) = &request.arrival {
+                    log.set("http.gateway_request_id", id.as_str());
+                }
                 log.set("http.body_bytes", request.body.len());
                 let answer = self.answer(&request, &invocation, store, handler, &mut log);
                 let answer = catching(Box::pin(answer)).await.unwrap_or_else(|panic| {
@@ -104,7 +109,7 @@ impl<C: Clock> HttpFunction<C> {
             }
             None => response,
         };
-        log.set("http.status", response.status);
+        log.answered(response.status);
         log.set("http.answer_bytes", response.body.len());
         log.emit(&invocation, &self.telemetry, &self.clock);
         gateway::response(response)
@@ -120,11 +125,17 @@ impl<C: Clock> HttpFunction<C> {
     ) -> Result<Response, Problem> {
         let (endpoint, id) = endpoints::find(request, self.function)?;
         log.set("http.route", format!("{} {}", request.method, endpoint.path));
-        let access = endpoint.access;
+        let access = endpoint.access_of(request, self.function);
+        if access == Access::Admin && endpoint.has_id() {
+            log.set(endpoint.subject(), id.as_str());
+        }
         let is_address = access == Access::Address;
         let answer = async {
             if is_address {
                 page::refuse(request)?;
+            }
+            if access == Access::Formed {
+                self.authenticator.check_form(request)?;
             }
             let grant =
                 self.authenticator.authorize(request, access, store, invocation, log).await?;

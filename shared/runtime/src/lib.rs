@@ -3,6 +3,7 @@
 //!
 //! [`clock`] and [`config`] are the only doors to the time of day and to the environment.
 
+pub mod auth;
 pub mod authentication;
 pub mod clock;
 pub mod config;

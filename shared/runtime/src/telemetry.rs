@@ -1,26 +1,45 @@
 //! One wide JSON event per invocation, and metrics in `CloudWatch`'s embedded format. Logs no bodies and no tokens.
+//!
+//! Source: <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
 
 use std::fmt;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Map, Value, json};
-use table::Invocation;
+use table::{Invocation, StoreError};
 
 use crate::clock::{Clock, Stopwatch};
+use crate::config::{Config, LOCAL};
 
-/// Where the events go.
+/// An invocation that the table's throttling refused in the end; a metric of the stack, whichever the function.
+const THROTTLED: &str = "requests.throttled";
+
+/// Where the events go, and which of them.
 #[derive(Clone)]
-pub struct Telemetry(Arc<dyn Fn(&str) + Send + Sync>);
+pub struct Telemetry {
+    sink: Arc<dyn Fn(&str) + Send + Sync>,
+    stack: Arc<str>,
+    /// Of so many successful invocations one is logged.
+    every: u32,
+    successes: Arc<AtomicU32>,
+}
 
 impl fmt::Debug for Telemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Telemetry")
+        f.debug_struct("Telemetry").field("stack", &self.stack).finish_non_exhaustive()
     }
 }
 
 impl Telemetry {
-    /// Lines on standard output: on Lambda they are `CloudWatch` log events.
+    /// Lines on standard output, as a deployed function is configured: on Lambda they are `CloudWatch` log events.
+    #[must_use]
+    pub fn deployed(config: &Config) -> Self {
+        Self { stack: config.stack.as_str().into(), every: config.log_every, ..Self::stdout() }
+    }
+
+    /// Lines on standard output.
     #[must_use]
     pub fn stdout() -> Self {
         // An invocation cannot reopen a closed standard output.
@@ -33,10 +52,21 @@ impl Telemetry {
         Self::to(Arc::new(|_| {}))
     }
 
-    /// Wherever `sink` takes them.
+    /// Wherever `sink` takes them, all of them.
     #[must_use]
     pub fn to(sink: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
-        Self(sink)
+        Self { sink, stack: LOCAL.into(), every: 1, successes: Arc::default() }
+    }
+
+    /// The same, with one of so many successful invocations.
+    #[must_use]
+    pub fn logging_every(self, every: u32) -> Self {
+        Self { every, ..self }
+    }
+
+    /// Whether it is the turn of a successful invocation to be logged; the first of an instance is.
+    fn is_turn(&self) -> bool {
+        self.successes.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every.max(1))
     }
 }
 
@@ -44,9 +74,21 @@ impl Telemetry {
 #[derive(Debug)]
 pub struct WideEvent {
     fields: Map<String, Value>,
-    metrics: Vec<Value>,
+    metrics: Vec<Metric>,
     level: Level,
+    /// Whether the client was refused or the work failed, so that the event is always logged.
+    has_failed: bool,
+    is_throttled: bool,
     started: Stopwatch,
+}
+
+/// A field that is a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Metric {
+    name: &'static str,
+    unit: &'static str,
+    /// Of the stack, or of one of its functions.
+    is_of_stack: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +106,8 @@ impl WideEvent {
             fields: Map::new(),
             metrics: Vec::new(),
             level: Level::Info,
+            has_failed: false,
+            is_throttled: false,
             started: Stopwatch::start(),
         };
         event.set("function", function);
@@ -76,9 +120,32 @@ impl WideEvent {
     }
 
     /// Notes a field that is also counted as a metric.
-    pub fn count(&mut self, field: &str, value: impl Into<Value>) {
-        self.metrics.push(json!({"Name": field, "Unit": "Count"}));
-        self.set(field, value);
+    pub fn count(&mut self, field: &'static str, value: impl Into<Value>) {
+        self.measure(field, value, "Count", false);
+    }
+
+    /// Notes a field that is counted as a metric of the stack, whichever the function.
+    pub fn count_of_stack(&mut self, field: &'static str, value: impl Into<Value>) {
+        self.measure(field, value, "Count", true);
+    }
+
+    /// Notes an age that is also a metric, at zero too.
+    pub fn seconds(&mut self, field: &'static str, value: i64) {
+        self.measure(field, value, "Seconds", false);
+    }
+
+    fn measure(
+        &mut self,
+        name: &'static str,
+        value: impl Into<Value>,
+        unit: &'static str,
+        is_of_stack: bool,
+    ) {
+        let metric = Metric { name, unit, is_of_stack };
+        if !self.metrics.contains(&metric) {
+            self.metrics.push(metric);
+        }
+        self.set(name, value);
     }
 
     /// Notes something that went wrong and was mended.
@@ -88,37 +155,73 @@ impl WideEvent {
     }
 
     /// Notes something that somebody must look at.
-    pub fn error(&mut self, what: &str, error: &dyn std::error::Error) {
+    pub fn error(&mut self, what: &str, error: &(dyn std::error::Error + 'static)) {
         self.level = Level::Error;
+        self.is_throttled |= matches!(error.downcast_ref(), Some(StoreError::Throttled(_)));
         self.set(what, chain(error));
     }
 
+    /// Notes the status of the answer to a request.
+    pub fn answered(&mut self, status: u16) {
+        self.set("http.status", status);
+        self.has_failed |= status >= 400;
+        if (400..500).contains(&status) {
+            self.count_of_stack("requests.refused", 1);
+        }
+    }
+
     /// Writes the event, with the capacity that the invocation consumed, as one line.
+    ///
+    /// A failure is always written. Of successes it is one in so many; the others write their counts alone, at
+    /// once: counts that waited in memory for a later line would be lost with the instance.
     pub fn emit(mut self, invocation: &Invocation, telemetry: &Telemetry, clock: &impl Clock) {
-        self.set("table.read_units", invocation.read_units());
-        self.set("table.write_units", invocation.write_units());
+        if self.is_throttled {
+            self.count_of_stack(THROTTLED, 1);
+        }
+        let is_success = self.level == Level::Info && !self.has_failed;
         let now = clock.now();
-        let level = match self.level {
-            Level::Info => "INFO",
-            Level::Warn => "WARN",
-            Level::Error => "ERROR",
-        };
-        self.set("timestamp", now.to_string());
-        self.set("level", level);
-        self.set(
-            "duration.us",
-            u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
-        );
-        if !self.metrics.is_empty() {
-            let metrics = json!({
-                "Timestamp": now.as_millis(),
-                "CloudWatchMetrics": [{
-                    "Namespace": "Roomtide", "Dimensions": [["function"]], "Metrics": self.metrics,
-                }],
-            });
+        if is_success && !telemetry.is_turn() {
+            self.keep_counts();
+            if self.metrics.is_empty() {
+                return;
+            }
+        } else {
+            self.set("table.read_units", invocation.read_units());
+            self.set("table.write_units", invocation.write_units());
+            let level = match self.level {
+                Level::Info => "INFO",
+                Level::Warn => "WARN",
+                Level::Error => "ERROR",
+            };
+            self.set("timestamp", now.to_string());
+            self.set("level", level);
+            let elapsed = self.started.elapsed().as_micros();
+            self.set("duration.us", u64::try_from(elapsed).unwrap_or(u64::MAX));
+        }
+        self.set("stack", &*telemetry.stack);
+        let directives: Vec<Value> = [(true, &["stack"][..]), (false, &["stack", "function"])]
+            .into_iter()
+            .filter_map(|(is_of_stack, dimensions)| {
+                let metrics = self.metrics.iter().filter(|it| it.is_of_stack == is_of_stack);
+                let metrics: Vec<Value> =
+                    metrics.map(|it| json!({"Name": it.name, "Unit": it.unit})).collect();
+                (!metrics.is_empty()).then(
+                    || json!({"Namespace": "Roomtide", "Dimensions": [dimensions], "Metrics": metrics}),
+                )
+            })
+            .collect();
+        if !directives.is_empty() {
+            let metrics = json!({"Timestamp": now.as_millis(), "CloudWatchMetrics": directives});
             self.fields.insert("_aws".to_owned(), metrics);
         }
-        (telemetry.0)(&Value::Object(self.fields).to_string());
+        (telemetry.sink)(&Value::Object(self.fields).to_string());
+    }
+
+    /// Forgets all but the counts that are not zero and the ages.
+    fn keep_counts(&mut self) {
+        let Self { fields, metrics, .. } = self;
+        metrics.retain(|it| it.unit != "Count" || fields.get(it.name) != Some(&json!(0)));
+        fields.retain(|name, _| name == "function" || metrics.iter().any(|it| it.name == *name));
     }
 }
 
@@ -133,4 +236,92 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use domain::Timestamp;
+
+    use super::*;
+    use crate::clock::{Deadline, TestClock};
+
+    /// The lines that invocations leave, where one in `every` successes is logged.
+    fn lines(every: u32, fill: &[&dyn Fn(&mut WideEvent)]) -> Vec<Value> {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&lines);
+        let telemetry = Telemetry::to(Arc::new(move |line| {
+            sink.lock().expect("no panic").push(serde_json::from_str(line).expect("JSON"));
+        }));
+        let telemetry = telemetry.logging_every(every);
+        for fill in fill {
+            let mut event = WideEvent::begin("ingest");
+            event.set("http.route", "POST /readings");
+            fill(&mut event);
+            let invocation = Invocation::until(Deadline::after(Duration::from_secs(1)));
+            event.emit(&invocation, &telemetry, &TestClock::at(Timestamp::MIN));
+        }
+        lines.lock().expect("no panic").clone()
+    }
+
+    #[test]
+    fn metrics_are_of_the_stack_and_its_function_and_some_of_the_stack_alone() {
+        let lines = lines(
+            1,
+            &[&|event| {
+                event.count("readings.accepted", 3);
+                event.answered(403);
+            }],
+        );
+        let directives = &lines[0]["_aws"]["CloudWatchMetrics"];
+        assert_eq!(
+            *directives,
+            json!([
+                {
+                    "Namespace": "Roomtide", "Dimensions": [["stack"]],
+                    "Metrics": [{"Name": "requests.refused", "Unit": "Count"}],
+                },
+                {
+                    "Namespace": "Roomtide", "Dimensions": [["stack", "function"]],
+                    "Metrics": [{"Name": "readings.accepted", "Unit": "Count"}],
+                },
+            ])
+        );
+        assert_eq!((&lines[0]["stack"], &lines[0]["function"]), (&json!(LOCAL), &json!("ingest")));
+        assert_eq!(
+            (&lines[0]["requests.refused"], &lines[0]["http.status"]),
+            (&json!(1), &json!(403))
+        );
+    }
+
+    #[test]
+    fn only_successes_are_left_out_and_no_count_with_them() {
+        let stored = |event: &mut WideEvent| {
+            event.count("readings.accepted", 2);
+            event.count("readings.rejected", 0);
+            event.answered(201);
+        };
+        let idle = |event: &mut WideEvent| event.answered(204);
+        let refused = |event: &mut WideEvent| event.answered(401);
+        let throttled = |event: &mut WideEvent| {
+            event.error("table.error", &StoreError::Throttled("x".into()));
+            event.answered(503);
+        };
+        let swept = |event: &mut WideEvent| event.seconds("rollup.oldest_unfinished_seconds", 0);
+        let all =
+            lines(3, &[&stored, &stored, &refused, &idle, &throttled, &stored, &stored, &swept]);
+        let has_route = |line: &Value| line["http.route"].is_string();
+        let whole: Vec<bool> = all.iter().map(has_route).collect();
+        // The first, the fourth success; the idle one in between leaves nothing.
+        assert_eq!(whole, [true, false, true, true, true, false, false]);
+        let sum = |name: &str| all.iter().filter_map(|it| it[name].as_u64()).sum::<u64>();
+        assert_eq!(sum("readings.accepted"), 8);
+        assert_eq!((sum("requests.refused"), sum("requests.throttled")), (1, 1));
+        let short = all[1].as_object().expect("an object");
+        let names: Vec<&str> = short.keys().map(String::as_str).collect();
+        assert_eq!(names, ["_aws", "function", "readings.accepted", "stack"]);
+        assert_eq!(all[6]["rollup.oldest_unfinished_seconds"], 0, "an age is told at zero too");
+    }
 }

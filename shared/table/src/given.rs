@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use domain::{
     Bucket, Decimal, Device, DeviceId, DeviceObservation, Quarter, Reading, Rollup, Room,
-    SWEEP_GROUPS, TimeRange, Timestamp,
+    SWEEP_GROUPS, Scope, TimeRange, Timestamp, Token, TokenHash,
 };
 
 use crate::{
@@ -24,6 +24,19 @@ pub fn minute() -> Deadline {
 #[must_use]
 pub fn invocation() -> Invocation {
     Invocation::until(minute())
+}
+
+/// The secret of a test's token, of the form that a token has; none for an empty name.
+#[must_use]
+pub fn secret(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("rt_{name:-<43}") }
+}
+
+/// The token of that [`secret`], which nobody has revoked.
+#[must_use]
+pub fn token(name: &str, scope: Scope) -> Token {
+    let hash = TokenHash::of(&secret(name));
+    Token { hash, scope, name: None, created: Timestamp::MIN, revoked: None, expires: None }
 }
 
 /// A number.

@@ -41,6 +41,8 @@ pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
 /// What the partition of the devices begins with that were seen in a room. It is neither the room's own nor
 /// that of its stays, because the function that folds rollups writes it and may write no other.
 pub const SEEN_IN_PREFIX: &str = "SEEN_IN#";
+/// The partition of the numbers of devices that senders have introduced. Whoever may store readings may write it.
+const INTRODUCED: &str = "INTRODUCED#";
 /// What the sort key of the rollup of 15 minutes begins with.
 const QUARTER_PREFIX: &str = "M15#";
 /// What the sort key of the rollup of a day begins with.
@@ -108,6 +110,8 @@ pub enum Key {
     SeenOf(DeviceId, RoomId),
     /// The months in which a device was seen in a room, among all that were seen there.
     SeenIn(RoomId, DeviceId),
+    /// The number of devices that a sender has introduced, where memory does not hold the registry.
+    Introduced(String),
     /// A stay, among those of its device.
     StayOf(DeviceId, Timestamp),
     /// A stay, among those in its room.
@@ -133,6 +137,7 @@ impl Key {
             Self::RollupState | Self::RoomWalk => STATE.to_owned(),
             Self::LateChanges => LATE.to_owned(),
             Self::ConditionsSchema => CONDITIONS.to_owned(),
+            Self::Introduced(_) => INTRODUCED.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
             Self::StayIn(room, ..) => stays_in_pk(room),
         }
@@ -160,6 +165,7 @@ impl Key {
             Self::SeenOf(_, room) => format!("{SEEN_IN_PREFIX}{room}"),
             Self::SeenIn(_, device) => device.to_string(),
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
+            Self::Introduced(sender) => sender.clone(),
             Self::StayOf(_, since) => since.to_string(),
             Self::StayIn(_, since, device) => format!("{since}#{device}"),
         }
@@ -182,6 +188,7 @@ impl Key {
             LATE if sk == CHANGES => Some(Self::LateChanges),
             STATE if sk == ROOM_WALK => Some(Self::RoomWalk),
             CONDITIONS if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
+            INTRODUCED => Some(Self::Introduced(sk.to_owned())),
             pk => {
                 if let Some(device) = pk.strip_prefix(ATTRIBUTE_PREFIX) {
                     let (subject, value) = sk.split_once('#')?;

@@ -49,10 +49,10 @@ pub use outcome::{
 };
 pub use permission::{Action, Permission, Target};
 pub use ports::{
-    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,
-    LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MarkIndexed, MergeReadings, PageRegistry,
-    PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadStays, RegisterDevices,
-    RestoreStays, SearchDevices, TeachDevice, UpdateRegistry,
+    AddArrival, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
+    IndexDevices, LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MarkIndexed, MergeReadings,
+    PageRegistry, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadStays,
+    RegisterDevices, RestoreStays, SearchDevices, TeachDevice, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{

@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
-    Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MarkIndexed, MergeReadings,
-    MeterChange, Page, PageRegistry, PutOutcome, PutReadings, QueryReadings, QueryRoomReadings,
-    RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration, RollupKey,
-    RollupState, RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen, StayKey,
-    StoreError, StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry, companions,
-    keys,
+    AddArrival, Added, Companion, CountIntroduced, EditRegistry, Edited, FindRegistry, FindToken,
+    InsertOutcome, Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MarkIndexed,
+    MergeReadings, MeterChange, Page, PageRegistry, PutOutcome, PutReadings, QueryReadings,
+    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration,
+    RollupKey, RollupState, RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen,
+    StayKey, StoreError, StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry,
+    companions, keys,
 };
 use domain::{
     BehindError, DeletedDevice, Deletion, Device, DeviceId, DeviceParts, DevicePatch,
@@ -41,6 +41,7 @@ struct State {
     rooms: BTreeMap<RoomId, Room>,
     stays: BTreeMap<StayKey, Stay>,
     tokens: BTreeMap<TokenHash, Token>,
+    introduced: BTreeMap<String, usize>,
     expiries: BTreeMap<ReadingKey, Timestamp>,
     rollups: BTreeMap<RollupKey, StoredRollup>,
     sealing: Option<RollupState>,
@@ -532,6 +533,24 @@ impl FindToken for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<Option<Token>> {
         Ok(self.read()?.tokens.get(hash).cloned())
+    }
+}
+
+impl CountIntroduced for MemoryStore {
+    async fn count_introduced(
+        &self,
+        sender: &str,
+        more: usize,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<usize>> {
+        let mut state = self.write()?;
+        let known = state.introduced.entry(sender.to_owned()).or_default();
+        if *known + more > limit {
+            return Ok(Some(*known));
+        }
+        *known += more;
+        Ok(None)
     }
 }
 

@@ -325,6 +325,23 @@ pub trait ManageTokens: Send + Sync {
     ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
+/// Counts the devices that a sender introduces, where memory does not hold the registry.
+pub trait CountIntroduced: Send + Sync {
+    /// What the port must be permitted: no more than to store readings.
+    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::Readings)];
+
+    /// Counts that a sender introduces `more` devices, at most `limit`, unless it would then have introduced more
+    /// than `limit`. Returns `None` where it is counted, else how many it has introduced. Done twice, it counts
+    /// twice: the number is never too small.
+    fn count_introduced(
+        &self,
+        sender: &str,
+        more: usize,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<usize>>> + Send;
+}
+
 /// Registers devices and rooms that are new.
 ///
 /// Done twice, or by many at once, the first item stays.

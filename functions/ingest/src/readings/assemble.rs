@@ -6,7 +6,7 @@ use api::{FieldError, Problem};
 use domain::{DeviceId, Hints, Reading, Timestamp, Zone};
 use table::ReadingKey;
 
-use crate::formats::draft::{Content, Entry, Refusal};
+use crate::formats::draft::{Content, Entry, Fault, Refusal};
 use crate::formats::{Format, json};
 use crate::intake::sender::Sender;
 use crate::intake::submission::Submission;
@@ -14,6 +14,9 @@ use crate::intake::times::Times;
 use crate::readings::batch::Assembled;
 use crate::readings::payloads::{Drafts, drafts};
 use crate::settings::Settings;
+
+/// The largest number of readings that an MQTT message stores.
+pub(crate) const MAX_OF_MESSAGE: usize = 500;
 
 /// Makes readings of the entries of a submission.
 ///
@@ -34,6 +37,12 @@ pub(crate) fn assemble(
         }
         format => Drafts { entries: format.read(body)?, ..Drafts::default() },
     };
+    let mut entries = entries;
+    if matches!(sender, Sender::Topic(_)) {
+        for entry in entries.iter_mut().skip(MAX_OF_MESSAGE) {
+            *entry = Err(Refusal::whole(Fault::TooManyOfMessage(MAX_OF_MESSAGE)));
+        }
+    }
     let times = Times::new(*arrived, settings);
     let ignored = ignored.into_iter().collect();
     Ok(Assembled { wrong_clocks, ignored, ..place_all(entries, sender, &times) })

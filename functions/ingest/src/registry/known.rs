@@ -10,7 +10,7 @@ use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::WideEvent;
 use table::{FindRegistry, Invocation, ReadRegistry, StoreResult};
 
-use crate::intake::mode::{Mode, Words};
+use crate::intake::mode::Mode;
 use crate::readings::Readings;
 use crate::registry::places::{KnownPlace, KnownPlaces};
 
@@ -48,6 +48,11 @@ impl Known {
 
     pub(crate) fn has_all_devices(&self) -> bool {
         self.snapshot.has_all_devices
+    }
+
+    /// How many devices a sender has introduced, in a registry that memory holds.
+    pub(crate) fn introduced_by(&self, sender: &str) -> usize {
+        self.snapshot.devices.introduced_by(sender)
     }
 
     /// Those of the devices that were read from the table for this request.
@@ -184,51 +189,4 @@ pub(crate) fn refuse_deleted(
             .then(|| ("device_id".to_owned(), message.to_owned()))
     });
     rejected.len() - before
-}
-
-/// The devices that a token has introduced, and those that it introduces by a request.
-///
-/// Without a limit whoever has a token for any device could fill the registry, which everybody reads. Of a
-/// registry that memory does not hold, only those of the request are counted.
-pub(crate) struct Introduced {
-    pub(crate) new: BTreeSet<DeviceId>,
-    known: usize,
-    limit: usize,
-    words: Words,
-}
-
-impl Introduced {
-    /// Those of a token, which may introduce so many.
-    pub(crate) fn by(token: &str, limit: usize, words: Words, known: &Known) -> Self {
-        let known = known.snapshot.devices.introduced_by(token);
-        Self { new: BTreeSet::new(), known, limit, words }
-    }
-
-    /// Refuses the readings of devices that are new and one too many.
-    pub(crate) fn refuse_more(
-        &mut self,
-        readings: &mut Readings,
-        known: &Known,
-        rejected: &mut Vec<FieldError>,
-    ) {
-        readings.refuse(rejected, |reading| {
-            let id = &reading.device;
-            let is_new = !known.is_registered(id) && !self.new.contains(id);
-            if is_new && self.known + self.new.len() >= self.limit {
-                let limit = self.limit;
-                let why = match self.words {
-                    Words::Native => format!("there are {limit} that the token has introduced"),
-                    Words::InfluxDb => {
-                        format!("max-values-per-tag limit exceeded ({limit}/{limit})")
-                    }
-                };
-                let message = format!("is new, and {why}; the token introduces no further device");
-                return Some(("device_id".to_owned(), message));
-            }
-            if is_new {
-                self.new.insert(id.clone());
-            }
-            None
-        });
-    }
 }

@@ -66,17 +66,15 @@ async fn found(sent: &str) -> Found {
     let bench = Bench::with(MemoryStore::default(), true);
     let devices = WritableDevices::Any;
     let scope = Scope::Write(WriteScope { devices, device_tags: Vec::new(), room_tag: None });
-    let created = bench.clock.now();
-    let hash = TokenHash::of("any");
-    let token = Token { hash, scope, name: None, created, revoked: None };
-    bench.store.add_token(&token, &invocation()).await.expect("memory");
+    let secret = given::secret("any");
+    bench.store.add_token(&given::token("any", scope), &invocation()).await.expect("memory");
     let (address, payload) = sent.split_once(' ').expect("an address and a payload");
     let (method, address, body) = match address {
-        "GET" => ("GET", format!("/readings/{payload}&p=any"), ""),
-        "lines" => ("POST", "/write?p=any".to_owned(), payload),
+        "GET" => ("GET", format!("/readings/{payload}&p={secret}"), ""),
+        "lines" => ("POST", format!("/write?p={secret}"), payload),
         address => {
             let separator = if address.contains('?') { '&' } else { '?' };
-            ("POST", format!("/readings/{address}{separator}p=any"), payload)
+            ("POST", format!("/readings/{address}{separator}p={secret}"), payload)
         }
     };
     let answered = bench.answer(method, &address, json!({}), body).await;

@@ -258,7 +258,7 @@ async fn a_failure_of_ours_comes_before_a_bad_line_and_says_when_to_come_back() 
 #[tokio::test]
 async fn each_failure_has_the_body_of_its_version() {
     let bench = Bench::guarded().await;
-    let token = |secret: &str| json!({"authorization": format!("Token {secret}")});
+    let token = |name: &str| json!({"authorization": format!("Token {}", given::secret(name))});
     for (path, headers, status, body) in [
         ("/write", json!({}), 401, "{\"error\":\"authorization failed\"}\n"),
         ("/influx/write", token("unknown"), 401, "{\"error\":\"authorization failed\"}\n"),
@@ -276,13 +276,13 @@ async fn each_failure_has_the_body_of_its_version() {
             "{\"code\":\"forbidden\",\"message\":\"The token may only read.\"}\n",
         ),
         (
-            "/write?p=admin",
+            &*format!("/write?p={}", given::secret("admin")),
             json!({}),
             403,
             "{\"error\":\"An admin token is not taken in an address, nor for one that stores a reading; use a write token.\"}\n",
         ),
         (
-            "/write?p=one",
+            &*format!("/write?p={}", given::secret("one")),
             json!({"content-encoding": "br"}),
             415,
             "{\"error\":\"content coding \\\"br\\\" is not supported; use gzip or identity\"}\n",
@@ -291,15 +291,21 @@ async fn each_failure_has_the_body_of_its_version() {
             "/api/v3/nothing",
             token("one"),
             404,
-            "{\"error\":\"There is no POST /api/v3/nothing; /openapi.json lists what there is.\"}\n",
+            "{\"error\":\"POST /api/v3/nothing is not answered at this address, which stores readings; questions and the page are at the stack's output PageUrl.\"}\n",
         ),
-        ("/influx/nothing", token("one"), 404, "404 page not found\n"),
+        (
+            "/influx/nothing",
+            token("one"),
+            404,
+            "{\"error\":\"POST /influx/nothing is not answered at this address, which stores readings; questions and the page are at the stack's output PageUrl.\"}\n",
+        ),
     ] {
         let Answer(is, headers, text) = bench.write(path, &headers, b"m value=1").await;
         assert_eq!((is, text.as_str()), (status, body), "{path}");
         assert_eq!(headers.get("www-authenticate"), None);
     }
-    let basic = json!({"authorization": format!("Basic {}", STANDARD.encode("anybody:one"))});
+    let basic = STANDARD.encode(format!("anybody:{}", given::secret("one")));
+    let basic = json!({"authorization": format!("Basic {basic}")});
     let large = "x".repeat(api::MAX_BODY + 1);
     let Answer(status, headers, _) = bench.write("/api/v2/write", &basic, large.as_bytes()).await;
     assert_eq!((status, &headers["x-platform-error-code"]), (413, &json!("request too large")));
@@ -310,14 +316,14 @@ async fn each_failure_has_the_body_of_its_version() {
 #[tokio::test]
 async fn a_token_writes_for_its_device_and_a_foreign_line_is_a_bad_line() {
     let bench = Bench::guarded().await;
-    let own = json!({"authorization": "Token one"});
+    let own = json!({"authorization": format!("Token {}", given::secret("one"))});
     let body = format!("mem,host=pi used=1 {AT}\nm,host=x value=2 {AT}");
     assert_eq!(bench.write("/write", &own, body.as_bytes()).await.0, 204);
     assert_eq!(
         bench.stored(),
         ["d 2026-01-11T16:00:00.000Z m=2", "d::mem 2026-01-11T16:00:00.000Z used=1"]
     );
-    let both = json!({"authorization": "Token two"});
+    let both = json!({"authorization": format!("Token {}", given::secret("two"))});
     let body = format!("m,host=e value=1 {AT}\nm,host=x value=2 {AT}");
     let Answer(status, _, text) = bench.write("/write", &both, body.as_bytes()).await;
     assert_eq!(status, 400);
@@ -329,7 +335,7 @@ async fn a_token_writes_for_its_device_and_a_foreign_line_is_a_bad_line() {
 async fn a_token_introduces_so_many_devices_and_known_ones_go_on() {
     let mut bench = Bench::guarded().await;
     bench.ingest.pipeline.settings.max_devices_per_token = 2;
-    let own = json!({"authorization": "Token one"});
+    let own = json!({"authorization": format!("Token {}", given::secret("one"))});
     let lines = |from: usize, to: usize| {
         (from..to).map(|n| format!("m,cpu=c{n} value=1 {AT}\n")).collect::<String>()
     };
@@ -342,7 +348,7 @@ async fn a_token_introduces_so_many_devices_and_known_ones_go_on() {
         assert!(text.contains("dropped=2"), "{text}");
         assert_eq!(bench.stored().len(), 2);
     }
-    let other = json!({"authorization": "Token admin"});
+    let other = json!({"authorization": format!("Token {}", given::secret("admin"))});
     assert_eq!(bench.write("/write", &other, lines(5, 9).as_bytes()).await.0, 204);
 }
 
@@ -533,4 +539,60 @@ async fn no_line_takes_the_place_of_another_series_or_field() {
         assert!(text.contains("tells them apart"), "{text}");
         assert_eq!(bench.stored(), [stored]);
     }
+}
+
+/// What writers ask first, at the address where they write: as query answers it, and no read of the table.
+#[tokio::test]
+async fn what_writers_ask_first_is_answered_without_the_table() {
+    let bench = Bench::guarded().await;
+    bench.ingest.load().await;
+    let reads = bench.store.calls().reads;
+    let any = || json!({"authorization": format!("Token {}", given::secret("nobody"))});
+    let ask = async |method: &str, address: &str, headers: Value, body: &str| {
+        let answered = bench.answer(method, address, headers, body).await;
+        (answered.status, answered.text)
+    };
+    let databases = r#"{"results":[{"statement_id":0,"series":[{"name":"databases","columns":["name"],"values":[["home"]]}]}]}"#;
+    for prefix in ["", "/influx"] {
+        for (method, path, body, status, part) in [
+            ("GET", "/ping", "", 204, ""),
+            ("HEAD", "/ping", "", 204, ""),
+            ("GET", "/ping?verbose=true", "", 200, "1.8.10"),
+            ("GET", "/ready", "", 200, r#""status":"ready""#),
+            ("GET", "/health", "", 200, r#""status":"pass""#),
+            ("GET", "/api/v2/buckets?name=b", "", 200, r#""name":"b""#),
+            ("GET", "/api/v2/orgs", "", 200, r#""orgs":[{"#),
+            ("GET", "/query?q=SHOW+DATABASES", "", 200, databases),
+            ("POST", "/query", "q=CREATE+DATABASE+%22telegraf%22", 200, r#""statement_id":0"#),
+            ("POST", "/query?q=SHOW+RETENTION+POLICIES+ON+x", "", 200, "autogen"),
+            ("GET", "/query?q=SHOW+DATABASE", "", 400, "error parsing query"),
+        ] {
+            let (found, text) = ask(method, &format!("{prefix}{path}"), any(), body).await;
+            assert_eq!(found, status, "{prefix}{path}: {text}");
+            assert!(text.contains(part), "{prefix}{path}: {text}");
+        }
+        // What is stored is asked where the page is.
+        for (method, path) in [
+            ("GET", "/query?q=SELECT+*+FROM+t"),
+            ("GET", "/query?q=SHOW+MEASUREMENTS"),
+            ("GET", "/query?q=SHOW+DATABASES;SHOW+SERIES"),
+            ("POST", "/api/v2/query"),
+        ] {
+            let (found, text) = ask(method, &format!("{prefix}{path}"), any(), "").await;
+            assert_eq!(found, 404, "{prefix}{path}: {text}");
+            assert!(text.contains("the stack's output PageUrl"), "{prefix}{path}: {text}");
+            assert!(!text.contains("urn:roomtide"), "in InfluxDB's words: {text}");
+        }
+    }
+    for path in ["/", "/devices", "/openapi.json", "/health?details=1", "/nothing"] {
+        let (found, text) = ask("GET", path, any(), "").await;
+        assert_eq!(found, 404, "{path}: {text}");
+        assert!(text.contains("urn:roomtide:problem:elsewhere"), "{path}: {text}");
+        assert!(text.contains("the stack's output PageUrl"), "{path}: {text}");
+    }
+    for headers in [json!({}), json!({"authorization": "Token mistyped"})] {
+        let (found, text) = ask("GET", "/query?q=SHOW+DATABASES", headers, "").await;
+        assert_eq!((found, text.as_str()), (401, "{\"error\":\"authorization failed\"}\n"));
+    }
+    assert_eq!(bench.store.calls().reads, reads, "no read of the table");
 }

@@ -120,7 +120,7 @@ async fn payloads_of_one_second_are_one_reading() {
 async fn a_payload_is_of_the_device_of_its_address_or_its_own_or_the_tokens() {
     let bench = Bench::guarded().await;
     let post = async |address: &str, token: &str, body: &str| {
-        let headers = json!({"authorization": format!("Bearer {token}")});
+        let headers = json!({"authorization": format!("Bearer {}", given::secret(token))});
         bench.answer("POST", address, headers, body).await.status
     };
     let sensor = r#"{"SI7021":{"Humidity":45}}"#;
@@ -178,7 +178,8 @@ async fn a_reading_in_an_address_needs_a_write_token_and_somebody_who_asks() {
     for address in ["/readings/quick?temperature=21.5", "/readings/shelly?temp=21.5&id=d"] {
         let bench = Bench::guarded().await;
         let open = Bench::on(bench.store.clone());
-        let bearer = |token: &str| json!({"authorization": format!("Bearer {token}")});
+        let bearer =
+            |token: &str| json!({"authorization": format!("Bearer {}", given::secret(token))});
         for (bench, method, token, headers, status) in [
             (&bench, "GET", "one", json!({}), 201),
             (&open, "GET", "one", json!({"sec-fetch-site": "none"}), 201),
@@ -194,7 +195,7 @@ async fn a_reading_in_an_address_needs_a_write_token_and_somebody_who_asks() {
         ] {
             bench.clock.advance(Duration::from_millis(1));
             let stored = bench.store.readings().len();
-            let whole = format!("{address}&p={token}");
+            let whole = format!("{address}&p={}", given::secret(token));
             let answered = bench.answer(method, &whole, headers.clone(), "").await;
             assert_eq!(answered.status, status, "{method} {whole} {headers} {}", answered.text);
             let expected = if status == 405 { "" } else { "no-store" };
@@ -220,7 +221,7 @@ async fn a_reading_in_an_address_has_its_parameters_checked() {
         ("device=d", 400, "The address has no metric"),
         ("device=e&temperature=1", 403, "may not write"),
     ] {
-        let address = format!("/readings/quick?{query}&u=me&p=one");
+        let address = format!("/readings/quick?{query}&u=me&p={}", given::secret("one"));
         let answered = bench.answer("GET", &address, json!({}), "").await;
         assert_eq!(answered.status, status, "{query}: {}", answered.text);
         assert!(answered.text.contains(expected), "{query}: {}", answered.text);
@@ -234,10 +235,11 @@ async fn an_admin_token_is_not_taken_in_an_address() {
     let report = r#"{"context":{"deviceMac":"d","temperature":22.5}}"#;
     for (token, status) in [("one", 201), ("two", 201), ("read", 403), ("admin", 403)] {
         bench.clock.advance(Duration::from_millis(1));
-        let (found, text) = bench.payload(&format!("/readings/switchbot?p={token}"), report).await;
+        let (found, text) =
+            bench.payload(&format!("/readings/switchbot?p={}", given::secret(token)), report).await;
         assert_eq!(found, status, "{token}: {text}");
     }
-    let header = json!({"authorization": "Bearer admin"});
+    let header = json!({"authorization": format!("Bearer {}", given::secret("admin"))});
     assert_eq!(bench.answer("POST", "/readings/switchbot", header, report).await.status, 201);
 }
 
@@ -373,4 +375,85 @@ async fn parts_have_ids_of_their_own_whatever_they_are_called() {
             "plug:a_b-* a/b",
         ]
     );
+}
+
+/// The devices of the registry, and how many an MQTT message of so many sensors adds to it.
+async fn flood(bench: &Bench, topic: &str, sensors: std::ops::Range<usize>) -> (Value, usize) {
+    let sensors = sensors.map(|n| (format!("S{n}"), json!({"Temperature": 1})));
+    let body = Value::Object(sensors.collect()).to_string();
+    let (_, receipt) = bench.reply(topic_message(topic, &body)).await;
+    let devices = bench.store.devices(&invocation()).await.expect("listed").found;
+    (receipt, devices.len())
+}
+
+/// The attack: one certificate, one message after another, each with sensors that nobody has.
+#[tokio::test]
+async fn a_device_introduces_32_parts_by_mqtt_and_known_ones_go_on() {
+    let bench = Bench::new();
+    let topic = "roomtide/tasmota/plug/tele/SENSOR";
+    let (receipt, devices) = flood(&bench, topic, 0..3_000).await;
+    assert_eq!((&receipt["accepted"], devices), (&json!(32), 32));
+    let refused = |n: usize| receipt["rejected"][n]["message"].as_str().expect("text").to_owned();
+    assert_eq!(
+        refused(0),
+        "is new, and there are 32 parts that \"plug\" has introduced by MQTT; it introduces no further one"
+    );
+    assert_eq!(receipt["rejected"].as_array().map(Vec::len), Some(3_000 - 32));
+    assert!(refused(2_967).contains("beyond the 500 readings"), "{}", refused(2_967));
+    assert!(bench.log().contains(r#""devices.refused_of":"mqtt:plug""#), "{}", bench.log());
+    bench.clock.advance(Duration::from_secs(120));
+    assert_eq!(flood(&bench, topic, 3_000..3_010).await.1, 32);
+    // What is known goes on, the device itself is no part, and another one has parts of its own.
+    let known = bench.store.devices(&invocation()).await.expect("listed").found;
+    let name = known[0].id().as_str().strip_prefix("plug:S").expect("a part").to_owned();
+    let n: usize = name.parse().expect("a number");
+    assert_eq!(flood(&bench, topic, n..n + 1).await.0["accepted"], 1);
+    bench.reply(topic_message(topic, PLUG)).await;
+    assert_eq!(flood(&bench, "roomtide/tasmota/other/tele/SENSOR", 0..2).await.1, 32 + 1 + 2);
+    let by =
+        |id: &str| known.iter().find(|it| it.id().as_str() == id).map(|it| it.source().clone());
+    assert_eq!(
+        by(&format!("plug:S{n}")).and_then(|it| it.introduced_by).as_deref(),
+        Some("mqtt:plug")
+    );
+}
+
+/// A registry that memory does not hold: the number is counted in the table, over requests and instances.
+#[tokio::test]
+async fn in_a_fleet_senders_introduce_no_more_either() {
+    let bench = Bench::guarded().await;
+    fill_beyond_memory(&bench).await;
+    let fleet = bench.store.devices(&invocation()).await.expect("listed").found.len();
+    let topic = "roomtide/tasmota/plug/tele/SENSOR";
+    let (receipt, _) = flood(&bench, topic, 0..20).await;
+    assert_eq!(receipt["accepted"], 20);
+    let again = Bench::with(bench.store.clone(), true);
+    let (receipt, _) = flood(&again, topic, 20..60).await;
+    assert_eq!((&receipt["accepted"], &receipt["rejected"][0]["index"]), (&json!(12), &json!(12)));
+    assert_eq!(flood(&again, topic, 0..20).await.0["accepted"], 20, "known ones go on");
+    // A token with the right for its device and parts.
+    let mut third = Bench::with(bench.store.clone(), true);
+    third.ingest.pipeline.settings.max_devices_per_token = 3;
+    for (n, status) in [(0, 201), (1, 201), (2, 201), (0, 201), (3, 400)] {
+        let body = json!({"device_id": format!("d:{n}"), "t": 1}).to_string();
+        third.clock.advance(Duration::from_millis(10));
+        let (found, answer) = third.post_with("one", &body).await;
+        assert_eq!(found, status, "{n}: {answer}");
+    }
+    let devices = bench.store.devices(&invocation()).await.expect("listed").found.len();
+    assert_eq!(devices, fleet + 32 + 3);
+    // A device that could not be registered is not counted with each of its readings.
+    let new = json!({"device_id": "e:x", "t": 1}).to_string();
+    third.post_with("two", r#"{"device_id": "e", "t": 1}"#).await;
+    // The look-up and the reading succeed, and the count the first time; the registration does not.
+    for calls in [3, 2, 2, 2] {
+        third.clock.advance(Duration::from_millis(10));
+        let before = third.log().matches("registry.error").count();
+        bench.store.fail_after(calls, StoreError::TimedOut);
+        assert_eq!(third.post_with("two", &new).await.0, 201);
+        assert_eq!(third.log().matches("registry.error").count(), before + 1);
+        bench.store.end_failures();
+    }
+    third.clock.advance(Duration::from_millis(10));
+    assert_eq!(third.post_with("two", &new.replace("e:x", "e:y")).await.0, 201, "the third");
 }

@@ -523,10 +523,8 @@ async fn a_query_comes_in_a_form_as_well_and_unknown_parameters_are_ignored() {
 async fn a_token_that_writes_may_ask_for_databases_only() {
     let bench = Bench::new_with(true).await;
     let scope = Scope::Write(["a".parse().expect("an id")].into());
-    let hash = TokenHash::of("writer");
-    let token = Token { hash, scope, name: None, created: at(0), revoked: None };
-    bench.store.add_token(&token, &invocation()).await.expect("memory");
-    let headers = || json!({"authorization": "Token writer"});
+    bench.store.add_token(&given::token("writer", scope), &invocation()).await.expect("memory");
+    let headers = || json!({"authorization": format!("Token {}", given::secret("writer"))});
     for (query, status) in [
         ("SHOW+DATABASES", 200),
         ("CREATE+DATABASE+x", 200),

@@ -225,13 +225,11 @@ async fn a_token_that_reads_is_needed_and_pages_of_others_are_refused() {
     let bench = Bench::new_with(true).await;
     let write = Scope::Write(["a".parse().expect("an id")].into());
     for (secret, scope) in [("read", Scope::Read), ("write", write), ("admin", Scope::Admin)] {
-        let hash = TokenHash::of(secret);
-        let token = Token { hash, scope, name: None, created: at(0), revoked: None };
-        bench.store.add_token(&token, &invocation()).await.expect("memory");
+        bench.store.add_token(&given::token(secret, scope), &invocation()).await.expect("memory");
     }
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_devices"}});
     for (secret, status) in [("", 401), ("x", 401), ("write", 403), ("read", 200), ("admin", 200)] {
-        let headers = json!({"authorization": format!("Bearer {secret}")});
+        let headers = json!({"authorization": format!("Bearer {}", given::secret(secret))});
         let answer = bench.post(headers, &call).await;
         assert_eq!(answer.status, status, "{secret}: {}", answer.text);
     }
@@ -242,8 +240,7 @@ async fn a_token_that_reads_is_needed_and_pages_of_others_are_refused() {
         ("null", 403),
         ("", 403),
     ] {
-        let headers =
-            json!({"authorization": "Bearer read", "host": "home.example.org", "origin": origin});
+        let headers = json!({"authorization": format!("Bearer {}", given::secret("read")), "host": "home.example.org", "origin": origin});
         assert_eq!(bench.post(headers, &call).await.status, status, "{origin}");
     }
 }

@@ -1,6 +1,7 @@
 //! Invocations by the schedule: the state, the sweep, and the folds after changes of settings.
 
-use table::{KeepRollupState as _, QueueDepth, StoreError};
+use runtime::work_queue::{FoldRequest, WorkQueue as _};
+use table::{Backlog, KeepRollupState as _, QueueDepth, StoreError};
 
 use super::*;
 
@@ -265,4 +266,36 @@ async fn work_that_nobody_waits_for_takes_a_fifth_of_the_ceilings() {
     invocation.add_write(1e6);
     pace.keep(&invocation).await;
     assert!(invocation.remaining().is_zero(), "never longer than the invocation");
+}
+
+/// An alarm watches it: it is told each minute, at zero too, and when the sweep fails.
+#[tokio::test]
+async fn the_age_of_the_oldest_work_is_told_each_minute() {
+    let bench = Bench::new().await;
+    let age = || bench.logged("rollup.oldest_unfinished_seconds");
+    bench.minutes(60, 60).await;
+    assert_eq!(age(), 0);
+    // What waits in the queue is as old as the first count that met it.
+    let waiting = FoldRequest { device: id("d"), quarter: Quarter::of(at(0)) };
+    bench.work.send(&[waiting], &bench.invocation).await.expect("memory");
+    bench.minutes(75, 76).await;
+    assert_eq!(age(), 60);
+    bench.minutes(90, 100).await;
+    assert_eq!(age(), 25 * 60);
+    drop(bench.work.take());
+    bench.minutes(105, 106).await;
+    assert_eq!(age(), 0);
+    // What the stream brought late, as its handler noted it.
+    let backlog = Backlog { since: at(100), at: at(107) };
+    bench.store.note_backlog(backlog, &bench.invocation).await.expect("memory");
+    bench.minutes(107, 107).await;
+    assert_eq!(age(), 7 * 60);
+    // A sweep that fails leaves its quarter.
+    bench.clock.set(at(116));
+    bench.store.fail_after(1, StoreError::Throttled("x".into()));
+    bench.rollup.handle_schedule(deadline()).await.expect_err("it fails");
+    bench.store.end_failures();
+    assert_eq!((age(), bench.logged("requests.throttled")), (json!(900), json!(1)));
+    bench.minutes(117, 117).await;
+    assert_eq!(age(), 0);
 }

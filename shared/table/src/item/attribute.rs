@@ -117,3 +117,7 @@ pub const ROOM_TAG: &str = "room_tag";
 pub const SHARDS: &str = "shards";
 pub const CREATED: &str = "created";
 pub const REVOKED: &str = "revoked";
+/// When a token ends. It is not the attribute by which DynamoDB deletes items: the list still shows the token.
+pub const EXPIRES: &str = "expires";
+/// The number of devices that a sender has introduced.
+pub const INTRODUCED: &str = "introduced";

@@ -1,6 +1,8 @@
 //! An access token's item, under the digest of its secret. Never holds the secret.
 
-use super::attribute::{CREATED, DEVICE_TAGS, DEVICES, NAME, PREFIX, REVOKED, ROOM_TAG, SCOPE};
+use super::attribute::{
+    CREATED, DEVICE_TAGS, DEVICES, EXPIRES, NAME, PREFIX, REVOKED, ROOM_TAG, SCOPE,
+};
 use super::fields::{invalid, other_kind, parse_key, parsed, put, string, text, timestamp};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::Key;
@@ -40,6 +42,7 @@ pub fn from_token(token: &Token) -> Item {
     put(&mut item, NAME, token.name.clone().map(String::from));
     put(&mut item, CREATED, Some(token.created.to_string()));
     put(&mut item, REVOKED, token.revoked.map(|at| at.to_string()));
+    put(&mut item, EXPIRES, token.expires.map(|at| at.to_string()));
     item
 }
 
@@ -73,7 +76,8 @@ fn to_token(mut item: Item) -> Result<Token, ItemError> {
     };
     let created = timestamp(&mut item, CREATED)?.ok_or(ItemError::Missing(CREATED))?;
     let revoked = timestamp(&mut item, REVOKED)?;
-    Ok(Token { hash, scope, name: parsed(&mut item, NAME)?, created, revoked })
+    let expires = timestamp(&mut item, EXPIRES)?;
+    Ok(Token { hash, scope, name: parsed(&mut item, NAME)?, created, revoked, expires })
 }
 
 fn to_write_scope(item: &mut Item, devices: WritableDevices) -> Scope {
@@ -107,6 +111,7 @@ mod tests {
                 name: Some("kitchen plug".parse().expect("a label")),
                 created: at,
                 revoked: Some(at),
+                expires: Some(at),
             };
             let item = from_token(&token);
             assert_eq!(Token::decode(item.clone()).expect("a token"), token);

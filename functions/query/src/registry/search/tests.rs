@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use domain::{AttributeValue, Decimal, DeviceId, DevicePatch, Edit, Label, Reading};
 use domain::{SearchCondition, Timestamp};
 use form_urlencoded::byte_serialize;
+use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
 use runtime::clock::TestClock;
 use runtime::registry::SharedMap;
@@ -208,7 +209,7 @@ impl Fleet {
             let (endpoint, _) = find_path("GET", "/devices").expect("an endpoint");
             let params = Params::of(&request, endpoint)?;
             let (invocation, mut log) = (invocation(), WideEvent::begin("test"));
-            let open = Authenticator::new(false, TestClock::at(now()));
+            let open = Authenticator::new(Auth::Owner, TestClock::at(now()));
             let grant = open
                 .authorize(&request, Access::Public, &self.store, &invocation, &mut log)
                 .await?;

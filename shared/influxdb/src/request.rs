@@ -10,15 +10,16 @@ const CHUNK: usize = 10_000;
 
 /// What a request asks.
 #[derive(Debug)]
-pub(super) struct QueryRequest {
+pub struct QueryRequest {
     given: BTreeMap<String, String>,
-    pub(super) is_post: bool,
+    /// Whether it is a `POST`, which may create.
+    pub is_post: bool,
     is_csv: bool,
 }
 
 impl QueryRequest {
     /// Reads the form of a `POST`, and the address. Of a parameter that is given several times, the first counts.
-    pub(super) fn of(request: &Request) -> Result<Self, Problem> {
+    pub fn of(request: &Request) -> Result<Self, Problem> {
         let mut given = BTreeMap::new();
         let is_post = request.method == "POST";
         if is_post {
@@ -44,16 +45,19 @@ impl QueryRequest {
     }
 
     /// The query.
-    pub(super) fn query(&self) -> Result<&str, QueryError> {
+    pub fn query(&self) -> Result<&str, QueryError> {
         self.get("q").ok_or_else(|| QueryError::new("missing required parameter \"q\""))
     }
 
-    pub(super) fn database(&self) -> Option<&str> {
+    /// The database that it names.
+    #[must_use]
+    pub fn database(&self) -> Option<&str> {
         self.get("db")
     }
 
     /// The form of the answer.
-    pub(super) fn form(&self) -> Form {
+    #[must_use]
+    pub fn form(&self) -> Form {
         let chunk = || self.get("chunk_size").and_then(|text| text.parse().ok());
         Form {
             epoch: Epoch::parse(self.get("epoch").unwrap_or_default()),
@@ -64,7 +68,7 @@ impl QueryRequest {
     }
 
     /// The values of the query's parameters.
-    pub(super) fn parameters(&self) -> Result<Parameters, QueryError> {
+    pub fn parameters(&self) -> Result<Parameters, QueryError> {
         self.get("params").map_or_else(|| Ok(Parameters::default()), Parameters::from_json)
     }
 }

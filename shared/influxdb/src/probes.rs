@@ -1,9 +1,8 @@
-//! Requests that clients of InfluxDB send before they write: a ping, and their bucket. Reads no table.
+//! A ping, the health, the bucket and the organisation, and the refusal of Flux. Reads no table.
 
 use api::dialect::VERSION;
-use api::{Dialect, Response};
+use api::{Dialect, Request, Response};
 use domain::Timestamp;
-use runtime::http::Call;
 use serde_json::{Value, json};
 
 /// An id of InfluxDB's: there is one bucket and one organisation.
@@ -12,8 +11,9 @@ const ID: &str = "0000000000000001";
 const BUCKET: &str = "home";
 
 /// `GET /ping`: 204, since clients want exactly that; 200 where `verbose` asks for the version.
-pub(crate) fn ping(call: &Call<'_>) -> Response {
-    let response = match value(call, "verbose").as_deref() {
+#[must_use]
+pub fn ping(request: &Request) -> Response {
+    let response = match value(request, "verbose").as_deref() {
         None | Some("" | "0" | "false") => {
             Response { status: 204, headers: Vec::new(), body: Vec::new() }
         }
@@ -22,15 +22,36 @@ pub(crate) fn ping(call: &Call<'_>) -> Response {
     Dialect::V1.dressed(response)
 }
 
+/// `GET /health`
+#[must_use]
+pub fn health() -> Response {
+    Dialect::V2.dressed(Response::json(200, &health_members()))
+}
+
+/// The members of the health that clients of InfluxDB want, and `pass`.
+#[must_use]
+pub fn health_members() -> Value {
+    json!({
+        "name": "influxdb",
+        "message": "ready for queries and writes",
+        "status": "pass",
+        "checks": [],
+        "version": VERSION,
+        "commit": "",
+    })
+}
+
 /// `GET /ready`
-pub(crate) fn ready(now: Timestamp) -> Response {
+#[must_use]
+pub fn ready(now: Timestamp) -> Response {
     Dialect::V2
         .dressed(Response::json(200, &json!({"status": "ready", "started": now, "up": "0s"})))
 }
 
 /// `GET /api/v2/buckets`: the bucket that is asked for, since every name is the same one.
-pub(crate) fn buckets(call: &Call<'_>) -> Response {
-    let name = value(call, "name").unwrap_or_else(|| BUCKET.to_owned());
+#[must_use]
+pub fn buckets(request: &Request) -> Response {
+    let name = value(request, "name").unwrap_or_else(|| BUCKET.to_owned());
     let bucket = json!({
         "id": ID,
         "orgID": ID,
@@ -42,13 +63,15 @@ pub(crate) fn buckets(call: &Call<'_>) -> Response {
 }
 
 /// `GET /api/v2/orgs`: one organization. A client finds each name that it asks for.
-pub(crate) fn orgs(call: &Call<'_>) -> Response {
-    let name = value(call, "org").unwrap_or_else(|| BUCKET.to_owned());
+#[must_use]
+pub fn orgs(request: &Request) -> Response {
+    let name = value(request, "org").unwrap_or_else(|| BUCKET.to_owned());
     list("orgs", &json!({"id": ID, "name": name}))
 }
 
 /// `POST /api/v2/query`: Flux is refused.
-pub(crate) fn flux() -> Response {
+#[must_use]
+pub fn flux() -> Response {
     let message = "Flux is not supported; ask /query in InfluxQL, or /devices and /rooms";
     Dialect::V2.error(400, "invalid", message)
 }
@@ -58,6 +81,6 @@ fn list(name: &str, entry: &Value) -> Response {
 }
 
 /// A parameter, whichever way its endpoint describes it.
-fn value(call: &Call<'_>, name: &str) -> Option<String> {
-    call.request.query().into_iter().find(|(given, _)| given == name).map(|(_, value)| value)
+fn value(request: &Request, name: &str) -> Option<String> {
+    request.query().into_iter().find(|(given, _)| given == name).map(|(_, value)| value)
 }

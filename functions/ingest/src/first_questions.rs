@@ -1,0 +1,27 @@
+//! What clients of InfluxDB ask before they write, answered at the address where they write. Reads no table.
+
+use api::endpoints::{Function, Operation, elsewhere};
+use api::{Dialect, Problem, Response};
+use domain::Timestamp;
+use runtime::http::Call;
+
+/// The answer to a question that tells nothing that is stored. Any other is answered where the page is.
+pub(crate) fn answer(call: &Call<'_>, now: Timestamp) -> Result<Response, Problem> {
+    let request = call.request;
+    match call.endpoint.operation {
+        Operation::InfluxPing => Ok(influxdb::ping(request)),
+        Operation::InfluxReady => Ok(influxdb::ready(now)),
+        Operation::InfluxBuckets => Ok(influxdb::buckets(request)),
+        Operation::InfluxOrgs => Ok(influxdb::orgs(request)),
+        Operation::Health if !call.params.flag("details") => Ok(influxdb::health()),
+        Operation::InfluxQl => query(call),
+        _ => Err(elsewhere(request, Function::Ingest)),
+    }
+}
+
+fn query(call: &Call<'_>) -> Result<Response, Problem> {
+    Ok(influxdb::open_query(call.request)?.unwrap_or_else(|| {
+        let problem = elsewhere(call.request, Function::Ingest);
+        call.endpoint.dialect().unwrap_or(Dialect::V1).respond(&problem)
+    }))
+}

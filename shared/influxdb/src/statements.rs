@@ -1,0 +1,73 @@
+//! The statements that tell nothing that is stored, and the form of any answer to a query. Reads no table.
+
+use api::dialect::VERSION;
+use api::{Problem, Request, Response};
+use influxql::{Form, Outcome, QueryError, Statement};
+
+use crate::request::QueryRequest;
+
+/// The database that is listed where a request names none.
+const DATABASE: &str = "home";
+
+/// The statements of a request.
+pub fn parsed(request: &QueryRequest) -> Result<Vec<Statement>, QueryError> {
+    let text = request.query()?;
+    let parameters = request.parameters()?;
+    influxql::parse(text, &parameters)
+        .map_err(|why| QueryError::new(format!("error parsing query: {why}")))
+}
+
+/// Whether a statement tells nothing that is stored, and any token may run it.
+#[must_use]
+pub const fn is_open(statement: &Statement) -> bool {
+    matches!(statement, Statement::ShowDatabases | Statement::Create)
+}
+
+/// Runs a statement that tells nothing that is stored. Returns `None` for any other.
+#[must_use]
+pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome> {
+    match statement {
+        Statement::ShowDatabases => {
+            let name = request.database().unwrap_or(DATABASE);
+            Some(vec![influxql::show_databases(name)].into())
+        }
+        Statement::ShowRetentionPolicies => Some(vec![influxql::show_retention_policies()].into()),
+        Statement::Create if request.is_post => Some(Vec::new().into()),
+        Statement::Create => {
+            let text = "deprecated use of CREATE in a read only context, please use a POST request \
+                        instead";
+            Some(Outcome::Done { series: Vec::new(), warning: Some(text.to_owned()) })
+        }
+        Statement::Unsupported(_) | Statement::Select(_) | Statement::Show(_) => None,
+    }
+}
+
+/// Answers a query that tells nothing that is stored. Returns `None` for any other.
+pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
+    let request = QueryRequest::of(request)?;
+    let form = request.form();
+    let statements = match parsed(&request) {
+        Ok(statements) => statements,
+        Err(error) => return Ok(Some(refused(form, &error))),
+    };
+    let outcomes = statements.iter().map(|it| run_open(it, &request));
+    let outcomes: Option<Vec<Outcome>> = outcomes.collect();
+    Ok(outcomes.map(|outcomes| respond(200, form, form.write(&outcomes))))
+}
+
+/// 400: the query cannot be read.
+#[must_use]
+pub fn refused(form: Form, error: &QueryError) -> Response {
+    respond(400, form, form.error(&error.to_string())).with(
+        "x-influxdb-error",
+        error.to_string().replace(|c: char| !(' '..='~').contains(&c), " "),
+    )
+}
+
+/// An answer to a query.
+#[must_use]
+pub fn respond(status: u16, form: Form, body: String) -> Response {
+    Response::new(status, form.content_type(), body)
+        .with("x-influxdb-version", VERSION)
+        .with("x-influxdb-build", "OSS")
+}
