@@ -11,7 +11,7 @@ use world::World;
 /// The schedules of a normal run: some seconds.
 const SCHEDULES: u64 = 400;
 /// The schedules within which each wrong design must be found.
-const SCHEDULES_TO_FIND: u64 = 2_000;
+const SCHEDULES_TO_FIND: u64 = 10_000;
 
 /// Runs a schedule, in which some devices are deleted and come again; returns what was wrong on the way or at
 /// rest.

@@ -23,6 +23,7 @@ use table::{
 };
 
 use crate::engine::{Engine, Table};
+use crate::generated::assert_documented;
 use crate::given::{
     Answer, at, clock, device, device_of, invocation, open_ingest, open_query, put_first,
     reading_in, register_devices_of, request, room, seal, stored_quarter,
@@ -304,6 +305,11 @@ const WRITE: f64 = 0.625;
 const READ: f64 = 0.125;
 const INGEST: f64 = 0.23;
 const BATCHES: f64 = 0.30;
+/// Dollars for a GB of logs, of answers beyond 100 GB, of storage and of recovery.
+const LOGS: f64 = 0.50;
+const ANSWERS: f64 = 0.09;
+const STORAGE: f64 = 0.25;
+const RECOVERY: f64 = 0.20;
 /// An HTTP API's requests cost 1.00 dollars per million, and beyond 300 million 0.90.
 const FIRST_REQUESTS: f64 = 300.0;
 
@@ -312,6 +318,8 @@ struct Month {
     /// The readings of a device in one request.
     batch: f64,
     room_index: bool,
+    /// Whether requests go to the HTTP API, and not to function URLs.
+    api: bool,
     /// Write units of a reading, with its entry in the index by room and without it.
     stored: [f64; 2],
     /// Read units of a device that is looked up.
@@ -326,7 +334,14 @@ impl Month {
     const ROLLUPS: f64 = 97.0 / 1_440.0;
     const ROLLED_UP: f64 = 1.15 / 15.0;
 
-    fn lines(&self) -> [(&'static str, f64); 7] {
+    /// Bytes: of a reading with two metrics and of its entry in the index, with the 100 that AWS adds; of a function's
+    /// line in the log, of the HTTP API's line, of an answer.
+    const READING: f64 = 180.0;
+    const LINE: f64 = 720.0;
+    const API_LINE: f64 = 360.0;
+    const ANSWER: f64 = 400.0;
+
+    fn lines(&self) -> [(&'static str, f64); 11] {
         let requests = Self::READINGS / self.batch;
         let [with, without] = self.stored;
         let beyond = (requests - FIRST_REQUESTS).max(0.0);
@@ -335,10 +350,15 @@ impl Month {
         let hourly = 100_000.0 * 24.0 * 30.0 / 1e6 * Self::INSTANCES * self.looked_up;
         let rollup_writes = Self::READINGS * Self::ROLLUPS * WRITE;
         let index = if self.room_index { with - without } else { 0.0 };
+        let (api, api_line) =
+            if self.api { (requests - 0.1 * beyond, Self::API_LINE) } else { (0.0, 0.0) };
+        let logged = requests * (Self::LINE + api_line) + Self::READINGS / 100.0 * Self::LINE;
+        let answered = (requests * Self::ANSWER / 1e3 - 100.0).max(0.0);
+        let stored = Self::READINGS * Self::READING / 1e3;
         [
             ("table: a write a reading", Self::READINGS * without * WRITE),
             ("index by room: another", Self::READINGS * index * WRITE),
-            ("HTTP API", requests - 0.1 * beyond),
+            ("HTTP API", api),
             ("Lambda, ingest", requests * INGEST),
             ("ingest: each of ten instances looks each device up once an hour", hourly * READ),
             (
@@ -346,6 +366,10 @@ impl Month {
                 Self::READINGS / 100.0 * BATCHES + registry * READ,
             ),
             ("rollups", rollup_writes + Self::READINGS * Self::ROLLED_UP * READ),
+            ("logs, a line for each call", logged / 1e3 * LOGS),
+            ("answers to devices", answered * ANSWERS),
+            ("storage that is added each month", stored * (1.0 + index) * STORAGE),
+            ("recovery that is added each month", stored * RECOVERY),
         ]
     }
 }
@@ -381,22 +405,25 @@ async fn a_month_of_a_fleet_costs_what_its_page_says() {
         store.find_devices(&ids, &invocation).await.expect("read");
         invocation.read_units() / 10.0
     };
-    let month = |batch, room_index| Month { batch, room_index, stored, looked_up }.lines();
-    let columns = [month(1.0, true), month(10.0, true), month(10.0, false)];
-    let mut table =
-        "| | each reading by itself | ten of a device together | and `RoomIndex=off` |\n\
-                     | --- | --- | --- | --- |\n"
-            .to_owned();
-    let mut row = |name: &str, amounts: [f64; 3]| {
+    let month =
+        |batch, room_index, api| Month { batch, room_index, api, stored, looked_up }.lines();
+    let columns = [
+        month(1.0, true, true),
+        month(10.0, true, true),
+        month(10.0, false, true),
+        month(10.0, false, false),
+    ];
+    let mut table = "| | each reading by itself | ten of a device together | and `RoomIndex=off` | and function URLs |\n\
+                     | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    let mut row = |name: &str, amounts: [f64; 4]| {
         let amounts = amounts.map(dollars).join(" | ");
         fmt::Write::write_fmt(&mut table, format_args!("| {name} | {amounts} |\n"))
             .expect("writing to memory does not fail");
     };
     for (n, (name, _)) in columns[0].iter().enumerate() {
-        row(name, [0, 1, 2].map(|column| columns[column][n].1));
+        row(name, [0, 1, 2, 3].map(|column| columns[column][n].1));
     }
-    row("together", columns.map(|lines| lines.iter().map(|(_, amount)| amount).sum()));
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/deploy/fleet.md");
-    let document = std::fs::read_to_string(path).expect("the page about fleets");
-    assert!(document.contains(&table), "docs/deploy/fleet.md does not hold this table:\n\n{table}");
+    row("**together**", columns.map(|lines| lines.iter().map(|(_, amount)| amount).sum()));
+    assert_documented("docs/deploy/fleet.md", "fleet", &table);
 }

@@ -45,9 +45,19 @@ impl Template {
 
     /// Returns the resources as they are deployed with `parameters`, and the defaults of all others.
     ///
-    /// What a condition excludes is absent; references to resources stay references.
+    /// What a condition excludes is absent; references to resources stay references. A function has what `Globals` gives
+    /// every function.
     pub fn resources(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
-        self.section("Resources", parameters)
+        let mut resources = self.section("Resources", parameters)?;
+        if self.0.get("Globals").is_some() {
+            let globals = self.section("Globals", parameters)?;
+            for resource in resources.values_mut() {
+                if resource["Type"] == "AWS::Serverless::Function" {
+                    add_missing(&mut resource["Properties"], &globals["Function"]);
+                }
+            }
+        }
+        Ok(resources)
     }
 
     /// Returns the outputs of a deployment with `parameters`, in the same way.
@@ -204,6 +214,15 @@ fn intrinsic(value: &Value) -> Option<(&str, &Value)> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     let (name, argument) = object.iter().next()?;
     (name == "Ref" || name == "Condition" || name.starts_with("Fn::")).then_some((name, argument))
+}
+
+/// Adds the members that are absent, also within those that both have. SAM joins lists too; the template has none in both.
+fn add_missing(to: &mut Value, from: &Value) {
+    if let (Value::Object(to), Value::Object(from)) = (to, from) {
+        for (name, value) in from {
+            add_missing(to.entry(name).or_insert_with(|| value.clone()), value);
+        }
+    }
 }
 
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {

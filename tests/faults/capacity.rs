@@ -61,8 +61,10 @@ async fn write(system: &System, count: usize) -> usize {
 
 async fn stored(system: &System) -> usize {
     let mut sum = 0;
-    for n in 0..50 {
-        let path = format!("/devices/t{n}/readings?from=1700000000&to=1700100000&limit=1000");
+    let devices = get(system, "/devices?limit=100").await.json();
+    for device in devices["data"].as_array().expect("a list") {
+        let id = device["device_id"].as_str().expect("an id");
+        let path = format!("/devices/{id}/readings?from=1700000000&to=1700100000&limit=1000");
         let answer = get(system, &path).await;
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
         sum += answer.json()["data"].as_array().expect("a list").len();

@@ -196,8 +196,7 @@ async fn the_first_record_that_could_not_be_learned_is_reported() {
         (&["z", "m", "a"], None),
     ] {
         proxy.replan(spoil(ids));
-        let soon = Deadline::after(Duration::from_secs(1));
-        let failed = reported(&registry, &records, soon).await;
+        let failed = reported(&registry, &records, minute()).await;
         assert_eq!(failed.first().map(String::as_str), expected, "{ids:?}");
         assert!(failed.len() <= 1, "{failed:?}");
     }

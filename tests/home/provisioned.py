@@ -118,7 +118,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         year(folder / "year.ndjson")
-        few(folder / "few.ndjson", 200)
+        few(folder / "few.ndjson", 100)
         server = Server(folder / "data")
         run(server, "import", folder / "year.ndjson", "--url", server.url)
         server.stop()
@@ -135,7 +135,7 @@ def main():
 def use(server, device, folder, days):
     table = ["--table", "roomtide", "--region", "us-east-1", "--endpoint", server.engine]
     short = ["--device", "old-0", "--from", (NOW - timedelta(days=402)).isoformat(), "--to", (NOW - timedelta(days=398)).isoformat()]
-    timed(device, "import of 200 readings", lambda: run(server, "import", folder / "few.ndjson", "--url", server.url))
+    timed(device, "import of 100 readings", lambda: run(server, "import", folder / "few.ndjson", "--url", server.url))
     timed(device, f"four charts of ten rooms over {days} days, by day", lambda: charts(server.url, days))
     timed(device, "export of a device's 1,460 readings", lambda: run(server, "export", "--device", "device-3", "--url", server.url, folder / "export.ndjson"))
     timed(device, "verify of four days", lambda: run(server, "rollups", "verify", "--again-after", "0s", *short, *table))

@@ -178,6 +178,9 @@ impl WideEvent {
         if self.is_throttled {
             self.count_of_stack(THROTTLED, 1);
         }
+        // A count of zero is a field and no metric: AWS bills each metric that a month has values of.
+        let Self { fields, metrics, .. } = &mut self;
+        metrics.retain(|it| it.unit != "Count" || fields.get(it.name) != Some(&json!(0)));
         let is_success = self.level == Level::Info && !self.has_failed;
         let now = clock.now();
         if is_success && !telemetry.is_turn() {
@@ -217,10 +220,9 @@ impl WideEvent {
         (telemetry.sink)(&Value::Object(self.fields).to_string());
     }
 
-    /// Forgets all but the counts that are not zero and the ages.
+    /// Forgets all but the metrics.
     fn keep_counts(&mut self) {
         let Self { fields, metrics, .. } = self;
-        metrics.retain(|it| it.unit != "Count" || fields.get(it.name) != Some(&json!(0)));
         fields.retain(|name, _| name == "function" || metrics.iter().any(|it| it.name == *name));
     }
 }
@@ -318,6 +320,9 @@ mod tests {
         assert_eq!(whole, [true, false, true, true, true, false, false]);
         let sum = |name: &str| all.iter().filter_map(|it| it[name].as_u64()).sum::<u64>();
         assert_eq!(sum("readings.accepted"), 8);
+        assert_eq!(all[0]["readings.rejected"], 0);
+        let metrics = &all[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"];
+        assert_eq!(*metrics, json!([{"Name": "readings.accepted", "Unit": "Count"}]));
         assert_eq!((sum("requests.refused"), sum("requests.throttled")), (1, 1));
         let short = all[1].as_object().expect("an object");
         let names: Vec<&str> = short.keys().map(String::as_str).collect();

@@ -296,7 +296,8 @@ impl State {
         if let Some(cause) = self.pop_failure() {
             return PutOutcome { not_stored: (0..readings.len()).collect(), cause: Some(cause) };
         }
-        let not_stored = std::mem::take(&mut self.not_stored);
+        let mut not_stored = std::mem::take(&mut self.not_stored);
+        not_stored.retain(|place| *place < readings.len());
         for (n, reading) in readings.iter().enumerate() {
             if !not_stored.contains(&n) {
                 store(self, reading);

@@ -246,9 +246,10 @@ async fn every_version_s_names_of_precisions_are_taken_on_every_path() {
 async fn a_failure_of_ours_comes_before_a_bad_line_and_says_when_to_come_back() {
     let bench = Bench::new();
     bench.lines("/write", "m,host=a value=1").await;
-    for path in ["/write", "/api/v2/write", "/api/v3/write_lp"] {
+    // Each time other values: what a refused request has stored is not stored again.
+    for (value, path) in ["/write", "/api/v2/write", "/api/v3/write_lp"].into_iter().enumerate() {
         bench.store.leave_not_stored(&[1]);
-        let body = format!("m,host=a value=1 {AT}\nbad\n\nm,host=b value=2 {AT}");
+        let body = format!("m,host=a value={value} {AT}\nbad\n\nm,host=b value={value} {AT}");
         let Answer(status, headers, text) = bench.write(path, &json!({}), body.as_bytes()).await;
         assert_eq!((status, &headers["retry-after"]), (503, &json!("2")), "{text}");
         assert!(text.contains("1 of 3 lines are not stored, send them again: 4"), "{text}");

@@ -1,0 +1,191 @@
+//! docs/deploy/costs.md, and the figures of README and `./deploy`: what a home and an abuser cost in a month. Prices are
+//! those of us-east-1 as AWS lists them; units are those that other tests count. A fleet is in `tests/fleet.rs`.
+//!
+//! Sources: <https://aws.amazon.com/dynamodb/pricing/>, <https://aws.amazon.com/lambda/pricing/>,
+//! <https://aws.amazon.com/api-gateway/pricing/>, <https://aws.amazon.com/cloudwatch/pricing/>. 100 bytes are billed with
+//! each item and each entry of an index:
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use crate::architecture::root;
+use crate::generated::assert_documented;
+
+// Dollars for a million, or for a GB.
+const WRITE_UNIT: f64 = 0.625;
+const READ_UNIT: f64 = 0.125;
+const API_REQUEST: f64 = 1.00;
+const LAMBDA_REQUEST: f64 = 0.20;
+const GB_SECOND_ARM: f64 = 13.3334;
+const LOG_GB: f64 = 0.50;
+const EGRESS_GB: f64 = 0.09;
+const STORED_GB: f64 = 0.25;
+const RECOVERED_GB: f64 = 0.20;
+
+// What is free each month for ever: millions of requests, millions of GB seconds, GB.
+const FREE_REQUESTS: f64 = 1.0;
+const FREE_GB_SECONDS: f64 = 0.4;
+const FREE_LOG_GB: f64 = 5.0;
+const FREE_STORED_GB: f64 = 25.0;
+const FREE_EGRESS_GB: f64 = 100.0;
+
+/// Bytes that are billed of a reading with two metrics, and of its entry in the index by room.
+const READING: f64 = 180.0;
+/// Those of a rollup of a device with two metrics, and the rollups for a reading that is one of 15.
+const ROLLUP: f64 = 320.0;
+const ROLLUPS: f64 = 0.07;
+/// Bytes of a function's line in the log with the 26 of `CloudWatch`, of the API's own line, and of an answer.
+const LINE: f64 = 720.0;
+const ACCESS_LINE: f64 = 360.0;
+const ANSWER: f64 = 400.0;
+
+/// Millions of minutes of a month.
+const MINUTES: f64 = 0.0432;
+
+/// Lines of a bill.
+#[derive(Default)]
+struct Bill(Vec<(&'static str, f64)>);
+
+impl Bill {
+    fn line(mut self, name: &'static str, dollars: f64) -> Self {
+        self.0.push((name, dollars));
+        self
+    }
+
+    fn together(&self) -> f64 {
+        self.0.iter().map(|(_, dollars)| dollars).sum()
+    }
+}
+
+/// Millions of GB seconds of so many million invocations.
+fn gb_seconds(invocations: f64, milliseconds: f64, megabytes: f64) -> f64 {
+    invocations * milliseconds / 1_000.0 * megabytes / 1_024.0
+}
+
+fn beyond(used: f64, free: f64) -> f64 {
+    (used - free).max(0.0)
+}
+
+/// How a stack is set up.
+#[derive(Clone, Copy)]
+struct Setup {
+    is_provisioned: bool,
+    has_recovery: bool,
+    uses_api: bool,
+    /// Years of readings that are kept.
+    years: f64,
+}
+
+const DEFAULT: Setup =
+    Setup { is_provisioned: true, has_recovery: true, uses_api: false, years: 0.0 };
+
+/// A month of ten devices with a reading a minute, in an account that has nothing else.
+fn home(setup: Setup) -> Bill {
+    let readings = 10.0 * MINUTES;
+    let requests = readings;
+    // The registry's window is 10 seconds, the rollup function's 60, and its schedule a minute.
+    let registry = requests.min(MINUTES * 6.0);
+    let rollup = requests.min(MINUTES) + MINUTES;
+    let seconds = gb_seconds(requests, 8.0, 256.0)
+        + gb_seconds(registry, 4.0, 256.0)
+        + gb_seconds(rollup, 30.0, 256.0);
+    let lambda = beyond(requests + registry + rollup, FREE_REQUESTS) * LAMBDA_REQUEST
+        + beyond(seconds, FREE_GB_SECONDS) * GB_SECOND_ARM;
+    let logs = (requests + registry + rollup) * LINE / 1_000.0
+        + if setup.uses_api { requests * ACCESS_LINE / 1_000.0 } else { 0.0 };
+    // Each reading is in the index by room too.
+    let units = (readings * (2.0 + ROLLUPS) + MINUTES) * WRITE_UNIT + registry * 2.0 * READ_UNIT;
+    let used = if setup.is_provisioned { 0.0 } else { units };
+    let table_gb = 12.0 * setup.years * readings * (READING + ROLLUPS * ROLLUP) / 1_000.0;
+    let index_gb = 12.0 * setup.years * readings * READING / 1_000.0;
+    Bill::default()
+        .line("DynamoDB: reads and writes", used)
+        .line("DynamoDB: storage", beyond(table_gb + index_gb, FREE_STORED_GB) * STORED_GB)
+        .line(
+            "point-in-time recovery",
+            if setup.has_recovery { table_gb * RECOVERED_GB } else { 0.0 },
+        )
+        .line("requests", if setup.uses_api { requests * API_REQUEST } else { 0.0 })
+        .line("functions", lambda)
+        .line("logs", beyond(logs, FREE_LOG_GB) * LOG_GB)
+}
+
+/// A month of requests without a token, at as many a second as a function URL lets through: ten for each instance.
+fn abuse(instances: f64) -> Bill {
+    let requests = instances * 10.0 * 86_400.0 * 30.0 / 1e6;
+    let seconds = gb_seconds(requests, 5.0, 256.0);
+    Bill::default()
+        .line(
+            "functions",
+            beyond(requests, FREE_REQUESTS) * LAMBDA_REQUEST
+                + beyond(seconds, FREE_GB_SECONDS) * GB_SECOND_ARM,
+        )
+        .line("logs", beyond(requests * LINE / 1_000.0, FREE_LOG_GB) * LOG_GB)
+        .line("answers", beyond(requests * ANSWER / 1_000.0, FREE_EGRESS_GB) * EGRESS_GB)
+        .line("the same with made-up tokens of the old form: reads", requests * READ_UNIT)
+}
+
+/// A table of bills, a column each.
+fn table(head: &str, bills: &[Bill], digits: usize) -> String {
+    let mut text = format!("| | {head} |\n|{}\n", " --- |".repeat(bills.len() + 1));
+    let row = |name: &str, dollars: &mut dyn Iterator<Item = f64>| {
+        let mut row = format!("| {name} |");
+        dollars.for_each(|it| write!(row, " {it:.digits$} |").expect("a text takes everything"));
+        row + "\n"
+    };
+    for (n, (name, _)) in bills[0].0.iter().enumerate() {
+        text += &row(name, &mut bills.iter().map(|bill| bill.0[n].1));
+    }
+    text + &row("**together**", &mut bills.iter().map(Bill::together))
+}
+
+const AFTER_A_YEAR: Setup = Setup { years: 1.0, ..DEFAULT };
+const ON_DEMAND: Setup = Setup { is_provisioned: false, ..AFTER_A_YEAR };
+
+#[test]
+fn a_home_s_costs_are_documented() {
+    let setups = [
+        Setup { years: 1.0 / 12.0, ..DEFAULT },
+        AFTER_A_YEAR,
+        Setup { years: 5.0, ..DEFAULT },
+        Setup { has_recovery: false, years: 5.0, ..DEFAULT },
+        Setup { uses_api: true, ..AFTER_A_YEAR },
+        Setup { uses_api: true, ..ON_DEMAND },
+    ];
+    let head = "first month | after a year | after five years | the same without recovery | after a year, by the HTTP API | that and `Billing=on-demand`";
+    assert_documented("docs/deploy/costs.md", "home", &table(head, &setups.map(home), 2));
+}
+
+#[test]
+fn the_costs_of_an_abuse_are_documented() {
+    let head = "1 reserved instance: 10 requests a second | 10: 100 a second | 100: 1,000 a second";
+    let bills = [1.0, 10.0, 100.0].map(abuse);
+    assert_documented("docs/deploy/costs.md", "abuse", &table(head, &bills, 0));
+}
+
+#[test]
+fn a_home_pays_less_than_twenty_cents_on_average_in_its_first_year() {
+    let months = (1..=12).map(|month| home(Setup { years: f64::from(month) / 12.0, ..DEFAULT }));
+    let average = months.map(|bill| bill.together()).sum::<f64>() / 12.0;
+    assert!(average < 0.20, "{average}");
+    let free: Vec<_> = home(Setup { has_recovery: false, years: 10.0, ..DEFAULT }).0;
+    assert!(free.iter().all(|(_, dollars)| *dollars < 0.005), "{free:?}");
+}
+
+/// README and the script say the same in words.
+#[test]
+fn the_figures_elsewhere_are_those_of_the_tables() {
+    let year = home(AFTER_A_YEAR).together();
+    let on_demand = home(Setup { uses_api: true, ..ON_DEMAND });
+    let requests = home(Setup { uses_api: true, ..DEFAULT }).0[3].1;
+    let first = home(Setup { years: 1.0 / 12.0, ..DEFAULT }).together();
+    let readme = fs::read_to_string(root().join("README.md")).expect("UTF-8");
+    for figure in [first, year, requests, on_demand.together()] {
+        assert!(readme.contains(&format!("{figure:.2}")), "README.md lacks {figure:.2}");
+    }
+    let script = fs::read_to_string(root().join("deploy")).expect("UTF-8");
+    for figure in [first, year, requests, on_demand.0[0].1] {
+        assert!(script.contains(&format!("{figure:.2}")), "deploy lacks {figure:.2}");
+    }
+}
