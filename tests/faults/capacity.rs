@@ -88,3 +88,33 @@ async fn without_a_burst_each_batch_is_stored_in_the_end() {
     assert_eq!(stored(&system).await, 200);
     system.shutdown().await.expect("it ends");
 }
+
+/// Each device is looked up before its first reading is stored, and is registered afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_burst_more_new_devices_than_the_units_of_an_attempt_are_all_stored() {
+    let system = home(Burst::None).await;
+    let mut body = String::new();
+    for n in 0..150 {
+        writeln!(body, "climate,device_id=n{n},room_id=r{n} temperature=20.5 1700000000")
+            .expect("a text takes everything");
+    }
+    let mut left = Vec::new();
+    loop {
+        let answer = send_with(&system, "POST", "/write?precision=s", "", body.as_bytes()).await;
+        if answer.status == 204 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert_eq!(answer.status, 503, "{text}");
+        let of_all = text.split(" of 150 lines are not stored").next().unwrap_or_default();
+        let now: usize = of_all.rsplit(' ').next().unwrap_or_default().parse().expect(&text);
+        left.push(now);
+        assert!(left.len() < 30, "no end: {left:?}");
+    }
+    assert!(
+        left.first().is_some_and(|left| *left < 150),
+        "the first attempt stores some: {left:?}"
+    );
+    assert_eq!(stored(&system).await, 100, "those of the list's first page");
+    system.shutdown().await.expect("it ends");
+}

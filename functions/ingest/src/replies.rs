@@ -42,7 +42,7 @@ impl Outcome {
         cause: StoreError,
         log: &mut WideEvent,
     ) -> Self {
-        self.not_stored = readings.into_iter().flat_map(|it| it.origins).flatten().collect();
+        self.not_stored.extend(readings.into_iter().flat_map(|it| it.origins).flatten());
         self.not_stored.sort_unstable();
         self.rejected.sort_by_key(|refusal| refusal.index);
         self.cause = Some(cause);
@@ -74,7 +74,7 @@ impl Outcome {
                 stored.add(reading, hints);
             }
         }
-        self.cause = result.cause;
+        self.cause = result.cause.or(self.cause.take());
         stored
     }
 }

@@ -65,6 +65,17 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
                 return outcome.of_none_stored([timed, arrivals], error, log);
             }
         };
+        if known.has_unknown() {
+            let cause = StoreError::Throttled("devices are not looked up".into());
+            if mode.is_whole {
+                return outcome.of_none_stored([timed, arrivals], cause, log);
+            }
+            let unknown = known.leave_unknown(&mut timed);
+            let not_stored = self.halfway.left(&unknown.readings, mode.merge, self.clock.now());
+            outcome.add(unknown, PutOutcome { not_stored, cause: Some(cause) });
+            let unknown = known.leave_unknown(&mut arrivals);
+            outcome.not_stored.extend(unknown.origins.into_iter().flatten());
+        }
         for readings in [&mut timed, &mut arrivals] {
             outcome.of_deleted += refuse_deleted(readings, &known, &mut outcome.rejected);
         }

@@ -21,9 +21,16 @@ impl FindRegistry for DynamoStore {
         ids: &[DeviceId],
         invocation: &Invocation,
     ) -> StoreResult<Listing<Device>> {
+        whole(self.find_some_devices(ids, invocation).await?)
+    }
+
+    async fn find_some_devices(
+        &self,
+        ids: &[DeviceId],
+        invocation: &Invocation,
+    ) -> StoreResult<(Listing<Device>, Vec<DeviceId>)> {
         self.check_shards(invocation).await?;
-        let keys = ids.iter().map(|id| self.layout.device_key(id)).collect();
-        self.find_all(keys, invocation).await
+        self.find_some(ids, |id| self.layout.device_key(id), invocation).await
     }
 
     async fn find_rooms(
@@ -31,24 +38,30 @@ impl FindRegistry for DynamoStore {
         ids: &[RoomId],
         invocation: &Invocation,
     ) -> StoreResult<Listing<Room>> {
-        let keys = ids.iter().map(|id| Key::Room(id.clone())).collect();
-        self.find_all(keys, invocation).await
+        whole(self.find_some(ids, |id| Key::Room(id.clone()), invocation).await?)
     }
 }
 
+fn whole<T, I>((found, left): (Listing<T>, Vec<I>)) -> StoreResult<Listing<T>> {
+    if left.is_empty() { Ok(found) } else { Err(StoreError::Throttled("keys remained".into())) }
+}
+
 impl DynamoStore {
-    async fn find_all<T: Decode>(
+    /// The items of those of the ids that the table's capacity let in, and the other ids.
+    async fn find_some<T: Decode, I: Clone + Sync>(
         &self,
-        keys: Vec<Key>,
+        ids: &[I],
+        key: impl Fn(&I) -> Key + Send + Sync,
         invocation: &Invocation,
-    ) -> StoreResult<Listing<T>> {
+    ) -> StoreResult<(Listing<T>, Vec<I>)> {
         let mut listing = Listing::default();
-        for keys in keys.chunks(MAX_KEYS) {
-            let mut waiting: Vec<SdkItem> = keys.iter().map(|key| to_sdk(item::key(key))).collect();
+        for (nth, chunk) in ids.chunks(MAX_KEYS).enumerate() {
+            let key = |id: &I| to_sdk(item::key(&key(id)));
+            let mut waiting: Vec<SdkItem> = chunk.iter().map(key).collect();
             let mut pauses = Pauses::default();
             while !waiting.is_empty() {
                 let keys = KeysAndAttributes::builder()
-                    .set_keys(Some(waiting))
+                    .set_keys(Some(waiting.clone()))
                     .consistent_read(true)
                     .build()
                     .expect("the keys are set");
@@ -57,21 +70,31 @@ impl DynamoStore {
                     .batch_get_item()
                     .request_items(&self.table, keys)
                     .return_consumed_capacity(ReturnConsumedCapacity::Total);
-                let answer = asked(invocation, || request.clone().send()).await?;
-                answer.consumed_capacity().iter().for_each(|it| note_read(invocation, Some(it)));
-                let found = answer.responses.and_then(|mut tables| tables.remove(&self.table));
-                found.into_iter().flatten().for_each(|item| listing.add(from_sdk(item)));
-                // They come with a 200, and nobody retries them but us.
-                let rest = answer.unprocessed_keys;
-                waiting = rest
-                    .and_then(|mut tables| tables.remove(&self.table))
-                    .map(|rest| rest.keys)
-                    .unwrap_or_default();
-                if !waiting.is_empty() && !pauses.pause(invocation).await {
-                    return Err(StoreError::Throttled("unprocessed keys remained".into()));
+                let is_over = match asked(invocation, || request.clone().send()).await {
+                    Ok(answer) => {
+                        for consumed in answer.consumed_capacity() {
+                            note_read(invocation, Some(consumed));
+                        }
+                        let found = answer.responses.and_then(|mut all| all.remove(&self.table));
+                        let found = found.into_iter().flatten();
+                        found.for_each(|item| listing.add(from_sdk(item)));
+                        // They come with a 200, and nobody retries them but us.
+                        let rest = answer.unprocessed_keys;
+                        let rest = rest.and_then(|mut all| all.remove(&self.table));
+                        waiting = rest.map(|rest| rest.keys).unwrap_or_default();
+                        !waiting.is_empty() && !pauses.pause(invocation).await
+                    }
+                    Err(StoreError::Throttled(_)) => true,
+                    Err(error) => return Err(error),
+                };
+                if is_over {
+                    let is_left = |id: &&I| waiting.contains(&key(id));
+                    let rest = &ids[nth * MAX_KEYS + chunk.len()..];
+                    let left = chunk.iter().filter(is_left).chain(rest).cloned().collect();
+                    return Ok((listing, left));
                 }
             }
         }
-        Ok(listing)
+        Ok((listing, Vec::new()))
     }
 }

@@ -53,7 +53,8 @@ impl<C: Clock> QueueFunction<C> {
         deadline: Deadline,
         consumer: &K,
     ) -> SqsBatchResponse {
-        let invocation = Invocation::until(deadline);
+        // No sender waits: what is throttled is repeated to the end.
+        let invocation = Invocation::until(deadline).patient();
         let mut log = WideEvent::begin(self.name);
         log.set("queue.messages", event.records.len());
         let mut response = SqsBatchResponse::default();

@@ -138,7 +138,8 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         decode: impl Fn(EventRecord) -> Result<Option<T>, ItemError>,
         consumer: &impl Consumer<T>,
     ) -> DynamoDbEventResponse {
-        let invocation = Invocation::until(deadline);
+        // No sender waits: what is throttled is repeated to the end.
+        let invocation = Invocation::until(deadline).patient();
         let mut log = WideEvent::begin(self.name);
         let batch = decoded(event, decode).await;
         log.set("stream.records", batch.sequence_numbers.len());

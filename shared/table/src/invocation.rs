@@ -1,6 +1,7 @@
 //! The time left to an invocation and the capacity that it has consumed. Has no policy.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -13,7 +14,12 @@ pub struct Invocation {
     deadline: Deadline,
     /// Until when it repeats what the table throttles.
     patience: Deadline,
-    // DynamoDB counts in halves of a unit.
+    consumed: Arc<Consumed>,
+}
+
+/// `DynamoDB` counts in halves of a unit.
+#[derive(Debug, Default)]
+struct Consumed {
     read_halves: AtomicU64,
     write_halves: AtomicU64,
 }
@@ -29,13 +35,19 @@ impl Invocation {
     /// Everything up to `deadline`, with nothing consumed.
     #[must_use]
     pub fn until(deadline: Deadline) -> Self {
-        let (read_halves, write_halves) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { deadline, patience: Deadline::after(PATIENCE), read_halves, write_halves }
+        Self { deadline, patience: Deadline::after(PATIENCE), consumed: Arc::default() }
+    }
+
+    /// A part of the invocation that may use half of its patience; what it consumes is counted for both.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        let patience = Deadline::after(self.patience() / 2);
+        Self { deadline: self.deadline, patience, consumed: Arc::clone(&self.consumed) }
     }
 
     /// The same, which repeats what the table throttles to its end.
     #[must_use]
-    pub const fn patient(self) -> Self {
+    pub fn patient(self) -> Self {
         Self { patience: self.deadline, ..self }
     }
 
@@ -59,24 +71,24 @@ impl Invocation {
 
     /// Adds read units.
     pub fn add_read(&self, units: f64) {
-        self.read_halves.fetch_add(halves(units), Ordering::Relaxed);
+        self.consumed.read_halves.fetch_add(halves(units), Ordering::Relaxed);
     }
 
     /// Adds write units.
     pub fn add_write(&self, units: f64) {
-        self.write_halves.fetch_add(halves(units), Ordering::Relaxed);
+        self.consumed.write_halves.fetch_add(halves(units), Ordering::Relaxed);
     }
 
     /// The read units consumed so far.
     #[must_use]
     pub fn read_units(&self) -> f64 {
-        units(&self.read_halves)
+        units(&self.consumed.read_halves)
     }
 
     /// The write units consumed so far.
     #[must_use]
     pub fn write_units(&self) -> f64 {
-        units(&self.write_halves)
+        units(&self.consumed.write_halves)
     }
 }
 

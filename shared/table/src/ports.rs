@@ -203,6 +203,14 @@ pub trait FindRegistry: Send + Sync {
         ids: &[DeviceId],
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
+    /// The same; beside them the devices that could not be looked up, because the table's capacity let in only a part.
+    fn find_some_devices(
+        &self,
+        ids: &[DeviceId],
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<(Listing<Device>, Vec<DeviceId>)>> + Send {
+        async move { Ok((self.find_devices(ids, invocation).await?, Vec::new())) }
+    }
     /// Those of the rooms that are registered, in any order.
     fn find_rooms(
         &self,

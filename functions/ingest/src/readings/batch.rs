@@ -41,20 +41,34 @@ impl Readings {
         rejected: &mut Vec<FieldError>,
         mut fault: impl FnMut(&Reading) -> Option<(String, String)>,
     ) {
+        let mut faults = Vec::new();
+        let refused = self.split_off(|reading| {
+            let fault = fault(reading);
+            let is_bad = fault.is_some();
+            faults.extend(fault);
+            is_bad
+        });
+        for (origins, (field, message)) in refused.origins.into_iter().zip(faults) {
+            rejected.extend(origins.into_iter().map(|index| FieldError {
+                index: Some(index),
+                field: Some(field.clone()),
+                message: message.clone(),
+            }));
+        }
+    }
+
+    /// Takes away those of the readings, and returns them.
+    pub(crate) fn split_off(&mut self, mut is_one: impl FnMut(&Reading) -> bool) -> Self {
+        let (mut kept, mut split) = (Self::default(), Self::default());
         let Self { readings, origins, hints } = std::mem::take(self);
         for ((reading, origins), hints) in readings.into_iter().zip(origins).zip(hints) {
-            if let Some((field, message)) = fault(&reading) {
-                rejected.extend(origins.into_iter().map(|index| FieldError {
-                    index: Some(index),
-                    field: Some(field.clone()),
-                    message: message.clone(),
-                }));
-            } else {
-                self.readings.push(reading);
-                self.origins.push(origins);
-                self.hints.push(hints);
-            }
+            let to = if is_one(&reading) { &mut split } else { &mut kept };
+            to.readings.push(reading);
+            to.origins.push(origins);
+            to.hints.push(hints);
         }
+        *self = kept;
+        split
     }
 
     /// Adds a reading, or merges it into the one in its slot.

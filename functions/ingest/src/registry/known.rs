@@ -8,7 +8,7 @@ use domain::{Device, DeviceId, Reading, RoomId};
 use runtime::clock::Clock;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::WideEvent;
-use table::{FindRegistry, Invocation, ReadRegistry, StoreResult};
+use table::{FindRegistry, Invocation, ReadRegistry, StoreError, StoreResult};
 
 use crate::intake::mode::Mode;
 use crate::readings::Readings;
@@ -26,6 +26,8 @@ pub(crate) struct Known {
     places: BTreeMap<DeviceId, KnownPlace>,
     /// The devices that the table says are being deleted.
     deleted: BTreeSet<DeviceId>,
+    /// The devices that the table's capacity did not let be looked up.
+    unknown: BTreeSet<DeviceId>,
 }
 
 impl Known {
@@ -36,6 +38,15 @@ impl Known {
 
     fn is_being_deleted(&self, id: &DeviceId) -> bool {
         self.deleted.contains(id) || self.snapshot.is_being_deleted(id)
+    }
+
+    /// Takes away the readings of devices that could not be looked up: their rooms are not known.
+    pub(crate) fn leave_unknown(&self, readings: &mut Readings) -> Readings {
+        readings.split_off(|reading| self.unknown.contains(&reading.device))
+    }
+
+    pub(crate) fn has_unknown(&self) -> bool {
+        !self.unknown.is_empty()
     }
 
     pub(crate) fn is_registered(&self, id: &DeviceId) -> bool {
@@ -71,6 +82,9 @@ impl Known {
 /// Of a registry that memory does not hold, `places` remembers where devices are. Only what needs more is read
 /// anew: a device that names another room than its own, and every device of a merging request, whose number
 /// of metrics is limited.
+///
+/// Half of the patience is for it, so that a request whose devices are too many for the table's capacity stores some of
+/// them at each attempt.
 pub(crate) async fn look_up<C: Clock>(
     (registry, places): (&CachedRegistry<C>, &KnownPlaces<C>),
     store: &(impl ReadRegistry + FindRegistry),
@@ -81,8 +95,9 @@ pub(crate) async fn look_up<C: Clock>(
 ) -> StoreResult<Known> {
     let snapshot = registry.snapshot(store, invocation, log).await?;
     let (devices, rooms) = (BTreeMap::new(), BTreeSet::new());
-    let (places_known, deleted) = (BTreeMap::new(), BTreeSet::new());
-    let mut known = Known { snapshot, devices, rooms, places: places_known, deleted };
+    let (places_known, deleted, unknown) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    let mut known = Known { snapshot, devices, rooms, places: places_known, deleted, unknown };
+    let invocation = &invocation.part();
     let mut rooms = BTreeSet::new();
     for room in readings.clone().filter_map(|reading| reading.named_room.as_ref()) {
         if known.has_room(room) || rooms.contains(room) {
@@ -96,7 +111,12 @@ pub(crate) async fn look_up<C: Clock>(
     }
     if !rooms.is_empty() {
         let ids: Vec<_> = rooms.into_iter().collect();
-        for room in store.find_rooms(&ids, invocation).await?.found {
+        let found = match store.find_rooms(&ids, invocation).await {
+            // They count as new.
+            Err(StoreError::Throttled(_)) => Vec::new(),
+            listing => listing?.found,
+        };
+        for room in found {
             known.rooms.insert(room.id.clone());
             if known.snapshot.has_all_rooms {
                 registry.keep_room(room);
@@ -128,7 +148,8 @@ pub(crate) async fn look_up<C: Clock>(
     }
     if !devices.is_empty() {
         let ids: Vec<_> = devices.into_iter().collect();
-        let listing = store.find_devices(&ids, invocation).await?;
+        let (listing, unknown) = store.find_some_devices(&ids, invocation).await?;
+        known.unknown.extend(unknown);
         for device in listing.deleted.into_iter().filter(|it| it.deletion.ended.is_none()) {
             known.deleted.insert(device.id.clone());
             registry.keep_deleted(device);
