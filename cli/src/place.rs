@@ -30,7 +30,8 @@ pub(crate) struct Place {
 
 /// The hint if the environment has no credentials: the files of the AWS CLI are not read.
 pub(crate) const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
-    eval \"$(aws configure export-credentials --format env)\"";
+    eval \"$(aws configure export-credentials --format env)\", or with version 1 of the AWS CLI, which lacks that command, \
+    set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN yourself";
 
 /// The layout of a table that is not asked for its own: no index.
 const LAYOUT: Layout = Layout {

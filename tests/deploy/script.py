@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import stat
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+TEMPLATE = (ROOT / "template.yaml").read_text()
+WITHOUT_FUNCTION_URLS = re.findall(r"!Equals \[!Ref AWS::Region, ([a-z0-9-]+)\]", TEMPLATE)
 
 # What the played AWS CLI runs: `PLAYED` is a file with the account, and all arguments are written beside it.
 AWS = r'''#!/usr/bin/env python3
@@ -32,7 +35,7 @@ if operation == "cloudformation describe-stacks":
     if "StackStatus" in query: end(account["status"])
     if "Auth" in query: end("on")
     if "Parameters" in query: end("\n".join(f"{name}\t{value}" for name, value in account["parameters"].items()) or "None")
-    end({"TableName": "the-table", "PageUrl": "https://page.example/", "IngestUrl": "https://ingest.example"}.get(query.split("'")[1], "None"))
+    end({"TableName": "the-table", "MqttPolicy": "the-policy", "PageUrl": "https://page.example/", "IngestUrl": "https://ingest.example"}.get(query.split("'")[1], "None"))
 if operation == "cloudformation create-change-set":
     account["status"] = account["status"] or "REVIEW_IN_PROGRESS"
 if operation == "cloudformation execute-change-set":
@@ -63,7 +66,10 @@ def main():
         first_time(Path(folder))
         small_accounts(Path(folder))
         updates(Path(folder))
+        removal(Path(folder))
+        requests(Path(folder))
         refusals(Path(folder))
+    arguments_of_release()
     print("the script deploy does what it should with accounts that are played")
 
 
@@ -72,8 +78,8 @@ def release(folder):
     (folder / "functions" / "arm64").mkdir(parents=True)
     for function in ("ingest", "query", "registry", "rollup"):
         (folder / "functions" / "arm64" / f"{function}.zip").write_text(function)
-    (folder / "template.json").write_text("{}")
-    names = ["Architecture=arm64", "Billing=provisioned", "RoomIndex=on", "PointInTimeRecovery=on", "ReservedConcurrency=0", "AllowedOrigins=*", "CodeBucket="]
+    (folder / "template.json").write_text(json.dumps([{"Fn::Equals": [{"Ref": "AWS::Region"}, it]} for it in WITHOUT_FUNCTION_URLS]))
+    names = ["Architecture=arm64", "Front=both", "DomainName=", "Billing=provisioned", "RoomIndex=on", "PointInTimeRecovery=on", "ReservedConcurrency=0", "AllowedOrigins=*", "CodeBucket="]
     (folder / "parameters").write_text("\n".join(names) + "\n")
     (folder / "VERSION").write_text("0.1.0-abc\n")
     (folder / "deploy").write_text((ROOT / "deploy").read_text())
@@ -90,7 +96,8 @@ def release(folder):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-def run(folder, *words, expect=0, answer="y\n", terminal=True, status=None, parameters=None, becomes="CREATE_COMPLETE", refused=None, **answers):
+def run(folder, *words, region="eu-west-1", expect=0, answer="y\n", terminal=True, status=None, parameters=None, becomes="CREATE_COMPLETE",
+        refused=None, **answers):
     """What the terminal showed, and the arguments of each call of the AWS CLI."""
     account = folder / "account"
     answers = ANSWERS | {name.replace("_", " ", 1).replace("_", "-"): text for name, text in answers.items()}
@@ -101,7 +108,7 @@ def run(folder, *words, expect=0, answer="y\n", terminal=True, status=None, para
     env = {"PATH": f"{folder}/programs:/usr/bin:/bin", "PLAYED": str(account), "HOME": str(folder)}
     ours, theirs = pty.openpty()
     into = theirs if terminal else subprocess.PIPE
-    process = subprocess.Popen([folder / "deploy", "--region", "eu-west-1", *words], env=env, stdin=theirs, stdout=into, stderr=subprocess.STDOUT)
+    process = subprocess.Popen([folder / "deploy", "--region", region, *words], env=env, stdin=theirs, stdout=into, stderr=subprocess.STDOUT)
     os.close(theirs)
     os.write(ours, answer.encode())
     shown = b"" if terminal else process.stdout.read()
@@ -143,13 +150,15 @@ def first_time(folder):
     has(shown, "no terminal to show tokens on")
     assert "transact-write-items" not in operations(calls) and "execute-change-set" in operations(calls)
     shown, calls = run(folder, answer="n\n", expect=1)
-    has(shown, "Nothing is deployed")
+    has(shown, "Nothing is deployed", "aws s3 rb s3://roomtide-code-123456789012-eu-west-1 --force")
+    assert 0 <= shown.find("go into the private bucket roomtide-code-123456789012-eu-west-1") < shown.find("Deploy? [y/N]"), shown
     assert "execute-change-set" not in operations(calls) and "delete-stack" in operations(calls)
 
 
 def small_accounts(folder):
-    # A new account has 10, and AWS keeps 100 unreserved.
-    for limit, unreserved, instances in ((10, 10, None), (100, 100, None), (101, 101, None), (110, 110, "5"), (1000, 1000, "10")):
+    # A new account has 10, and AWS keeps 100 unreserved. In the last one other functions have reserved the others.
+    for limit, unreserved, instances in (
+        (10, 10, None), (100, 100, None), (101, 101, None), (110, 110, "5"), (1000, 1000, "10"), (1000, 100, None)):
         shown, calls = run(folder, lambda_get_account_settings=f"{limit}\t{unreserved}")
         assert given(calls).get("ReservedConcurrency") == instances, (limit, given(calls))
         has(shown, f"account has {limit} " if instances is None else f"of the account's {limit}")
@@ -158,14 +167,14 @@ def small_accounts(folder):
 
 
 def updates(folder):
-    old = {"Architecture": "arm64", "Billing": "on-demand", "Gone": "1", "AllowedOrigins": "a"}
+    old = {"Architecture": "arm64", "Billing": "on-demand", "ReservedConcurrency": "0", "Gone": "1", "AllowedOrigins": "a"}
     shown, calls = run(
         folder, "--parameter", 'AllowedOrigins=https://a.example,https://"b"', status="UPDATE_COMPLETE", parameters=old,
         becomes="UPDATE_COMPLETE", dynamodb_query="3")
     assert given(calls) == {
-        "Architecture": True, "Billing": True, "AllowedOrigins": 'https://a.example,https://"b"',
+        "Architecture": True, "Billing": True, "ReservedConcurrency": True, "AllowedOrigins": 'https://a.example,https://"b"',
         "CodeBucket": "roomtide-code-123456789012-eu-west-1"}, given(calls)
-    has(shown, "table       0.65", "Tokens are there already; none is made")
+    has(shown, "table       0.65", "Tokens are there already; none is made", "ReservedConcurrency is 0", "ReservedConcurrency=10")
     assert "other-table has" not in shown and "transact-write-items" not in operations(calls)
     # What has not changed is not asked about.
     answers = {
@@ -180,15 +189,48 @@ def updates(folder):
         **{"cloudformation_describe-change-set": "Modify\tTable\tAWS::DynamoDB::Table\tTrue"})
     has(shown, "would replace the table")
     assert "execute-change-set" not in operations(calls)
-    shown, calls = run(folder, "--remove", status="UPDATE_COMPLETE", parameters=old)
-    has(shown, "the table the-table, with all readings", "roomtide is deleted")
+    for parameters in ({"ReservedConcurrency": "3"}, {"ReservedConcurrency": "0", "Front": "http-api"}):
+        shown, calls = run(folder, status="UPDATE_COMPLETE", parameters=old | parameters, becomes="UPDATE_COMPLETE", dynamodb_query="3")
+        assert "Concurrency" not in shown, shown
+    # The stack of a table that was taken over gets its functions now.
+    shown, calls = run(
+        folder, status="IMPORT_COMPLETE", parameters={"Billing": "provisioned"}, becomes="UPDATE_COMPLETE", dynamodb_query="3")
+    assert given(calls)["ReservedConcurrency"] == "10", given(calls)
+
+
+def removal(folder):
+    shown, calls = run(folder, "--remove", status="UPDATE_COMPLETE")
+    has(shown, "the table the-table, with all readings", "the bucket roomtide-code-", "the policy the-policy of IoT Core", "roomtide is deleted")
+    assert "None" not in shown, shown
+    shown, calls = run(folder, "--remove", status="UPDATE_COMPLETE", answer="n\n", expect=1)
+    has(shown, "Nothing is deleted")
+    assert "delete-stack" not in operations(calls)
+
+
+def requests(folder):
+    """What requests cost, where they arrive."""
+    assert len(WITHOUT_FUNCTION_URLS) == 11, WITHOUT_FUNCTION_URLS
+    # The script looks for its region in the template, so no other may stand there.
+    assert set(re.findall(r"\b[a-z]{2}-[a-z]+-[0-9]\b", TEMPLATE)) == set(WITHOUT_FUNCTION_URLS)
+    both, urls, api = "0.00  to function URLs; 0.43 if", "0.00  to function URLs\r\n", "0.43  to the HTTP API\r\n"
+    for words, region, costs in (
+        ([], "eu-west-1", both),
+        (["Front=function-urls"], "eu-west-1", urls),
+        (["Front=http-api"], "eu-west-1", api),
+        (["DomainName=roomtide.example.org"], "eu-west-1", api),
+        *(([], it, api) for it in (WITHOUT_FUNCTION_URLS[0], WITHOUT_FUNCTION_URLS[-1])),
+        (["Front=function-urls"], "eu-south-2", api),
+        ([], "eu-south-1", both),
+    ):
+        shown, _ = run(folder, *(it for word in words for it in ("--parameter", word)), region=region, answer="n\n", expect=1)
+        has(shown, f"requests    {costs}")
 
 
 def refusals(folder):
     for words, code, why in (
         (["--parameter", "Nope=1"], 1, "no such parameter"),
         (["--parameter", "Nope"], 2, "expected NAME=VALUE"),
-        (["--parameter", "Architecture=x86_64"], 1, "no functions for Architecture=x86_64, only for: arm64"),
+        (["--parameter", "Architecture=x86_64"], 1, "no functions for Architecture=x86_64, only for: arm64; choose one by --parameter Architecture"),
         (["--stack-name", "a b"], 2, "letters, digits and hyphens"),
         (["--stack-name"], 2, "--stack-name needs a value"),
         (["--force"], 2, "unknown option --force"),
@@ -208,6 +250,14 @@ def refusals(folder):
     has(shown, "ended as ROLLBACK_COMPLETE", "no units left")
     shown, _ = run(folder, expect=1, status="ROLLBACK_COMPLETE")
     has(shown, "--remove")
+
+
+def arguments_of_release():
+    """`tools/release`, as far as it builds nothing."""
+    for words, code, why in ((["--help"], 0, "arm64 or x86_64"), (["arm"], 2, "arm: expected arm64, x86_64 or --help"), (["arm64", "--all"], 2, "--all: expected")):
+        done = subprocess.run([ROOT / "tools" / "release", *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == code, done
+        has(done.stdout, why)
 
 
 def has(shown, *texts):

@@ -20,6 +20,8 @@ fn missing_credentials_come_with_the_line_that_provides_them() {
     let (code, said) = run(&["token", "list", "--table", "t", "--region", "eu-west-1"]);
     assert_eq!(code, Some(1));
     assert!(said.contains("eval \"$(aws configure export-credentials --format env)\""), "{said}");
+    // Version 1 of the AWS CLI lacks that command.
+    assert!(said.contains("version 1") && said.contains("AWS_SECRET_ACCESS_KEY"), "{said}");
     assert!(said.contains("AWS_ACCESS_KEY_ID"), "{said}");
 }
 
