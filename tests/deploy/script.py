@@ -46,15 +46,14 @@ if account["fails"].get(operation):
 if operation == "cloudformation describe-stacks":
     if account["status"] is None:
         end("An error occurred (ValidationError): Stack with id roomtide does not exist", 254)
-    if "StackStatus" in query: end(account["statuses"].pop(0) if account["statuses"] else account["status"])
-    if "StackId" in query: end("arn:stack")
+    if "StackStatus" in query: end((account["statuses"].pop(0) if account["statuses"] else account["status"]) + "\tarn:stack")
     if "Auth" in query: end("on")
     if "Parameters" in query: end("\n".join(f"{name}\t{value}" for name, value in account["parameters"].items()) or "None")
     end({"TableName": "the-table", "MqttPolicy": "the-policy", "PageUrl": "https://page.example/", "IngestUrl": "https://ingest.example"}.get(query.split("'")[1], "None"))
 if operation == "cloudformation create-change-set":
     account["status"] = account["status"] or "REVIEW_IN_PROGRESS"
     account["change_sets"].append("arn:" + option("--change-set-name"))
-    end(account["change_sets"][-1] + "\tarn:stack")
+    end(account["change_sets"][-1])
 if operation == "cloudformation list-change-sets":
     end(sum(it not in query for it in account["change_sets"]))
 if operation == "cloudformation delete-change-set":
@@ -65,6 +64,8 @@ if operation == "cloudformation execute-change-set":
     account["change_sets"] = []
     account["status"] = account["becomes"]
 if operation == "cloudformation delete-stack":
+    # By its id: under the name there may be another stack by now.
+    if option("--stack-name") != "arn:stack": end("which stack?", 254)
     account["status"] = None
 if operation == "dynamodb transact-write-items":
     request, items = option("--client-request-token"), option("--transact-items")
