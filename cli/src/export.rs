@@ -137,11 +137,11 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Creates the file, of which nothing stays if a signal ends the export.
+/// Creates the file. If a signal ends the export, it is removed.
 fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
     let file = ExportFile::create(path, format)?;
     if let Some(unfinished) = file.unfinished() {
-        interrupted::remove_if_stopped(unfinished.to_owned())?;
+        interrupted::remove_if_stopped(unfinished)?;
     }
     Ok(file)
 }

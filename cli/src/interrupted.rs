@@ -1,6 +1,6 @@
 //! A command that a signal stops: its error, its exit code, and the file that it must not leave behind.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::{fmt, fs, io, process};
 
@@ -25,14 +25,14 @@ impl std::error::Error for Interrupted {}
 ///
 /// In tasks of their own: the command may be busy, and is not asked to end.
 #[cfg(unix)]
-pub(crate) fn remove_if_stopped(file: PathBuf) -> io::Result<()> {
+pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         if is_ignored(kind) {
             continue;
         }
         let mut signal = signal(kind)?;
-        let file = file.clone();
+        let file = file.to_owned();
         tokio::spawn(async move {
             if signal.recv().await.is_some() {
                 end(&file, 128 + kind.as_raw_value());
@@ -44,7 +44,8 @@ pub(crate) fn remove_if_stopped(file: PathBuf) -> io::Result<()> {
 
 /// Removes an unfinished file if Ctrl-C ends this process, and then ends it.
 #[cfg(not(unix))]
-pub(crate) fn remove_if_stopped(file: PathBuf) -> io::Result<()> {
+pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
+    let file = file.to_owned();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             end(&file, EXIT_CODE.into());
@@ -53,7 +54,7 @@ pub(crate) fn remove_if_stopped(file: PathBuf) -> io::Result<()> {
     Ok(())
 }
 
-fn end(file: &std::path::Path, code: i32) -> ! {
+fn end(file: &Path, code: i32) -> ! {
     // A finished file has another name by now.
     drop(fs::remove_file(file));
     print_error(Interrupted);
