@@ -26,6 +26,23 @@ fn missing_credentials_come_with_the_line_that_provides_them() {
 }
 
 #[test]
+fn the_first_tokens_as_lines_are_of_no_table() {
+    let json = ["token", "first", "--json"];
+    let (code, said) = run(&json);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    for (option, value) in [("--data-dir", "d"), ("--table", "t")] {
+        for words in [
+            ["token", "first", "--json", option, value],
+            ["token", option, value, "first", "--json"],
+        ] {
+            let (code, said) = run(&words);
+            assert!(matches!(code, Some(1 | 2)), "{words:?}: {said}");
+            assert!(said.contains("--json") && said.contains(option), "{words:?}: {said}");
+        }
+    }
+}
+
+#[test]
 fn the_earliest_timestamp_is_not_offered_a_relative_time() {
     let (code, said) = run(&["--memory", "--earliest-timestamp", "yesterday"]);
     assert_eq!(code, Some(2));
