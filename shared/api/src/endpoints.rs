@@ -1160,7 +1160,7 @@ mod tests {
         assert_eq!(
             problem.detail,
             "POST /readings is not answered at this address, which stores no readings; these go to the \
-             stack's output IngestUrl."
+             stack's output IngestUrl, on a laptop to the port of --ingest-port."
         );
         for (method, path, status) in [
             ("GET", "/devices", 404),
