@@ -37,7 +37,10 @@ mod warning;
 mod work_queue;
 
 pub use data_directory::DataDirectory;
-pub use ingest::{Event as IngestEvent, read_reading};
+pub use ingest::{
+    Event as IngestEvent, LineTextError, LineTexts, PointsRead, read_line, read_points,
+    read_reading,
+};
 pub use options::{Burst, Data, Options};
 pub use rollup::Event as RollupEvent;
 pub use runtime::dead_letters::DeadLetter;

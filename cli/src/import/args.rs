@@ -3,10 +3,12 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::Args;
 
 use super::columns::{Columns, Shape, TimestampColumn};
-use super::source::Format;
+use super::kind::Format;
+use super::sources::line_protocol::{Database, Precision};
 use super::timestamp::Zone;
 use crate::place::Place;
 
@@ -35,13 +37,15 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 /// NDJSON has one reading a line, as `POST /readings` takes it, and may describe devices and rooms, as
 /// `roomtide export` writes them. CSV has a header row, which shows the separator, and by default the
 /// columns that Roomtide itself writes: timestamp, device_id, room, and one for each metric. Empty cells
-/// and unavailable, unknown, none, null and nan hold no value. gzip is recognised by its first bytes. Every reading needs a timestamp. Importing twice changes nothing.
+/// and unavailable, unknown, none, null and nan hold no value. Line protocol, as influx_inspect export and influxd
+/// inspect export-lp write it, becomes what its sender would have written. gzip is recognised by its first bytes. Every
+/// reading needs a timestamp. Importing twice changes nothing.
 #[derive(Debug, Args)]
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
-    /// CSV (.csv, .tsv) or NDJSON (.ndjson, .jsonl), gzip or not; - is standard input
+    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl) or line protocol (.lp), gzip or not; - is standard input
     pub(super) file: PathBuf,
     /// The address of the server, which it prints at its start; another --port there needs --url here
     #[arg(long, default_value = "http://127.0.0.1:8080")]
@@ -79,6 +83,31 @@ pub(crate) struct ImportArgs {
     pub(super) format: Option<Format>,
     #[command(flatten)]
     pub(super) csv: CsvArgs,
+    /// The database, or DATABASE.POLICY, whose lines are imported; given several times, all of them. By default one
+    /// of the export, with the retention policy autogen if there is one: the report says which
+    #[arg(long, value_name = "DATABASE", help_heading = "Line protocol")]
+    pub(super) database: Vec<Database>,
+    /// The unit of the timestamps: ns, us, ms or s
+    #[arg(long, default_value = "ns", help_heading = "Line protocol")]
+    pub(super) precision: Precision,
+}
+
+impl ImportArgs {
+    /// Refuses options that do not fit the kind of the file.
+    pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
+        let file = self.file.display();
+        if format != Format::Csv && self.csv.is_given() {
+            bail!("{file} is {}; the options for CSV do not fit it", format.name());
+        }
+        let is_lines = format == Format::LineProtocol;
+        if !is_lines && (!self.database.is_empty() || self.precision != Precision::default()) {
+            bail!("{file} is {}; --database and --precision do not fit it", format.name());
+        }
+        if is_lines && self.merge {
+            bail!("--merge: points are always merged with what the table has");
+        }
+        Ok(())
+    }
 }
 
 /// The columns of a CSV.

@@ -25,6 +25,7 @@ pub(super) struct Estimate {
     lines: u64,
     /// The hashes of devices and timestamps: eight bytes per reading, because files may be large.
     keys: HashSet<u64>,
+    hasher: RandomState,
     devices: BTreeMap<DeviceId, Written>,
     rooms: BTreeSet<RoomId>,
     span: Option<(Timestamp, Timestamp)>,
@@ -44,14 +45,12 @@ struct Written {
 /// Estimates an import from all its lines.
 pub(super) fn of(rounds: Rounds, batch: usize) -> anyhow::Result<Estimate> {
     let mut estimate = Estimate::default();
-    let hasher = RandomState::new();
     for round in rounds {
         let round = round?;
         for entries in [&round.puts, &round.merges] {
             estimate.requests += batches(entries, batch).len() as u64;
             estimate.lines += entries.len() as u64;
             for Entry { reading, .. } in entries {
-                estimate.keys.insert(hasher.hash_one((&reading.device, reading.at)));
                 estimate.add(reading);
             }
         }
@@ -63,7 +62,17 @@ pub(super) fn of(rounds: Rounds, batch: usize) -> anyhow::Result<Estimate> {
 }
 
 impl Estimate {
+    /// Adds the readings of a request, each of its own device and timestamp.
+    pub(super) fn add_request<'a>(&mut self, readings: impl Iterator<Item = &'a Reading>) {
+        self.requests += 1;
+        for reading in readings {
+            self.lines += 1;
+            self.add(reading);
+        }
+    }
+
     fn add(&mut self, reading: &Reading) {
+        self.keys.insert(self.hasher.hash_one((&reading.device, reading.at)));
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));
         self.span = Some((first.min(reading.at), last.max(reading.at)));
         if !self.devices.contains_key(&reading.device) {

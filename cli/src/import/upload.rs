@@ -2,15 +2,14 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
+use super::concurrent::concurrently;
 use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
@@ -19,16 +18,14 @@ use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
 use crate::output::{counted, print};
 use crate::pace::Pace;
 
-/// The number of requests under way at once.
-const UPLOAD_CONCURRENCY: usize = 4;
 /// The readings of the first request: its answer tells what the table can bear.
-const FIRST_BATCH: usize = 25;
+pub(super) const FIRST_BATCH: usize = 25;
 /// The share of the table's units that an import takes. Rollups follow, and take up to three units for a reading that
 /// is alone in its 15 minutes.
-const SHARE: f64 = 0.25;
+pub(super) const SHARE: f64 = 0.25;
 /// The seconds in which a table with bounded capacity stores a request: well within those after which the server
 /// gives up.
-const SECONDS_A_BATCH: f64 = 3.0;
+pub(super) const SECONDS_A_BATCH: f64 = 3.0;
 
 /// The options of an upload.
 #[derive(Debug, Clone, Copy)]
@@ -206,36 +203,14 @@ fn send(
     let put = batches(puts).map(|batch| (PUT, batch));
     let merged = batches(&round.merges).map(|batch| (MERGE, batch));
     let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (results, sent) = mpsc::channel();
-    let mut outcome = Ok(());
-    thread::scope(|scope| {
-        for _ in 0..UPLOAD_CONCURRENCY.min(all.len()) {
-            let (results, all, next, stop) = (results.clone(), &all, &next, &stop);
-            scope.spawn(move || {
-                while let Some((path, batch)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = send_batch((client, pace), path, batch, stop);
-                    let failed = result.is_err();
-                    drop(results.send((batch.len(), result)));
-                    if failed {
-                        // Set after the result is sent, so that the first error received is the reason.
-                        stop.store(true, Ordering::Release);
-                        return;
-                    }
-                }
-            });
-        }
-        drop(results);
-        for (readings, result) in sent {
-            match result {
-                Ok(refused) => {
-                    stored((readings - refused.len()) as u64);
-                    refusals.extend(refused);
-                }
-                Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),
-            }
-        }
-    });
+    let outcome = concurrently(
+        &all,
+        |(path, batch), stop| send_batch((client, pace), path, batch, stop),
+        |(_, batch), refused| {
+            stored((batch.len() - refused.len()) as u64);
+            refusals.extend(refused);
+        },
+    );
     refusals.sort_by_key(|refusal| refusal.line);
     outcome.map(|()| refusals)
 }
@@ -321,6 +296,7 @@ mod tests {
     use std::net::TcpListener;
     use std::path::Path;
     use std::sync::{Arc, Mutex};
+    use std::thread;
     use std::time::Duration;
 
     use domain::Timestamp;

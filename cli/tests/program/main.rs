@@ -5,6 +5,7 @@
 
 mod crash;
 mod disk;
+mod history;
 mod interrupt;
 mod private;
 mod refusals;

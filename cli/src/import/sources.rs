@@ -1,0 +1,22 @@
+//! The sources beside CSV and JSON lines, a file each. A source hands out points, as its sender would have sent them in
+//! line protocol, and notes what it leaves out. Sends nothing.
+
+pub(super) mod line_protocol;
+mod notes;
+mod point;
+
+pub(super) use notes::Notes;
+pub(super) use point::Point;
+
+/// The points of a source.
+pub(super) type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;
+
+/// An open source.
+pub(super) struct Source {
+    /// Its points. They are sorted before they are sent.
+    pub(super) points: Points,
+    /// What is noted while they are read.
+    pub(super) notes: Notes,
+    /// Where they are written, with the parameters that they need.
+    pub(super) path: String,
+}

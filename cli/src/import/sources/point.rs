@@ -1,0 +1,45 @@
+//! A point of a source: the texts of a line of line protocol. Knows no source.
+
+use serde::{Deserialize, Serialize};
+
+use crate::import::sort::Sortable;
+
+/// A point: fields of one series at one instant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::import) struct Point {
+    /// The measurement, escaped.
+    pub(in crate::import) measurement: String,
+    /// The tags in the order of their keys, escaped: `a=b,c=d`.
+    pub(in crate::import) tags: String,
+    /// Keys, escaped, and values, as line protocol writes them.
+    pub(in crate::import) fields: Vec<(String, String)>,
+    /// The instant, in nanoseconds since 1970.
+    pub(in crate::import) nanos: i64,
+    /// The line of the file, from 1; 0 where there are none.
+    pub(in crate::import) line: u64,
+}
+
+impl Point {
+    /// Returns the series: the measurement and the tags.
+    pub(in crate::import) fn series(&self) -> String {
+        let Self { measurement, tags, .. } = self;
+        if tags.is_empty() { measurement.clone() } else { format!("{measurement},{tags}") }
+    }
+
+    /// Returns what the point belongs to: its tags, which are its device, or else its measurement.
+    pub(in crate::import) fn owner(&self) -> &str {
+        if self.tags.is_empty() { &self.measurement } else { &self.tags }
+    }
+}
+
+/// Points of the same tags follow each other by time, whatever their measurement: they are of one device.
+impl Sortable for Point {
+    fn place(&self) -> (String, Option<i64>) {
+        (self.owner().to_owned(), Some(self.nanos))
+    }
+
+    fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(key, value)| key.len() + value.len() + 48);
+        self.measurement.len() + self.tags.len() + fields.sum::<usize>()
+    }
+}
