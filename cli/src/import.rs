@@ -34,6 +34,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use domain::Timestamp;
+use indicatif::ProgressBar;
 
 use crate::output::print;
 use crate::rollups;
@@ -45,6 +46,7 @@ pub(crate) use line::Line;
 pub(crate) use refusals::Refusal;
 use session::{after_upload, connect, exit_code, stop_on_ctrl_c};
 pub(crate) use source::csv_lines;
+use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
 use sources::{Notes, Source};
 
@@ -78,6 +80,23 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     args.ensure_fit(input.format())?;
     match input.format() {
         Format::Csv | Format::Ndjson => import_readings(args, input, now),
+        Format::HomeAssistant => {
+            let bar = ProgressBar::new_spinner();
+            let database = if input.is_plain() {
+                Database::open(&args.file)?
+            } else {
+                Database::unpack(input.into_reader())?
+            };
+            let storage = home_assistant::read_storage(args.storage.as_deref())?;
+            let source = home_assistant::source(database, storage)?;
+            of_source::import(args, source, &bar, now)
+        }
+        Format::HomeAssistantBackup => {
+            let bar = ProgressBar::new_spinner();
+            let (database, storage) = home_assistant::open_backup(input.into_reader(), &args.file)?;
+            let source = home_assistant::source(database, storage)?;
+            of_source::import(args, source, &bar, now)
+        }
         Format::LineProtocol => {
             let notes = Notes::default();
             let bar = input.progress_bar();

@@ -38,14 +38,15 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 /// `roomtide export` writes them. CSV has a header row, which shows the separator, and by default the
 /// columns that Roomtide itself writes: timestamp, device_id, room, and one for each metric. Empty cells
 /// and unavailable, unknown, none, null and nan hold no value. Line protocol, as influx_inspect export and influxd
-/// inspect export-lp write it, becomes what its sender would have written. gzip is recognised by its first bytes. Every
+/// inspect export-lp write it, and the states and hourly statistics of Home Assistant's database become what their
+/// sender would have written. gzip is recognised by its first bytes. Every
 /// reading needs a timestamp. Importing twice changes nothing.
 #[derive(Debug, Args)]
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
-    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl) or line protocol (.lp), gzip or not; - is standard input
+    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not; - is standard input
     pub(super) file: PathBuf,
     /// The address of the server, which it prints at its start; another --port there needs --url here
     #[arg(long, default_value = "http://127.0.0.1:8080")]
@@ -87,6 +88,10 @@ pub(crate) struct ImportArgs {
     /// of the export, with the retention policy autogen if there is one: the report says which
     #[arg(long, value_name = "DATABASE", help_heading = "Line protocol")]
     pub(super) database: Vec<Database>,
+    /// Home Assistant's directory .storage, or the one that has it: names and areas, which the database lacks. An
+    /// area becomes the room of all its history
+    #[arg(long, value_name = "DIR", help_heading = "Home Assistant")]
+    pub(super) storage: Option<PathBuf>,
     /// The unit of the timestamps: ns, us, ms or s
     #[arg(long, default_value = "ns", help_heading = "Line protocol")]
     pub(super) precision: Precision,
@@ -103,7 +108,10 @@ impl ImportArgs {
         if !is_lines && (!self.database.is_empty() || self.precision != Precision::default()) {
             bail!("{file} is {}; --database and --precision do not fit it", format.name());
         }
-        if is_lines && self.merge {
+        if format != Format::HomeAssistant && self.storage.is_some() {
+            bail!("{file} is {}; --storage does not fit it", format.name());
+        }
+        if !matches!(format, Format::Csv | Format::Ndjson) && self.merge {
             bail!("--merge: points are always merged with what the table has");
         }
         Ok(())

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use anyhow::bail;
 
+use super::sources::home_assistant::{MAGIC, is_archive};
+
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
@@ -13,12 +15,16 @@ pub(super) enum Format {
     Ndjson,
     /// Line protocol, as `influx_inspect` and `influxd` export it
     LineProtocol,
+    /// The database of Home Assistant, home-assistant_v2.db
+    HomeAssistant,
+    /// A backup of Home Assistant, with its database
+    HomeAssistantBackup,
 }
 
 /// The end of an error: what there is.
 const KNOWN: &str = "\
-import takes JSON lines, CSV with a header row, and line protocol (influx_inspect export, influxd inspect export-lp), \
-each also with gzip";
+import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
+Home Assistant's database (home-assistant_v2.db), each also with gzip, and its backup";
 
 /// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
 const MARK: u8 = 0x23;
@@ -37,7 +43,7 @@ const FOREIGN: [(&[u8], &str, &str); 7] = [
     (
         b"-- MariaDB dump",
         "a dump of MariaDB",
-        "Home Assistant can move its recorder to SQLite, or write to Roomtide from now on",
+        "Home Assistant's database is imported from SQLite only",
     ),
 ];
 
@@ -48,6 +54,8 @@ impl Format {
             Self::Csv => "CSV",
             Self::Ndjson => "NDJSON",
             Self::LineProtocol => "line protocol",
+            Self::HomeAssistant => "a database of SQLite",
+            Self::HomeAssistantBackup => "an archive",
         }
     }
 
@@ -86,6 +94,12 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
     let foreign = FOREIGN.iter().find(|(magic, ..)| bytes.starts_with(magic));
     if let Some((_, what, advice)) = foreign {
         bail!("{shown} is {what}: {advice}; {KNOWN}");
+    }
+    if is_archive(bytes) {
+        return Ok(Format::HomeAssistantBackup);
+    }
+    if bytes.starts_with(MAGIC) {
+        return Ok(Format::HomeAssistant);
     }
     if let Some(format) = asked.or_else(|| Format::of(path)) {
         return Ok(format);

@@ -22,6 +22,8 @@ pub(super) struct InputFile {
     reader: Box<dyn BufRead + Send>,
     format: Format,
     bar: ProgressBar,
+    /// Whether the bytes are those of the file.
+    is_plain: bool,
 }
 
 /// Opens a file. `-` is standard input.
@@ -44,7 +46,8 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
         reader.consume(3); // a mark of UTF-8, which is no part of the first record
     }
     let format = kind::of(reader.fill_buf().with_context(cannot_read)?, path, format)?;
-    Ok(InputFile { reader, format, bar })
+    let is_plain = !gzip && path.is_file();
+    Ok(InputFile { reader, format, bar, is_plain })
 }
 
 impl InputFile {
@@ -64,6 +67,11 @@ impl InputFile {
             Format::Csv => csv_lines(self.reader, columns),
             _ => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
         }
+    }
+
+    /// Returns whether the bytes are those of the file, neither inflated nor a stream.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Returns the inflated bytes.

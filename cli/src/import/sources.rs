@@ -1,12 +1,13 @@
 //! The sources beside CSV and JSON lines, a file each. A source hands out points, as its sender would have sent them in
 //! line protocol, and notes what it leaves out. Sends nothing.
 
+pub(super) mod home_assistant;
 pub(super) mod line_protocol;
 mod notes;
 mod point;
 
 pub(super) use notes::Notes;
-pub(super) use point::Point;
+pub(super) use point::{Point, escaped, number};
 
 /// The points of a source.
 pub(super) type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;

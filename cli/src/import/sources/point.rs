@@ -43,3 +43,22 @@ impl Sortable for Point {
         self.measurement.len() + self.tags.len() + fields.sum::<usize>()
     }
 }
+
+/// Writes a number with its shortest digits, as Python does. It is finite.
+pub(in crate::import) fn number(value: f64) -> String {
+    if value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() }
+}
+
+/// Escapes the text of a tag or of a field's key; of a measurement, in which `=` may stand, it escapes too much, which
+/// reads the same.
+pub(in crate::import) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            ',' | '=' | ' ' => escaped.extend(['\\', c]),
+            '\n' | '\r' | '\t' => escaped.push_str("\\ "),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,171 @@
+"""Imports histories into the local system, and compares what it answers by month with sums that Python makes of the
+source.
+
+    python3 tests/history/check.py
+
+Databases of Home Assistant are written by Python's SQLite, in use while they are imported. A running InfluxDB is
+Debian's package `influxdb`; where it is not installed, that is said. Absent: InfluxDB 2.
+"""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.parse
+import urllib.request
+from decimal import Decimal
+from pathlib import Path
+
+import homeassistant
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "roomtide"
+
+
+DESCRIPTION = json.dumps({"protected": False, "homeassistant": {"version": "2025.1.0", "exclude_database": False}}).encode()
+
+
+class Server:
+    """The local system, empty, on a free port, in UTC."""
+
+    def __init__(self, data):
+        command = [PROGRAM, "serve", "--empty", "--port", "0", "--time-zone", "UTC", "--data-dir", data]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().split()[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(timeout=60)
+
+    def get(self, path, **parameters):
+        with urllib.request.urlopen(f"{self.url}{path}?{urllib.parse.urlencode(parameters)}", timeout=60) as answer:
+            return json.load(answer, parse_float=Decimal, parse_int=Decimal)
+
+    def pages(self, path):
+        """All rows of all pages; a single answer as it is."""
+        rows, cursor = [], ""
+        while True:
+            with urllib.request.urlopen(f"{self.url}{path}{cursor}", timeout=60) as answer:
+                page = json.load(answer)
+            if "data" not in page:
+                return page
+            rows += page["data"]
+            if page.get("next_cursor") is None:
+                return rows
+            cursor = f"&cursor={page['next_cursor']}"
+
+    def imports(self, *words):
+        done = subprocess.run([PROGRAM, "import", "--url", self.url, *words], capture_output=True, text=True, timeout=600)
+        if done.returncode != 0:
+            sys.exit(f"import {words} ends with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+
+def same(found, expected):
+    """Whether two numbers differ by no more than the rounding of a share of a step."""
+    return abs(found - expected) <= Decimal("1e-8")
+
+
+def compare(server, values, what):
+    span = {"from": "2026-01-01T00:00:00Z", "to": "2026-03-01T00:00:00Z", "every": "1mo"}
+    for (entity, month), (count, total) in homeassistant.months(values).items():
+        if entity == "sensor.meter":
+            rows = server.get(f"/devices/{entity}/energy", **span)["data"]
+            row = next(row for row in rows if row["timestamp"].startswith(f"2026-{month:02}"))
+            found, expected = row["kwh"], total
+        else:
+            metric = "temperature" if entity == "sensor.outside" else "door"
+            if month == 3:
+                continue
+            rows = server.get(f"/devices/{entity}/series", metric=metric, fn="sum,count", **span)["data"]
+            row = next(row for row in rows if row["timestamp"].startswith(f"2026-{month:02}"))
+            found, expected = row[metric]["sum"], total
+            if row[metric]["count"] != count:
+                sys.exit(f"{what}: {entity} in month {month} has {row[metric]['count']} readings, not {count}")
+        if not same(found, expected):
+            sys.exit(f"{what}: {entity} in month {month} is {found}, not {expected}")
+    print(f"  ok  {what}: the sums of each month are the source's", flush=True)
+
+
+def databases(folder):
+    for schema in homeassistant.SCHEMAS:
+        values = homeassistant.truth(schema)
+        place = folder / f"schema{schema}"
+        place.mkdir()
+        path = place / "home-assistant_v2.db"
+        connection = homeassistant.write(path, schema, values)
+        storage = homeassistant.storage(place)
+        with Server(place / "data") as server:
+            said = server.imports(str(path), "--storage", str(storage))
+            assert f"Home Assistant, schema {schema}" in said and "unknown or unavailable" in said, said
+            compare(server, values, f"a database of schema {schema}, in use")
+            meter = server.get("/devices/sensor.meter")
+            named = (meter["name"], meter["room"], meter["metrics"]["energy"]["unit"], meter["metrics"]["energy"]["kind"])
+            assert named == ("Zähler, \"Keller\"", "Keller", "kWh", "counter"), meter
+            if schema == homeassistant.SCHEMAS[-1]:
+                server.imports(str(path), "--storage", str(storage), "--again")
+                compare(server, values, "the same once more")
+        connection.close()
+
+
+def backups(folder):
+    """The database and `.storage` in the two archives of a backup, with the log that it has in use."""
+    values = homeassistant.truth(7)
+    path = folder / "home-assistant_v2.db"
+    connection = homeassistant.write(path, 50, values)
+    storage = homeassistant.storage(folder)
+    inner = io.BytesIO()
+    with tarfile.open(fileobj=inner, mode="w:gz") as archive:
+        for file in sorted(folder.glob("home-assistant_v2.db*")):
+            archive.add(file, f"data/{file.name}")
+        archive.add(storage, "data/.storage")
+    connection.close()
+    backup = folder / "backup.tar"
+    with tarfile.open(backup, mode="w:") as archive:
+        for name, data in (("./homeassistant.tar.gz", inner.getvalue()), ("./backup.json", DESCRIPTION)):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    with Server(folder / "data") as server:
+        server.imports(str(backup))
+        compare(server, values, "a backup")
+        assert server.get("/devices/sensor.meter")["room"] == "Keller"
+
+
+def written(folder):
+    """What Home Assistant writes by its InfluxDB integration, and what is imported of its database."""
+    values = {entity: [it for it in rows if it[0] > homeassistant.STATES_FROM] for entity, rows in homeassistant.truth(8).items()}
+    homeassistant.write(folder / "home-assistant_v2.db", 43, values).close()
+    with Server(folder / "written") as one, Server(folder / "imported") as other:
+        lines = homeassistant.lines(values)
+        for place in range(0, len(lines), 1_000):
+            body = "\n".join(lines[place:place + 1_000]).encode()
+            with urllib.request.urlopen(f"{one.url}/write?db=home", data=body, timeout=60) as answer:
+                assert answer.status == 204
+        other.imports(str(folder / "home-assistant_v2.db"))
+        for entity in values:
+            for path in (f"/devices/{entity}", f"/devices/{entity}/readings?from=2026-02-01T00:00:00Z&to=2026-03-02T00:00:00Z&limit=1000"):
+                answers = [server.pages(path) for server in (one, other)]
+                if answers[0] != answers[1]:
+                    sys.exit(f"{path} is not the same where it was written and imported:\n{answers[0]}\n{answers[1]}"[:4_000])
+    print("  ok  what Home Assistant writes and what is imported of its database is the same", flush=True)
+
+
+def main():
+    if not PROGRAM.exists():
+        sys.exit("there is no program; build it with: cargo test --workspace --no-run")
+    with tempfile.TemporaryDirectory() as folder:
+        for check in (databases, backups, written):
+            place = Path(folder) / check.__name__
+            place.mkdir()
+            check(place)
+
+
+if __name__ == "__main__":
+    main()
