@@ -106,8 +106,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
                 args.database.clone(),
                 notes.clone(),
             );
-            let path = points::WRITE.to_owned();
-            of_source::import(args, Source { points: Box::new(points), notes, path }, &bar, now)
+            of_source::import(args, Source { points: Box::new(points), notes }, &bar, now)
         }
     }
 }

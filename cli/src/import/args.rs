@@ -84,6 +84,16 @@ pub(crate) struct ImportArgs {
     pub(super) format: Option<Format>,
     #[command(flatten)]
     pub(super) csv: CsvArgs,
+    /// The time from which points of a database or of line protocol are imported, such as 2024-01-01T00:00:00Z
+    #[arg(long, value_name = "TIME", help_heading = "Sources")]
+    pub(super) from: Option<String>,
+    /// The time before which they are imported
+    #[arg(long, value_name = "TIME", help_heading = "Sources")]
+    pub(super) to: Option<String>,
+    /// The series that are imported, by a pattern for an entity, a measurement or the value of a tag, such as
+    /// 'sensor.living_*'; may be given several times
+    #[arg(long, value_name = "GLOB", help_heading = "Sources")]
+    pub(super) only: Vec<String>,
     /// The database, or DATABASE.POLICY, whose lines are imported; given several times, all of them. By default one
     /// of the export, with the retention policy autogen if there is one: the report says which
     #[arg(long, value_name = "DATABASE", help_heading = "Line protocol")]
@@ -101,8 +111,16 @@ impl ImportArgs {
     /// Refuses options that do not fit the kind of the file.
     pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
         let file = self.file.display();
-        if format != Format::Csv && self.csv.is_given() {
+        let is_source = !matches!(format, Format::Csv | Format::Ndjson);
+        if format == Format::Ndjson && self.csv.is_given() || is_source && self.csv.has_columns() {
             bail!("{file} is {}; the options for CSV do not fit it", format.name());
+        }
+        if is_source && self.csv.map.len() > 1 {
+            bail!("--map: one file maps all series of {file}");
+        }
+        let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
+        if !is_source && is_selected {
+            bail!("{file} is {}; --from, --to and --only do not fit it", format.name());
         }
         let is_lines = format == Format::LineProtocol;
         if !is_lines && (!self.database.is_empty() || self.precision != Precision::default()) {
@@ -111,7 +129,7 @@ impl ImportArgs {
         if format != Format::HomeAssistant && self.storage.is_some() {
             bail!("{file} is {}; --storage does not fit it", format.name());
         }
-        if !matches!(format, Format::Csv | Format::Ndjson) && self.merge {
+        if is_source && self.merge {
             bail!("--merge: points are always merged with what the table has");
         }
         Ok(())
@@ -152,7 +170,9 @@ pub(super) struct CsvArgs {
     pub(super) metric: Vec<String>,
     /// A device of a wide file, whose rows hold several devices:
     /// 'DEVICE@ROOM:temperature=T1,power_w=A+B*6,energy_kwh=total(A+B)*0.001'.
-    /// Columns are added up, then multiplied; total() adds up the rows so far
+    /// Columns are added up, then multiplied; total() adds up the rows so far. For a database or line protocol it
+    /// is a file: --dry-run writes all series into it, and a person edits which are imported, as which device, in
+    /// which room
     #[arg(long, value_name = "MAP", conflicts_with_all = ["device", "device_id", "room", "metric"])]
     pub(super) map: Vec<String>,
 }
@@ -174,8 +194,17 @@ impl CsvArgs {
         Ok(Columns { timestamp, shape, decimal_comma: self.decimal_comma })
     }
 
+    /// Returns whether an option other than --map differs from its default.
+    fn has_columns(&self) -> bool {
+        self.is_any_given(false)
+    }
+
     /// Returns whether an option differs from its default.
     pub(super) fn is_given(&self) -> bool {
+        self.is_any_given(true)
+    }
+
+    fn is_any_given(&self, with_map: bool) -> bool {
         let Self {
             timestamp,
             timestamp_format,
@@ -195,6 +224,6 @@ impl CsvArgs {
             || device_id.is_some()
             || room.is_some()
             || !metric.is_empty()
-            || !map.is_empty()
+            || with_map && !map.is_empty()
     }
 }

@@ -7,7 +7,7 @@ mod notes;
 mod point;
 
 pub(super) use notes::Notes;
-pub(super) use point::{Point, escaped, number};
+pub(super) use point::{DEVICE_TAG, Point, ROOM_TAG, Way, escaped, number};
 
 /// The points of a source.
 pub(super) type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;
@@ -18,6 +18,4 @@ pub(super) struct Source {
     pub(super) points: Points,
     /// What is noted while they are read.
     pub(super) notes: Notes,
-    /// Where they are written, with the parameters that they need.
-    pub(super) path: String,
 }

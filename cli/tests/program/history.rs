@@ -166,3 +166,57 @@ fn a_source_that_cannot_be_imported_is_named_with_what_there_is() {
         assert!(done.status.code() == Some(1) && said.contains(expected), "{expected}: {said}");
     }
 }
+
+#[test]
+fn a_dry_run_writes_the_map_and_the_import_follows_what_a_person_made_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, map) = (directory.path().join("export.lp"), directory.path().join("series.csv"));
+    std::fs::write(&file, export(&lines())).unwrap();
+    let mapped = ["--map", map.to_str().unwrap()];
+    let done = Command::new(PROGRAM)
+        .args(["import", "--dry-run"])
+        .args(mapped)
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let text = std::fs::read_to_string(&map).unwrap();
+    assert!(
+        text.contains(
+            "yes,,,3,2026-01-11T16:00:00.123Z,2026-01-11T16:02:00.123Z,sensor.meter energy (kWh)\n"
+        ),
+        "{text}"
+    );
+    let text = text
+        .replace("entity_id=meter\",yes,,", "entity_id=meter\",yes,sensor.cellar,Cellar")
+        .replace("entity_id=living\",yes", "entity_id=living\",no")
+        .replace("room=Living\\ room\",yes,,", "room=Living\\ room\",yes,server,Big room");
+    std::fs::write(&map, text).unwrap();
+    let server = Server::start(&directory.path().join("data"), &[]);
+    let done = import(&server, &file, &mapped);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("12 points of series that the map leaves out"), "{said}");
+    let devices = http(&server, "GET /devices", "");
+    for id in ["\"sensor.cellar\"", "\"server::cpu\"", "\"Cellar\"", "\"Big_room\""] {
+        assert!(devices.contains(id), "{id}: {devices}");
+    }
+    assert!(!devices.contains("living") && !devices.contains("sensor.meter"), "{devices}");
+    let part = [
+        "--only",
+        "sensor.living",
+        "--from",
+        "2026-01-11T16:01:00Z",
+        "--to",
+        "2026-01-11T16:02:00Z",
+    ];
+    let said = String::from_utf8(import(&server, &file, &part).stdout).unwrap();
+    assert!(said.contains("1 point stored"), "{said}");
+    std::fs::write(&map, "series\nx\n").unwrap();
+    let done = import(&server, &file, &mapped);
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(
+        done.status.code() == Some(1) && said.contains("--map: ") && said.contains("row 2"),
+        "{said}"
+    );
+}

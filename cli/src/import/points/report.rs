@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use domain::{Hints, Reading, Timestamp};
 
-use super::send::{batches, body, tags_of};
+use super::map::{self, Row};
+use super::send::{batches, body};
 use super::unite::Group;
 use crate::import::estimate::Estimate;
 use crate::import::refusals::{Refusal, Refusals};
+use crate::import::sources::Way;
 
 /// The most series that are shown.
 const MAX_SHOWN: usize = 40;
@@ -36,11 +39,21 @@ struct Series {
     room: Option<String>,
 }
 
+impl Series {
+    fn shown(&self) -> String {
+        let room = self.room.as_ref().map(|room| format!(", room {room}")).unwrap_or_default();
+        format!("{}{room}", self.becomes)
+    }
+}
+
+fn shown(millis: i64) -> String {
+    Timestamp::from_millis(millis).map_or_else(|_| "?".to_owned(), |at| at.to_string())
+}
+
 impl Report {
     /// Makes the report of an import with requests of this size.
     pub(in crate::import) fn of(
         groups: impl Iterator<Item = anyhow::Result<Group>>,
-        path: &str,
         batch: usize,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
@@ -49,7 +62,7 @@ impl Report {
         while groups.peek().is_some() {
             let chunk: Vec<Group> = groups.by_ref().take(CHUNK).collect::<anyhow::Result<_>>()?;
             for batch in batches(&chunk, batch) {
-                report.add(&body(&batch), path, now)?;
+                report.add(&body(&batch), batch[0].way, now)?;
             }
             for line in chunk.iter().flatten() {
                 if let Some(series) = report.series.get_mut(&line.series) {
@@ -58,7 +71,7 @@ impl Report {
                     series.last = series.last.max(line.millis);
                     continue;
                 }
-                let (becomes, room) = becomes(&line.text, path, now)?;
+                let (becomes, room) = becomes(&line.text, line.way, now)?;
                 let (first, last) = (line.millis, line.millis);
                 let series = Series { points: 1, first, last, becomes, room };
                 report.series.insert(line.series.clone(), series);
@@ -67,8 +80,8 @@ impl Report {
         Ok(report)
     }
 
-    fn add(&mut self, body: &str, path: &str, now: Timestamp) -> anyhow::Result<()> {
-        let read = read(body, path, now)?;
+    fn add(&mut self, body: &str, way: Way, now: Timestamp) -> anyhow::Result<()> {
+        let read = read(body, way, now)?;
         self.estimate.add_request(read.readings.iter().map(|(reading, _)| reading));
         let lines: Vec<&str> = body.split('\n').collect();
         let refused = read.refused.into_iter().map(|(number, why)| {
@@ -77,6 +90,21 @@ impl Report {
         });
         self.estimate.refusals.extend(refused);
         Ok(())
+    }
+
+    /// Writes the map of the series, which a person may edit.
+    pub(in crate::import) fn write_map(&self, path: &Path) -> anyhow::Result<()> {
+        let row = |(name, series): (&String, &Series)| Row {
+            series: name.clone(),
+            import: "yes".to_owned(),
+            device: String::new(),
+            room: String::new(),
+            points: series.points,
+            first: shown(series.first),
+            last: shown(series.last),
+            becomes: series.shown(),
+        };
+        map::write(path, self.series.iter().map(row))
     }
 
     /// Adds what the source refused.
@@ -90,15 +118,15 @@ impl Report {
     }
 }
 
-fn read(body: &str, path: &str, now: Timestamp) -> anyhow::Result<local::PointsRead> {
-    let (device_tags, room_tag) = tags_of(path);
-    local::read_points(body.as_bytes(), now, &device_tags, room_tag)
+fn read(body: &str, way: Way, now: Timestamp) -> anyhow::Result<local::PointsRead> {
+    let (device_tags, room_tag) = way.tags();
+    local::read_points(body.as_bytes(), now, device_tags, room_tag)
         .map_err(|problem| anyhow::anyhow!("{}", problem.detail))
 }
 
 /// What a line becomes: the device with its metrics and their units, and the room.
-fn becomes(line: &str, path: &str, now: Timestamp) -> anyhow::Result<(String, Option<String>)> {
-    let read = read(line, path, now)?;
+fn becomes(line: &str, way: Way, now: Timestamp) -> anyhow::Result<(String, Option<String>)> {
+    let read = read(line, way, now)?;
     let room = read.readings.iter().find_map(|(reading, _)| reading.room.as_ref());
     let room = room.map(ToString::to_string);
     let shown = read.readings.iter().map(|(reading, hints)| described(reading, hints));
@@ -119,18 +147,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "series       {}", self.series.len())?;
         for (name, series) in self.series.iter().take(MAX_SHOWN) {
-            let at = |millis| {
-                Timestamp::from_millis(millis).map_or_else(|_| "?".to_owned(), |at| at.to_string())
-            };
-            let (first, last) = (at(series.first), at(series.last));
+            let (first, last) = (shown(series.first), shown(series.last));
             writeln!(f, "  {name}")?;
-            let room =
-                series.room.as_ref().map(|room| format!(", room {room}")).unwrap_or_default();
-            writeln!(
-                f,
-                "    {} points from {first} to {last}: {}{room}",
-                series.points, series.becomes
-            )?;
+            let (points, becomes) = (series.points, series.shown());
+            writeln!(f, "    {points} points from {first} to {last}: {becomes}")?;
         }
         if self.series.len() > MAX_SHOWN {
             writeln!(f, "  and {} more", self.series.len() - MAX_SHOWN)?;

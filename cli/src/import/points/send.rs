@@ -18,6 +18,8 @@ use crate::import::upload::{FIRST_BATCH, SECONDS_A_BATCH, SHARE, UploadOptions};
 use crate::output::counted;
 use crate::pace::Pace;
 
+/// Where points are written. Its answers name refused lines by their numbers.
+pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
 /// The lines of a round, after which the progress is saved.
 const ROUND: usize = 16_000;
 /// The largest body of a request.
@@ -55,7 +57,7 @@ impl fmt::Display for Sent {
 /// its lines are of one series and time.
 pub(in crate::import) fn send(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
-    (client, path): (&Client, &str),
+    client: &Client,
     options: UploadOptions,
     resume: &mut Resume,
     bar: &ProgressBar,
@@ -63,7 +65,7 @@ pub(in crate::import) fn send(
 ) -> anyhow::Result<Sent> {
     let mut sent = Sent { refused_before: resume.refused(), ..Sent::default() };
     let watch = Stopwatch::start();
-    let result = rounds(groups, (client, path), options, resume, bar, now, &mut sent);
+    let result = rounds(groups, client, options, resume, bar, now, &mut sent);
     sent.seconds = watch.elapsed().as_secs_f64();
     match result {
         Ok(()) => Ok(sent),
@@ -83,7 +85,7 @@ pub(in crate::import) fn send(
 
 fn rounds(
     groups: impl Iterator<Item = anyhow::Result<Group>>,
-    (client, path): (&Client, &str),
+    client: &Client,
     options: UploadOptions,
     resume: &mut Resume,
     bar: &ProgressBar,
@@ -112,7 +114,7 @@ fn rounds(
             sent.stored += (batch.len() - lost) as u64;
             bar.set_message(format!("{} points", sent.stored));
             if lost == 0 {
-                witness = batch.last().and_then(|line| reading(line, path, now)).or(witness.take());
+                witness = batch.last().and_then(|line| reading(line, now)).or(witness.take());
             }
             refusals.extend(refused.lines);
             unnamed += refused.unnamed as u64;
@@ -120,7 +122,7 @@ fn rounds(
         let first: usize = if pace.is_told() { 0 } else { FIRST_BATCH };
         let (before, rest) = round.split_at(first.min(round.len()));
         for batch in batches(before, options.batch) {
-            let refused = write((client, path, &pace), &batch, &AtomicBool::new(false))?;
+            let refused = write((client, &pace), &batch, &AtomicBool::new(false))?;
             stored(&batch, refused);
         }
         let size = pace.rate().map_or(options.batch, |rate| {
@@ -134,7 +136,7 @@ fn rounds(
         });
         concurrently(
             &batches(rest, size),
-            |batch, stop| write((client, path, &pace), batch, stop),
+            |batch, stop| write((client, &pace), batch, stop),
             &mut stored,
         )?;
         refusals.sort_by_key(|refusal| refusal.line);
@@ -150,21 +152,13 @@ fn rounds(
 }
 
 /// The reading that a line became.
-fn reading(line: &SentLine, path: &str, now: Timestamp) -> Option<Reading> {
-    let (device_tags, room_tag) = tags_of(path);
-    let read = local::read_points(line.text.as_bytes(), now, &device_tags, room_tag).ok()?;
+fn reading(line: &SentLine, now: Timestamp) -> Option<Reading> {
+    let (device_tags, room_tag) = line.way.tags();
+    let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag).ok()?;
     read.readings.into_iter().next().map(|(reading, _)| reading)
 }
 
-/// The tags that the parameters of a write name.
-pub(super) fn tags_of(path: &str) -> (Vec<&str>, Option<&str>) {
-    let parameter =
-        |name: &str| path.split(['?', '&']).find_map(|it| it.strip_prefix(name)?.strip_prefix('='));
-    let device_tags = parameter("device_tags").map(|tags| tags.split(',').collect());
-    (device_tags.unwrap_or_default(), parameter("room_tag"))
-}
-
-/// The lines of a request.
+/// The lines of a request, all of one way.
 pub(super) type Batch<'a> = Vec<&'a SentLine>;
 
 /// Splits groups into requests of about this number of lines. No group is split.
@@ -173,9 +167,12 @@ pub(super) fn batches(groups: &[Group], size: usize) -> Vec<Batch<'_>> {
     let mut bytes = 0;
     for group in groups {
         let length: usize = group.iter().map(|line| line.text.len() + 1).sum();
-        let is_full =
-            |batch: &Batch<'_>| batch.len() + group.len() > size || bytes + length > MAX_BODY;
-        if batches.last().is_none_or(is_full) {
+        let is_other = |batch: &Batch<'_>| {
+            batch.len() + group.len() > size
+                || bytes + length > MAX_BODY
+                || batch.first().map(|line| line.way) != group.first().map(|line| line.way)
+        };
+        if batches.last().is_none_or(is_other) {
             batches.push(Vec::new());
             bytes = 0;
         }
@@ -183,6 +180,17 @@ pub(super) fn batches(groups: &[Group], size: usize) -> Vec<Batch<'_>> {
         batches.last_mut().expect("one was just added").extend(group);
     }
     batches
+}
+
+/// The address to which a batch is written.
+fn path(batch: &Batch<'_>) -> String {
+    let (device_tags, room_tag) = batch.first().map_or((&[][..], None), |line| line.way.tags());
+    let mut path = WRITE.to_owned();
+    if !device_tags.is_empty() {
+        path.extend(["&device_tags=", &device_tags.join(",")]);
+    }
+    path.extend(room_tag.map(|tag| format!("&room_tag={tag}")));
+    path
 }
 
 /// The body of a request.
@@ -212,11 +220,12 @@ struct Datum {
 
 /// Writes one batch until it is stored. Writing it twice changes nothing.
 fn write(
-    (client, path, pace): (&Client, &str, &Pace),
+    (client, pace): (&Client, &Pace),
     batch: &Batch<'_>,
     stop: &AtomicBool,
 ) -> anyhow::Result<Refused> {
-    let body = body(batch);
+    let (body, path) = (body(batch), path(batch));
+    let path = path.as_str();
     let ask = Ask {
         method: "POST",
         path,

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::iter::Peekable;
 
-use crate::import::sources::Point;
+use crate::import::sources::{Point, Way};
 
 /// Nanoseconds of a millisecond.
 const MILLISECOND: i64 = 1_000_000;
@@ -22,6 +22,8 @@ pub(in crate::import) struct SentLine {
     pub(in crate::import) millis: i64,
     /// The line of line protocol, without its end.
     pub(in crate::import) text: String,
+    /// The parameters of its write.
+    pub(in crate::import) way: Way,
 }
 
 /// Lines of one owner and millisecond: they stay in one request, where the server makes one reading of them.
@@ -122,7 +124,13 @@ fn sent(point: &Point) -> SentLine {
         text.extend([if n == 0 { " " } else { "," }, key, "=", value]);
     }
     write!(text, " {}", point.nanos).expect("a text takes everything");
-    SentLine { line: point.line, series, millis: point.nanos.div_euclid(MILLISECOND), text }
+    SentLine {
+        line: point.line,
+        series,
+        millis: point.nanos.div_euclid(MILLISECOND),
+        text,
+        way: point.way,
+    }
 }
 
 #[cfg(test)]
@@ -137,6 +145,7 @@ mod tests {
             fields: vec![(field.0.to_owned(), field.1.to_owned())],
             nanos,
             line,
+            way: Way::Plain,
         }
     }
 

@@ -28,7 +28,6 @@ use anyhow::Context as _;
 use rusqlite::Connection;
 
 use super::{Notes, Source};
-use crate::import::points::WRITE;
 use output::Output;
 use schema::Schema;
 use storage::Storage;
@@ -38,15 +37,11 @@ pub(in crate::import) use database::{Database, MAGIC};
 
 /// The points that are read ahead.
 const AHEAD: usize = 4_096;
-/// The parameters of a write whose lines have the room's name: the entity alone is the device, as without it.
-const WITH_ROOMS: &str = "&device_tags=domain,entity_id&room_tag=area";
-
 /// Reads a database, with the names and areas of Home Assistant's `.storage`.
 pub(in crate::import) fn source(database: Database, storage: Storage) -> anyhow::Result<Source> {
     let notes = Notes::default();
     let schema = Schema::of(&database.connection)?;
     notes.say(format!("database     Home Assistant, schema {}", schema.version));
-    let path = if storage.has_areas() { format!("{WRITE}{WITH_ROOMS}") } else { WRITE.to_owned() };
     let (points, taken) = mpsc::sync_channel(AHEAD);
     let output = Output { points, notes: notes.clone() };
     thread::spawn(move || {
@@ -55,7 +50,7 @@ pub(in crate::import) fn source(database: Database, storage: Storage) -> anyhow:
             drop(output.points.send(Err(error)));
         }
     });
-    Ok(Source { points: Box::new(taken.into_iter()), notes, path })
+    Ok(Source { points: Box::new(taken.into_iter()), notes })
 }
 
 fn read(

@@ -13,7 +13,7 @@ use std::io::BufRead;
 
 use local::LineTexts;
 
-use super::{Notes, Point};
+use super::{Notes, Point, Way};
 use crate::import::text_lines::TextLines;
 use context::Contexts;
 pub(in crate::import) use context::Database;
@@ -146,6 +146,7 @@ impl<R: BufRead> LineFile<R> {
             fields: fields.collect(),
             nanos,
             line: number,
+            way: Way::Plain,
         })
     }
 }

@@ -17,6 +17,35 @@ pub(in crate::import) struct Point {
     pub(in crate::import) nanos: i64,
     /// The line of the file, from 1; 0 where there are none.
     pub(in crate::import) line: u64,
+    /// The parameters of its write.
+    pub(in crate::import) way: Way,
+}
+
+/// The tag of the room that an import adds.
+pub(in crate::import) const ROOM_TAG: &str = "area";
+/// The tag of the device that a person chose.
+pub(in crate::import) const DEVICE_TAG: &str = "roomtide_device";
+
+/// What identifies the device of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::import) enum Way {
+    /// The tags, as of any write.
+    Plain,
+    /// Home Assistant's entity, and not the tag of the room.
+    Entity,
+    /// The tag of the device.
+    Device,
+}
+
+impl Way {
+    /// Returns the tags that identify the device, and the tag of the room.
+    pub(in crate::import) const fn tags(self) -> (&'static [&'static str], Option<&'static str>) {
+        match self {
+            Self::Plain => (&[], None),
+            Self::Entity => (&["domain", "entity_id"], Some(ROOM_TAG)),
+            Self::Device => (&[DEVICE_TAG], Some(ROOM_TAG)),
+        }
+    }
 }
 
 impl Point {
@@ -24,6 +53,13 @@ impl Point {
     pub(in crate::import) fn series(&self) -> String {
         let Self { measurement, tags, .. } = self;
         if tags.is_empty() { measurement.clone() } else { format!("{measurement},{tags}") }
+    }
+
+    /// Returns the entity of Home Assistant that the point is of.
+    pub(in crate::import) fn entity(&self) -> Option<String> {
+        let tag =
+            |name| self.tags.split(',').find_map(|it| it.strip_prefix(name)?.strip_prefix('='));
+        Some(format!("{}.{}", tag("domain")?, tag("entity_id")?))
     }
 
     /// Returns what the point belongs to: its tags, which are its device, or else its measurement.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::import::fake_server::{self, Reply, Server};
-use crate::import::points::WRITE;
+use crate::import::sources::Way;
 
 const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false };
 
@@ -17,6 +17,7 @@ fn line(n: i64) -> SentLine {
         series: "m,host=a".to_owned(),
         millis,
         text: format!("m,host=a s=\"two\nlines\",v={n} {millis}000000"),
+        way: Way::Plain,
     }
 }
 
@@ -30,7 +31,7 @@ fn send_to(
     let mut resume = Resume::of(file, None, "x", false)?;
     let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
     let groups = (0..lines).map(|n| Ok(vec![line(n)]));
-    send(groups, (&client, WRITE), options, &mut resume, &ProgressBar::hidden(), now)
+    send(groups, &client, options, &mut resume, &ProgressBar::hidden(), now)
 }
 
 #[test]
@@ -110,4 +111,11 @@ fn lines_of_one_device_and_time_stay_together() {
     assert_eq!(sizes(1), [2, 2, 1]);
     assert_eq!(sizes(4), [4, 1]);
     assert_eq!(sizes(100), [5]);
+    let entity = vec![SentLine { way: Way::Entity, ..line(3) }];
+    let groups = [groups[0].clone(), entity];
+    let paths: Vec<_> = batches(&groups, 100).iter().map(path).collect();
+    assert_eq!(
+        paths,
+        [WRITE.to_owned(), format!("{WRITE}&device_tags=domain,entity_id&room_tag=area")]
+    );
 }

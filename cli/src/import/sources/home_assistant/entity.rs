@@ -2,7 +2,7 @@
 
 use super::attributes::{Attributes, float};
 use super::storage::Described;
-use crate::import::sources::{Point, escaped, number};
+use crate::import::sources::{Point, ROOM_TAG, Way, escaped, number};
 
 /// States that are numbers, as `homeassistant.helpers.state.state_as_number` has them.
 const ONE: [&str; 5] = ["on", "locked", "above_horizon", "open", "home"];
@@ -78,7 +78,7 @@ pub(super) fn line(
     let EntityId { domain, object } = EntityId::of(id)
         .unwrap_or_else(|| EntityId { domain: "sensor".to_owned(), object: id.to_owned() });
     let area = described.and_then(|it| it.area.as_ref());
-    let area = area.map(|area| format!("area={},", escaped(area))).unwrap_or_default();
+    let area = area.map(|area| format!("{ROOM_TAG}={},", escaped(area))).unwrap_or_default();
     let whole = format!("{domain}.{object}");
     Point {
         measurement: escaped(unit.unwrap_or(&whole)),
@@ -86,6 +86,7 @@ pub(super) fn line(
         fields,
         nanos,
         line: 0,
+        way: if area.is_empty() { Way::Plain } else { Way::Entity },
     }
 }
 

@@ -132,6 +132,7 @@ impl Storage {
     }
 
     /// Returns whether an entity is in an area.
+    #[cfg(test)]
     pub(super) fn has_areas(&self) -> bool {
         self.0.values().any(|it| it.area.is_some())
     }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::*;
-use crate::import::sources::Point;
+use crate::import::sources::{Point, Way};
 
 /// Schema 25: attributes beside the states, times as texts.
 const OLD: &str = "
@@ -193,9 +193,17 @@ fn an_area_is_the_room_and_the_entity_alone_the_device() {
     let expected = "°C,area=My\\ garden,domain=sensor,entity_id=outside value=20,friendly_name_str=\"Out\",state_class_str=\"measurement\"";
     assert!(outside[0].starts_with(expected), "{outside:?}");
     let connection = Connection::open_in_memory().unwrap();
-    connection.execute_batch(NEW).unwrap();
-    let path = source(Database::of(connection), storage).unwrap().path;
-    assert!(path.ends_with(WITH_ROOMS), "{path}");
+    connection.execute_batch(&format!("{NEW}{}", hours())).unwrap();
+    let points = source(Database::of(connection), storage).unwrap().points;
+    let ways: Vec<_> = points
+        .map(|point| point.unwrap())
+        .map(|it| (it.tags.contains("outside"), it.way))
+        .collect();
+    assert!(ways.contains(&(true, Way::Entity)) && ways.contains(&(false, Way::Plain)), "{ways:?}");
+    assert!(
+        !ways.contains(&(true, Way::Plain)) && !ways.contains(&(false, Way::Entity)),
+        "{ways:?}"
+    );
 }
 
 #[test]
