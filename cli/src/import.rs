@@ -11,6 +11,7 @@ pub(crate) mod fake_server;
 mod kind;
 mod line;
 mod number;
+mod of_server;
 mod of_source;
 mod order;
 mod points;
@@ -76,10 +77,15 @@ pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<Exit
 }
 
 fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
+    if let Some(address) = args.address() {
+        args.ensure_fit(Format::InfluxDb)?;
+        return of_server::import(args, address, now);
+    }
     let input = source::open(&args.file, args.format)?;
     args.ensure_fit(input.format())?;
     match input.format() {
         Format::Csv | Format::Ndjson => import_readings(args, input, now),
+        Format::InfluxDb => bail!("a running InfluxDB is an address, http://HOST:8086"),
         Format::HomeAssistant => {
             let bar = ProgressBar::new_spinner();
             let database = if input.is_plain() {

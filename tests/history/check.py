@@ -10,6 +10,7 @@ Debian's package `influxdb`; where it is not installed, that is said. Absent: In
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -22,6 +23,9 @@ from pathlib import Path
 import homeassistant
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "influxql"))
+from compare import Influx, send  # noqa: E402
+
 PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "roomtide"
 
 
@@ -157,11 +161,50 @@ def written(folder):
     print("  ok  what Home Assistant writes and what is imported of its database is the same", flush=True)
 
 
+def influxdb(folder):
+    """A running InfluxDB with several databases, types that change, and unicode; and what its sender wrote."""
+    if shutil.which("influxd") is None:
+        print("!!!! SKIPPED: a running InfluxDB: influxd is not installed here", flush=True)
+        return
+    server = Influx(folder)
+    values = {entity: rows[-3_000:] for entity, rows in homeassistant.truth(9).items()}
+    lines = homeassistant.lines(values)
+    begin = 1_767_225_600  # 2026-01-01T00:00:00Z
+    for n in range(2_000):
+        nanos = (begin + 600 * n) * 1_000_000_000 + 123_456_789
+        # A field is an integer in one shard and a float in the next.
+        count = f"{n}i" if n < 1_008 else f"{n}.5"
+        place = "Küche\\ 1\\,\\=2"
+        lines.append(f"cpu,host=pi\\ 4,place={place} usage={n}.25,count={count},up={'true' if n % 3 else 'false'},note=\"a \\\"q\\\" {n}\" {nanos}")
+    query = "CREATE DATABASE attic WITH SHARD DURATION 1d NAME days"
+    for statement in (query, "CREATE DATABASE empty", "CREATE RETENTION POLICY other ON attic DURATION INF REPLICATION 1"):
+        status, text = send(f"{server.url}/query?" + urllib.parse.urlencode({"q": statement}), b"")
+        assert status == 200 and "error" not in text, text
+    with Server(folder / "written") as one, Server(folder / "imported") as other:
+        for place in range(0, len(lines), 1_000):
+            body = "\n".join(lines[place:place + 1_000]).encode()
+            for target in (f"{server.url}/write?db=attic", f"{one.url}/write?db=home"):
+                status, text = send(target, body)
+                assert status == 204, text
+        said = other.imports(server.url, "--database", "attic", "--state", str(folder / "state"))
+        assert f"{len(lines)} points stored" in said and "retention policy days" in said and "left out     attic.other" in said, said
+        devices = [it["device_id"] for it in one.pages("/devices?limit=100")]
+        assert len(devices) == 4, devices
+        for device in devices:
+            for path in (f"/devices/{device}", f"/devices/{device}/readings?from=2026-01-01T00:00:00Z&to=2026-03-02T00:00:00Z&limit=1000"):
+                answers = [server.pages(path) for server in (one, other)]
+                if answers[0] != answers[1]:
+                    sys.exit(f"{path} is not the same where it was written and imported:\n{answers[0]}\n{answers[1]}"[:4_000])
+    server.process.terminate()
+    server.process.wait(timeout=30)
+    print(f"  ok  a running InfluxDB: {len(lines)} points are those that were written", flush=True)
+
+
 def main():
     if not PROGRAM.exists():
         sys.exit("there is no program; build it with: cargo test --workspace --no-run")
     with tempfile.TemporaryDirectory() as folder:
-        for check in (databases, backups, written):
+        for check in (databases, backups, written, influxdb):
             place = Path(folder) / check.__name__
             place.mkdir()
             check(place)

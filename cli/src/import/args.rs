@@ -46,7 +46,8 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
-    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not; - is standard input
+    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its backup, or the address of a running
+    /// InfluxDB 1, such as http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
     /// The address of the server, which it prints at its start; another --port there needs --url here
     #[arg(long, default_value = "http://127.0.0.1:8080")]
@@ -94,20 +95,27 @@ pub(crate) struct ImportArgs {
     /// 'sensor.living_*'; may be given several times
     #[arg(long, value_name = "GLOB", help_heading = "Sources")]
     pub(super) only: Vec<String>,
-    /// The database, or DATABASE.POLICY, whose lines are imported; given several times, all of them. By default one
-    /// of the export, with the retention policy autogen if there is one: the report says which
-    #[arg(long, value_name = "DATABASE", help_heading = "Line protocol")]
+    /// The database, or DATABASE.POLICY, whose points are imported; given several times, all of them. By default one
+    /// of an export, with the retention policy autogen if there is one, or the only one of a server, with its default
+    /// policy: the report says which
+    #[arg(long, value_name = "DATABASE", help_heading = "InfluxDB")]
     pub(super) database: Vec<Database>,
     /// Home Assistant's directory .storage, or the one that has it: names and areas, which the database lacks. An
     /// area becomes the room of all its history
     #[arg(long, value_name = "DIR", help_heading = "Home Assistant")]
     pub(super) storage: Option<PathBuf>,
     /// The unit of the timestamps: ns, us, ms or s
-    #[arg(long, default_value = "ns", help_heading = "Line protocol")]
+    #[arg(long, default_value = "ns", help_heading = "InfluxDB")]
     pub(super) precision: Precision,
 }
 
 impl ImportArgs {
+    /// Returns the address of a server, if that is the source.
+    pub(super) fn address(&self) -> Option<&str> {
+        let text = self.file.to_str()?;
+        (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
+    }
+
     /// Refuses options that do not fit the kind of the file.
     pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
         let file = self.file.display();
@@ -123,7 +131,9 @@ impl ImportArgs {
             bail!("{file} is {}; --from, --to and --only do not fit it", format.name());
         }
         let is_lines = format == Format::LineProtocol;
-        if !is_lines && (!self.database.is_empty() || self.precision != Precision::default()) {
+        let has_databases = is_lines || format == Format::InfluxDb;
+        let is_precise = self.precision != Precision::default();
+        if !has_databases && !self.database.is_empty() || !is_lines && is_precise {
             bail!("{file} is {}; --database and --precision do not fit it", format.name());
         }
         if format != Format::HomeAssistant && self.storage.is_some() {

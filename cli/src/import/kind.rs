@@ -19,12 +19,16 @@ pub(super) enum Format {
     HomeAssistant,
     /// A backup of Home Assistant, with its database
     HomeAssistantBackup,
+    /// A running InfluxDB 1
+    #[value(skip)]
+    InfluxDb,
 }
 
 /// The end of an error: what there is.
 const KNOWN: &str = "\
 import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
-Home Assistant's database (home-assistant_v2.db), each also with gzip, and its backup";
+Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, and the address of a \
+running InfluxDB 1 (http://HOST:8086)";
 
 /// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
 const MARK: u8 = 0x23;
@@ -56,6 +60,7 @@ impl Format {
             Self::LineProtocol => "line protocol",
             Self::HomeAssistant => "a database of SQLite",
             Self::HomeAssistantBackup => "an archive",
+            Self::InfluxDb => "a server",
         }
     }
 

@@ -8,10 +8,10 @@ use domain::Timestamp;
 use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
-use super::points::{Report, Selection, SeriesMap, United, send};
+use super::points::{Counts, Report, Selection, SeriesMap, United, send};
 use super::session::{after_upload, connect, exit_code, stop_on_ctrl_c};
 use super::sort;
-use super::sources::Source;
+use super::sources::{Notes, Point, Source};
 use super::upload::UploadOptions;
 use crate::output::{counted, print};
 
@@ -23,22 +23,11 @@ pub(super) fn import(
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
     let Source { points, notes } = source;
-    let selection = Selection::of(args.from.as_deref(), args.to.as_deref(), &args.only, now)?;
+    let wanted = Wanted::of(args, now)?;
     let map_file = args.csv.map.first().map(Path::new);
     let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
-    let map = match map_file.filter(|_| !is_map_written) {
-        Some(file) => SeriesMap::read(file)?,
-        None => SeriesMap::default(),
-    };
-    let asked_for = format!("{selection:?} {map:?}");
-    let noted = notes.clone();
-    let points = points.filter_map(move |point| {
-        let point = point.and_then(|point| match selection.takes(&point, &noted) {
-            true => map.apply(point, &noted),
-            false => Ok(None),
-        });
-        point.transpose()
-    });
+    let asked_for = format!("{wanted:?}");
+    let points = wanted.of_points(points, notes.clone());
     bar.set_message("sorting by device and time");
     let sorted = sort::sorted(points, sort::RUN)?;
     let refusals = notes.take_refusals();
@@ -64,7 +53,7 @@ pub(super) fn import(
             print(format_args!("{} has the series; edit it and import with --map", file.display()));
         }
         print(&notes);
-        print_counts(&united);
+        print_counts(united.counts());
         print(&report);
         return Ok(exit_code(report.refusals(), 0));
     }
@@ -78,7 +67,7 @@ pub(super) fn import(
     let sent = sent?;
     resume.finish();
     print(&sent);
-    print_counts(&united);
+    print_counts(united.counts());
     let says = notes.to_string();
     if !says.is_empty() {
         print(says);
@@ -94,9 +83,46 @@ pub(super) fn import(
     Ok(exit_code(&all, refused_before))
 }
 
+/// What a person wants of a source.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    selection: Selection,
+    map: SeriesMap,
+}
+
+impl Wanted {
+    /// Reads the options, and the map where it is not a dry run that writes it.
+    pub(super) fn of(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Self> {
+        let selection = Selection::of(args.from.as_deref(), args.to.as_deref(), &args.only, now)?;
+        let map_file = args.csv.map.first().map(Path::new);
+        let map = match map_file.filter(|file| !args.dry_run || file.exists()) {
+            Some(file) => SeriesMap::read(file)?,
+            None => SeriesMap::default(),
+        };
+        Ok(Self { selection, map })
+    }
+
+    /// Returns those of the points that are wanted, as they are wanted.
+    pub(super) fn of_points(
+        self,
+        points: impl Iterator<Item = anyhow::Result<Point>>,
+        notes: Notes,
+    ) -> impl Iterator<Item = anyhow::Result<Point>> {
+        points.filter_map(move |point| {
+            let point = point.and_then(|point| {
+                if self.selection.takes(&point, &notes) {
+                    self.map.apply(point, &notes)
+                } else {
+                    Ok(None)
+                }
+            });
+            point.transpose()
+        })
+    }
+}
+
 /// Prints what was united.
-fn print_counts<I: Iterator<Item = anyhow::Result<super::sources::Point>>>(united: &United<I>) {
-    let counts = united.counts();
+pub(super) fn print_counts(counts: Counts) {
     for (count, noun, text) in [
         (
             counts.within_a_millisecond,

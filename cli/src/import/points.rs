@@ -12,5 +12,5 @@ mod unite;
 pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;
-pub(super) use send::send;
-pub(super) use unite::United;
+pub(super) use send::{Sent, send};
+pub(super) use unite::{Counts, United};

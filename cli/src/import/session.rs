@@ -85,7 +85,7 @@ pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
 
 /// Checks that the table has the last reading that the interrupted import stored. Returns the reason to
 /// start over if it does not.
-fn missing(
+pub(super) fn missing(
     witness: Option<&resume::Witness>,
     client: &Client,
 ) -> anyhow::Result<Option<&'static str>> {

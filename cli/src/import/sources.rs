@@ -2,12 +2,13 @@
 //! line protocol, and notes what it leaves out. Sends nothing.
 
 pub(super) mod home_assistant;
+pub(super) mod influxdb;
 pub(super) mod line_protocol;
 mod notes;
 mod point;
 
 pub(super) use notes::Notes;
-pub(super) use point::{DEVICE_TAG, Point, ROOM_TAG, Way, escaped, number};
+pub(super) use point::{DEVICE_TAG, Point, ROOM_TAG, Way, escaped, escaped_measurement, number};
 
 /// The points of a source.
 pub(super) type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;

@@ -42,6 +42,16 @@ pub(in crate::import) struct Counts {
     pub(in crate::import) texts: u64,
 }
 
+impl Counts {
+    /// Adds those of another window.
+    pub(in crate::import) const fn add(&mut self, other: Self) {
+        self.points += other.points;
+        self.within_a_millisecond += other.within_a_millisecond;
+        self.replaced += other.replaced;
+        self.texts += other.texts;
+    }
+}
+
 /// The groups of sorted points.
 pub(in crate::import) struct United<I: Iterator<Item = anyhow::Result<Point>>> {
     points: Peekable<I>,

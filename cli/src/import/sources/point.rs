@@ -85,13 +85,21 @@ pub(in crate::import) fn number(value: f64) -> String {
     if value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() }
 }
 
-/// Escapes the text of a tag or of a field's key; of a measurement, in which `=` may stand, it escapes too much, which
-/// reads the same.
+/// Escapes the text of a tag, or the key of a field.
 pub(in crate::import) fn escaped(text: &str) -> String {
+    escaped_with(text, &[',', '=', ' '])
+}
+
+/// Escapes a measurement.
+pub(in crate::import) fn escaped_measurement(text: &str) -> String {
+    escaped_with(text, &[',', ' '])
+}
+
+fn escaped_with(text: &str, ends: &[char]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            ',' | '=' | ' ' => escaped.extend(['\\', c]),
+            c if ends.contains(&c) => escaped.extend(['\\', c]),
             '\n' | '\r' | '\t' => escaped.push_str("\\ "),
             c => escaped.push(c),
         }

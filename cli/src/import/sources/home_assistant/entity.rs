@@ -2,7 +2,7 @@
 
 use super::attributes::{Attributes, float};
 use super::storage::Described;
-use crate::import::sources::{Point, ROOM_TAG, Way, escaped, number};
+use crate::import::sources::{Point, ROOM_TAG, Way, escaped, escaped_measurement, number};
 
 /// States that are numbers, as `homeassistant.helpers.state.state_as_number` has them.
 const ONE: [&str; 5] = ["on", "locked", "above_horizon", "open", "home"];
@@ -81,7 +81,7 @@ pub(super) fn line(
     let area = area.map(|area| format!("{ROOM_TAG}={},", escaped(area))).unwrap_or_default();
     let whole = format!("{domain}.{object}");
     Point {
-        measurement: escaped(unit.unwrap_or(&whole)),
+        measurement: escaped_measurement(unit.unwrap_or(&whole)),
         tags: format!("{area}domain={},entity_id={}", escaped(&domain), escaped(&object)),
         fields,
         nanos,

@@ -36,6 +36,21 @@ impl FromStr for Database {
 }
 
 impl Database {
+    /// The database of this name.
+    pub(in crate::import) fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), policy: None }
+    }
+
+    /// Returns the database and the policy, where these databases are known: a name may have a point.
+    pub(in crate::import) fn among(&self, known: &[String]) -> (String, Option<String>) {
+        match &self.policy {
+            Some(policy) if known.contains(&format!("{}.{policy}", self.name)) => {
+                (format!("{}.{policy}", self.name), None)
+            }
+            policy => (self.name.clone(), policy.clone()),
+        }
+    }
+
     fn has(&self, (name, policy): &Context) -> bool {
         self.name == *name && self.policy.as_ref().is_none_or(|wanted| wanted == policy)
     }

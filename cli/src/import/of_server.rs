@@ -1,0 +1,283 @@
+//! Imports a running InfluxDB 1, window by window, and keeps how far it came. Reads no file.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use domain::Timestamp;
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+
+use super::args::ImportArgs;
+use super::of_source::{self, Wanted, print_counts};
+use super::points::{Counts, Sent, United, send};
+use super::resume::{Resume, Witness};
+use super::session::{self, after_upload, exit_code, stop_on_ctrl_c};
+use super::sort;
+use super::sources::influxdb::{self, Context, Server, Windows};
+use super::sources::{Notes, Source};
+use super::upload::UploadOptions;
+use crate::client::{self, Client};
+use crate::output::{counted, print};
+use crate::progress_file;
+
+/// How far an import came: everything before it is stored or refused.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Progress {
+    /// What was asked for.
+    asked: String,
+    database: String,
+    policy: String,
+    measurement: String,
+    /// Nanoseconds.
+    until: i64,
+    witness: Option<Witness>,
+}
+
+/// Imports the databases of a server, or reports what an import would do.
+pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
+    let server = Arc::new(Server::connect(address)?);
+    let notes = Notes::default();
+    let contexts = influxdb::contexts(&server, &args.database, |text| notes.say(text))?;
+    let bar = ProgressBar::new_spinner();
+    if args.dry_run {
+        let points = contexts.into_iter().flat_map(move |context| {
+            let (windows, error) = match Windows::new(Arc::clone(&server), context, None) {
+                Ok(windows) => (Some(windows), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            let points = windows.into_iter().flatten().flat_map(|window| match window {
+                Ok(window) => window.points.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            });
+            points.chain(error)
+        });
+        return of_source::import(args, Source { points: Box::new(points), notes }, &bar, now);
+    }
+    let wanted = Wanted::of(args, now)?;
+    let asked = format!("{} to {} {:?} {wanted:?}", server.shown(), args.url, args.database);
+    let path = args.state.clone().unwrap_or_else(|| beside(&server));
+    progress_file::ensure_writable(&path).with_context(|| {
+        format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
+    })?;
+    let token = args.token.as_deref().map(client::token).transpose()?;
+    let client = Client::new(&args.url, token.as_deref())?;
+    let mut progress = earlier(&path, &asked).filter(|_| !args.again);
+    if let Some(known) = &progress {
+        let at = shown(known.until);
+        match session::missing(known.witness.as_ref(), &client)? {
+            None => print(format_args!(
+                "continuing after {} until {at} (--again starts over)",
+                known.measurement
+            )),
+            Some(why) => {
+                print(format_args!("{why}; starting over"));
+                progress = None;
+            }
+        }
+    }
+    stop_on_ctrl_c(client.interrupted());
+    let mut run = Run {
+        args,
+        client,
+        wanted,
+        notes,
+        bar,
+        now,
+        sent: Sent::default(),
+        counts: Counts::default(),
+    };
+    let mut reached = progress.clone();
+    let skipped = |it: &Context| {
+        progress
+            .as_ref()
+            .is_some_and(|known| (&it.database, &it.policy) != (&known.database, &known.policy))
+    };
+    let from = contexts.iter().position(|it| !skipped(it)).unwrap_or(0);
+    for context in &contexts[from..] {
+        let after = progress.take().map(|known| (known.measurement, known.until));
+        let result =
+            Windows::new(Arc::clone(&server), context.clone(), after).and_then(|windows| {
+                for window in windows {
+                    let window = window?;
+                    let (measurement, until) = (window.measurement, window.until);
+                    run.bar.set_message(format!(
+                        "{} points, {measurement} until {}",
+                        run.sent.stored,
+                        shown(until)
+                    ));
+                    let witness = run.store(window.points)?;
+                    let witness = witness.or_else(|| reached.take().and_then(|it| it.witness));
+                    let (asked, Context { database, policy }) = (asked.clone(), context.clone());
+                    let known = Progress { asked, database, policy, measurement, until, witness };
+                    progress_file::replace(&path, &serde_json::to_vec(&known)?)?;
+                    reached = Some(known);
+                }
+                anyhow::Ok(())
+            });
+        if let Err(error) = result {
+            run.bar.finish_and_clear();
+            let stored = counted(run.sent.stored, "point");
+            return Err(match &reached {
+                Some(known) => error.context(format!(
+                    "stopped; {stored} stored, the same command continues after {} until {}",
+                    known.measurement,
+                    shown(known.until)
+                )),
+                None => error,
+            });
+        }
+    }
+    run.bar.finish_and_clear();
+    // If it cannot be removed, the next import finds everything done, which is true.
+    drop(std::fs::remove_file(&path));
+    print(&run.sent);
+    print_counts(run.counts);
+    print(&run.notes);
+    let refusals = run.sent.refusals.to_string();
+    if !refusals.is_empty() {
+        print(refusals.trim_start_matches('\n'));
+    }
+    after_upload(&run.client, run.sent.stored)?;
+    Ok(exit_code(&run.sent.refusals, 0))
+}
+
+/// An import under way.
+struct Run<'a> {
+    args: &'a ImportArgs,
+    client: Client,
+    wanted: Wanted,
+    notes: Notes,
+    bar: ProgressBar,
+    now: Timestamp,
+    sent: Sent,
+    counts: Counts,
+}
+
+impl Run<'_> {
+    /// Stores the points of a window. Returns one that is stored.
+    fn store(&mut self, points: Vec<super::sources::Point>) -> anyhow::Result<Option<Witness>> {
+        let Self { args, client, wanted, notes, bar, now, .. } = self;
+        let points = wanted.clone().of_points(points.into_iter().map(Ok), notes.clone());
+        let mut united = United::new(sort::sorted(points, sort::RUN)?);
+        let options = UploadOptions { batch: args.batch.get(), strict: args.strict };
+        // A window is sent again as a whole.
+        let mut resume = Resume::of(Path::new("-"), None, "", false)?;
+        let sent = send(united.by_ref(), client, options, &mut resume, bar, *now)?;
+        self.sent.add(sent);
+        self.counts.add(united.counts());
+        Ok(resume.witness().cloned())
+    }
+}
+
+/// The file that keeps the progress: in the current directory, named like the server.
+fn beside(server: &Server) -> PathBuf {
+    let host = server.shown().split("://").last().unwrap_or_default();
+    let name: String =
+        host.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    PathBuf::from(format!("{name}.roomtide-import"))
+}
+
+fn earlier(path: &Path, asked: &str) -> Option<Progress> {
+    let progress: Progress = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    (progress.asked == asked).then_some(progress)
+}
+
+fn shown(nanos: i64) -> String {
+    Timestamp::from_millis(nanos.div_euclid(1_000_000))
+        .map_or_else(|_| "?".to_owned(), |at| at.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+
+    /// A server with one point a day from 2024-10-05 on, for seven days.
+    fn influxdb() -> fake_server::Server {
+        fake_server::serve(|_, request| {
+            if request.path == "/ping" {
+                return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
+            }
+            let (_, query) = request.path.split_once('?').unwrap();
+            let (_, q) =
+                form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "q").unwrap();
+            let day = 86_400_000_000_000_i64;
+            let series = |rows: &str| {
+                format!(
+                    r#"{{"results":[{{"series":[{{"name":"m","tags":{{"host":"a"}},"columns":[],"values":[{rows}]}}]}}]}}"#
+                )
+            };
+            let body = if q.starts_with("SHOW DATABASES") {
+                series(r#"["home"]"#)
+            } else if q.starts_with("SHOW RETENTION") {
+                series(r#"["autogen","0s",true]"#)
+            } else if q.starts_with("SHOW FIELD") {
+                series(r#"["v","float"]"#)
+            } else if q.contains("LIMIT 1") {
+                series(&format!(
+                    "[{},1]",
+                    if q.contains("ASC") { 20_001 * day } else { 20_007 * day }
+                ))
+            } else {
+                let bound = |name: &str| {
+                    q.split(name).nth(1).unwrap().split(' ').next().unwrap().parse::<i64>().unwrap()
+                };
+                let (begin, end) = (bound("time >= "), bound("time < "));
+                let days = (1..8).filter(|n| (begin..end).contains(&((20_000 + n) * day)));
+                series(
+                    &days
+                        .map(|n| format!("[{},{n}]", (20_000 + n) * day))
+                        .collect::<Vec<_>>()
+                        .join(","),
+                )
+            };
+            Reply::of(200, &body)
+        })
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_import_goes_on_behind_its_last_window() {
+        let influxdb = influxdb();
+        let (broken, bodies) = (Arc::new(AtomicBool::new(true)), Arc::new(Mutex::new(Vec::new())));
+        let (is_broken, seen) = (Arc::clone(&broken), Arc::clone(&bodies));
+        let roomtide = fake_server::serve(move |_, request| {
+            if request.method == "GET" {
+                return Reply::of(200, r#"{"data": [{"device_id": "a", "v": 1, "m": 1}]}"#);
+            }
+            if is_broken.load(Ordering::Acquire) && request.body.contains("v=2 ") {
+                return Reply::of(401, "{}");
+            }
+            seen.lock().unwrap().push(request.body);
+            Reply::of(204, "")
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path().join("state");
+        let words =
+            ["import", &influxdb.url, "--url", &roomtide.url, "--state", state.to_str().unwrap()];
+        let args = Line::parse_from(words).args;
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let run = || import(&args, &influxdb.url, now);
+        let error = format!("{:#}", run().unwrap_err());
+        let expected = "stopped; 1 point stored, the same command continues after m until 2024-10-06T00:00:00.000Z";
+        assert!(error.starts_with(expected), "{error}");
+        broken.store(false, Ordering::Release);
+        assert_eq!(run().unwrap(), ExitCode::SUCCESS);
+        let all = bodies.lock().unwrap().concat();
+        let values: Vec<&str> = all.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+        assert_eq!(values, ["v=1", "v=2", "v=3", "v=4", "v=5", "v=6", "v=7"], "each once");
+        assert!(!state.exists());
+    }
+}
