@@ -7,6 +7,7 @@ Databases of Home Assistant are written by Python's SQLite, in use while they ar
 Debian's package `influxdb`; where it is not installed, that is said. Absent: InfluxDB 2.
 """
 
+import gzip
 import io
 import json
 import os
@@ -152,7 +153,9 @@ def written(folder):
             body = "\n".join(lines[place:place + 1_000]).encode()
             with urllib.request.urlopen(f"{one.url}/write?db=home", data=body, timeout=60) as answer:
                 assert answer.status == 204
-        other.imports(str(folder / "home-assistant_v2.db"))
+        packed = folder / "copy.gz"
+        packed.write_bytes(gzip.compress((folder / "home-assistant_v2.db").read_bytes()))
+        other.imports(str(packed))
         for entity in values:
             for path in (f"/devices/{entity}", f"/devices/{entity}/readings?from=2026-02-01T00:00:00Z&to=2026-03-02T00:00:00Z&limit=1000"):
                 answers = [server.pages(path) for server in (one, other)]

@@ -16,7 +16,7 @@ use super::resume::{Resume, Witness};
 use super::session::{self, after_upload, exit_code, stop_on_ctrl_c};
 use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
-use super::sources::{Notes, Source};
+use super::sources::{Notes, Point, Source};
 use super::upload::UploadOptions;
 use crate::client::{self, Client};
 use crate::output::{counted, print};
@@ -35,6 +35,12 @@ struct Progress {
     witness: Option<Witness>,
 }
 
+impl Progress {
+    fn is_of(&self, context: &Context) -> bool {
+        (&self.database, &self.policy) == (&context.database, &context.policy)
+    }
+}
+
 /// Imports the databases of a server, or reports what an import would do.
 pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
     let server = Arc::new(Server::connect(address)?);
@@ -42,18 +48,8 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let contexts = influxdb::contexts(&server, &args.database, |text| notes.say(text))?;
     let bar = ProgressBar::new_spinner();
     if args.dry_run {
-        let points = contexts.into_iter().flat_map(move |context| {
-            let (windows, error) = match Windows::new(Arc::clone(&server), context, None) {
-                Ok(windows) => (Some(windows), None),
-                Err(error) => (None, Some(Err(error))),
-            };
-            let points = windows.into_iter().flatten().flat_map(|window| match window {
-                Ok(window) => window.points.into_iter().map(Ok).collect(),
-                Err(error) => vec![Err(error)],
-            });
-            points.chain(error)
-        });
-        return of_source::import(args, Source { points: Box::new(points), notes }, &bar, now);
+        let points = Box::new(all_points(server, contexts, Wanted::of(args, now)?.span()));
+        return of_source::import(args, Source { points, notes }, &bar, now);
     }
     let wanted = Wanted::of(args, now)?;
     let asked = format!("{} to {} {:?} {wanted:?}", server.shown(), args.url, args.database);
@@ -89,16 +85,13 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         counts: Counts::default(),
     };
     let mut reached = progress.clone();
-    let skipped = |it: &Context| {
-        progress
-            .as_ref()
-            .is_some_and(|known| (&it.database, &it.policy) != (&known.database, &known.policy))
-    };
-    let from = contexts.iter().position(|it| !skipped(it)).unwrap_or(0);
+    let place = progress.as_ref().and_then(|known| contexts.iter().position(|it| known.is_of(it)));
+    progress = progress.filter(|_| place.is_some());
+    let from = place.unwrap_or_default();
     for context in &contexts[from..] {
         let after = progress.take().map(|known| (known.measurement, known.until));
-        let result =
-            Windows::new(Arc::clone(&server), context.clone(), after).and_then(|windows| {
+        let result = Windows::new(Arc::clone(&server), context.clone(), after, run.wanted.span())
+            .and_then(|windows| {
                 for window in windows {
                     let window = window?;
                     let (measurement, until) = (window.measurement, window.until);
@@ -143,6 +136,25 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     Ok(exit_code(&run.sent.refusals, 0))
 }
 
+/// The points of all windows.
+fn all_points(
+    server: Arc<Server>,
+    contexts: Vec<Context>,
+    span: (i64, i64),
+) -> impl Iterator<Item = anyhow::Result<Point>> {
+    contexts.into_iter().flat_map(move |context| {
+        let (windows, error) = match Windows::new(Arc::clone(&server), context, None, span) {
+            Ok(windows) => (Some(windows), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let points = windows.into_iter().flatten().flat_map(|window| match window {
+            Ok(window) => window.points.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        });
+        points.chain(error)
+    })
+}
+
 /// An import under way.
 struct Run<'a> {
     args: &'a ImportArgs,
@@ -157,7 +169,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Stores the points of a window. Returns one that is stored.
-    fn store(&mut self, points: Vec<super::sources::Point>) -> anyhow::Result<Option<Witness>> {
+    fn store(&mut self, points: Vec<Point>) -> anyhow::Result<Option<Witness>> {
         let Self { args, client, wanted, notes, bar, now, .. } = self;
         let points = wanted.clone().of_points(points.into_iter().map(Ok), notes.clone());
         let mut united = United::new(sort::sorted(points, sort::RUN)?);

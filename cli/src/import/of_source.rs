@@ -102,6 +102,11 @@ impl Wanted {
         Ok(Self { selection, map })
     }
 
+    /// Returns the span in nanoseconds, whose end is not in it.
+    pub(super) fn span(&self) -> (i64, i64) {
+        self.selection.span()
+    }
+
     /// Returns those of the points that are wanted, as they are wanted.
     pub(super) fn of_points(
         self,

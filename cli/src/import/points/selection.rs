@@ -33,6 +33,11 @@ impl Selection {
         Ok(Self { from: nanos(from, "--from")?, to: nanos(to, "--to")?, only: only.to_vec() })
     }
 
+    /// Returns the span in nanoseconds, whose end is not in it.
+    pub(in crate::import) fn span(&self) -> (i64, i64) {
+        (self.from.unwrap_or(i64::MIN), self.to.unwrap_or(i64::MAX))
+    }
+
     /// Returns whether a point is wanted; counts it otherwise.
     pub(in crate::import) fn takes(&self, point: &Point, notes: &Notes) -> bool {
         let why = if self.from.is_some_and(|from| point.nanos < from) {

@@ -10,6 +10,8 @@ mod query;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 
@@ -29,6 +31,8 @@ const FEW: usize = 20_000;
 const MANY: usize = 200_000;
 /// How often a window is read.
 const ATTEMPTS: u32 = 4;
+/// The pause before a window is read again.
+const PAUSE: Duration = Duration::from_secs(3);
 /// InfluxDB's database about itself.
 const INTERNAL: &str = "_internal";
 
@@ -113,6 +117,10 @@ pub(in crate::import) struct Windows {
     length: i64,
     /// Where an earlier import ended: in this measurement.
     after: Option<(String, i64)>,
+    /// The span that is wanted.
+    wanted: (i64, i64),
+    /// The pause before a window is read again.
+    pause: Duration,
 }
 
 impl Windows {
@@ -121,6 +129,7 @@ impl Windows {
         server: Arc<Server>,
         context: Context,
         after: Option<(String, i64)>,
+        wanted: (i64, i64),
     ) -> anyhow::Result<Self> {
         let fields = server.series(&context.database, "SHOW FIELD KEYS", Some(&context.policy))?;
         let mut measurements: Vec<(String, Vec<(String, String)>)> = fields
@@ -137,7 +146,16 @@ impl Windows {
         if let Some((done, _)) = &after {
             measurements.retain(|(name, _)| name >= done);
         }
-        Ok(Self { server, context, measurements, span: None, length: FIRST_WINDOW, after })
+        Ok(Self {
+            server,
+            context,
+            measurements,
+            span: None,
+            length: FIRST_WINDOW,
+            pause: PAUSE,
+            after,
+            wanted,
+        })
     }
 
     fn next_window(&mut self) -> anyhow::Result<Option<Window>> {
@@ -150,11 +168,11 @@ impl Windows {
                 Some(span) => span,
                 None => match self.edges(&from)? {
                     Some((first, last)) => {
-                        let begin = self
-                            .after
-                            .take_if(|(name, _)| *name == measurement)
-                            .map_or(first, |(_, until)| until.max(first));
-                        (begin.div_euclid(MILLISECOND) * MILLISECOND, last.saturating_add(1))
+                        let done = self.after.take_if(|(name, _)| *name == measurement);
+                        let done = done.map_or(i64::MIN, |(_, until)| until);
+                        let begin = first.max(self.wanted.0).max(done);
+                        let begin = begin.div_euclid(MILLISECOND) * MILLISECOND;
+                        (begin, last.saturating_add(1).min(self.wanted.1))
                     }
                     None => (0, 0),
                 },
@@ -214,6 +232,7 @@ impl Windows {
                 }
                 Err(_) => {
                     attempt += 1;
+                    thread::sleep(self.pause);
                     self.length = (self.length / 2 / MILLISECOND).max(1) * MILLISECOND;
                 }
             }

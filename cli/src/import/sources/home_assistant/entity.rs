@@ -54,11 +54,11 @@ pub(super) fn point(
     }
     let mut fields: Vec<(String, String)> = Vec::new();
     fields.extend(value.map(|value| ("value".to_owned(), number(value))));
-    for (key, value) in &attributes.numbers {
+    for (key, number_of) in &attributes.numbers {
         // An attribute with the name of a field of the state gets another.
-        let is_taken = key == "value" && !fields.is_empty() || key == "state" && is_word;
+        let is_taken = key == "value" && value.is_some() || key == "state" && is_word;
         let key = if is_taken { format!("{key}_") } else { key.clone() };
-        fields.push((escaped(&key), number(*value)));
+        fields.push((escaped(&key), number(*number_of)));
     }
     if fields.is_empty() {
         return Err(TEXT);

@@ -158,6 +158,20 @@ fn statistics_fill_the_time_before_the_first_state() {
 }
 
 #[test]
+fn attributes_with_the_names_of_a_state_s_fields_get_another() {
+    let rows = format!(
+        "INSERT INTO states_meta VALUES (1, 'fan.a');
+         INSERT INTO state_attributes VALUES (1, 0, '{{\"a\": 1, \"state\": 2, \"value\": 3}}');
+         INSERT INTO states (metadata_id, state, attributes_id, last_updated_ts) VALUES (1, 'on', 1, {AT}),
+            (1, 'auto', 1, {AT}), (1, '7', 1, {AT});"
+    );
+    let (lines, _) = read(NEW, &rows, Storage::default());
+    let fields =
+        ["value=1,a=1,state_=2,value_=3", "a=1,state_=2,value=3", "value=7,a=1,state=2,value_=3"];
+    assert_eq!(lines, fields.map(|fields| format!("fan.a,domain=fan,entity_id=a {fields} 0")));
+}
+
+#[test]
 fn a_unit_that_is_not_converted_exactly_is_refused_by_name() {
     let rows = hours().replace("'recorder', 'Wh'", "'recorder', 'MJ'");
     let (lines, notes) = read(NEW, &rows, Storage::default());

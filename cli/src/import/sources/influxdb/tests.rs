@@ -32,7 +32,7 @@ fn server(
         } else if q == "SHOW FIELD KEYS" {
             r#"{"results":[{"series":[{"name":"°C, a","columns":["fieldKey","fieldType"],"values":[["v","float"],["v","integer"],["v","string"],["ok","boolean"]]}]}]}"#.to_owned()
         } else if q.contains("LIMIT 1") {
-            let at = if q.contains("ASC") { 1_000_000_500_i64 } else { 9 * FIRST_WINDOW };
+            let at = if q.contains("ASC") { 1_000_000_500_i64 } else { 99 * FIRST_WINDOW };
             format!(
                 r#"{{"results":[{{"series":[{{"name":"m","columns":["time","v"],"values":[[{at},1]]}}]}}]}}"#
             )
@@ -57,7 +57,10 @@ fn windows(
     let server = Arc::new(Server::connect(&server.url)?);
     let contexts = contexts(&server, &[], |_| {})?;
     assert_eq!(contexts, [Context { database: "ho.me".to_owned(), policy: "years".to_owned() }]);
-    Windows::new(server, contexts[0].clone(), after)?.collect()
+    let span = (i64::MIN, 8 * FIRST_WINDOW);
+    let mut windows = Windows::new(server, contexts[0].clone(), after, span)?;
+    windows.pause = Duration::ZERO;
+    windows.collect()
 }
 
 #[test]
