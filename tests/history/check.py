@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import urllib.parse
 import urllib.request
 from decimal import Decimal
@@ -203,11 +204,35 @@ def influxdb(folder):
     print(f"  ok  a running InfluxDB: {len(lines)} points are those that were written", flush=True)
 
 
+def killed(folder):
+    """An export whose import is killed in the middle, and run again."""
+    path = folder / "export.lp"
+    count, begin = 20_000, 1_767_225_600
+    with path.open("w") as file:
+        for field in ("a", "b"):
+            file.writelines(f"m,host=h{n % 4} {field}={n}.5 {(begin + 60 * n) * 1_000_000_000}\n" for n in range(count))
+    with Server(folder / "data") as server:
+        process = subprocess.Popen([PROGRAM, "import", "--url", server.url, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        progress = folder / "export.lp.roomtide-import"
+        while not progress.exists() and process.poll() is None:
+            time.sleep(0.1)
+        process.kill()
+        process.wait(timeout=30)
+        said = server.imports(str(path))
+        assert "16000 lines are processed already" in said and f"{count - 16_000} points stored" in said, said
+        assert not progress.exists()
+        for host in range(4):
+            rows = server.pages(f"/devices/h{host}::m/readings?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z&limit=1000")
+            values = [(it["a"], it["b"]) for it in rows]
+            assert values == [(n + 0.5, n + 0.5) for n in range(host, count, 4)], (host, len(values))
+    print("  ok  an import that is killed goes on, and every point is there once", flush=True)
+
+
 def main():
     if not PROGRAM.exists():
         sys.exit("there is no program; build it with: cargo test --workspace --no-run")
     with tempfile.TemporaryDirectory() as folder:
-        for check in (databases, backups, written, influxdb):
+        for check in (databases, backups, written, influxdb, killed):
             place = Path(folder) / check.__name__
             place.mkdir()
             check(place)

@@ -62,6 +62,7 @@ pub(in crate::import) fn open(
     let read = found.read(reader).with_context(|| {
         format!("{shown} cannot be unpacked into the directory that TMPDIR names")
     });
+    let is_described = found.description.is_some();
     let description = found.description.unwrap_or_default();
     if description.protected {
         bail!(
@@ -72,6 +73,10 @@ pub(in crate::import) fn open(
     read?;
     if !found.has_database {
         let why = match description.homeassistant {
+            _ if !is_described => {
+                "is an archive, but no backup of Home Assistant: it has no backup.json and no home-assistant_v2.db; \
+                 unpack it and import what is in it"
+            }
             None => {
                 "has no database: it is no backup of Home Assistant itself, but of its apps or folders"
             }
@@ -225,6 +230,7 @@ mod tests {
                 archive(&[("homeassistant.tar.gz", &gzip(&inner)), ("backup.json", without)]),
                 "it was made without history",
             ),
+            (archive(&[("x.tsm", b"x")]), "no backup of Home Assistant: it has no backup.json"),
             (archive(&[("backup.json", br#"{"homeassistant": null}"#)]), "of its apps or folders"),
             (
                 archive(&[("backup.json", WITH), ("homeassistant.tar.gz", &gzip(&inner))]),
