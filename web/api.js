@@ -72,12 +72,18 @@ export function forgetTokens() {
   setToken("read", "", false);
 }
 
-/** Takes the reader's token out of the address, as a link may bring it (#token=rt_...), and keeps it. Tells whether there was one. */
+/**
+ * Takes the reader's token out of the address, as a link may bring it (#token=rt_...), and keeps it, if its owner wants it
+ * instead of another one that is kept. Tells whether another token is in use now.
+ */
 export function takeToken() {
   const token = /^#token=([\w-]+)/.exec(location.hash)?.[1];
   if (!token) return false;
   // At once, so that no history and no glance at the address shows it.
   history.replaceState(null, "", `${location.pathname}${location.search}#now`);
+  const kept = localStorage.getItem(KEPT);
+  if (kept === token && tokens.read === token) return false;
+  if (kept && kept !== token && !confirm("Replace the access token that this browser keeps?")) return false;
   setToken("read", token, true);
   return true;
 }

@@ -13,7 +13,8 @@ const isLocal = /^(127\..*|localhost|\[::1\])$/.test(host.hostname);
 /** The name by which other machines reach the server; a placeholder where the page's own is of this machine only. */
 const name = isLocal ? "ADDRESS" : host.hostname;
 const reached = isLocal ? server.replace(host.hostname, name) : server;
-const start = `cargo run -- --auth --host 0.0.0.0${location.port === "8080" ? "" : ` --port ${location.port}`}`;
+const ports = `${location.port === "8080" ? "" : ` --port ${location.port}`}${host.port === location.port ? "" : ` --ingest-port ${host.port}`}`;
+const start = `cargo run -- --auth --host 0.0.0.0${ports}`;
 const token = "TOKEN";
 
 /** @type {[string, string, string, string][]} the sender, its device or none for many, a word on it, and what to copy */
@@ -110,7 +111,7 @@ export function empty(arrived) {
     h("h1", null, "Connect a device"),
     card("This server", h("p", null, server === address.replace(/\/$/, "") ? "Its address is " : "Readings are stored at ", h("code", null, server), "."), arrived ?? h("p", null, "There are no devices yet. ", h("a", { href: "#connect" }, "Wait for the first reading"), "."),
       isLocal && elsewhere("Only this machine reaches that address."),
-      h("p", { class: "note" }, `In the lines below ${token} is a write token, made by the command there; a server without --auth takes any word. For a deployed system add --table and --region. Commands are for the folder of the repository; where you installed roomtide, write that in place of cargo run --.`),
+      h("p", { class: "note" }, `In the lines below ${token} is a write token, made by the command there; a server without --auth takes any word. Add --data-dir if the server was started with it, and --table and --region for a deployed system. Commands are for the folder of the repository; where you installed roomtide, write that in place of cargo run --.`),
     ),
     ...SENDERS.map(([title, device, text, lines]) => card(title, h("p", null, text), h("p", { class: "note" }, `${token}: `, h("code", null, `cargo run -- token create --scope write ${device ? `--device ${device}` : "--any"}`)), isLocal && lines.includes(name) && elsewhere(`${name} is this machine's in your network, such as 192.168.1.20.`), copyable(title, lines), title === "curl" && sender())),
   );

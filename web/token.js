@@ -43,7 +43,7 @@ export function askForToken(use, refusal) {
       // Without a token there was nothing to refuse.
       (use !== "read" || again) && h("p", { class: "warn", role: "alert" }, again ? `The token is refused: ${refusal}` : refusal),
       mayOnlyStore && h("p", null, "Give one that may read. Whoever only sends readings keeps the other."),
-      h("p", { class: "note" }, "Create one with ", h("code", null, create)),
+      h("p", { class: "note" }, "Create one with ", h("code", null, create), ", and --data-dir if the server was started with it, or --table and --region for a deployed system."),
       field("Token", input),
       use === "read" && h("label", { class: "check" }, keep, "Keep it in this browser"),
       h("div", { class: "buttons" }, h("button", { type: "submit" }, "Use it"), h("button", { type: "button", onclick: () => dialog.close() }, "Cancel")),

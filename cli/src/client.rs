@@ -73,6 +73,20 @@ pub(crate) struct Units {
     pub(crate) max_write: Option<u32>,
 }
 
+impl Units {
+    /// Those of an answer's headers.
+    pub(crate) fn of(headers: &http::HeaderMap) -> Self {
+        fn number<T: std::str::FromStr>(headers: &http::HeaderMap, name: &str) -> Option<T> {
+            headers.get(name)?.to_str().ok()?.parse().ok()
+        }
+        Self {
+            read: number(headers, "x-consumed-read-units").unwrap_or_default(),
+            max_read: number(headers, "x-max-read-units"),
+            max_write: number(headers, "x-max-write-units"),
+        }
+    }
+}
+
 /// A problem as the API describes it, as far as this client reads it.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Problem {
@@ -196,15 +210,9 @@ impl Client {
             None => self.agent.run(request.body(())?),
         }?;
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let number = |name| header(name).and_then(|value| value.parse().ok());
         let retry_after = header("retry-after").and_then(|value| value.parse().ok());
         let retry_after = retry_after.map(|it| Duration::from_secs(it).min(MAX_RETRY_AFTER));
-        let read = header("x-consumed-read-units").and_then(|value| value.parse().ok());
-        let units = Units {
-            read: read.unwrap_or_default(),
-            max_read: number("x-max-read-units"),
-            max_write: number("x-max-write-units"),
-        };
+        let units = Units::of(response.headers());
         let text = response.body_mut().read_to_string()?;
         Ok((Answer { status: response.status().as_u16(), text, units }, retry_after))
     }

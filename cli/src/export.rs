@@ -4,7 +4,7 @@ mod file;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
 use self::file::Format;
+use crate::interrupted;
 use crate::output::{counted, print};
 use crate::place::Place;
 use crate::rollups;
@@ -125,7 +126,7 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
     let now = SystemClock.now();
     let range = TimeRange::parse(Some(&from), Some(&to), now).context("--from, --to")?;
     let table = place.open().await?.with_devices().await?;
-    let mut file = ExportFile::create(&path, format)?;
+    let mut file = create(&path, format)?;
     let exported = rollups::export(&table.store, &device, range, now, &mut file).await;
     table.close().await?;
     let count = exported?;
@@ -134,6 +135,15 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
         print(format_args!("{count} written to {}", path.display()));
     }
     Ok(())
+}
+
+/// Creates the file. If a signal ends the export, it is removed.
+fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
+    let file = ExportFile::create(path, format)?;
+    if let Some(unfinished) = file.unfinished() {
+        interrupted::remove_if_stopped(unfinished)?;
+    }
+    Ok(file)
 }
 
 /// Writes the file. Returns the number of readings, and of devices that have readings.
@@ -152,7 +162,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     } else {
         device_ids.iter().map(|id| format!("/devices/{id}/readings")).collect()
     };
-    let mut file = ExportFile::create(&args.file, format)?;
+    let mut file = create(&args.file, format)?;
 
     let style = ProgressStyle::with_template("  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let bar = ProgressBar::new(sources.len() as u64).with_style(style);

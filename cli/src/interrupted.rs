@@ -1,7 +1,10 @@
-//! The error of a command that was stopped by Ctrl-C, and its exit code. Catches no signal.
+//! A command that a signal stops: its error, its exit code, and the file that it must not leave behind.
 
-use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
+use std::{fmt, fs, io, process};
+
+use crate::output::print_error;
 
 /// The exit code of a command that Ctrl-C stopped: 128 and the signal's number, as shells count.
 pub(crate) const EXIT_CODE: u8 = 130;
@@ -17,6 +20,59 @@ impl fmt::Display for Interrupted {
 }
 
 impl std::error::Error for Interrupted {}
+
+/// Removes an unfinished file if a signal ends this process, and then ends it.
+///
+/// In tasks of their own: the command may be busy, and is not asked to end.
+#[cfg(unix)]
+pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        if is_ignored(kind) {
+            continue;
+        }
+        let mut signal = signal(kind)?;
+        let file = file.to_owned();
+        tokio::spawn(async move {
+            if signal.recv().await.is_some() {
+                end(&file, 128 + kind.as_raw_value());
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Removes an unfinished file if Ctrl-C ends this process, and then ends it.
+#[cfg(not(unix))]
+pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
+    let file = file.to_owned();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            end(&file, EXIT_CODE.into());
+        }
+    });
+    Ok(())
+}
+
+fn end(file: &Path, code: i32) -> ! {
+    // A finished file has another name by now.
+    drop(fs::remove_file(file));
+    print_error(Interrupted);
+    process::exit(code)
+}
+
+/// Returns whether whoever started this process wants it to go on after a signal, as `nohup` does. Only Linux tells;
+/// elsewhere a closed terminal is left to `nohup`.
+#[cfg(unix)]
+fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
+    let ignored = || {
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+        let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+        Some(mask >> (kind.as_raw_value() - 1) & 1 == 1)
+    };
+    ignored().unwrap_or(kind == tokio::signal::unix::SignalKind::hangup())
+}
 
 /// The exit code of a command that failed.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {

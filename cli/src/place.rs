@@ -15,7 +15,7 @@ use crate::patience::{keep_to, patiently};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
     /// The directory of the local data; the server may be running
-    #[arg(long, value_name = "DIR", default_value = "roomtide-data", global = true)]
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR, global = true)]
     pub(crate) data_dir: PathBuf,
     /// A deployed table, reached with the AWS credentials of the environment
     #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
@@ -28,9 +28,13 @@ pub(crate) struct Place {
     endpoint: Option<String>,
 }
 
+/// The directory of the local data, if no other is named.
+const DATA_DIR: &str = "roomtide-data";
+
 /// The hint if the environment has no credentials: the files of the AWS CLI are not read.
 pub(crate) const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
-    eval \"$(aws configure export-credentials --format env)\"";
+    eval \"$(aws configure export-credentials --format env)\", or with version 1 of the AWS CLI, which lacks that command, \
+    set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN yourself";
 
 /// The layout of a table that is not asked for its own: no index.
 const LAYOUT: Layout = Layout {
@@ -67,6 +71,13 @@ impl Place {
         let config = data.store_config().clone();
         let store = DynamoStore::connect(&config, LAYOUT);
         Ok(OpenTable { store, name, config, data: Some(data) })
+    }
+
+    /// Returns whether a place is named, other than the directory that is there by default.
+    pub(crate) fn is_named(&self) -> bool {
+        let Self { data_dir, table, region, endpoint } = self;
+        let deployed = [table, region, endpoint];
+        data_dir != DATA_DIR || deployed.into_iter().any(Option::is_some)
     }
 
     /// How the deployed table is reached, if one is named.

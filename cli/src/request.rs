@@ -14,7 +14,8 @@ pub(crate) async fn request(
 ) -> anyhow::Result<Vec<u8>> {
     let request = http::Request::builder().method(method).uri(path);
     let request = request.header(CONTENT_TYPE, content_type).body(body)?;
-    let (status, answer) = system.send(request).await?;
+    let (parts, answer) = system.send(request).await?.into_parts();
+    let status = parts.status;
     // 207 is no success: some readings are refused.
     if !matches!(status.as_u16(), 200 | 201 | 204) {
         bail!("{method} {path} answers {status}: {}", String::from_utf8_lossy(&answer));

@@ -103,11 +103,11 @@ async fn catch_up(system: &System, home: &SampleHome, now: Timestamp) -> anyhow:
     for device in home.devices() {
         let path = format!("/devices/{}/latest", device.id);
         let ask = http::Request::builder().uri(&path).body(Vec::new())?;
-        let (status, answer) = system.send(ask).await?;
-        match status {
+        let (parts, answer) = system.send(ask).await?.into_parts();
+        match parts.status {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND | StatusCode::GONE => continue,
-            _ => bail!("GET {path} answers {status}: {}", String::from_utf8_lossy(&answer)),
+            status => bail!("GET {path} answers {status}: {}", String::from_utf8_lossy(&answer)),
         }
         let latest: Value = serde_json::from_slice(&answer)?;
         let newest = latest["timestamp"].as_str().map(Timestamp::parse_absolute).transpose()?;
@@ -130,7 +130,7 @@ mod tests {
     async fn newest(system: &System, device: &str) -> Option<String> {
         let path = format!("/devices/{device}/latest");
         let ask = http::Request::builder().uri(path).body(Vec::new()).unwrap();
-        let (_, answer) = system.send(ask).await.unwrap();
+        let answer = system.send(ask).await.unwrap().into_body();
         let latest: Value = serde_json::from_slice(&answer).unwrap();
         latest["timestamp"].as_str().map(str::to_owned)
     }

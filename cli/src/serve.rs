@@ -65,8 +65,9 @@ pub(crate) struct Args {
     /// Damage compressed bodies of text, as a gateway might that passes them on as text
     #[arg(long)]
     gateway_damages_gzip: bool,
-    /// Refuse what the deployed table would have no provisioned units for: with a burst of 300 seconds, or none
-    #[arg(long, value_name = "BURST", value_parser = burst)]
+    /// Refuse what the deployed table would have no provisioned units for: with a burst of 300 seconds (full), or
+    /// without one (none)
+    #[arg(long, value_name = "none|full", value_parser = burst)]
     provisioned: Option<Burst>,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]

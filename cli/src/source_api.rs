@@ -25,7 +25,7 @@ pub(crate) enum SourceApi {
     /// A server.
     Server(Arc<Client>, Arc<Pace>),
     /// A table, whose functions are in this process.
-    Table(Box<TableApi>),
+    Table(Box<TableApi>, Pace),
     /// The data in a directory of this machine.
     Local(DataDirectory),
 }
@@ -64,7 +64,8 @@ impl SourceApi {
         let name = config.table.clone();
         let api = Box::pin(TableApi::connect(config)).await;
         let api = api.with_context(|| format!("the table {name} cannot be read"))?;
-        Ok(Self::Table(Box::new(api)))
+        let pace = Pace::half_of(api.max_read_units());
+        Ok(Self::Table(Box::new(api), pace))
     }
 
     /// Opens the API of the data in a directory.
@@ -100,7 +101,7 @@ impl SourceApi {
 
     /// Returns the body of an answer, which has to be 200.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<String> {
-        let (status, body) = match self {
+        let response = match self {
             Self::Server(client, pace) => {
                 tokio::time::sleep(pace.take(0.0)).await;
                 let (client, path) = (Arc::clone(client), path.to_owned());
@@ -116,14 +117,16 @@ impl SourceApi {
                 })
                 .await?;
             }
-            Self::Table(api) => {
+            Self::Table(api, pace) => {
                 let mut pause = FIRST_PAUSE;
                 let mut attempt = 1;
                 loop {
-                    let answer = api.send(Request::get(path).body(Vec::new())?).await?;
+                    tokio::time::sleep(pace.take(0.0)).await;
+                    let response = api.send(Request::get(path).body(Vec::new())?).await?;
+                    pace.settle(0.0, Units::of(response.headers()).read);
                     // The table has no more units this second.
-                    if !matches!(answer.0.as_u16(), 429 | 503) || attempt == ATTEMPTS {
-                        break answer;
+                    if !matches!(response.status().as_u16(), 429 | 503) || attempt == ATTEMPTS {
+                        break response;
                     }
                     tokio::time::sleep(pause).await;
                     (attempt, pause) = (attempt + 1, pause * 2);
@@ -131,10 +134,11 @@ impl SourceApi {
             }
             Self::Local(data) => data.send(Request::get(path).body(Vec::new())?).await?,
         };
+        let (parts, body) = response.into_parts();
         let answer = Answer {
-            status: status.as_u16(),
+            status: parts.status.as_u16(),
             text: String::from_utf8(body)?,
-            units: Units::default(),
+            units: Units::of(&parts.headers),
         };
         match answer.status {
             200 => Ok(answer.text),
@@ -146,7 +150,7 @@ impl SourceApi {
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Local(data) => data.close().await,
-            Self::Server(..) | Self::Table(_) => Ok(()),
+            Self::Server(..) | Self::Table(..) => Ok(()),
         }
     }
 }

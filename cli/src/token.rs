@@ -38,7 +38,7 @@ enum Action {
     First {
         /// Store nothing: print scope, secret and DynamoDB's item of each as a line of JSON, for a program that
         /// stores the items
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
         json: bool,
     },
     /// List all tokens, without their secrets
@@ -49,7 +49,7 @@ enum Action {
     },
     /// Revoke a token; it is refused within half a minute
     Revoke {
-        /// Its id, as the list shows it, or the token itself
+        /// Its whole id, as the list shows it, or the token itself
         id: String,
     },
 }
@@ -111,6 +111,10 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
     if let Action::First { json: true } = action {
+        // What stands before the subcommand conflicts with nothing in it.
+        if place.is_named() {
+            bail!("--json asks no table; leave out --data-dir, --table, --region and --endpoint");
+        }
         first_tokens()?.iter().for_each(|token| print(line::line(token)));
         return Ok(());
     }
@@ -164,21 +168,32 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
             // The id may be the token itself, which is never shown, in an error either.
             let id = if id.starts_with(TOKEN_PREFIX) { TokenHash::of(&id).to_string() } else { id };
             let tokens = store.tokens(&invocation).await?;
-            let mut meant = tokens
-                .iter()
-                .filter(|token| !id.is_empty() && token.hash.to_string().starts_with(&id));
-            let token = match (meant.next(), meant.next()) {
-                (Some(token), None) => token,
-                (None, _) => bail!("{whose} has no token of that id; `token list` shows the ids"),
-                (Some(_), Some(_)) => {
-                    bail!("{whose} has several tokens whose id begins so; write the whole id")
-                }
-            };
+            let token = meant(&tokens, &id).with_context(|| whose.to_owned())?;
             store.revoke_token(&token.hash, SystemClock.now(), &invocation).await?;
             print(format_args!("token {} is revoked", token.hash.short()));
         }
     }
     Ok(())
+}
+
+/// The token of an id, which has to be whole: a few digits are soon those of another token.
+fn meant<'a>(tokens: &'a [Token], id: &str) -> anyhow::Result<&'a Token> {
+    /// The most ids that an error names.
+    const MAX_NAMED: usize = 5;
+    let is_meant = |token: &&Token| id == token.hash.short() || id == token.hash.to_string();
+    let mut whole = tokens.iter().filter(is_meant);
+    match (whole.next(), whole.next()) {
+        (Some(token), None) => return Ok(token),
+        (Some(_), Some(_)) => bail!("two tokens have that id; give the token itself"),
+        (None, _) => {}
+    }
+    let begins = |token: &&Token| !id.is_empty() && token.hash.to_string().starts_with(id);
+    let ids: Vec<String> = tokens.iter().filter(begins).map(|it| it.hash.short()).collect();
+    let more = if ids.len() > MAX_NAMED { " and others" } else { "" };
+    match &ids[..ids.len().min(MAX_NAMED)] {
+        [] => bail!("there is no token of that id; `token list` shows the ids"),
+        ids => bail!("that is not a whole id; it may be of {}{more}", ids.join(", ")),
+    }
 }
 
 /// The prefix of a token. One with the colon that follows it would be followed by two.
@@ -377,21 +392,42 @@ mod tests {
         }
         let unknown = Action::Revoke { id: "rt_unknown".to_owned() };
         let error = act(unknown, "here", &store).await.unwrap_err().to_string();
-        assert!(!error.contains("rt_unknown") && error.contains("has no token"), "{error}");
-        // Of 17 ids two begin with the same hexadecimal digit.
-        let mut digits = BTreeSet::new();
-        let mut twice = None;
-        while twice.is_none() {
-            let (token, _) = issue(create(ScopeName::Read, &[])).unwrap();
-            store.add_token(&token, &invocation).await.unwrap();
-            let digit = token.hash.to_string()[..1].to_owned();
-            twice = (!digits.insert(digit.clone())).then_some(digit);
-        }
-        let ambiguous = Action::Revoke { id: twice.unwrap() };
-        let error = act(ambiguous, "here", &store).await.unwrap_err().to_string();
-        assert!(error.contains("several tokens"), "{error}");
+        assert!(!error.contains("rt_unknown") && error.contains("here"), "{error}");
+        // A part of an id revokes nothing, also where one token alone begins so.
+        let (token, _) = issue(create(ScopeName::Admin, &[])).unwrap();
+        store.add_token(&token, &invocation).await.unwrap();
+        let prefix = Action::Revoke { id: token.hash.short()[..11].to_owned() };
+        let error = format!("{:#}", act(prefix, "here", &store).await.unwrap_err());
+        assert!(error.contains(&token.hash.short()), "{error}");
+        let kept = store.token(&token.hash, &invocation).await.unwrap().unwrap();
+        assert_eq!(kept.revoked, None);
         drop(store);
         system.shutdown().await.unwrap();
+    }
+
+    #[test]
+    fn an_id_is_whole() {
+        let token = || issue(create(ScopeName::Read, &[])).unwrap().0;
+        let tokens: Vec<Token> = std::iter::repeat_with(token).take(100).collect();
+        for token in &tokens {
+            let (short, whole) = (token.hash.short(), token.hash.to_string());
+            for id in [&short, &whole] {
+                assert_eq!(meant(&tokens, id).unwrap().hash, token.hash);
+            }
+            for length in [1, 2, 11, 13, 63] {
+                let error = meant(&tokens, &whole[..length]).unwrap_err().to_string();
+                assert!(error.contains("not a whole id"), "{error}");
+                assert!(length < 11 || error.ends_with(&short), "{error}");
+            }
+        }
+        // Of 100 ids more than five begin with the same hexadecimal digit.
+        let errors = (0..16).map(|digit| meant(&tokens, &format!("{digit:x}")).unwrap_err());
+        assert!(errors.map(|it| it.to_string()).any(|it| it.ends_with(" and others")));
+        let twice = [tokens[0].clone(), tokens[0].clone()];
+        assert!(meant(&twice, &tokens[0].hash.short()).unwrap_err().to_string().contains("itself"));
+        for id in ["", "x", " "] {
+            assert!(meant(&tokens, id).unwrap_err().to_string().contains("no token"), "{id:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws::StoreConfig;
-use http::{Request, StatusCode};
+use http::{Request, Response};
 
 use crate::{Data, Options, System, TableApi, engine};
 
@@ -60,8 +60,8 @@ impl DataDirectory {
         }
     }
 
-    /// Sends a request to the API. Returns the status and the body.
-    pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+    /// Sends a request to the API.
+    pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
         match &self.0 {
             Inner::Running(api) => api.send(request).await,
             Inner::Opened(system) => system.send(request).await,

@@ -19,8 +19,8 @@ use api::{Dialect, Problem, ProblemKind, gateway};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use axum::body::to_bytes;
 use axum::response::Response;
+use http::Request;
 use http::request::Parts;
-use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use runtime::clock::{Clock as _, Deadline, SystemClock};
@@ -108,18 +108,17 @@ pub(crate) async fn invoke(
     answer.await.context("the function panicked")?
 }
 
-/// Sends a request to the functions without a connection. Returns the status and the body.
+/// Sends a request to the functions without a connection.
 pub(crate) async fn send(
     functions: &Functions,
     request: Request<Vec<u8>>,
-) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+) -> anyhow::Result<http::Response<Vec<u8>>> {
     let (parts, body) = request.into_parts();
     let here = Ipv4Addr::LOCALHOST.into();
     let mut event = event::event(&parts, here, SystemClock.now(), "own")?;
     event::put_body(&mut event, body, false);
-    let response = response::of_answer(invoke(functions, event, None).await?)?;
-    let status = response.status();
-    Ok((status, to_bytes(response.into_body(), usize::MAX).await?.into()))
+    let (parts, body) = response::of_answer(invoke(functions, event, None).await?)?.into_parts();
+    Ok(http::Response::from_parts(parts, to_bytes(body, usize::MAX).await?.into()))
 }
 
 /// The gateway before the functions.

@@ -285,13 +285,13 @@ impl System {
         self.engine.is_empty()
     }
 
-    /// Sends a request to the API without a connection. Returns the status and the body.
+    /// Sends a request to the API without a connection.
     ///
     /// The user who started the system owns the data, so the request needs no access token.
     pub async fn send(
         &self,
         request: http::Request<Vec<u8>>,
-    ) -> anyhow::Result<(http::StatusCode, Vec<u8>)> {
+    ) -> anyhow::Result<http::Response<Vec<u8>>> {
         Box::pin(gateway::send(&self.functions, request)).await
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
-use http::{Request, StatusCode};
+use http::{Request, Response};
 use runtime::auth::Auth;
 use runtime::clock::Deadline;
 use table::Invocation;
@@ -25,6 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub struct TableApi {
     store: StoreConfig,
     functions: Functions,
+    max_read_units: Option<u32>,
 }
 
 impl TableApi {
@@ -37,11 +38,13 @@ impl TableApi {
         layout.shards = shards_of(&store, layout).await?.unwrap_or_default();
         let table = DynamoStore::connect(&store, layout);
         let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+        let (max_read_units, _) =
+            table.max_units(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let mappings = EventSourceMapping::from_template(&Template::own()?)?;
         let following = functions::following(&mappings)?;
         let functions = Functions::start(&table, &options, following, Auth::Owner, None);
         let functions = Box::pin(functions).await;
-        Ok(Self { store, functions })
+        Ok(Self { store, functions, max_read_units })
     }
 
     /// Returns the settings with which a store reaches the table.
@@ -50,8 +53,14 @@ impl TableApi {
         &self.store
     }
 
-    /// Sends a request to the API. Returns the status and the body.
-    pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+    /// Returns how many read units a second the table has, if they are bounded.
+    #[must_use]
+    pub const fn max_read_units(&self) -> Option<u32> {
+        self.max_read_units
+    }
+
+    /// Sends a request to the API.
+    pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
         Box::pin(gateway::send(&self.functions, request)).await
     }
 }

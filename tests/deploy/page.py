@@ -6,6 +6,8 @@ import shutil
 from processes import ROOT, Failed, command
 from report import ok, same
 
+# The larger files are sent compressed only.
+BROWSER = {"Accept-Encoding": "gzip"}
 TOOLS = ROOT / "target" / "tools" / "web"
 
 
@@ -16,7 +18,7 @@ def served(stack, tokens):
     if len(files) < 10:
         raise Failed(f"the page names only {files}")
     for file in files:
-        same(f"the status of {file}", 200, stack.call("GET", f"/{file}").status)
+        same(f"the status of {file}", 200, stack.call("GET", f"/{file}", headers=BROWSER).status)
     same("the status of a file of another build", 404, stack.call("GET", "/assets/0.main.js").status)
     seen = "no browser is here"
     if shutil.which("chromium") and (TOOLS / "wanted").exists():

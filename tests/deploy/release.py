@@ -20,6 +20,7 @@ FOLDER = ROOT / "target" / f"roomtide-{VERSION}"
 
 def make():
     """Makes the release for this machine's processor."""
+    LOGS.mkdir(parents=True, exist_ok=True)
     (LOGS / "release.log").write_text(command(ROOT / "tools" / "release", ARCHITECTURE))
 
 

@@ -1,6 +1,7 @@
 """The deployed system as its owner sees it: the stack, its API and its tokens. Checks nothing."""
 
 import functools
+import gzip
 import json
 import os
 import re
@@ -148,7 +149,10 @@ class Stack:
         request = urllib.request.Request((url or self.api) + path, data=body, method=method, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=60) as response:
-                return Answer(request, response.status, response.read())
+                body = response.read()
+                if response.headers["Content-Encoding"] == "gzip":
+                    body = gzip.decompress(body)
+                return Answer(request, response.status, body)
         except urllib.error.HTTPError as error:
             return Answer(request, error.code, error.read())
 

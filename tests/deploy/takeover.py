@@ -1,6 +1,6 @@
 """Steps: a table that was kept, and one that is restored, in new stacks, as docs/deploy/take-over.md says."""
 
-from processes import ROOT
+from release import FOLDER
 from report import ok, same
 from stack import Stack
 
@@ -56,7 +56,7 @@ def restore(emulator, lost):
 def take_over(stack, table, queue, parameters):
     """The change set IMPORT with table and queue alone, then the whole template."""
     cloudformation, name = stack.emulator.client("cloudformation"), {"StackName": stack.name}
-    template = (ROOT / "take-over.yaml").read_text()
+    template = (FOLDER / "take-over.yaml").read_text()
     known = [it for it in parameters if f"  {it}:\n" in template]
     cloudformation.create_change_set(
         **name, ChangeSetName="take-over", ChangeSetType="IMPORT", TemplateBody=template,

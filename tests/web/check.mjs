@@ -440,6 +440,7 @@ async function twoAddresses(isGuarded) {
     await page.evaluate((token) => { location.hash = `#token=${token}`; }, read);
     await page.waitForFunction(() => location.hash === "#now");
     assert.ok((await page.evaluate(() => JSON.stringify(localStorage))).includes(read));
+    await otherToken(home, read);
   }
   await show(page, home.url, "connect");
   const shown = await text(page, "main");
@@ -472,6 +473,34 @@ async function twoAddresses(isGuarded) {
   unproblematic(page);
   await home.remove();
   servers.splice(servers.indexOf(home), 1);
+}
+
+/** A link with another token than the one that is kept replaces it only if the browser's owner says so. */
+async function otherToken(home, read) {
+  const other = home.token("read");
+  const page = await open(home.url);
+  await page.goto(`${home.url}/#token=${read}`);
+  await settled(page);
+  page.removeAllListeners("dialog");
+  const asked = [];
+  for (const [token, says, kept] of [[read, "dismiss", read], [other, "dismiss", read], [other, "accept", other], [other, "dismiss", other]]) {
+    page.once("dialog", (dialog) => { asked.push(dialog.message()); dialog[says](); });
+    await page.goto("about:blank");
+    await page.goto(`${home.url}/#token=${token}`);
+    await settled(page);
+    page.removeAllListeners("dialog");
+    assert.equal(page.url(), `${home.url}/#now`);
+    assert.equal(await page.evaluate(() => localStorage.getItem("roomtide.token")), kept);
+  }
+  assert.deepEqual(asked, Array(2).fill("Replace the access token that this browser keeps?"), "the same token is no other");
+  // In a tab that is open, too.
+  page.once("dialog", (dialog) => dialog.dismiss());
+  await page.evaluate(() => { location.hash = "#token=rt_wrong"; });
+  await page.waitForFunction(() => location.hash === "#now");
+  await settled(page);
+  assert.equal(await page.evaluate(() => localStorage.getItem("roomtide.token")), other);
+  unproblematic(page);
+  await page.context().close();
 }
 
 /** However much a view wants to know, it asks four things at once. */

@@ -98,6 +98,16 @@ impl ExportFile {
         Ok(Self { path: path.to_owned(), form })
     }
 
+    /// The file that has not got its name yet, if there is one.
+    pub(super) fn unfinished(&self) -> Option<&Path> {
+        let (Form::Ndjson(bytes) | Form::Csv { bytes, .. }) = &self.form;
+        match bytes {
+            Bytes::Stdout(_) => None,
+            Bytes::Plain(file) => Some(file.get_ref().path()),
+            Bytes::Gzip(file) => Some(file.get_ref().get_ref().path()),
+        }
+    }
+
     /// Writes a reading.
     pub(super) fn reading(&mut self, row: &RawValue) -> anyhow::Result<()> {
         match &mut self.form {

@@ -1,6 +1,9 @@
-//! An import that is ended by Ctrl-C or killed: what is stored, and how it continues.
+//! An import that is ended by Ctrl-C or killed: what is stored, and how it continues. An export that a signal ends.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -13,7 +16,7 @@ fn an_interrupted_import_says_what_is_stored_and_how_to_continue() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path(), &[]);
     let file = directory.path().join("readings.ndjson");
-    let mut writer = std::io::BufWriter::new(std::fs::File::create(&file).unwrap());
+    let mut writer = std::io::BufWriter::new(fs::File::create(&file).unwrap());
     for n in 0..200_000 {
         let at = 1_768_147_200 + n;
         writeln!(writer, r#"{{"device_id": "d", "timestamp": {at}, "t": 1}}"#).unwrap();
@@ -52,7 +55,7 @@ fn a_shuffled_file_is_sent_by_time_and_continues_after_a_kill() {
         let second = n * 17_389 % count;
         format!(r#"{{"device_id": "d", "timestamp": {}, "t": {second}}}"#, 1_768_147_200 + second)
     });
-    std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let import = || {
         let mut import = Command::new(PROGRAM);
         import.arg("import").arg(&file).args(["--url", &server.url]);
@@ -67,7 +70,7 @@ fn a_shuffled_file_is_sent_by_time_and_continues_after_a_kill() {
     }));
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let state: Value = serde_json::from_slice(&std::fs::read(&state).unwrap()).unwrap();
+    let state: Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
     let sent = state["acknowledged"].as_i64().unwrap();
     let newest = chrono::DateTime::from_timestamp(1_768_147_200 + sent - 1, 0).unwrap();
     let newest = newest.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
@@ -93,4 +96,74 @@ fn a_shuffled_file_is_sent_by_time_and_continues_after_a_kill() {
         }
     }
     assert_eq!(found, count);
+}
+
+/// A server of one device whose readings never come; its address.
+fn stalling() -> String {
+    fn answer(mut stream: TcpStream) -> std::io::Result<()> {
+        let mut request = String::new();
+        let mut lines = BufReader::new(stream.try_clone()?);
+        lines.read_line(&mut request)?;
+        if request.contains("/readings") {
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        let data = if request.contains("/devices") { r#"{"device_id": "d"}"# } else { "" };
+        let body = format!(r#"{{"data": [{data}]}}"#);
+        let length = body.len();
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || answer(stream.unwrap()));
+        }
+    });
+    url
+}
+
+fn files(directory: &Path) -> usize {
+    fs::read_dir(directory).unwrap().count()
+}
+
+#[test]
+fn an_export_that_a_signal_ends_leaves_no_file() {
+    let url = stalling();
+    let kill = |signal: &str, id: u32| {
+        let killed = Command::new("kill").args([signal, &id.to_string()]).status().unwrap();
+        assert!(killed.success());
+    };
+    for (signal, code, name) in
+        [("-INT", 130, "a.ndjson"), ("-TERM", 143, "a.csv"), ("-HUP", 129, "a.ndjson.gz")]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        // With `nohup` a closed terminal is no reason to end.
+        for goes_on in [false, true] {
+            let mut export = Command::new("sh");
+            let ignored = if goes_on { "trap '' HUP; " } else { "" };
+            export.args(["-c", &format!("{ignored}exec \"$@\""), "sh", PROGRAM, "export"]);
+            export.arg(directory.path().join(name)).args(["--url", &url]);
+            let mut export = export.stderr(Stdio::null()).spawn().unwrap();
+            let begins = || {
+                std::thread::sleep(Duration::from_millis(50));
+                files(directory.path()) == 1
+            };
+            assert!((0..400).any(|_| begins()), "{name} is not begun");
+            std::thread::sleep(Duration::from_millis(200));
+            if goes_on {
+                kill("-HUP", export.id());
+                std::thread::sleep(Duration::from_millis(300));
+                assert!(export.try_wait().unwrap().is_none(), "it ended");
+                kill("-TERM", export.id());
+                assert_eq!(export.wait().unwrap().code(), Some(143));
+            } else {
+                kill(signal, export.id());
+                assert_eq!(export.wait().unwrap().code(), Some(code));
+            }
+            assert_eq!(files(directory.path()), 0, "{signal} leaves a file");
+        }
+    }
 }

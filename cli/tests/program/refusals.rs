@@ -20,7 +20,26 @@ fn missing_credentials_come_with_the_line_that_provides_them() {
     let (code, said) = run(&["token", "list", "--table", "t", "--region", "eu-west-1"]);
     assert_eq!(code, Some(1));
     assert!(said.contains("eval \"$(aws configure export-credentials --format env)\""), "{said}");
+    // Version 1 of the AWS CLI lacks that command.
+    assert!(said.contains("version 1") && said.contains("AWS_SECRET_ACCESS_KEY"), "{said}");
     assert!(said.contains("AWS_ACCESS_KEY_ID"), "{said}");
+}
+
+#[test]
+fn the_first_tokens_as_lines_are_of_no_table() {
+    let json = ["token", "first", "--json"];
+    let (code, said) = run(&json);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    for (option, value) in [("--data-dir", "d"), ("--table", "t")] {
+        for words in [
+            ["token", "first", "--json", option, value],
+            ["token", option, value, "first", "--json"],
+        ] {
+            let (code, said) = run(&words);
+            assert!(matches!(code, Some(1 | 2)), "{words:?}: {said}");
+            assert!(said.contains("--json") && said.contains(option), "{words:?}: {said}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Stores readings, with the rooms that the registry has. Parses no request.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Reading, Timestamp};
@@ -9,6 +9,7 @@ use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use table::{Added, Invocation, PutOutcome, StoreError, StoreResult};
 
+use crate::halfway::RequestHash;
 use crate::intake::mode::Mode;
 use crate::intake::submission::Submission;
 use crate::pipeline::{Pipeline, Store};
@@ -55,6 +56,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             outcome.count(log);
             return outcome;
         }
+        let request = self.halfway.request(&timed.readings, mode.merge);
         let all = || timed.readings.iter().chain(&arrivals.readings);
         let memory = (&self.registry, &self.places);
         let known = match look_up(memory, &self.store, all(), mode, invocation, log).await {
@@ -71,7 +73,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
                 return outcome.of_none_stored([timed, arrivals], cause, log);
             }
             let unknown = known.leave_unknown(&mut timed);
-            let not_stored = self.halfway.left(&unknown.readings, mode.merge, self.clock.now());
+            let not_stored = self.halfway.left(request, &unknown.readings, self.clock.now());
             outcome.add(unknown, PutOutcome { not_stored, cause: Some(cause) });
             let unknown = known.leave_unknown(&mut arrivals);
             outcome.not_stored.extend(unknown.origins.into_iter().flatten());
@@ -121,7 +123,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             }
         };
 
-        let put = self.put(&timed.readings, mode.merge, invocation).await;
+        let put = self.put(&timed.readings, (request, mode.merge), invocation).await;
         let mut stored = outcome.add(timed, put);
         // After the others, because one of them may have the very timestamp of the arrival.
         self.add_arrivals(arrivals, arrival_id, (&mut outcome, &mut stored), invocation).await;
@@ -151,10 +153,10 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     async fn put(
         &self,
         readings: &[Reading],
-        is_merged: bool,
+        (request, is_merged): (RequestHash, bool),
         invocation: &Invocation,
     ) -> PutOutcome {
-        let places = self.halfway.left(readings, is_merged, self.clock.now());
+        let places = self.halfway.left(request, readings, self.clock.now());
         let some: Vec<Reading>;
         let left = if places.len() == readings.len() {
             readings
@@ -171,9 +173,11 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         for place in &mut outcome.not_stored {
             *place = places[*place];
         }
+        self.halfway.overwrite(request, left.iter());
         if let Some(StoreError::Throttled(_)) = outcome.cause {
-            let stored = (0..readings.len()).filter(|it| !outcome.not_stored.contains(it));
-            self.halfway.keep(stored.map(|it| &readings[it]), is_merged, self.clock.now());
+            let not_stored: HashSet<_> = outcome.not_stored.iter().collect();
+            let stored = readings.iter().enumerate().filter(|(n, _)| !not_stored.contains(n));
+            self.halfway.keep(request, stored.map(|(_, reading)| reading), self.clock.now());
         }
         outcome
     }

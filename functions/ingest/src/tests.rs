@@ -177,6 +177,30 @@ async fn what_is_not_stored_is_named_and_the_client_is_told_to_come_back() {
     assert_eq!(bench.store.readings().len(), 1);
 }
 
+/// What a refused request has stored is passed over only where the same request comes again.
+#[tokio::test]
+async fn after_a_refused_request_any_other_is_stored_as_it_is() {
+    let bench = Bench::new();
+    let at = |n: u64, value: u64| {
+        json!({"device_id": "a", "t": value, "timestamp": 1_768_147_200 + n}).to_string()
+    };
+    let batch = [at(0, 1), at(1, 1), at(2, 1)].join("\n");
+    let value = |reading: &Reading| reading.metrics().values().next().map(ToString::to_string);
+    let values = || bench.store.readings().iter().filter_map(value).collect::<Vec<_>>();
+    let refused = async || {
+        bench.store.leave_not_stored(&[2]);
+        assert_eq!(bench.post(&batch).await.0, 503);
+    };
+    refused().await;
+    assert_eq!(values(), ["1", "1"]);
+    assert_eq!(bench.post(&at(1, 2)).await.0, 201);
+    assert_eq!(bench.post(&at(1, 1)).await.0, 201, "the first value again, by itself");
+    assert_eq!(values(), ["1", "1"]);
+    assert_eq!(bench.post(&at(0, 3)).await.0, 201);
+    assert_eq!(bench.post(&batch).await.0, 201, "as a whole it comes after what was written since");
+    assert_eq!(values(), ["1", "1", "1"]);
+}
+
 #[tokio::test]
 async fn without_the_registry_nothing_is_stored_and_all_is_named() {
     let bench = Bench::new();

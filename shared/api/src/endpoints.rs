@@ -1052,9 +1052,13 @@ pub fn elsewhere(request: &Request, function: Function) -> Problem {
     let (method, path) = (&request.method, domain::excerpt(&request.path));
     let there = match function {
         Function::Ingest => {
-            "which stores readings; questions and the page are at the stack's output PageUrl"
+            "which stores readings; questions and the page are at the stack's output PageUrl, on a laptop at the \
+             port of --port"
         }
-        Function::Query => "which stores no readings; these go to the stack's output IngestUrl",
+        Function::Query => {
+            "which stores no readings; these go to the stack's output IngestUrl, on a laptop to the port of \
+             --ingest-port"
+        }
     };
     let detail = format!("{method} {path} is not answered at this address, {there}.");
     Problem::new(ProblemKind::Elsewhere, detail)
@@ -1156,7 +1160,7 @@ mod tests {
         assert_eq!(
             problem.detail,
             "POST /readings is not answered at this address, which stores no readings; these go to the \
-             stack's output IngestUrl."
+             stack's output IngestUrl, on a laptop to the port of --ingest-port."
         );
         for (method, path, status) in [
             ("GET", "/devices", 404),

@@ -43,7 +43,7 @@ pub struct Hints {
     pub tags: BTreeMap<String, String>,
     /// The metrics.
     pub metrics: BTreeMap<MetricName, MetricHints>,
-    /// See [`Source::introduced_by`]; of a device that is registered it changes nothing.
+    /// See [`Source::introduced_by`]; known only where the request introduces the device.
     pub introduced_by: Option<String>,
 }
 
@@ -87,6 +87,10 @@ impl Source {
             free -= if fits { size } else { 0 };
             fits
         };
+        // The registry function, which knows no sender, may have registered it first.
+        if self.introduced_by.is_none() {
+            self.introduced_by.clone_from(&hints.introduced_by);
+        }
         if let Some(name) = &hints.name
             && self.name.is_none()
             && fits(name.as_str().len())

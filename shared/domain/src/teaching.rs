@@ -35,9 +35,7 @@ impl Device {
         let DeviceParts { fold_settings, version, .. } = self.0.clone();
         // Nothing of it is folded yet.
         let taught = self.taught(hints).unwrap_or(self);
-        let mut device = Self(DeviceParts { fold_settings, version, ..taught.0 });
-        device.0.source.introduced_by.clone_from(&hints.introduced_by);
-        device
+        Self(DeviceParts { fold_settings, version, ..taught.0 })
     }
 
     /// The name that people see: the one that a person set, else the sender's.
@@ -76,6 +74,7 @@ mod tests {
             name: Some("Meter".parse().expect("a label")),
             tags: [("host".to_owned(), "pi".to_owned())].into(),
             metrics: [(metric("energy"), energy)].into(),
+            introduced_by: Some("mqtt:plug".to_owned()),
             ..Hints::default()
         }
     }
@@ -86,7 +85,9 @@ mod tests {
         assert_eq!((taught.0.version, taught.fold_settings().number), (1, 1));
         assert_eq!(taught.0.metrics[&metric("energy")].kind, MetricKind::Counter);
         assert_eq!(taught.shown_name().map(Label::as_str), Some("Meter"));
-        assert_eq!(taught.taught(&hints()), None);
+        assert_eq!(taught.source().introduced_by.as_deref(), Some("mqtt:plug"));
+        let of_another = Hints { introduced_by: Some("mqtt:other".to_owned()), ..hints() };
+        assert_eq!(taught.taught(&of_another), None);
         let new = device().described(&hints());
         assert_eq!(
             new.changed(|it| (it.version, it.fold_settings) = (1, taught.fold_settings().clone())),

@@ -1,7 +1,8 @@
 //! `DescribeTable`: the indexes and the capacity that a table has. For the command line and the laptop; no function asks.
 
 use aws_sdk_dynamodb::types::{
-    OnDemandThroughput, ProvisionedThroughputDescription as Provisioned, TableDescription,
+    BillingMode, OnDemandThroughput, ProvisionedThroughputDescription as Provisioned,
+    TableDescription,
 };
 
 use crate::DynamoStore;
@@ -32,9 +33,12 @@ impl DynamoStore {
         let request = self.client.describe_table().table_name(&self.table);
         let answer = asked(invocation, || request.clone().send()).await?;
         let table = answer.table();
-        let provisioned = table.and_then(|it| it.provisioned_throughput());
+        let billing = table.and_then(|it| it.billing_mode_summary()?.billing_mode());
+        let is_on_demand = billing == Some(&BillingMode::PayPerRequest);
+        let provisioned = table.filter(|_| !is_on_demand);
+        let provisioned = provisioned.and_then(|it| it.provisioned_throughput());
         let on_demand = table.and_then(|it| it.on_demand_throughput());
-        // On demand a table tells 0 provisioned units, and -1 where it has no bound.
+        // On demand a table tells 0 provisioned units (an emulator: others), and -1 where it has no bound.
         let bound = |provisioned: Option<i64>, on_demand: Option<i64>| {
             let units = provisioned.filter(|it| *it > 0).or(on_demand.filter(|it| *it > 0));
             units.and_then(|units| u32::try_from(units).ok())

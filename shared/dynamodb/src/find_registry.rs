@@ -82,6 +82,9 @@ impl DynamoStore {
                         let rest = answer.unprocessed_keys;
                         let rest = rest.and_then(|mut all| all.remove(&self.table));
                         waiting = rest.map(|rest| rest.keys).unwrap_or_default();
+                        if !waiting.is_empty() {
+                            invocation.note_throttled();
+                        }
                         !waiting.is_empty() && !pauses.pause(invocation).await
                     }
                     Err(StoreError::Throttled(_)) => true,

@@ -44,9 +44,13 @@ where
 {
     let mut pauses = Pauses::default();
     let mut cause = None;
+    if invocation.is_out_of_patience() {
+        return Err(out_of_patience());
+    }
     loop {
         match (attempt().await, cause.take()) {
             (Err(throttled @ StoreError::Throttled(_)), _) => {
+                invocation.note_throttled();
                 if !pauses.pause(invocation).await {
                     return Err(throttled);
                 }
@@ -57,6 +61,11 @@ where
             (done, _) => return done,
         }
     }
+}
+
+/// Why a request is not sent at all.
+pub(super) fn out_of_patience() -> StoreError {
+    StoreError::Throttled("earlier requests were throttled to the end".into())
 }
 
 impl Pauses {

@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 
 use crate::attribute::to_sdk;
 use crate::error::store_error;
-use crate::pause::Pauses;
+use crate::pause::{Pauses, out_of_patience};
 use crate::{DynamoStore, note_write};
 use domain::Reading;
 use table::keys::{self, PK, SK};
@@ -52,6 +52,9 @@ impl DynamoStore {
         let mut waiting: Vec<usize> = (0..batch.len()).collect();
         let mut pauses = Pauses::default();
         let mut throttled = None;
+        if invocation.is_out_of_patience() {
+            return not_stored(offset, &waiting, out_of_patience());
+        }
         loop {
             let puts = waiting.iter().map(|n| put_request(&batch[*n], retention)).collect();
             let cause = match self.send_batch(puts, invocation).await {
@@ -69,6 +72,7 @@ impl DynamoStore {
                     return not_stored(offset, &waiting, cause);
                 }
             };
+            invocation.note_throttled();
             if !pauses.pause(invocation).await {
                 return not_stored(offset, &waiting, cause);
             }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::StoreError;
@@ -22,6 +22,7 @@ pub struct Invocation {
 struct Consumed {
     read_halves: AtomicU64,
     write_halves: AtomicU64,
+    is_throttled: AtomicBool,
 }
 
 /// How long what the table throttles is repeated. With the last attempt and its way a sender has an answer within 8
@@ -55,6 +56,18 @@ impl Invocation {
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.patience.remaining().min(self.remaining())
+    }
+
+    /// Notes that the table has throttled a request.
+    pub fn note_throttled(&self) {
+        self.consumed.is_throttled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a throttled request was repeated until the patience ended. What comes after it is not begun: many first
+    /// attempts one after the other would take as long as their repetition.
+    #[must_use]
+    pub fn is_out_of_patience(&self) -> bool {
+        self.patience().is_zero() && self.consumed.is_throttled.load(Ordering::Relaxed)
     }
 
     /// The time left.

@@ -1,8 +1,8 @@
 //! Limits the devices that a sender introduces: without a limit whoever may store readings could fill the registry,
 //! which everybody reads. Registers none.
 
-use std::collections::{BTreeSet, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::FieldError;
 use domain::{DeviceId, TokenHash};
@@ -77,10 +77,11 @@ impl Introducer {
     }
 }
 
-/// The devices that this process has counted lately and the registry did not have then: a device that could not be
-/// registered is not counted with each of its readings.
+/// The devices that this process has counted lately and the registry did not have then, each with its introducer: a device
+/// that could not be registered is not counted with each of its readings, and one that the registry function registers,
+/// which knows no sender, is counted nevertheless.
 #[derive(Debug, Default)]
-pub(crate) struct Counted(Mutex<HashSet<DeviceId>>);
+pub(crate) struct Counted(Mutex<HashMap<DeviceId, String>>);
 
 impl Counted {
     /// Counts the new devices of a request in the table, as many as the sender may introduce; returns their number.
@@ -107,16 +108,21 @@ impl Counted {
         Ok(0)
     }
 
-    fn all(&self) -> HashSet<DeviceId> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn lock(&self) -> MutexGuard<'_, HashMap<DeviceId, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&self, devices: &BTreeSet<DeviceId>) {
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn remember(&self, devices: &BTreeSet<DeviceId>, introducer: &str) {
+        let mut counted = self.lock();
         if counted.len() + devices.len() > MAX_REMEMBERED {
             counted.clear();
         }
-        counted.extend(devices.iter().cloned());
+        counted.extend(devices.iter().map(|id| (id.clone(), introducer.to_owned())));
+    }
+
+    /// How many more devices the sender has introduced than the registry tells.
+    fn untold(&self, introducer: &str) -> usize {
+        self.lock().values().filter(|by| *by == introducer).count()
     }
 
     /// Refuses the readings of devices that are new and one too many. Returns the devices that the sender introduces.
@@ -135,11 +141,15 @@ impl Counted {
         if new.is_empty() {
             return Ok(new);
         }
+        {
+            let mut counted = self.lock();
+            counted.retain(|id, by| !known.is_introduced_by(id, by));
+            new.retain(|id| !counted.contains_key(id));
+        }
         let free = if known.has_all_devices() {
-            introducer.limit.saturating_sub(known.introduced_by(&introducer.name))
+            let name = &introducer.name;
+            introducer.limit.saturating_sub(known.introduced_by(name) + self.untold(name))
         } else {
-            let counted = self.all();
-            new.retain(|id| !counted.contains(id));
             self.count(introducer, new.len(), (store, invocation)).await?
         };
         // In the order of the request: those that come first are introduced.
@@ -157,9 +167,7 @@ impl Counted {
                 Some(("device_id".to_owned(), introducer.why()))
             });
         }
-        if !known.has_all_devices() {
-            self.remember(&taken);
-        }
+        self.remember(&taken, &introducer.name);
         Ok(taken)
     }
 }

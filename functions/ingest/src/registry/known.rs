@@ -66,6 +66,11 @@ impl Known {
         self.snapshot.devices.introduced_by(sender)
     }
 
+    /// Whether the registry tells that the sender introduced the device.
+    pub(crate) fn is_introduced_by(&self, id: &DeviceId, sender: &str) -> bool {
+        self.device(id).is_some_and(|it| it.source().introduced_by.as_deref() == Some(sender))
+    }
+
     /// Those of the devices that were read from the table for this request.
     pub(crate) fn looked_up(&self, id: &DeviceId) -> Option<&Device> {
         self.devices.get(id)

@@ -292,13 +292,13 @@ async fn each_failure_has_the_body_of_its_version() {
             "/api/v3/nothing",
             token("one"),
             404,
-            "{\"error\":\"POST /api/v3/nothing is not answered at this address, which stores readings; questions and the page are at the stack's output PageUrl.\"}\n",
+            "{\"error\":\"POST /api/v3/nothing is not answered at this address, which stores readings; questions and the page are at the stack's output PageUrl, on a laptop at the port of --port.\"}\n",
         ),
         (
             "/influx/nothing",
             token("one"),
             404,
-            "{\"error\":\"POST /influx/nothing is not answered at this address, which stores readings; questions and the page are at the stack's output PageUrl.\"}\n",
+            "{\"error\":\"POST /influx/nothing is not answered at this address, which stores readings; questions and the page are at the stack's output PageUrl, on a laptop at the port of --port.\"}\n",
         ),
     ] {
         let Answer(is, headers, text) = bench.write(path, &headers, b"m value=1").await;

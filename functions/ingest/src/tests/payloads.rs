@@ -386,6 +386,24 @@ async fn flood(bench: &Bench, topic: &str, sensors: std::ops::Range<usize>) -> (
     (receipt, devices.len())
 }
 
+/// What ingest cannot register, the registry function does, which knows no sender.
+#[tokio::test]
+async fn a_device_that_the_stream_registers_is_counted_as_its_senders() {
+    let mut bench = Bench::guarded().await;
+    bench.ingest.pipeline.settings.max_devices_per_token = 3;
+    bench.ingest.load().await;
+    for n in 0..5 {
+        if n < 3 {
+            bench.store.fail_registry_writes_with([StoreError::TimedOut]);
+        }
+        let body = json!({"device_id": format!("d:{n}"), "t": 1}).to_string();
+        let (status, answer) = bench.post_with("one", &body).await;
+        assert_eq!(status, if n < 3 { 201 } else { 400 }, "{n}: {answer}");
+        given::register_devices_of(&bench.store, &bench.store.readings()).await;
+        bench.clock.advance(Duration::from_secs(120));
+    }
+}
+
 /// The attack: one certificate, one message after another, each with sensors that nobody has.
 #[tokio::test]
 async fn a_device_introduces_32_parts_by_mqtt_and_known_ones_go_on() {
