@@ -26,6 +26,7 @@ mod session;
 mod sort;
 mod source;
 mod sources;
+mod target;
 mod text_lines;
 mod timestamp;
 mod upload;
@@ -50,13 +51,14 @@ pub(crate) use source::csv_lines;
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
 use sources::{Notes, Source};
+use target::Target;
 
 pub(crate) use timestamp::Zone;
 
 /// The lines of a round: enough to keep several requests under way.
 const ROUND: usize = 16_000;
 /// Imports a file, or estimates an import. Returns the exit code.
-pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     if args.batch.get() > 10_000 {
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
     }
@@ -72,8 +74,14 @@ pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<Exit
     if args.place.table.is_some() {
         bail!("--table: readings are imported with --url; only --rollups go into a table");
     }
+    if !args.dry_run {
+        args.target = Target::of(args.url.as_deref(), &args.place).await?;
+    }
+    let target = args.target.clone();
     // Files and the client block the thread.
-    tokio::task::spawn_blocking(move || import(&args, now)).await?
+    let imported = tokio::task::spawn_blocking(move || import(&args, now)).await?;
+    let closed = target.close().await;
+    imported.and_then(|code| closed.map(|()| code))
 }
 
 fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
@@ -146,7 +154,8 @@ fn import_readings(
         return Ok(exit_code(&estimate.refusals, 0));
     }
     // The lines that are processed are counted in the order in which they are sent.
-    let asked = format!("by time {} {:?} {} {:?}", args.url, args.format, args.merge, args.csv);
+    let asked =
+        format!("by time {} {:?} {} {:?}", args.target.name(), args.format, args.merge, args.csv);
     let (client, resume) = connect(args, &asked)?;
     let (lines, bar) = order::lines(&args.file, open)?;
     stop_on_ctrl_c(client.interrupted());

@@ -1,5 +1,6 @@
 //! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
+mod ask;
 mod client;
 mod completions;
 mod delete;
@@ -7,6 +8,7 @@ mod devices;
 mod export;
 mod failures;
 mod greeting;
+mod here;
 mod import;
 mod interrupted;
 mod mcp;

@@ -9,6 +9,7 @@ use clap::Args;
 use super::columns::{Columns, Shape, TimestampColumn};
 use super::kind::Format;
 use super::sources::line_protocol::{Database, Precision};
+use super::target::Target;
 use super::timestamp::Zone;
 use crate::place::Place;
 
@@ -49,9 +50,13 @@ pub(crate) struct ImportArgs {
     /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its backup, or the address of a running
     /// InfluxDB 1, such as http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
-    /// The address of the server, which it prints at its start; another --port there needs --url here
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
-    pub(super) url: String,
+    /// The address of the server, which it prints at its start. By default http://127.0.0.1:8080, if something answers
+    /// there; else the readings are stored into --data-dir, past any server and many times faster
+    #[arg(long)]
+    pub(super) url: Option<String>,
+    /// Where the import goes, which `run` finds out.
+    #[arg(skip)]
+    pub(super) target: Target,
     /// An access token, if the server asks for one; a file with settings of devices or rooms, as a backup
     /// is, needs an admin's. @FILE reads it from a file, because every user of the machine sees a command line
     #[arg(long)]

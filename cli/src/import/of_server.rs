@@ -18,7 +18,7 @@ use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
 use super::sources::{Notes, Point, Source};
 use super::upload::UploadOptions;
-use crate::client::{self, Client};
+use crate::client::Client;
 use crate::output::{counted, print};
 use crate::progress_file;
 
@@ -52,13 +52,13 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         return of_source::import(args, Source { points, notes }, &bar, now);
     }
     let wanted = Wanted::of(args, now)?;
-    let asked = format!("{} to {} {:?} {wanted:?}", server.shown(), args.url, args.database);
+    let asked =
+        format!("{} to {} {:?} {wanted:?}", server.shown(), args.target.name(), args.database);
     let path = args.state.clone().unwrap_or_else(|| beside(&server));
     progress_file::ensure_writable(&path).with_context(|| {
         format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
     })?;
-    let token = args.token.as_deref().map(client::token).transpose()?;
-    let client = Client::new(&args.url, token.as_deref())?;
+    let client = args.target.client(args.token.as_deref())?;
     let mut progress = earlier(&path, &asked).filter(|_| !args.again);
     if let Some(known) = &progress {
         let at = shown(known.until);
@@ -210,6 +210,7 @@ mod tests {
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
+    use crate::import::target::Target;
 
     #[derive(Parser)]
     struct Line {
@@ -279,7 +280,8 @@ mod tests {
         let state = directory.path().join("state");
         let words =
             ["import", &influxdb.url, "--url", &roomtide.url, "--state", state.to_str().unwrap()];
-        let args = Line::parse_from(words).args;
+        let mut args = Line::parse_from(words).args;
+        args.target = Target::Server(roomtide.url.clone());
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let run = || import(&args, &influxdb.url, now);
         let error = format!("{:#}", run().unwrap_err());

@@ -57,8 +57,12 @@ pub(super) fn import(
         print(&report);
         return Ok(exit_code(report.refusals(), 0));
     }
-    let asked =
-        format!("points by time {} {:?} {:?} {asked_for}", args.url, args.database, args.precision);
+    let asked = format!(
+        "points by time {} {:?} {:?} {asked_for}",
+        args.target.name(),
+        args.database,
+        args.precision
+    );
     let (client, mut resume) = connect(args, &asked)?;
     stop_on_ctrl_c(client.interrupted());
     let options = UploadOptions { batch, strict: args.strict };

@@ -14,7 +14,7 @@ use super::args::ImportArgs;
 use super::refusals::Refusals;
 use super::resume;
 use super::rolled_up::{self, Waited};
-use crate::client::{self, Ask, Client};
+use crate::client::{Ask, Client};
 use crate::interrupted;
 use crate::output::print;
 
@@ -33,8 +33,7 @@ const SOME_REFUSED: u8 = 3;
 
 /// Makes the client, and finds out where an interrupted import continues.
 pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
-    let token = args.token.as_deref().map(client::token).transpose()?;
-    let client = Client::new(&args.url, token.as_deref())?;
+    let client = args.target.client(args.token.as_deref())?;
     let mut resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
     if resume.acknowledged() > 0 {
         match missing(resume.witness(), &client)? {

@@ -144,6 +144,7 @@ fn send_rounds(
             summary.stored += stored;
             bar.set_message(format!("{} readings", summary.stored));
         })?;
+        client.store()?;
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
         let witness = round.puts.iter().chain(&round.merges).rev().find(is_stored);

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
 
 mod crash;
+mod direct;
 mod disk;
 mod history;
 mod interrupt;

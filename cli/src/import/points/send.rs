@@ -149,6 +149,7 @@ fn rounds(
             |batch, stop| write((client, &pace), batch, stop),
             &mut stored,
         )?;
+        client.store()?;
         refusals.sort_by_key(|refusal| refusal.line);
         if let (true, Some(first)) = (options.strict, refusals.first()) {
             bail!("{first}");
