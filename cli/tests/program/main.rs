@@ -5,6 +5,7 @@
 
 mod crash;
 mod disk;
+mod export;
 mod history;
 mod interrupt;
 mod private;
