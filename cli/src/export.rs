@@ -270,7 +270,7 @@ fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> 
     let lines = lines.map(|(json, line)| Ok(Line::Reading(Record { line, json: json? })));
     for line in sorted(lines, RUN)? {
         if let Line::Reading(record) = line? {
-            file.reading(&*RawValue::from_string(record.json)?)?;
+            file.reading(&RawValue::from_string(record.json)?)?;
         }
     }
     Ok(())

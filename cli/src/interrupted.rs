@@ -55,8 +55,12 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
 }
 
 fn end(file: &Path, code: i32) -> ! {
-    // What is finished has another name by now.
-    drop(fs::remove_file(file).or_else(|_| fs::remove_dir_all(file)));
+    // What is finished has another name by now. While a directory is removed, the command may add a file to it.
+    for _ in 0..10 {
+        if fs::remove_file(file).or_else(|_| fs::remove_dir_all(file)).is_ok() {
+            break;
+        }
+    }
     print_error(Interrupted);
     process::exit(code)
 }

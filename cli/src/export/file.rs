@@ -33,7 +33,7 @@ enum Form {
         rows: BufWriter<File>,
         metrics: BTreeSet<String>,
     },
-    Parquet(LongForm),
+    Parquet(Box<LongForm>),
 }
 
 impl ExportFile {
@@ -51,13 +51,13 @@ impl ExportFile {
                 Form::Lines(bytes)
             }
             Kind::Csv => {
-                let rows = tempfile::tempfile().with_context(temporary)?;
+                let rows = tempfile::tempfile().context(TEMPORARY)?;
                 Form::Csv { bytes: bytes()?, rows: BufWriter::new(rows), metrics: BTreeSet::new() }
             }
-            Kind::Parquet => Form::Parquet(match format.output {
+            Kind::Parquet => Form::Parquet(Box::new(match format.output {
                 Output::Directory => LongForm::months(path)?,
                 _ => LongForm::one(bytes()?, path)?,
-            }),
+            })),
         };
         Ok(Self { path: path.to_owned(), form })
     }
@@ -86,7 +86,7 @@ impl ExportFile {
                         metrics.insert(name);
                     }
                 }
-                writeln!(rows, "{row}").with_context(temporary)
+                writeln!(rows, "{row}").context(TEMPORARY)
             }
         }
     }
@@ -109,8 +109,8 @@ impl ExportFile {
             Form::Ndjson(bytes) | Form::Lines(bytes) => bytes.finish(&path)?,
             Form::Csv { bytes, rows, metrics } => {
                 let rows = rows.into_inner().map_err(io::IntoInnerError::into_error);
-                let mut rows = rows.with_context(temporary)?;
-                rows.rewind().with_context(temporary)?;
+                let mut rows = rows.context(TEMPORARY)?;
+                rows.rewind().context(TEMPORARY)?;
                 let bytes = write_csv(bytes, BufReader::new(rows), &metrics);
                 bytes.with_context(|| cannot_write(&path))?.finish(&path)?;
             }
@@ -120,10 +120,9 @@ impl ExportFile {
     }
 }
 
-/// Part of an error: where the rows of a CSV are kept.
-fn temporary() -> String {
-    format!("cannot write a temporary file in {}", std::env::temp_dir().display())
-}
+/// Part of an error: the rows of a CSV cannot be kept.
+const TEMPORARY: &str =
+    "cannot write a temporary file of all rows, in the directory that TMPDIR names";
 
 /// Writes the rows as CSV, with a column for each metric.
 fn write_csv(
@@ -161,7 +160,11 @@ fn cell(value: &RawValue) -> anyhow::Result<String> {
 mod tests {
     use std::fs;
 
+    use domain::{Decimal, DeviceId, MetricName};
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::import::{Columns, Line, csv_lines};
 
     const ROW: &str = r#"{"device_id":"-m","timestamp":"2026-01-11T16:00:00.000Z","t":12345678901234567890123456789012345678}"#;
 
@@ -243,6 +246,53 @@ mod tests {
                 let mode = fs::metadata(directory.path().join(&name)).unwrap().permissions().mode();
                 assert_eq!(mode & 0o777, 0o600);
             }
+        }
+    }
+
+    fn id() -> impl Strategy<Value = String> {
+        "[-'A-Za-z0-9_.:]{1,20}".prop_filter("an id", |text| text.parse::<DeviceId>().is_ok())
+    }
+
+    /// A metric and its value.
+    fn metric() -> impl Strategy<Value = (String, String)> {
+        let name = "[a-z][a-z0-9_]{0,9}"
+            .prop_filter("a name", |text: &String| text.parse::<MetricName>().is_ok());
+        let number = ("-?(0|[1-9][0-9]{0,37})", -129..=88).prop_map(|(digits, exponent)| {
+            Decimal::parse(&format!("{digits}e{exponent}")).unwrap().to_string()
+        });
+        (name, number)
+    }
+
+    proptest! {
+        #[test]
+        fn readings_of_csv_come_back_equal_to_the_digit(
+            readings in proptest::collection::vec(
+                (id(), proptest::option::of(id()), proptest::collection::vec(metric(), 1..5)), 1..8
+            )
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("a.csv");
+            let mut file = create(&path).unwrap();
+            let mut expected = Vec::new();
+            for (n, (device, room, metrics)) in readings.into_iter().enumerate() {
+                let metrics: BTreeMap<String, String> = metrics.into_iter().collect();
+                let at = format!("2026-01-11T16:00:00.00{n}Z");
+                let mut json = format!(r#"{{"timestamp":"{at}","device_id":"{device}""#);
+                json.extend(room.map(|room| format!(r#","room":"{room}""#)));
+                json.extend(metrics.iter().map(|(name, value)| format!(",\"{name}\":{value}")));
+                json.push('}');
+                file.reading(&row(&json)).unwrap();
+                expected.push(json);
+            }
+            file.finish().unwrap();
+            let lines = csv_lines(File::open(&path).unwrap(), &Columns::default()).unwrap();
+            let told: Vec<String> = lines
+                .map(|line| match line.unwrap() {
+                    Line::Reading(record) => record.json,
+                    Line::Refused(refusal) => refusal.to_string(),
+                })
+                .collect();
+            prop_assert_eq!(told, expected);
         }
     }
 }

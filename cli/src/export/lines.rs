@@ -34,7 +34,7 @@ pub(crate) fn is_export(bytes: &[u8]) -> bool {
     let behind = bytes.strip_prefix(&[COMMENT as u8]);
     behind
         .and_then(|it| it.strip_prefix(TITLE.as_bytes()))
-        .is_some_and(|rest| rest.first().is_none_or(|byte| byte.is_ascii_whitespace()))
+        .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
 }
 
 /// Writes the beginning of a file.

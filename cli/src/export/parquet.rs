@@ -202,3 +202,109 @@ impl<W: Write> ParquetFile<W> {
 fn whole(count: usize) -> i64 {
     i64::try_from(count).expect("a file is smaller")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use flate2::read::GzDecoder;
+
+    use super::thrift::tests::shown;
+    use super::*;
+
+    /// A file of two row groups: rows of two rooms, and of none.
+    fn file() -> Vec<u8> {
+        let mut file = ParquetFile::begin(Vec::new()).unwrap();
+        let mut rows = Rows::default();
+        rows.push("a", 5, Some("r"), "t", 21.5);
+        rows.push("a", 6, None, "t", -0.5);
+        rows.push("b", 1, Some("q"), "t", 3.0);
+        file.group(&mut rows).unwrap();
+        assert!(rows.is_empty());
+        rows.push("c", 2, None, "u", 4.0);
+        file.group(&mut rows).unwrap();
+        file.finish().unwrap()
+    }
+
+    /// The end of a file, shown.
+    fn described(file: &[u8]) -> String {
+        let file = file.strip_suffix(MAGIC).unwrap();
+        let (file, length) = file.split_at(file.len() - 4);
+        let length = u32::from_le_bytes(length.try_into().unwrap());
+        let (text, behind) = shown(&file[file.len() - length as usize..]);
+        assert!(behind.is_empty());
+        text
+    }
+
+    #[test]
+    fn the_end_describes_the_columns_and_their_bounds() {
+        let text = described(&file());
+        let schema = "{1:1 2:[{4:\"readings\" 5:5} {1:6 3:0 4:\"device\" 6:0 10:{1:{}}} \
+                      {1:2 3:0 4:\"time\" 6:9 10:{8:{1:true 2:{1:{}}}}} {1:6 3:1 4:\"room\" 6:0 10:{1:{}}} \
+                      {1:6 3:0 4:\"metric\" 6:0 10:{1:{}}} {1:5 3:0 4:\"value\"}] 3:4 4:[{1:[";
+        assert!(text.starts_with(schema), "{text}");
+        for bounds in [
+            "3:[\"device\"] 4:2 5:3 ",
+            "12:{3:0 5:\"b\" 6:\"a\"}",
+            "12:{3:1 5:\"r\" 6:\"q\"}",
+            r#"12:{3:0 5:"\u{6}\0\0\0\0\0\0\0" 6:"\u{1}\0\0\0\0\0\0\0"}"#,
+            // Rooms are absent, and doubles have no bounds.
+            "12:{3:1}",
+            "12:{3:0}",
+        ] {
+            assert!(text.contains(bounds), "{bounds}: {text}");
+        }
+        let sorted = "4:[{1:0 2:false 3:false} {1:1 2:false 3:false}]}";
+        assert_eq!(text.matches(sorted).count(), 2, "{text}");
+        let version = env!("CARGO_PKG_VERSION");
+        let orders = ["{1:{}}"; 5].join(" ");
+        assert!(
+            text.ends_with(&format!("6:\"roomtide version {version}\" 7:[{orders}]}}")),
+            "{text}"
+        );
+        let empty = ParquetFile::begin(Vec::new()).unwrap().finish().unwrap();
+        assert!(described(&empty).contains(" 3:0 4:[] 6:"));
+    }
+
+    #[test]
+    fn pages_are_where_their_headers_say() {
+        let file = file();
+        let mut rest = &file[MAGIC.len()..];
+        let mut pages = Vec::new();
+        // Device and metric of the first row group have a dictionary too.
+        for _ in 0..2 * COLUMNS.len() + 2 {
+            let (header, behind) = shown(rest);
+            let number = |id: &str| -> usize {
+                let behind = header.split(id).nth(1).unwrap();
+                behind.split([' ', '}']).next().unwrap().parse().unwrap()
+            };
+            let (page, behind) = behind.split_at(number(" 3:"));
+            let mut bytes = Vec::new();
+            GzDecoder::new(page).read_to_end(&mut bytes).unwrap();
+            assert_eq!(number(" 2:"), bytes.len(), "{header}");
+            pages.push((number("{1:"), bytes));
+            rest = behind;
+        }
+        let texts = |texts: &[&str]| -> Vec<u8> {
+            texts.iter().flat_map(|it| [&[1, 0, 0, 0], it.as_bytes()].concat()).collect()
+        };
+        let (data, dictionary) = (0, 2);
+        let expected = [
+            (dictionary, texts(&["a", "b"])),
+            // The width of a place, and a packed group.
+            (data, vec![1, 3, 0b100]),
+            (data, [5_u64, 6, 1].map(u64::to_le_bytes).concat()),
+            // The levels 1, 0, 1, behind their length; then the two rooms.
+            (data, [&[2, 0, 0, 0, 3, 0b101][..], &texts(&["r", "q"])].concat()),
+            (dictionary, texts(&["t"])),
+            (data, vec![1, 3, 0]),
+            (data, [21.5_f64, -0.5, 3.0].map(f64::to_le_bytes).concat()),
+            (data, texts(&["c"])),
+            (data, 2_u64.to_le_bytes().to_vec()),
+            (data, vec![2, 0, 0, 0, 3, 0]),
+            (data, texts(&["u"])),
+            (data, 4.0_f64.to_le_bytes().to_vec()),
+        ];
+        assert_eq!(pages, expected);
+    }
+}

@@ -43,7 +43,7 @@ impl<R: BufRead> Iterator for ExportedLines<R> {
     }
 }
 
-/// Returns the JSON of a line's reading, or of the settings in a comment; `None` of any other comment.
+/// Returns the JSON of a line's reading, or of the settings in a comment. Returns `None` if the comment is another.
 fn json(text: &[u8]) -> Option<Result<String, String>> {
     if let Some(comment) = text.strip_prefix(&[COMMENT as u8]) {
         let json = comment.trim_ascii();
@@ -65,11 +65,10 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
         ));
     }
     for (tag, value) in &line.tags {
+        let named = |why| format!("{tag} {why}");
         match *tag {
-            DEVICE => {
-                device = Some(value.parse::<DeviceId>().map_err(|why| format!("{DEVICE} {why}"))?)
-            }
-            ROOM => room = Some(value.parse::<RoomId>().map_err(|why| format!("{ROOM} {why}"))?),
+            DEVICE => device = Some(value.parse::<DeviceId>().map_err(named)?),
+            ROOM => room = Some(value.parse::<RoomId>().map_err(named)?),
             other => return Err(format!("the tag {:?} is of no export", domain::excerpt(other))),
         }
     }
@@ -93,6 +92,8 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -131,17 +132,22 @@ mod tests {
     }
 
     fn number() -> impl Strategy<Value = String> {
-        ("-?", "[0-9]{1,38}", -150..120_i32).prop_filter_map(
-            "a number",
-            |(sign, digits, exponent)| {
-                Decimal::parse(&format!("{sign}{digits}e{exponent}")).ok().map(|it| it.to_string())
-            },
-        )
+        ("-?(0|[1-9][0-9]{0,37})", -129..=88).prop_map(|(digits, exponent)| {
+            Decimal::parse(&format!("{digits}e{exponent}")).unwrap().to_string()
+        })
     }
 
     fn metric() -> impl Strategy<Value = String> {
         prop_oneof![Just("time".to_owned()), Just("value".to_owned()), "[a-z][a-z0-9_]{0,63}"]
             .prop_filter("a name", |text| text.parse::<MetricName>().is_ok())
+    }
+
+    /// Few metrics, or more than a line has.
+    fn metrics() -> impl Strategy<Value = BTreeMap<String, String>> {
+        let many = number().prop_map(|number| {
+            (0..300).map(|n| (format!("m{n}"), number.clone())).collect::<BTreeMap<_, _>>()
+        });
+        prop_oneof![20 => proptest::collection::btree_map(metric(), number(), 1..4), 1 => many]
     }
 
     proptest! {
@@ -150,7 +156,7 @@ mod tests {
             device in id(),
             room in proptest::option::of(id()),
             millis in 0..9_223_372_036_000_i64,
-            metrics in proptest::collection::btree_map(metric(), number(), 1..300),
+            metrics in metrics(),
         ) {
             let at = Timestamp::from_millis(millis).unwrap();
             let mut parts = vec![format!(r#""device_id":"{device}","timestamp":"{at}""#)];

@@ -108,8 +108,78 @@ pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
+
+    /// Reads a struct and shows it: `{1:5 2:"text" 3:[{} {}]}`. Returns also what is behind it.
+    pub(in super::super) fn shown(bytes: &[u8]) -> (String, &[u8]) {
+        let mut rest = bytes;
+        let mut text = String::new();
+        value(STRUCT, &mut rest, &mut text);
+        (text, rest)
+    }
+
+    fn byte(rest: &mut &[u8]) -> u8 {
+        let byte = rest[0];
+        *rest = &rest[1..];
+        byte
+    }
+
+    fn number(rest: &mut &[u8]) -> u64 {
+        let (mut number, mut shift) = (0, 0);
+        loop {
+            let byte = byte(rest);
+            number |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                return number;
+            }
+        }
+    }
+
+    fn value(of: u8, rest: &mut &[u8], text: &mut String) {
+        match of {
+            TRUE | FALSE => *text += if of == TRUE { "true" } else { "false" },
+            I32 | I64 => {
+                let number = number(rest);
+                let half = (number >> 1).cast_signed();
+                write!(text, "{}", if number & 1 == 1 { !half } else { half }).unwrap();
+            }
+            BINARY => {
+                let length = usize::try_from(number(rest)).unwrap();
+                write!(text, "{:?}", String::from_utf8_lossy(&rest[..length])).unwrap();
+                *rest = &rest[length..];
+            }
+            LIST => {
+                let head = byte(rest);
+                let count = if head >> 4 == 15 { number(rest) } else { u64::from(head >> 4) };
+                text.push('[');
+                for n in 0..count {
+                    *text += if n == 0 { "" } else { " " };
+                    value(head & 15, rest, text);
+                }
+                text.push(']');
+            }
+            STRUCT => {
+                let mut last = 0;
+                text.push('{');
+                loop {
+                    let head = byte(rest);
+                    if head == STOP {
+                        break;
+                    }
+                    *text += if last == 0 { "" } else { " " };
+                    last += head >> 4;
+                    write!(text, "{last}:").unwrap();
+                    value(head & 15, rest, text);
+                }
+                text.push('}');
+            }
+            other => panic!("the type {other}"),
+        }
+    }
 
     #[test]
     fn the_bytes_are_those_of_the_protocol() {
@@ -131,5 +201,8 @@ mod tests {
             &[0x19, 0x0c, 0],
         ];
         assert_eq!(out, expected.concat());
+        let texts = ["\"x\""; 15].join(" ");
+        let text = format!("{{1:-1 3:300 4:true 5:\"ab\" 6:{{1:false}} 7:[1 2] 8:[{texts}] 9:[]}}");
+        assert_eq!(shown(&out), (text, &[][..]));
     }
 }
