@@ -23,6 +23,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
+use self::file::TEMPORARY;
 use self::format::{Format, Kind, Output};
 use crate::import::{Line, RUN, Record, sorted};
 use crate::interrupted;
@@ -207,7 +208,8 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     let mut file = create(&args.file, format)?;
     // The readings of a room come by time, those of a file of Parquet by device.
     let is_sorted = format.kind == Kind::Parquet && !of_rooms.is_empty();
-    let mut unsorted = is_sorted.then(|| tempfile::tempfile().map(BufWriter::new)).transpose()?;
+    let unsorted = is_sorted.then(|| tempfile::tempfile().map(BufWriter::new)).transpose();
+    let mut unsorted = unsorted.context(TEMPORARY)?;
 
     let style = ProgressStyle::with_template("  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let bar = ProgressBar::new(sources.len() as u64).with_style(style);
@@ -227,7 +229,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
             readings += 1;
             bar.set_message(format!("{readings} readings"));
             match &mut unsorted {
-                Some(rows) => Ok(writeln!(rows, "{row}")?),
+                Some(rows) => writeln!(rows, "{row}").context(TEMPORARY),
                 None => file.reading(row),
             }
         };
@@ -240,7 +242,8 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
         bar.inc(1);
     }
     if let Some(rows) = unsorted {
-        let rows = rows.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let rows = rows.into_inner().map_err(std::io::IntoInnerError::into_error);
+        let rows = rows.context(TEMPORARY)?;
         write_by_device(rows, &mut file).context("the readings cannot be sorted")?;
     }
     let everything = args.device.is_empty() && args.room.is_empty();

@@ -120,8 +120,8 @@ impl ExportFile {
     }
 }
 
-/// Part of an error: the rows of a CSV cannot be kept.
-const TEMPORARY: &str =
+/// Part of an error: rows cannot be kept until all are known.
+pub(super) const TEMPORARY: &str =
     "cannot write a temporary file of all rows, in the directory that TMPDIR names";
 
 /// Writes the rows as CSV, with a column for each metric.
