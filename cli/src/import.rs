@@ -6,6 +6,7 @@ mod clock_change;
 mod columns;
 mod concurrent;
 mod estimate;
+mod exported_lines;
 #[cfg(test)]
 pub(crate) mod fake_server;
 mod kind;
@@ -44,9 +45,10 @@ use crate::rollups;
 pub(crate) use args::ImportArgs;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
 use kind::Format;
-pub(crate) use line::Line;
+pub(crate) use line::{Line, Record};
 pub(crate) use refusals::Refusal;
 use session::{after_upload, connect, exit_code, stop_on_ctrl_c};
+pub(crate) use sort::{RUN, sorted};
 pub(crate) use source::csv_lines;
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
@@ -92,7 +94,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     let input = source::open(&args.file, args.format)?;
     args.ensure_fit(input.format())?;
     match input.format() {
-        Format::Csv | Format::Ndjson => import_readings(args, input, now),
+        Format::Csv | Format::Ndjson | Format::ExportedLines => import_readings(args, input, now),
         Format::InfluxDb => bail!("a running InfluxDB is an address, http://HOST:8086"),
         Format::HomeAssistant => {
             let bar = ProgressBar::new_spinner();

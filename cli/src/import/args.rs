@@ -124,8 +124,10 @@ impl ImportArgs {
     /// Refuses options that do not fit the kind of the file.
     pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
         let file = self.file.display();
-        let is_source = !matches!(format, Format::Csv | Format::Ndjson);
-        if format == Format::Ndjson && self.csv.is_given() || is_source && self.csv.has_columns() {
+        let is_source = !matches!(format, Format::Csv | Format::Ndjson | Format::ExportedLines);
+        if matches!(format, Format::Ndjson | Format::ExportedLines) && self.csv.is_given()
+            || is_source && self.csv.has_columns()
+        {
             bail!("{file} is {}; the options for CSV do not fit it", format.name());
         }
         if is_source && self.csv.map.len() > 1 {

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::sources::home_assistant::{MAGIC, is_archive};
+use crate::export::lines::is_export;
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -22,6 +23,9 @@ pub(super) enum Format {
     /// A running InfluxDB 1
     #[value(skip)]
     InfluxDb,
+    /// Line protocol that `roomtide export` wrote
+    #[value(skip)]
+    ExportedLines,
 }
 
 /// The end of an error: what there is.
@@ -61,6 +65,7 @@ impl Format {
             Self::HomeAssistant => "a database of SQLite",
             Self::HomeAssistantBackup => "an archive",
             Self::InfluxDb => "a server",
+            Self::ExportedLines => "an export of Roomtide",
         }
     }
 
@@ -105,6 +110,9 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
     }
     if bytes.starts_with(MAGIC) {
         return Ok(Format::HomeAssistant);
+    }
+    if is_export(bytes) {
+        return Ok(Format::ExportedLines);
     }
     if let Some(format) = asked.or_else(|| Format::of(path)) {
         return Ok(format);
@@ -156,6 +164,7 @@ mod tests {
             (b"timestamp,device_id,t\n1,d,2\n", Format::Csv),
             (b"Zeit;Ger\xe4t\n", Format::Csv),
             (b"# DDL\nCREATE DATABASE x", Format::LineProtocol),
+            (b"# roomtide export\n# DML\nreadings,device_id=a t=1 5", Format::ExportedLines),
             (b"\n# a comment\ncpu,host=a usage=1.5 17\n", Format::LineProtocol),
             ("°C,domain=sensor,entity_id=a value=1".as_bytes(), Format::LineProtocol),
         ] {

@@ -13,12 +13,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The memory that the items of a run take, in bytes.
-pub(super) const RUN: usize = 64 << 20;
+pub(crate) const RUN: usize = 64 << 20;
 /// The memory that an item takes beside its own bytes.
 const OVERHEAD: usize = 160;
 
 /// An item that has a place.
-pub(super) trait Sortable: Serialize + DeserializeOwned {
+pub(crate) trait Sortable: Serialize + DeserializeOwned {
     /// Returns what it belongs to, and its time.
     fn place(&self) -> (String, Option<i64>);
 
@@ -30,7 +30,7 @@ pub(super) trait Sortable: Serialize + DeserializeOwned {
 type Key = (String, Option<i64>, u64);
 
 /// Sorts items, in memory where they take at most `size` bytes.
-pub(super) fn sorted<T: Sortable>(
+pub(crate) fn sorted<T: Sortable>(
     items: impl Iterator<Item = anyhow::Result<T>>,
     size: usize,
 ) -> anyhow::Result<Merged<T>> {
@@ -77,7 +77,7 @@ pub(super) fn sorted<T: Sortable>(
 }
 
 /// The items of all runs, merged.
-pub(super) struct Merged<T> {
+pub(crate) struct Merged<T> {
     runs: Vec<Run<T>>,
     /// The next item of each run.
     heads: Vec<Option<T>>,
@@ -89,7 +89,7 @@ pub(super) struct Merged<T> {
 
 impl<T: Sortable> Merged<T> {
     /// Returns the number of all items.
-    pub(super) const fn total(&self) -> u64 {
+    pub(crate) const fn total(&self) -> u64 {
         self.count
     }
 

@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::clock_change::Passes;
 use super::columns::Columns;
+use super::exported_lines::ExportedLines;
 use super::kind::{self, Format};
 use super::line::{Line, Lines, Record};
 use super::refusals::Refusal;
@@ -65,6 +66,7 @@ impl InputFile {
     pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
         match self.format {
             Format::Csv => csv_lines(self.reader, columns),
+            Format::ExportedLines => Ok(Box::new(ExportedLines::new(self.reader))),
             _ => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
         }
     }

@@ -6,6 +6,7 @@
 mod crash;
 mod direct;
 mod disk;
+mod export;
 mod history;
 mod interrupt;
 mod private;
