@@ -1,10 +1,10 @@
 """Imports histories into the local system, and compares what it answers by month with sums that Python makes of the
 source.
 
-    python3 tests/history/check.py
+    python3 tests/history/check.py [NAME...]
 
 Databases of Home Assistant are written by Python's SQLite, in use while they are imported. A running InfluxDB is
-Debian's package `influxdb`; where it is not installed, that is said. Absent: InfluxDB 2.
+Debian's package `influxdb`; where it is not installed, that is said. InfluxDB 2 is played.
 """
 
 import gzip
@@ -23,6 +23,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import homeassistant
+import influxdb2
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "influxql"))
@@ -204,6 +205,39 @@ def influxdb(folder):
     print(f"  ok  a running InfluxDB: {len(lines)} points are those that were written", flush=True)
 
 
+def flux(folder):
+    """A played InfluxDB 2: types by annotations, an error in an answer of 200, an answer that ends early, unicode."""
+    begin = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
+    minute, points = 60_000_000_000, {}
+    for n in range(1_500):
+        at = begin + 10 * minute * n + 123_456_789
+        for series, value in (
+            (("cpu ${x} \"q\"", (("host", "pi 4"), ("place", "Küche 1,=2")), "usage"), n + 0.25),
+            (("cpu ${x} \"q\"", (("host", "pi 4"), ("place", "Küche 1,=2")), "count"), n if n < 1_008 else n + 0.5),
+            (("cpu ${x} \"q\"", (("host", "pi 4"), ("place", "Küche 1,=2")), "up"), n % 3 > 0),
+            (("cpu ${x} \"q\"", (("host", "pi 4"), ("place", "Küche 1,=2")), "note"), f'a "q", {n}'),
+            (("kWh", (("domain", "sensor"), ("entity_id", "meter")), "value"), 7_000 + n),
+        ):
+            points.setdefault(series, []).append((at, value))
+    played = influxdb2.Played("home/autogen", "secret", points)
+    lines = [influxdb2.line(series, at, value) for series, rows in points.items() for at, value in rows]
+    (folder / "token").write_text("secret\n")
+    with Server(folder / "written") as one, Server(folder / "imported") as other:
+        for place in range(0, len(lines), 1_000):
+            status, text = send(f"{one.url}/write?db=home", "\n".join(lines[place:place + 1_000]).encode())
+            assert status == 204, text
+        words = ("--source-token", f"@{folder / 'token'}", "--state", str(folder / "state"))
+        said = other.imports(played.url, "--database", "home/autogen", *words)
+        assert "3000 points stored" in said and "bucket       home/autogen" in said and "left out     bucket other" in said, said
+        assert len(played.queries) > 6, played.queries
+        for device in [it["device_id"] for it in one.pages("/devices?limit=100")]:
+            for path in (f"/devices/{device}", f"/devices/{device}/readings?from=2026-01-01T00:00:00Z&to=2026-03-02T00:00:00Z&limit=1000"):
+                answers = [server.pages(path) for server in (one, other)]
+                if answers[0] != answers[1]:
+                    sys.exit(f"{path} is not the same where it was written and imported:\n{answers[0]}\n{answers[1]}"[:4_000])
+    print(f"  ok  a played InfluxDB 2: {len(lines)} fields are those that were written", flush=True)
+
+
 def killed(folder):
     """An export whose import is killed in the middle, and run again."""
     path = folder / "export.lp"
@@ -232,7 +266,9 @@ def main():
     if not PROGRAM.exists():
         sys.exit("there is no program; build it with: cargo test --workspace --no-run")
     with tempfile.TemporaryDirectory() as folder:
-        for check in (databases, backups, written, influxdb, killed):
+        checks = (databases, backups, written, influxdb, flux, killed)
+        names = sys.argv[1:] or [check.__name__ for check in checks]
+        for check in [check for check in checks if check.__name__ in names]:
             place = Path(folder) / check.__name__
             place.mkdir()
             check(place)

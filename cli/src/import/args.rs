@@ -47,7 +47,7 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
     /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its backup, or the address of a running
-    /// InfluxDB 1, such as http://NAME:PASSWORD@HOST:8086; - is standard input
+    /// InfluxDB, such as http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
     /// The address of the server, which it prints at its start; another --port there needs --url here
     #[arg(long, default_value = "http://127.0.0.1:8080")]
@@ -97,9 +97,12 @@ pub(crate) struct ImportArgs {
     pub(super) only: Vec<String>,
     /// The database, or DATABASE.POLICY, whose points are imported; given several times, all of them. By default one
     /// of an export, with the retention policy autogen if there is one, or the only one of a server, with its default
-    /// policy: the report says which
-    #[arg(long, value_name = "DATABASE", help_heading = "InfluxDB")]
+    /// policy: the report says which. Of InfluxDB 2 it is a bucket
+    #[arg(long, value_name = "DATABASE", alias = "bucket", help_heading = "InfluxDB")]
     pub(super) database: Vec<Database>,
+    /// The token of a running InfluxDB 2, or @FILE, which has it
+    #[arg(long, value_name = "TOKEN", help_heading = "InfluxDB")]
+    pub(super) source_token: Option<String>,
     /// Home Assistant's directory .storage, or the one that has it: names and areas, which the database lacks. An
     /// area becomes the room of all its history
     #[arg(long, value_name = "DIR", help_heading = "Home Assistant")]
@@ -135,6 +138,9 @@ impl ImportArgs {
         let is_precise = self.precision != Precision::default();
         if !has_databases && !self.database.is_empty() || !is_lines && is_precise {
             bail!("{file} is {}; --database and --precision do not fit it", format.name());
+        }
+        if format != Format::InfluxDb && self.source_token.is_some() {
+            bail!("{file} is {}; --source-token does not fit it", format.name());
         }
         if format != Format::HomeAssistant && self.storage.is_some() {
             bail!("{file} is {}; --storage does not fit it", format.name());

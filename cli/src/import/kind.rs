@@ -19,7 +19,7 @@ pub(super) enum Format {
     HomeAssistant,
     /// A backup of Home Assistant, with its database
     HomeAssistantBackup,
-    /// A running InfluxDB 1
+    /// A running InfluxDB
     #[value(skip)]
     InfluxDb,
 }
@@ -28,7 +28,7 @@ pub(super) enum Format {
 const KNOWN: &str = "\
 import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
 Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, and the address of a \
-running InfluxDB 1 (http://HOST:8086)";
+running InfluxDB (http://HOST:8086)";
 
 /// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
 const MARK: u8 = 0x23;

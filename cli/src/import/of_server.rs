@@ -1,4 +1,4 @@
-//! Imports a running InfluxDB 1, window by window, and keeps how far it came. Reads no file.
+//! Imports a running InfluxDB, window by window, and keeps how far it came. Reads no file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,7 +43,8 @@ impl Progress {
 
 /// Imports the databases of a server, or reports what an import would do.
 pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
-    let server = Arc::new(Server::connect(address)?);
+    let source_token = args.source_token.as_deref().map(client::token).transpose()?;
+    let server = Arc::new(Server::connect(address, source_token.as_deref())?);
     let notes = Notes::default();
     let contexts = influxdb::contexts(&server, &args.database, |text| notes.say(text))?;
     let bar = ProgressBar::new_spinner();

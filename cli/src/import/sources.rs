@@ -8,7 +8,9 @@ mod notes;
 mod point;
 
 pub(super) use notes::Notes;
-pub(super) use point::{DEVICE_TAG, Point, ROOM_TAG, Way, escaped, escaped_measurement, number};
+pub(super) use point::{
+    DEVICE_TAG, Point, ROOM_TAG, Way, escaped, escaped_measurement, number, text_field,
+};
 
 /// The points of a source.
 pub(super) type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;
