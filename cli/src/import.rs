@@ -23,6 +23,7 @@ mod rollup_estimate;
 mod round;
 mod rows;
 mod session;
+mod settings;
 mod sort;
 mod source;
 mod sources;
@@ -49,7 +50,7 @@ use session::{after_upload, connect, exit_code, stop_on_ctrl_c};
 pub(crate) use source::csv_lines;
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
-use sources::{Notes, Source};
+use sources::{Notes, Source, Units, emoncms};
 
 pub(crate) use timestamp::Zone;
 
@@ -81,9 +82,18 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         args.ensure_fit(Format::InfluxDb)?;
         return of_server::import(args, address, now);
     }
+    if args.file.is_dir() {
+        args.ensure_fit(Format::Emoncms)?;
+        let source = emoncms::open_directory(&args.file)?;
+        return of_source::import(args, source, &ProgressBar::new_spinner(), now);
+    }
     let input = source::open(&args.file, args.format)?;
     args.ensure_fit(input.format())?;
     match input.format() {
+        Format::Emoncms => {
+            let source = emoncms::open_archive(input.into_reader(), &args.file)?;
+            of_source::import(args, source, &ProgressBar::new_spinner(), now)
+        }
         Format::Csv | Format::Ndjson => import_readings(args, input, now),
         Format::InfluxDb => bail!("a running InfluxDB is an address, http://HOST:8086"),
         Format::HomeAssistant => {
@@ -112,7 +122,8 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
                 args.database.clone(),
                 notes.clone(),
             );
-            of_source::import(args, Source { points: Box::new(points), notes }, &bar, now)
+            let source = Source { points: Box::new(points), notes, units: Units::default() };
+            of_source::import(args, source, &bar, now)
         }
     }
 }

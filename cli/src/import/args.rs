@@ -46,8 +46,9 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
-    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its backup, or the address of a running
-    /// InfluxDB, such as http://NAME:PASSWORD@HOST:8086; - is standard input
+    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its
+    /// backup, Emoncms' backup or directory, or the address of a running InfluxDB, such as
+    /// http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
     /// The address of the server, which it prints at its start; another --port there needs --url here
     #[arg(long, default_value = "http://127.0.0.1:8080")]

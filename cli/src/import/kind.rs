@@ -1,10 +1,13 @@
 //! The kind of a source, seen from its first bytes. Reads no line.
 
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::bail;
+use tar::Archive;
 
-use super::sources::home_assistant::{MAGIC, is_archive};
+use super::sources::emoncms;
+use super::sources::home_assistant::{self, MAGIC, is_archive};
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -19,6 +22,8 @@ pub(super) enum Format {
     HomeAssistant,
     /// A backup of Home Assistant, with its database
     HomeAssistantBackup,
+    /// Emoncms' directory of feeds, or its backup
+    Emoncms,
     /// A running InfluxDB
     #[value(skip)]
     InfluxDb,
@@ -27,8 +32,8 @@ pub(super) enum Format {
 /// The end of an error: what there is.
 const KNOWN: &str = "\
 import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
-Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, and the address of a \
-running InfluxDB (http://HOST:8086)";
+Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, Emoncms' directory of feeds or \
+its backup, and the address of a running InfluxDB (http://HOST:8086)";
 
 /// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
 const MARK: u8 = 0x23;
@@ -60,6 +65,7 @@ impl Format {
             Self::LineProtocol => "line protocol",
             Self::HomeAssistant => "a database of SQLite",
             Self::HomeAssistantBackup => "an archive",
+            Self::Emoncms => "data of Emoncms",
             Self::InfluxDb => "a server",
         }
     }
@@ -126,6 +132,22 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
         return Ok(Format::Csv);
     }
     bail!("{shown} begins with {:?}; {KNOWN}", domain::excerpt(&String::from_utf8_lossy(header)))
+}
+
+/// Returns the kind of an archive by the names of its files. One with other files is named when it is read.
+pub(super) fn of_archive(reader: impl Read) -> Format {
+    let mut archive = Archive::new(reader);
+    let Ok(entries) = archive.entries() else { return Format::HomeAssistantBackup };
+    for entry in entries {
+        let Ok(path) = entry.and_then(|entry| Ok(entry.path()?.into_owned())) else { break };
+        if emoncms::is_of(&path) {
+            return Format::Emoncms;
+        }
+        if home_assistant::is_of_backup(&path) {
+            break;
+        }
+    }
+    Format::HomeAssistantBackup
 }
 
 /// Whether the first line that is no comment is line protocol, or a comment is one of an export.

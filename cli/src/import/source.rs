@@ -45,7 +45,13 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
     if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
         reader.consume(3); // a mark of UTF-8, which is no part of the first record
     }
-    let format = kind::of(reader.fill_buf().with_context(cannot_read)?, path, format)?;
+    let mut format = kind::of(reader.fill_buf().with_context(cannot_read)?, path, format)?;
+    if format == Format::HomeAssistantBackup && path.is_file() {
+        let file = BufReader::new(File::open(path).with_context(cannot_read)?);
+        let file: Box<dyn Read> =
+            if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+        format = kind::of_archive(file);
+    }
     let is_plain = !gzip && path.is_file();
     Ok(InputFile { reader, format, bar, is_plain })
 }
