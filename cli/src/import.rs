@@ -1,6 +1,7 @@
 //! `roomtide import`: sends the readings of a file to `POST /readings`, or the points of a source to the write endpoint.
 //! Accesses no table itself.
 
+mod anchors;
 mod args;
 mod clock_change;
 mod columns;
@@ -46,16 +47,22 @@ pub(crate) use columns::{Columns, Shape, TimestampColumn};
 use kind::Format;
 pub(crate) use line::Line;
 pub(crate) use refusals::Refusal;
-use session::{after_upload, connect, exit_code, stop_on_ctrl_c};
+use session::{after_upload, client, connect, exit_code, stop_on_ctrl_c};
 pub(crate) use source::csv_lines;
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
+use sources::shelly::{Anchors, Log};
 use sources::{Notes, Source, Units, emoncms};
 
 pub(crate) use timestamp::Zone;
 
 /// The lines of a round: enough to keep several requests under way.
 const ROUND: usize = 16_000;
+/// What is said where nothing tells the totals of a meter.
+const BEFORE_THE_METER: &str = "\
+counters     begin at 1, because the meter itself has not sent yet; import again when it has, and they end where its
+             own begin";
+
 /// Imports a file, or estimates an import. Returns the exit code.
 pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     if args.batch.get() > 10_000 {
@@ -88,8 +95,27 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         return of_source::import(args, source, &ProgressBar::new_spinner(), now);
     }
     let input = source::open(&args.file, args.format)?;
-    args.ensure_fit(input.format())?;
-    match input.format() {
+    let format = args.read_as(input.format());
+    args.ensure_fit(format)?;
+    match format {
+        Format::Shelly => {
+            let Some(device) = &args.csv.device_id else {
+                bail!(
+                    "{} is the log of a Shelly meter; --device-id names it, as its own readings do, such as \
+                     shellypro3em-0123456789ab",
+                    args.file.display()
+                );
+            };
+            let device = device.parse().map_err(|why| anyhow::anyhow!("--device-id {why}"))?;
+            let log = Log::read(input.into_reader(), device)?;
+            let anchors =
+                if args.dry_run { Anchors::default() } else { anchors::of(&client(args)?, &log)? };
+            let source = log.source(&anchors);
+            if !args.dry_run && anchors == Anchors::default() {
+                source.notes.say(BEFORE_THE_METER.to_owned());
+            }
+            of_source::import(args, source, &ProgressBar::new_spinner(), now)
+        }
         Format::Emoncms => {
             let source = emoncms::open_archive(input.into_reader(), &args.file)?;
             of_source::import(args, source, &ProgressBar::new_spinner(), now)

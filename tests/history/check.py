@@ -19,12 +19,14 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
+from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 
 import emoncms
 import homeassistant
 import influxdb2
+import shelly
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "influxql"))
@@ -267,6 +269,55 @@ def feeds(folder):
     print("  ok  a backup of Emoncms: the sums of each month are the source's", flush=True)
 
 
+def log(folder):
+    """The log of a Shelly meter that sends since half a day, and of one that begins to send after the import."""
+    now = int(time.time()) // 3_600 * 3_600
+    meter = shelly.Meter(now - 2 * 86_400, 2 * 24 * 60)
+    path = folder / "emdata_0123456789AB.csv"
+    path.write_text(meter.log())
+    with Server(folder / "data") as server:
+        def sends(name):
+            for seconds in range(now - 43_200 + 37, now - 60, 600):
+                status, text = send(f"{server.url}/readings/shelly", meter.status(seconds, name))
+                assert status == 201, text
+
+        def energy(name):
+            span = {"from": at(meter.begin), "to": at(now), "every": "1h"}
+            rows = server.get(f"/devices/{name}/energy", metric="cumulative_kwh_p", **span)["data"]
+            # Of the first hour the first minute is missing.
+            for hour in range(1, 35):
+                found, expected = rows[hour]["kwh"], meter.kwh(60 * hour + 60) - meter.kwh(60 * hour)
+                if hour == 1:  # the log lacks minutes
+                    expected -= sum(sum(meter.rows[minute].values()) for minute in (100, 101, 102)) / 1_000
+                if not same(found, expected):
+                    sys.exit(f"{name}: hour {hour} has {found} kWh, not {expected}")
+            found, expected = sum(row["kwh"] or 0 for row in rows[35:]), meter.kwh(48 * 60 - 10) - meter.kwh(35 * 60)
+            if abs(found - expected) > Decimal("0.1"):
+                sys.exit(f"{name}: the hours since the meter sends have {found} kWh, not {expected}")
+
+        sends("shellypro3em-a")
+        said = server.imports(str(path), "--device-id", "shellypro3em-a")
+        assert "rows of the time since when the meter itself sends" in said, said
+        energy("shellypro3em-a")
+        metrics = server.get("/devices/shellypro3em-a")["metrics"]
+        known = [(metrics[name]["kind"], metrics[name]["unit"]) for name in ("cumulative_kwh_p_b", "voltage_c")]
+        assert known == [("counter", "kWh"), ("gauge", "V")], metrics
+        earlier = folder / "earlier.csv"
+        earlier.write_text("".join(line + "\n" for line in meter.log().splitlines()[:36 * 60 - 10]))
+        said = server.imports(str(earlier), "--device-id", "shellypro3em-b")
+        assert "begin at 1, because the meter itself has not sent yet" in said, said
+        sends("shellypro3em-b")
+        for _ in range(2):
+            said = server.imports(str(path), "--device-id", "shellypro3em-b", "--again")
+            assert "begin at 1" not in said, said
+        energy("shellypro3em-b")
+    print("  ok  the log of a Shelly meter: its counters end where those that it sends begin", flush=True)
+
+
+def at(seconds):
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def killed(folder):
     """An export whose import is killed in the middle, and run again."""
     path = folder / "export.lp"
@@ -295,7 +346,7 @@ def main():
     if not PROGRAM.exists():
         sys.exit("there is no program; build it with: cargo test --workspace --no-run")
     with tempfile.TemporaryDirectory() as folder:
-        checks = (databases, backups, written, influxdb, flux, feeds, killed)
+        checks = (databases, backups, written, influxdb, flux, feeds, log, killed)
         names = sys.argv[1:] or [check.__name__ for check in checks]
         for check in [check for check in checks if check.__name__ in names]:
             place = Path(folder) / check.__name__

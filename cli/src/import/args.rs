@@ -9,7 +9,7 @@ use clap::Args;
 use super::columns::{Columns, Shape, TimestampColumn};
 use super::kind::Format;
 use super::sources::line_protocol::{Database, Precision};
-use super::timestamp::Zone;
+use super::timestamp::{Interval, Zone};
 use crate::place::Place;
 
 /// The end of the help: what is stored, and how an interrupted import continues.
@@ -120,11 +120,20 @@ impl ImportArgs {
         (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
     }
 
+    /// Returns the format in which a file is read: options for columns make any CSV of a meter's log.
+    pub(super) fn read_as(&self, format: Format) -> Format {
+        let is_mapped = self.csv.map.iter().any(|map| map.contains('='));
+        let has_columns = self.csv.is_any_given(false, false) || is_mapped;
+        if format == Format::Shelly && has_columns { Format::Csv } else { format }
+    }
+
     /// Refuses options that do not fit the kind of the file.
     pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
         let file = self.file.display();
         let is_source = !matches!(format, Format::Csv | Format::Ndjson);
-        if format == Format::Ndjson && self.csv.is_given() || is_source && self.csv.has_columns() {
+        if format == Format::Ndjson && self.csv.is_given()
+            || is_source && self.csv.is_any_given(false, format != Format::Shelly)
+        {
             bail!("{file} is {}; the options for CSV do not fit it", format.name());
         }
         if is_source && self.csv.map.len() > 1 {
@@ -169,6 +178,10 @@ pub(super) struct CsvArgs {
     /// increase; otherwise its lines are refused
     #[arg(long, value_name = "ZONE", alias = "offset", allow_hyphen_values = true)]
     pub(super) time_zone: Option<Zone>,
+    /// The time of a row is the beginning of an interval of this length, such as 15m, and its values are stored at its
+    /// end, where a total has them
+    #[arg(long, value_name = "LENGTH")]
+    pub(super) interval: Option<Interval>,
     /// The decimal mark is a comma. By default it is one only if semicolons separate the columns and the
     /// first number with a mark has a comma
     #[arg(long)]
@@ -201,6 +214,7 @@ impl CsvArgs {
             name: self.timestamp.clone(),
             format: self.timestamp_format.clone(),
             zone: self.time_zone,
+            interval: self.interval.unwrap_or_default(),
         };
         let shape = if self.map.is_empty() {
             let room = self.room.as_deref();
@@ -211,21 +225,18 @@ impl CsvArgs {
         Ok(Columns { timestamp, shape, decimal_comma: self.decimal_comma })
     }
 
-    /// Returns whether an option other than --map differs from its default.
-    fn has_columns(&self) -> bool {
-        self.is_any_given(false)
-    }
-
     /// Returns whether an option differs from its default.
     pub(super) fn is_given(&self) -> bool {
-        self.is_any_given(true)
+        self.is_any_given(true, true)
     }
 
-    fn is_any_given(&self, with_map: bool) -> bool {
+    /// Returns whether an option differs from its default; with or without --map and --device-id.
+    fn is_any_given(&self, with_map: bool, with_device_id: bool) -> bool {
         let Self {
             timestamp,
             timestamp_format,
             time_zone,
+            interval,
             decimal_comma,
             device,
             device_id,
@@ -237,8 +248,9 @@ impl CsvArgs {
             || device != "device_id"
             || timestamp_format.is_some()
             || time_zone.is_some()
+            || interval.is_some()
             || *decimal_comma
-            || device_id.is_some()
+            || with_device_id && device_id.is_some()
             || room.is_some()
             || !metric.is_empty()
             || with_map && !map.is_empty()

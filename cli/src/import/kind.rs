@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::bail;
 use tar::Archive;
 
-use super::sources::emoncms;
 use super::sources::home_assistant::{self, MAGIC, is_archive};
+use super::sources::{emoncms, shelly};
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -24,6 +24,8 @@ pub(super) enum Format {
     HomeAssistantBackup,
     /// Emoncms' directory of feeds, or its backup
     Emoncms,
+    /// The log of a Shelly energy meter, `emdata` or `em_data`
+    Shelly,
     /// A running InfluxDB
     #[value(skip)]
     InfluxDb,
@@ -33,7 +35,7 @@ pub(super) enum Format {
 const KNOWN: &str = "\
 import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
 Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, Emoncms' directory of feeds or \
-its backup, and the address of a running InfluxDB (http://HOST:8086)";
+its backup, the log of a Shelly meter, and the address of a running InfluxDB (http://HOST:8086)";
 
 /// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
 const MARK: u8 = 0x23;
@@ -66,6 +68,7 @@ impl Format {
             Self::HomeAssistant => "a database of SQLite",
             Self::HomeAssistantBackup => "an archive",
             Self::Emoncms => "data of Emoncms",
+            Self::Shelly => "the log of a Shelly meter",
             Self::InfluxDb => "a server",
         }
     }
@@ -112,6 +115,10 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
     if bytes.starts_with(MAGIC) {
         return Ok(Format::HomeAssistant);
     }
+    let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+    if asked.is_none() && std::str::from_utf8(header).is_ok_and(shelly::is_header) {
+        return Ok(Format::Shelly);
+    }
     if let Some(format) = asked.or_else(|| Format::of(path)) {
         return Ok(format);
     }
@@ -127,7 +134,6 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
         return Ok(Format::LineProtocol);
     }
     // A header row has two columns at least, a timestamp and a metric.
-    let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
     if header.iter().any(|byte| b",;\t".contains(byte)) {
         return Ok(Format::Csv);
     }

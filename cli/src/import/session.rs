@@ -31,10 +31,15 @@ const ROLLED_UP: &str = "rolled up: series and energy have all of it";
 /// The exit code of an import that is complete but for what was refused.
 const SOME_REFUSED: u8 = 3;
 
+/// Makes the client.
+pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
+    let token = args.token.as_deref().map(client::token).transpose()?;
+    Client::new(&args.url, token.as_deref())
+}
+
 /// Makes the client, and finds out where an interrupted import continues.
 pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
-    let token = args.token.as_deref().map(client::token).transpose()?;
-    let client = Client::new(&args.url, token.as_deref())?;
+    let client = client(args)?;
     let mut resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
     if resume.acknowledged() > 0 {
         match missing(resume.witness(), &client)? {

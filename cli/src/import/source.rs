@@ -70,7 +70,7 @@ impl InputFile {
     /// Reads the lines.
     pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
         match self.format {
-            Format::Csv => csv_lines(self.reader, columns),
+            Format::Csv | Format::Shelly => csv_lines(self.reader, columns),
             _ => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
         }
     }

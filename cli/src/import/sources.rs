@@ -7,6 +7,7 @@ pub(super) mod influxdb;
 pub(super) mod line_protocol;
 mod notes;
 mod point;
+pub(super) mod shelly;
 mod units;
 
 pub(super) use notes::Notes;

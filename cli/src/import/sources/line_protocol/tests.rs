@@ -119,3 +119,19 @@ fn other_precisions_are_nanoseconds_too() {
     assert_eq!(LineFile::new(reader, "s".parse().unwrap(), Vec::new(), notes.clone()).count(), 0);
     assert!(notes.take_refusals().shown()[0].contains("--precision"));
 }
+
+#[test]
+fn the_last_line_of_a_file_that_grows_is_refused_and_those_before_it_are_read() {
+    let line = "m,host=a v=1.5,w=2 1768147200000000000\n";
+    let text = line.repeat(3);
+    let whole = text.len();
+    for end in whole - line.len() + 1..whole {
+        let (points, _, refusals) = read(&text[..end], &[]);
+        let points = points.unwrap();
+        // Without its end alone it is whole.
+        let is_whole = end == whole - 1;
+        assert_eq!(points.len(), if is_whole { 3 } else { 2 }, "{end}: {points:?}");
+        assert_eq!(refusals.len(), usize::from(!is_whole), "{end}: {refusals:?}");
+        assert!(refusals.iter().all(|it| it.starts_with("line 3: ")), "{refusals:?}");
+    }
+}
