@@ -4,7 +4,8 @@ source.
     python3 tests/history/check.py [NAME...]
 
 Databases of Home Assistant are written by Python's SQLite, in use while they are imported. A running InfluxDB is
-Debian's package `influxdb`; where it is not installed, that is said. InfluxDB 2 is played.
+Debian's package `influxdb`; where it is not installed, that is said. InfluxDB 2 is played. `recorded` takes longer and
+runs only when it is named: it installs Home Assistant, whose recorder writes the database.
 """
 
 import gzip
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tarfile
@@ -314,6 +316,53 @@ def log(folder):
     print("  ok  the log of a Shelly meter: its counters end where those that it sends begin", flush=True)
 
 
+HOME_ASSISTANT = ("homeassistant==2024.3.3", "sqlalchemy==2.0.27", "fnv-hash-fast==0.5.0", "psutil-home-assistant==0.0.1")
+
+
+def recorded(folder):
+    """A database by Home Assistant's own recorder: hours that it compiled, and states of which it purged the older."""
+    place = ROOT / "target" / "tools" / "homeassistant"
+    if not (place / "whole").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        commands = [sys.executable, "-m", "venv", place], [place / "bin" / "pip", "install", "-q", *HOME_ASSISTANT]
+        for command in commands:
+            if subprocess.run(command, timeout=1_800).returncode != 0:
+                print(f"!!!! SKIPPED: Home Assistant's recorder: {HOME_ASSISTANT[0]} cannot be installed here", flush=True)
+                return
+        (place / "whole").touch()
+    # Without -P the folder of the script would hide Home Assistant's package.
+    command = [place / "bin" / "python", "-P", ROOT / "tests" / "history" / "recorder.py", folder]
+    subprocess.run(command, check=True, timeout=900, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    path = folder / "home-assistant_v2.db"
+    february = datetime(2026, 2, 1, tzinfo=timezone.utc).timestamp()
+    connection = sqlite3.connect(path)
+
+    def rows(statement, entity):
+        return [(at, Decimal(str(value))) for at, value in connection.execute(statement, (entity, february))]
+
+    hours = ("SELECT start_ts, coalesce(mean, state) FROM statistics s JOIN statistics_meta m ON m.id = s.metadata_id "
+             "WHERE statistic_id = ? AND start_ts < ? ORDER BY start_ts")
+    states = ("SELECT last_updated_ts, state FROM states s JOIN states_meta m ON m.metadata_id = s.metadata_id "
+              "WHERE m.entity_id = ? AND last_updated_ts >= ? ORDER BY last_updated_ts")
+    meter, outside = ([rows(statement, entity) for statement in (hours, states)] for entity in ("sensor.meter", "sensor.outside"))
+    connection.close()
+    assert [len(it) for it in (*meter, *outside)] == [96, 432, 96, 432], "the recorder did not write what is expected"
+    with Server(folder / "data") as server:
+        said = server.imports(str(path))
+        assert "Home Assistant, schema 42" in said and "144 hours that have states" in said, said
+        span = {"from": "2026-01-01T00:00:00Z", "to": "2026-03-01T00:00:00Z", "every": "1mo"}
+        energy = [row["kwh"] for row in server.get("/devices/sensor.meter/energy", **span)["data"]]
+        expected = [meter[0][-1][1] - meter[0][0][1], meter[1][-1][1] - meter[0][-1][1]]
+        if not all(same(*pair) for pair in zip(energy, expected, strict=True)):
+            sys.exit(f"the recorder's meter has {energy}, not {expected}")
+        series = server.get("/devices/sensor.outside/series", metric="temperature", fn="sum,count", **span)["data"]
+        for row, values in zip(series, outside, strict=True):
+            found = row["temperature"]
+            if found["count"] != len(values) or not same(found["sum"], sum(value for _, value in values)):
+                sys.exit(f"the recorder's temperature has {found}, not {len(values)} with {sum(value for _, value in values)}")
+    print("  ok  a database of Home Assistant's own recorder: the sums of each month are the source's", flush=True)
+
+
 def at(seconds):
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -348,7 +397,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         checks = (databases, backups, written, influxdb, flux, feeds, log, killed)
         names = sys.argv[1:] or [check.__name__ for check in checks]
-        for check in [check for check in checks if check.__name__ in names]:
+        for check in [check for check in (*checks, recorded) if check.__name__ in names]:
             place = Path(folder) / check.__name__
             place.mkdir()
             check(place)
