@@ -1,6 +1,7 @@
 //! `roomtide import`: sends the readings of a file to `POST /readings`, or the points of a source to the write endpoint.
 //! Accesses no table itself.
 
+mod anchors;
 mod args;
 mod clock_change;
 mod columns;
@@ -24,6 +25,7 @@ mod rollup_estimate;
 mod round;
 mod rows;
 mod session;
+mod settings;
 mod sort;
 mod source;
 mod sources;
@@ -47,18 +49,24 @@ pub(crate) use columns::{Columns, Shape, TimestampColumn};
 use kind::Format;
 pub(crate) use line::{Line, Record};
 pub(crate) use refusals::Refusal;
-use session::{after_upload, connect, exit_code, stop_on_ctrl_c};
+use session::{after_upload, client, connect, exit_code, stop_on_ctrl_c};
 pub(crate) use sort::{RUN, sorted};
 pub(crate) use source::csv_lines;
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
-use sources::{Notes, Source};
+use sources::shelly::{Anchors, Log};
+use sources::{Notes, Source, Units, emoncms};
 use target::Target;
 
 pub(crate) use timestamp::Zone;
 
 /// The lines of a round: enough to keep several requests under way.
 const ROUND: usize = 16_000;
+/// What is said where nothing tells the totals of a meter.
+const BEFORE_THE_METER: &str = "\
+counters     begin at 1, because the meter itself has not sent yet; import again when it has, and they end where its
+             own begin";
+
 /// Imports a file, or estimates an import. Returns the exit code.
 pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     if args.batch.get() > 10_000 {
@@ -91,9 +99,37 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         args.ensure_fit(Format::InfluxDb)?;
         return of_server::import(args, address, now);
     }
+    if args.file.is_dir() {
+        args.ensure_fit(Format::Emoncms)?;
+        let source = emoncms::open_directory(&args.file)?;
+        return of_source::import(args, source, &ProgressBar::new_spinner(), now);
+    }
     let input = source::open(&args.file, args.format)?;
-    args.ensure_fit(input.format())?;
-    match input.format() {
+    let format = args.read_as(input.format());
+    args.ensure_fit(format)?;
+    match format {
+        Format::Shelly => {
+            let Some(device) = &args.csv.device_id else {
+                bail!(
+                    "{} is the log of a Shelly meter; --device-id names it, as its own readings do, such as \
+                     shellypro3em-0123456789ab",
+                    args.file.display()
+                );
+            };
+            let device = device.parse().map_err(|why| anyhow::anyhow!("--device-id {why}"))?;
+            let log = Log::read(input.into_reader(), device)?;
+            let anchors =
+                if args.dry_run { Anchors::default() } else { anchors::of(&client(args)?, &log)? };
+            let source = log.source(&anchors);
+            if !args.dry_run && anchors == Anchors::default() {
+                source.notes.say(BEFORE_THE_METER.to_owned());
+            }
+            of_source::import(args, source, &ProgressBar::new_spinner(), now)
+        }
+        Format::Emoncms => {
+            let source = emoncms::open_archive(input.into_reader(), &args.file)?;
+            of_source::import(args, source, &ProgressBar::new_spinner(), now)
+        }
         Format::Csv | Format::Ndjson | Format::ExportedLines => import_readings(args, input, now),
         Format::InfluxDb => bail!("a running InfluxDB is an address, http://HOST:8086"),
         Format::HomeAssistant => {
@@ -122,7 +158,8 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
                 args.database.clone(),
                 notes.clone(),
             );
-            of_source::import(args, Source { points: Box::new(points), notes }, &bar, now)
+            let source = Source { points: Box::new(points), notes, units: Units::default() };
+            of_source::import(args, source, &bar, now)
         }
     }
 }

@@ -1,10 +1,11 @@
 """Imports histories into the local system, and compares what it answers by month with sums that Python makes of the
 source.
 
-    python3 tests/history/check.py
+    python3 tests/history/check.py [NAME...]
 
 Databases of Home Assistant are written by Python's SQLite, in use while they are imported. A running InfluxDB is
-Debian's package `influxdb`; where it is not installed, that is said. Absent: InfluxDB 2.
+Debian's package `influxdb`; where it is not installed, that is said. InfluxDB 2 is played. `recorded` takes longer and
+runs only when it is named: it installs Home Assistant, whose recorder writes the database.
 """
 
 import gzip
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tarfile
@@ -19,10 +21,14 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
+from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 
+import emoncms
 import homeassistant
+import influxdb2
+import shelly
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "influxql"))
@@ -204,6 +210,163 @@ def influxdb(folder):
     print(f"  ok  a running InfluxDB: {len(lines)} points are those that were written", flush=True)
 
 
+def flux(folder):
+    """A played InfluxDB 2: types by annotations, an error in an answer of 200, an answer that ends early, unicode."""
+    begin = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
+    minute, points = 60_000_000_000, {}
+    for n in range(1_500):
+        at = begin + 10 * minute * n + 123_456_789
+        for series, value in (
+            (("cpu ${x} \"q\"", (("host", "pi 4"), ("place", "Küche 1,=2")), "usage"), n + 0.25),
+            (("cpu ${x} \"q\"", (("host", "pi 4"), ("place", "Küche 1,=2")), "count"), n if n < 1_008 else n + 0.5),
+            (("cpu ${x} \"q\"", (("host", "pi 4"), ("place", "Küche 1,=2")), "up"), n % 3 > 0),
+            (("cpu ${x} \"q\"", (("host", "pi 4"), ("place", "Küche 1,=2")), "note"), f'a "q", {n}'),
+            (("kWh", (("domain", "sensor"), ("entity_id", "meter")), "value"), 7_000 + n),
+        ):
+            points.setdefault(series, []).append((at, value))
+    played = influxdb2.Played("home/autogen", "secret", points)
+    lines = [influxdb2.line(series, at, value) for series, rows in points.items() for at, value in rows]
+    (folder / "token").write_text("secret\n")
+    with Server(folder / "written") as one, Server(folder / "imported") as other:
+        for place in range(0, len(lines), 1_000):
+            status, text = send(f"{one.url}/write?db=home", "\n".join(lines[place:place + 1_000]).encode())
+            assert status == 204, text
+        words = ("--source-token", f"@{folder / 'token'}", "--state", str(folder / "state"))
+        said = other.imports(played.url, "--database", "home/autogen", *words)
+        assert "3000 points stored" in said and "bucket       home/autogen" in said and "left out     bucket other" in said, said
+        assert len(played.queries) > 6, played.queries
+        for device in [it["device_id"] for it in one.pages("/devices?limit=100")]:
+            for path in (f"/devices/{device}", f"/devices/{device}/readings?from=2026-01-01T00:00:00Z&to=2026-03-02T00:00:00Z&limit=1000"):
+                answers = [server.pages(path) for server in (one, other)]
+                if answers[0] != answers[1]:
+                    sys.exit(f"{path} is not the same where it was written and imported:\n{answers[0]}\n{answers[1]}"[:4_000])
+    print(f"  ok  a played InfluxDB 2: {len(lines)} fields are those that were written", flush=True)
+
+
+def feeds(folder):
+    """A backup of Emoncms: names of its database, units and a counter, which the lines alone cannot tell."""
+    path = folder / "emoncms-backup-2026-03-01.tar.gz"
+    energy, sums = emoncms.write(path)
+    with Server(folder / "data") as server:
+        said = server.imports(str(path))
+        assert "3 of Emoncms" in said and "198 gaps of feeds" in said, said
+        devices = {name: it["device_id"] for it in server.pages("/devices?limit=100") for name in it["metrics"]}
+        meter, outside = devices["use_kwh"], next(device for name, device in devices.items() if name not in ("use", "use_kwh"))
+        metrics = server.get(f"/devices/{meter}")["metrics"]
+        units = [(metrics[name]["kind"], metrics[name]["unit"]) for name in ("use", "use_kwh")]
+        assert units == [("gauge", "W"), ("counter", "kWh")], metrics
+        again = server.imports(str(path), "--again")
+        assert "units of" not in again, again
+        span = {"from": "2026-01-01T00:00:00Z", "to": "2026-03-01T00:00:00Z", "every": "1mo"}
+        rows = server.get(f"/devices/{meter}/energy", metric="use_kwh", **span)["data"]
+        for month, expected in energy.items():
+            if not same(rows[month - 1]["kwh"], expected):
+                sys.exit(f"Emoncms: use_kwh in month {month} is {rows[month - 1]['kwh']}, not {expected}")
+        for device, name, metric in ((meter, "use", "use"), (outside, "Außen", next(name for name, it in devices.items() if it == outside))):
+            rows = server.get(f"/devices/{device}/series", metric=metric, fn="sum,count", **span)["data"]
+            for month in (1, 2):
+                found = rows[month - 1][metric]
+                if found["count"] != sums[name, month][0] or not same(found["sum"], sums[name, month][1]):
+                    sys.exit(f"Emoncms: {name} in month {month} is {found}, not {sums[name, month]}")
+    print("  ok  a backup of Emoncms: the sums of each month are the source's", flush=True)
+
+
+def log(folder):
+    """The log of a Shelly meter that sends since half a day, and of one that begins to send after the import."""
+    now = int(time.time()) // 3_600 * 3_600
+    meter = shelly.Meter(now - 2 * 86_400, 2 * 24 * 60)
+    path = folder / "emdata_0123456789AB.csv"
+    path.write_text(meter.log())
+    with Server(folder / "data") as server:
+        def sends(name):
+            for seconds in range(now - 43_200 + 37, now - 60, 600):
+                status, text = send(f"{server.url}/readings/shelly", meter.status(seconds, name))
+                assert status == 201, text
+
+        def energy(name):
+            span = {"from": at(meter.begin), "to": at(now), "every": "1h"}
+            rows = server.get(f"/devices/{name}/energy", metric="cumulative_kwh_p", **span)["data"]
+            # Of the first hour the first minute is missing.
+            for hour in range(1, 35):
+                found, expected = rows[hour]["kwh"], meter.kwh(60 * hour + 60) - meter.kwh(60 * hour)
+                if hour == 1:  # the log lacks minutes
+                    expected -= sum(sum(meter.rows[minute].values()) for minute in (100, 101, 102)) / 1_000
+                if not same(found, expected):
+                    sys.exit(f"{name}: hour {hour} has {found} kWh, not {expected}")
+            found, expected = sum(row["kwh"] or 0 for row in rows[35:]), meter.kwh(48 * 60 - 10) - meter.kwh(35 * 60)
+            if abs(found - expected) > Decimal("0.1"):
+                sys.exit(f"{name}: the hours since the meter sends have {found} kWh, not {expected}")
+
+        sends("shellypro3em-a")
+        said = server.imports(str(path), "--device-id", "shellypro3em-a")
+        assert "rows of the time since when the meter itself sends" in said, said
+        energy("shellypro3em-a")
+        metrics = server.get("/devices/shellypro3em-a")["metrics"]
+        known = [(metrics[name]["kind"], metrics[name]["unit"]) for name in ("cumulative_kwh_p_b", "voltage_c")]
+        assert known == [("counter", "kWh"), ("gauge", "V")], metrics
+        earlier = folder / "earlier.csv"
+        earlier.write_text("".join(line + "\n" for line in meter.log().splitlines()[:36 * 60 - 10]))
+        said = server.imports(str(earlier), "--device-id", "shellypro3em-b")
+        assert "begin at 1, because the meter itself has not sent yet" in said, said
+        sends("shellypro3em-b")
+        for _ in range(2):
+            said = server.imports(str(path), "--device-id", "shellypro3em-b", "--again")
+            assert "begin at 1" not in said, said
+        energy("shellypro3em-b")
+    print("  ok  the log of a Shelly meter: its counters end where those that it sends begin", flush=True)
+
+
+HOME_ASSISTANT = ("homeassistant==2024.3.3", "sqlalchemy==2.0.27", "fnv-hash-fast==0.5.0", "psutil-home-assistant==0.0.1")
+
+
+def recorded(folder):
+    """A database by Home Assistant's own recorder: hours that it compiled, and states of which it purged the older."""
+    place = ROOT / "target" / "tools" / "homeassistant"
+    if not (place / "whole").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        commands = [sys.executable, "-m", "venv", place], [place / "bin" / "pip", "install", "-q", *HOME_ASSISTANT]
+        for command in commands:
+            if subprocess.run(command, timeout=1_800).returncode != 0:
+                print(f"!!!! SKIPPED: Home Assistant's recorder: {HOME_ASSISTANT[0]} cannot be installed here", flush=True)
+                return
+        (place / "whole").touch()
+    # Without -P the folder of the script would hide Home Assistant's package.
+    command = [place / "bin" / "python", "-P", ROOT / "tests" / "history" / "recorder.py", folder]
+    subprocess.run(command, check=True, timeout=900, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    path = folder / "home-assistant_v2.db"
+    february = datetime(2026, 2, 1, tzinfo=timezone.utc).timestamp()
+    connection = sqlite3.connect(path)
+
+    def rows(statement, entity):
+        return [(at, Decimal(str(value))) for at, value in connection.execute(statement, (entity, february))]
+
+    hours = ("SELECT start_ts, coalesce(mean, state) FROM statistics s JOIN statistics_meta m ON m.id = s.metadata_id "
+             "WHERE statistic_id = ? AND start_ts < ? ORDER BY start_ts")
+    states = ("SELECT last_updated_ts, state FROM states s JOIN states_meta m ON m.metadata_id = s.metadata_id "
+              "WHERE m.entity_id = ? AND last_updated_ts >= ? ORDER BY last_updated_ts")
+    meter, outside = ([rows(statement, entity) for statement in (hours, states)] for entity in ("sensor.meter", "sensor.outside"))
+    connection.close()
+    assert [len(it) for it in (*meter, *outside)] == [96, 432, 96, 432], "the recorder did not write what is expected"
+    with Server(folder / "data") as server:
+        said = server.imports(str(path))
+        assert "Home Assistant, schema 42" in said and "144 hours that have states" in said, said
+        span = {"from": "2026-01-01T00:00:00Z", "to": "2026-03-01T00:00:00Z", "every": "1mo"}
+        energy = [row["kwh"] for row in server.get("/devices/sensor.meter/energy", **span)["data"]]
+        expected = [meter[0][-1][1] - meter[0][0][1], meter[1][-1][1] - meter[0][-1][1]]
+        if not all(same(*pair) for pair in zip(energy, expected, strict=True)):
+            sys.exit(f"the recorder's meter has {energy}, not {expected}")
+        series = server.get("/devices/sensor.outside/series", metric="temperature", fn="sum,count", **span)["data"]
+        for row, values in zip(series, outside, strict=True):
+            found = row["temperature"]
+            if found["count"] != len(values) or not same(found["sum"], sum(value for _, value in values)):
+                sys.exit(f"the recorder's temperature has {found}, not {len(values)} with {sum(value for _, value in values)}")
+    print("  ok  a database of Home Assistant's own recorder: the sums of each month are the source's", flush=True)
+
+
+def at(seconds):
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def killed(folder):
     """An export whose import is killed in the middle, and run again."""
     path = folder / "export.lp"
@@ -232,7 +395,9 @@ def main():
     if not PROGRAM.exists():
         sys.exit("there is no program; build it with: cargo test --workspace --no-run")
     with tempfile.TemporaryDirectory() as folder:
-        for check in (databases, backups, written, influxdb, killed):
+        checks = (databases, backups, written, influxdb, flux, feeds, log, killed)
+        names = sys.argv[1:] or [check.__name__ for check in checks]
+        for check in [check for check in (*checks, recorded) if check.__name__ in names]:
             place = Path(folder) / check.__name__
             place.mkdir()
             check(place)

@@ -10,7 +10,7 @@ use super::columns::{Columns, Shape, TimestampColumn};
 use super::kind::Format;
 use super::sources::line_protocol::{Database, Precision};
 use super::target::Target;
-use super::timestamp::Zone;
+use super::timestamp::{Interval, Zone};
 use crate::place::Place;
 
 /// The end of the help: what is stored, and how an interrupted import continues.
@@ -47,8 +47,9 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
-    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its backup, or the address of a running
-    /// InfluxDB 1, such as http://NAME:PASSWORD@HOST:8086; - is standard input
+    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its
+    /// backup, Emoncms' backup or directory, or the address of a running InfluxDB, such as
+    /// http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
     /// The address of the server, which it prints at its start. By default http://127.0.0.1:8080, if something answers
     /// there; else the readings are stored into --data-dir, past any server and many times faster
@@ -102,9 +103,12 @@ pub(crate) struct ImportArgs {
     pub(super) only: Vec<String>,
     /// The database, or DATABASE.POLICY, whose points are imported; given several times, all of them. By default one
     /// of an export, with the retention policy autogen if there is one, or the only one of a server, with its default
-    /// policy: the report says which
-    #[arg(long, value_name = "DATABASE", help_heading = "InfluxDB")]
+    /// policy: the report says which. Of InfluxDB 2 it is a bucket
+    #[arg(long, value_name = "DATABASE", alias = "bucket", help_heading = "InfluxDB")]
     pub(super) database: Vec<Database>,
+    /// The token of a running InfluxDB 2, or @FILE, which has it
+    #[arg(long, value_name = "TOKEN", help_heading = "InfluxDB")]
+    pub(super) source_token: Option<String>,
     /// Home Assistant's directory .storage, or the one that has it: names and areas, which the database lacks. An
     /// area becomes the room of all its history
     #[arg(long, value_name = "DIR", help_heading = "Home Assistant")]
@@ -121,12 +125,19 @@ impl ImportArgs {
         (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
     }
 
+    /// Returns the format in which a file is read: options for columns make any CSV of a meter's log.
+    pub(super) fn read_as(&self, format: Format) -> Format {
+        let is_mapped = self.csv.map.iter().any(|map| map.contains('='));
+        let has_columns = self.csv.is_any_given(false, false) || is_mapped;
+        if format == Format::Shelly && has_columns { Format::Csv } else { format }
+    }
+
     /// Refuses options that do not fit the kind of the file.
     pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
         let file = self.file.display();
         let is_source = !matches!(format, Format::Csv | Format::Ndjson | Format::ExportedLines);
         if matches!(format, Format::Ndjson | Format::ExportedLines) && self.csv.is_given()
-            || is_source && self.csv.has_columns()
+            || is_source && self.csv.is_any_given(false, format != Format::Shelly)
         {
             bail!("{file} is {}; the options for CSV do not fit it", format.name());
         }
@@ -142,6 +153,9 @@ impl ImportArgs {
         let is_precise = self.precision != Precision::default();
         if !has_databases && !self.database.is_empty() || !is_lines && is_precise {
             bail!("{file} is {}; --database and --precision do not fit it", format.name());
+        }
+        if format != Format::InfluxDb && self.source_token.is_some() {
+            bail!("{file} is {}; --source-token does not fit it", format.name());
         }
         if format != Format::HomeAssistant && self.storage.is_some() {
             bail!("{file} is {}; --storage does not fit it", format.name());
@@ -169,6 +183,10 @@ pub(super) struct CsvArgs {
     /// increase; otherwise its lines are refused
     #[arg(long, value_name = "ZONE", alias = "offset", allow_hyphen_values = true)]
     pub(super) time_zone: Option<Zone>,
+    /// The time of a row is the beginning of an interval of this length, such as 15m, and its values are stored at its
+    /// end, where a total has them
+    #[arg(long, value_name = "LENGTH")]
+    pub(super) interval: Option<Interval>,
     /// The decimal mark is a comma. By default it is one only if semicolons separate the columns and the
     /// first number with a mark has a comma
     #[arg(long)]
@@ -201,6 +219,7 @@ impl CsvArgs {
             name: self.timestamp.clone(),
             format: self.timestamp_format.clone(),
             zone: self.time_zone,
+            interval: self.interval.unwrap_or_default(),
         };
         let shape = if self.map.is_empty() {
             let room = self.room.as_deref();
@@ -211,21 +230,18 @@ impl CsvArgs {
         Ok(Columns { timestamp, shape, decimal_comma: self.decimal_comma })
     }
 
-    /// Returns whether an option other than --map differs from its default.
-    fn has_columns(&self) -> bool {
-        self.is_any_given(false)
-    }
-
     /// Returns whether an option differs from its default.
     pub(super) fn is_given(&self) -> bool {
-        self.is_any_given(true)
+        self.is_any_given(true, true)
     }
 
-    fn is_any_given(&self, with_map: bool) -> bool {
+    /// Returns whether an option differs from its default; with or without --map and --device-id.
+    fn is_any_given(&self, with_map: bool, with_device_id: bool) -> bool {
         let Self {
             timestamp,
             timestamp_format,
             time_zone,
+            interval,
             decimal_comma,
             device,
             device_id,
@@ -237,8 +253,9 @@ impl CsvArgs {
             || device != "device_id"
             || timestamp_format.is_some()
             || time_zone.is_some()
+            || interval.is_some()
             || *decimal_comma
-            || device_id.is_some()
+            || with_device_id && device_id.is_some()
             || room.is_some()
             || !metric.is_empty()
             || with_map && !map.is_empty()

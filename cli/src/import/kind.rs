@@ -1,10 +1,13 @@
 //! The kind of a source, seen from its first bytes. Reads no line.
 
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::bail;
+use tar::Archive;
 
-use super::sources::home_assistant::{MAGIC, is_archive};
+use super::sources::home_assistant::{self, MAGIC, is_archive};
+use super::sources::{emoncms, shelly};
 use crate::export::lines::is_export;
 
 /// The kind of a file.
@@ -20,7 +23,11 @@ pub(super) enum Format {
     HomeAssistant,
     /// A backup of Home Assistant, with its database
     HomeAssistantBackup,
-    /// A running InfluxDB 1
+    /// Emoncms' directory of feeds, or its backup
+    Emoncms,
+    /// The log of a Shelly energy meter, `emdata` or `em_data`
+    Shelly,
+    /// A running InfluxDB
     #[value(skip)]
     InfluxDb,
     /// Line protocol that `roomtide export` wrote
@@ -31,8 +38,8 @@ pub(super) enum Format {
 /// The end of an error: what there is.
 const KNOWN: &str = "\
 import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
-Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, and the address of a \
-running InfluxDB 1 (http://HOST:8086)";
+Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, Emoncms' directory of feeds or \
+its backup, the log of a Shelly meter, and the address of a running InfluxDB (http://HOST:8086)";
 
 /// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
 const MARK: u8 = 0x23;
@@ -64,6 +71,8 @@ impl Format {
             Self::LineProtocol => "line protocol",
             Self::HomeAssistant => "a database of SQLite",
             Self::HomeAssistantBackup => "an archive",
+            Self::Emoncms => "data of Emoncms",
+            Self::Shelly => "the log of a Shelly meter",
             Self::InfluxDb => "a server",
             Self::ExportedLines => "an export of Roomtide",
         }
@@ -114,6 +123,10 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
     if is_export(bytes) {
         return Ok(Format::ExportedLines);
     }
+    let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+    if asked.is_none() && std::str::from_utf8(header).is_ok_and(shelly::is_header) {
+        return Ok(Format::Shelly);
+    }
     if let Some(format) = asked.or_else(|| Format::of(path)) {
         return Ok(format);
     }
@@ -129,11 +142,26 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
         return Ok(Format::LineProtocol);
     }
     // A header row has two columns at least, a timestamp and a metric.
-    let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
     if header.iter().any(|byte| b",;\t".contains(byte)) {
         return Ok(Format::Csv);
     }
     bail!("{shown} begins with {:?}; {KNOWN}", domain::excerpt(&String::from_utf8_lossy(header)))
+}
+
+/// Returns the kind of an archive by the names of its files. One with other files is named when it is read.
+pub(super) fn of_archive(reader: impl Read) -> Format {
+    let mut archive = Archive::new(reader);
+    let Ok(entries) = archive.entries() else { return Format::HomeAssistantBackup };
+    for entry in entries {
+        let Ok(path) = entry.and_then(|entry| Ok(entry.path()?.into_owned())) else { break };
+        if emoncms::is_of(&path) {
+            return Format::Emoncms;
+        }
+        if home_assistant::is_of_backup(&path) {
+            break;
+        }
+    }
+    Format::HomeAssistantBackup
 }
 
 /// Whether the first line that is no comment is line protocol, or a comment is one of an export.

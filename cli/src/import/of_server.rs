@@ -1,4 +1,4 @@
-//! Imports a running InfluxDB 1, window by window, and keeps how far it came. Reads no file.
+//! Imports a running InfluxDB, window by window, and keeps how far it came. Reads no file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,9 +16,9 @@ use super::resume::{Resume, Witness};
 use super::session::{self, after_upload, exit_code, stop_on_ctrl_c};
 use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
-use super::sources::{Notes, Point, Source};
+use super::sources::{Notes, Point, Source, Units};
 use super::upload::UploadOptions;
-use crate::client::Client;
+use crate::client::{self, Client};
 use crate::output::{counted, print};
 use crate::progress_file;
 
@@ -43,13 +43,15 @@ impl Progress {
 
 /// Imports the databases of a server, or reports what an import would do.
 pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
-    let server = Arc::new(Server::connect(address)?);
+    let source_token = args.source_token.as_deref().map(client::token).transpose()?;
+    let server = Arc::new(Server::connect(address, source_token.as_deref())?);
     let notes = Notes::default();
     let contexts = influxdb::contexts(&server, &args.database, |text| notes.say(text))?;
     let bar = ProgressBar::new_spinner();
     if args.dry_run {
         let points = Box::new(all_points(server, contexts, Wanted::of(args, now)?.span()));
-        return of_source::import(args, Source { points, notes }, &bar, now);
+        let units = Units::default();
+        return of_source::import(args, Source { points, notes, units }, &bar, now);
     }
     let wanted = Wanted::of(args, now)?;
     let asked =
@@ -171,7 +173,8 @@ impl Run<'_> {
     /// Stores the points of a window. Returns one that is stored.
     fn store(&mut self, points: Vec<Point>) -> anyhow::Result<Option<Witness>> {
         let Self { args, client, wanted, notes, bar, now, .. } = self;
-        let points = wanted.clone().of_points(points.into_iter().map(Ok), notes.clone());
+        let points =
+            wanted.clone().of_points(points.into_iter().map(Ok), notes.clone(), Units::default());
         let mut united = United::new(sort::sorted(points, sort::RUN)?);
         let options = UploadOptions { batch: args.batch.get(), strict: args.strict };
         // A window is sent again as a whole.

@@ -10,8 +10,9 @@ use indicatif::ProgressBar;
 use super::args::ImportArgs;
 use super::points::{Counts, Report, Selection, SeriesMap, United, send};
 use super::session::{after_upload, connect, exit_code, stop_on_ctrl_c};
+use super::settings;
 use super::sort;
-use super::sources::{Notes, Point, Source};
+use super::sources::{Notes, Point, Source, Units};
 use super::upload::UploadOptions;
 use crate::output::{counted, print};
 
@@ -22,12 +23,12 @@ pub(super) fn import(
     bar: &ProgressBar,
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
-    let Source { points, notes } = source;
+    let Source { points, notes, units } = source;
     let wanted = Wanted::of(args, now)?;
     let map_file = args.csv.map.first().map(Path::new);
     let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
     let asked_for = format!("{wanted:?}");
-    let points = wanted.of_points(points, notes.clone());
+    let points = wanted.of_points(points, notes.clone(), units.clone());
     bar.set_message("sorting by device and time");
     let sorted = sort::sorted(points, sort::RUN)?;
     let refusals = notes.take_refusals();
@@ -55,6 +56,7 @@ pub(super) fn import(
         print(&notes);
         print_counts(united.counts());
         print(&report);
+        settings::show(&units, now);
         return Ok(exit_code(report.refusals(), 0));
     }
     let asked = format!(
@@ -83,6 +85,7 @@ pub(super) fn import(
     if !shown.is_empty() {
         print(shown.trim_start_matches('\n'));
     }
+    settings::apply(&units, &client, now);
     after_upload(&client, stored)?;
     Ok(exit_code(&all, refused_before))
 }
@@ -116,14 +119,20 @@ impl Wanted {
         self,
         points: impl Iterator<Item = anyhow::Result<Point>>,
         notes: Notes,
+        units: Units,
     ) -> impl Iterator<Item = anyhow::Result<Point>> {
+        let has_units = !units.is_empty();
         points.filter_map(move |point| {
             let point = point.and_then(|point| {
-                if self.selection.takes(&point, &notes) {
-                    self.map.apply(point, &notes)
-                } else {
-                    Ok(None)
+                if !self.selection.takes(&point, &notes) {
+                    return Ok(None);
                 }
+                let series = has_units.then(|| point.series());
+                let point = self.map.apply(point, &notes)?;
+                if let (Some(series), Some(point)) = (&series, &point) {
+                    units.see(series, point);
+                }
+                Ok(point)
             });
             point.transpose()
         })

@@ -31,9 +31,14 @@ const ROLLED_UP: &str = "rolled up: series and energy have all of it";
 /// The exit code of an import that is complete but for what was refused.
 const SOME_REFUSED: u8 = 3;
 
+/// Makes the client.
+pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
+    args.target.client(args.token.as_deref())
+}
+
 /// Makes the client, and finds out where an interrupted import continues.
 pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
-    let client = args.target.client(args.token.as_deref())?;
+    let client = client(args)?;
     let mut resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
     if resume.acknowledged() > 0 {
         match missing(resume.witness(), &client)? {

@@ -46,7 +46,13 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
     if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
         reader.consume(3); // a mark of UTF-8, which is no part of the first record
     }
-    let format = kind::of(reader.fill_buf().with_context(cannot_read)?, path, format)?;
+    let mut format = kind::of(reader.fill_buf().with_context(cannot_read)?, path, format)?;
+    if format == Format::HomeAssistantBackup && path.is_file() {
+        let file = BufReader::new(File::open(path).with_context(cannot_read)?);
+        let file: Box<dyn Read> =
+            if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+        format = kind::of_archive(file);
+    }
     let is_plain = !gzip && path.is_file();
     Ok(InputFile { reader, format, bar, is_plain })
 }
@@ -65,7 +71,7 @@ impl InputFile {
     /// Reads the lines.
     pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
         match self.format {
-            Format::Csv => csv_lines(self.reader, columns),
+            Format::Csv | Format::Shelly => csv_lines(self.reader, columns),
             Format::ExportedLines => Ok(Box::new(ExportedLines::new(self.reader))),
             _ => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
         }

@@ -220,3 +220,64 @@ fn a_dry_run_writes_the_map_and_the_import_follows_what_a_person_made_of_it() {
         "{said}"
     );
 }
+
+/// What a dry run of a file or a directory says, and its exit code.
+fn dry_run(path: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let done =
+        Command::new(PROGRAM).args(["import", "--dry-run"]).args(words).arg(path).output().unwrap();
+    let said = [done.stdout, done.stderr].concat();
+    (done.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn a_meter_s_log_needs_its_device_and_options_for_columns_make_it_any_csv() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("data.csv");
+    std::fs::write(
+        &file,
+        "timestamp,total_act_energy,max_voltage\n1771180620,2.5,230\n1771180680,3.5,230\n",
+    )
+    .unwrap();
+    let (code, said) = dry_run(&file, &[]);
+    assert!(
+        code == Some(1) && said.contains("is the log of a Shelly meter; --device-id names it"),
+        "{said}"
+    );
+    let (code, said) = dry_run(&file, &["--device-id", "shelly-1"]);
+    assert_eq!(code, Some(0), "{said}");
+    for expected in [
+        "left out     1 columns that the meter's status does not have: max_voltage\n",
+        "3 points from 2026-02-15T18:37:00.000Z to 2026-02-15T18:39:00.000Z: shelly-1 cumulative_kwh_p",
+        "unit         shelly-1 cumulative_kwh_p: kWh, a counter\n",
+    ] {
+        assert!(said.contains(expected), "{expected:?} is not in {said}");
+    }
+    let (code, said) = dry_run(&file, &["--map", "m:total=total(total_act_energy)"]);
+    assert!(code == Some(0) && said.contains("readings     2\n"), "{said}");
+    let (code, said) = dry_run(&file, &["--device-id", "m", "--storage", "x"]);
+    assert!(code == Some(1) && said.contains("--storage does not fit it"), "{said}");
+}
+
+#[test]
+fn a_directory_is_emoncms() {
+    let directory = tempfile::tempdir().unwrap();
+    let fina = directory.path().join("phpfina");
+    std::fs::create_dir(&fina).unwrap();
+    let (code, said) = dry_run(directory.path(), &[]);
+    assert!(code == Some(1) && said.contains("has no feed of Emoncms"), "{said}");
+    let words = [0, 0, 10, 1_771_180_620_u32];
+    std::fs::write(fina.join("7.meta"), words.map(u32::to_le_bytes).concat()).unwrap();
+    std::fs::write(fina.join("7.dat"), [7_000.55_f32, 7_000.75].map(f32::to_le_bytes).concat())
+        .unwrap();
+    let list = r#"[{"id": "7", "name": "use_kwh", "tag": "emonpi", "unit": "kWh"}]"#;
+    std::fs::write(directory.path().join("list.json"), list).unwrap();
+    let (code, said) = dry_run(directory.path(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    for expected in [
+        "feeds        1 of Emoncms\n",
+        "2 points from 2026-02-15T18:37:00.000Z to 2026-02-15T18:37:10.000Z: emonpi use_kwh",
+        "unit         emonpi use_kwh: kWh, a counter\n",
+    ] {
+        assert!(said.contains(expected), "{expected:?} is not in {said}");
+    }
+}

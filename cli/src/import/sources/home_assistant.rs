@@ -27,12 +27,12 @@ use std::thread;
 use anyhow::Context as _;
 use rusqlite::Connection;
 
-use super::{Notes, Source};
+use super::{Notes, Source, Units};
 use output::Output;
 use schema::Schema;
 use storage::Storage;
 
-pub(in crate::import) use backup::{is_archive, open as open_backup};
+pub(in crate::import) use backup::{is_archive, is_of_backup, open as open_backup};
 pub(in crate::import) use database::{Database, MAGIC};
 
 /// The points that are read ahead.
@@ -50,7 +50,7 @@ pub(in crate::import) fn source(database: Database, storage: Storage) -> anyhow:
             drop(output.points.send(Err(error)));
         }
     });
-    Ok(Source { points: Box::new(taken.into_iter()), notes })
+    Ok(Source { points: Box::new(taken.into_iter()), notes, units: Units::default() })
 }
 
 fn read(

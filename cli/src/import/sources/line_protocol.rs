@@ -24,6 +24,10 @@ const MAX_LINES_OF_STRING: usize = 64;
 const PRECISIONS: [(&[&str], i64); 4] =
     [(&["ns", "n"], 1), (&["us", "u"], 1_000), (&["ms"], 1_000_000), (&["s"], 1_000_000_000)];
 
+/// The refusal of a line that is cut.
+const CUT: &str =
+    "is the last one, has no end, and its timestamp is shorter than the one before: it is cut";
+
 /// The precision of a file's timestamps: the nanoseconds of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) struct Precision(i64);
@@ -50,6 +54,8 @@ pub(in crate::import) struct LineFile<R> {
     contexts: Contexts,
     /// Lines that were read ahead, with their numbers.
     ahead: VecDeque<(u64, Vec<u8>)>,
+    /// The timestamp of the point before, as it is written.
+    before: Option<i64>,
     notes: Notes,
 }
 
@@ -62,7 +68,8 @@ impl<R: BufRead> LineFile<R> {
         notes: Notes,
     ) -> Self {
         let contexts = Contexts::new(wanted, notes.clone());
-        Self { lines: TextLines::new(reader), precision, contexts, ahead: VecDeque::new(), notes }
+        let (lines, ahead) = (TextLines::new(reader), VecDeque::new());
+        Self { lines, precision, contexts, ahead, before: None, notes }
     }
 
     /// Reads the next line of the file, with its end.
@@ -101,6 +108,12 @@ impl<R: BufRead> LineFile<R> {
                 self.complete(&mut text)?;
             }
             let line = local::read_line(&text).expect("there was a line");
+            let timestamp = line.as_ref().ok().and_then(|line| line.timestamp);
+            if text.last() != Some(&b'\n') && is_cut(timestamp, self.before) {
+                self.notes.refuse(number, CUT.to_owned());
+                continue;
+            }
+            self.before = timestamp.or(self.before);
             match line.map_err(|error| error.to_string()).and_then(|line| self.point(&line, number))
             {
                 Ok(point) => return Ok(Some(point)),
@@ -149,6 +162,12 @@ impl<R: BufRead> LineFile<R> {
             way: Way::Plain,
         })
     }
+}
+
+/// Whether the last line of a file that is still written, or was cut, has a part of its timestamp only.
+fn is_cut(timestamp: Option<i64>, before: Option<i64>) -> bool {
+    let digits = |it: i64| it.unsigned_abs().checked_ilog10();
+    timestamp.zip(before).is_some_and(|(last, before)| digits(last) < digits(before))
 }
 
 impl<R: BufRead> Iterator for LineFile<R> {

@@ -95,6 +95,11 @@ pub(in crate::import) fn escaped_measurement(text: &str) -> String {
     escaped_with(text, &[',', ' '])
 }
 
+/// Writes a text as the value of a field.
+pub(in crate::import) fn text_field(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 fn escaped_with(text: &str, ends: &[char]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

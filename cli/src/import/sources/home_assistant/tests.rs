@@ -1,5 +1,8 @@
 //! Tests of Home Assistant's databases: schemas as they were, written by SQLite here.
 
+use std::sync::mpsc;
+use std::thread;
+
 use rusqlite::Connection;
 
 use super::*;
@@ -247,4 +250,79 @@ fn a_database_in_use_is_copied_with_its_log_and_another_s_is_refused() {
         source(database, Storage::default())?.points.collect::<anyhow::Result<Vec<_>>>()
     });
     assert!(damaged.is_err());
+}
+
+#[test]
+fn a_database_that_somebody_writes_to_is_one_moment_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("home-assistant_v2.db");
+    let writer = Connection::open(&path).unwrap();
+    writer
+        .execute_batch(&format!(
+            "PRAGMA journal_mode = WAL; {NEW}
+             INSERT INTO states_meta VALUES (1, 'sensor.a'), (2, 'sensor.b');"
+        ))
+        .unwrap();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let mut n = 0;
+        // Both entities, or neither of them.
+        while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+            let at = AT + n;
+            writer
+                .execute_batch(&format!(
+                    "BEGIN; INSERT INTO states (metadata_id, state, last_updated_ts) VALUES (1, '{n}', {at});
+                     INSERT INTO states (metadata_id, state, last_updated_ts) VALUES (2, '{n}', {at}); COMMIT;"
+                ))
+                .unwrap();
+            n += 1;
+            if n == 50 {
+                begun.send(()).unwrap();
+            }
+        }
+        n
+    });
+    has_begun.recv().unwrap();
+    for _ in 0..5 {
+        let source = source(Database::open(&path).unwrap(), Storage::default()).unwrap();
+        let points: Vec<Point> = source.points.collect::<anyhow::Result<_>>().unwrap();
+        let of = |name: &str| points.iter().filter(|it| it.tags.ends_with(name)).count();
+        assert!(of("entity_id=a") >= 50);
+        assert_eq!(of("entity_id=a"), of("entity_id=b"));
+    }
+    stop.send(()).unwrap();
+    assert!(thread.join().unwrap() >= 50);
+}
+
+#[test]
+fn a_database_with_a_broken_page_is_an_error_and_no_part_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("home-assistant_v2.db");
+    let writer = Connection::open(&path).unwrap();
+    writer
+        .execute_batch(&format!(
+            "{NEW} INSERT INTO states_meta VALUES (1, 'sensor.a');
+             WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)
+             INSERT INTO states (metadata_id, state, last_updated_ts) SELECT 1, n, {AT} + n FROM n;"
+        ))
+        .unwrap();
+    drop(writer);
+    let whole = std::fs::read(&path).unwrap();
+    let page = usize::from(u16::from_be_bytes([whole[16], whole[17]]));
+    let pages = whole.len() / page;
+    assert!(pages > 50);
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let source = source(Database::open(&path)?, Storage::default())?;
+        source.points.collect::<anyhow::Result<Vec<_>>>()
+    };
+    assert_eq!(read(&whole).unwrap().len(), 20_000);
+    let mut broken = whole.clone();
+    broken[pages / 2 * page..][..page].fill(0xff);
+    let error = format!("{:#}", read(&broken).unwrap_err());
+    assert!(error.contains("is the database damaged?"), "{error}");
+    // A file that ends early.
+    let error = format!("{:#}", read(&whole[..pages / 2 * page]).unwrap_err());
+    assert!(error.contains("damaged") || error.contains("malformed"), "{error}");
 }

@@ -1,5 +1,6 @@
 //! The database and the retention policy of the lines of an export, and whether they are taken. Reads no point.
 
+use std::fmt;
 use std::str::FromStr;
 
 use anyhow::bail;
@@ -32,6 +33,13 @@ impl FromStr for Database {
             return Err("expected DATABASE or DATABASE.POLICY".to_owned());
         }
         Ok(Self { name: name.to_owned(), policy })
+    }
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.policy.iter().try_for_each(|policy| write!(f, ".{policy}"))
     }
 }
 

@@ -119,3 +119,36 @@ fn other_precisions_are_nanoseconds_too() {
     assert_eq!(LineFile::new(reader, "s".parse().unwrap(), Vec::new(), notes.clone()).count(), 0);
     assert!(notes.take_refusals().shown()[0].contains("--precision"));
 }
+
+#[test]
+fn the_last_line_of_a_file_that_grows_is_refused_and_those_before_it_are_read() {
+    let line = "m,host=a v=1.5,w=2 1768147200000000000\n";
+    let text = line.repeat(3);
+    let whole = text.len();
+    for end in whole - line.len() + 1..whole {
+        let (points, _, refusals) = read(&text[..end], &[]);
+        let points = points.unwrap();
+        // Without its end alone it is whole.
+        let is_whole = end == whole - 1;
+        assert_eq!(points.len(), if is_whole { 3 } else { 2 }, "{end}: {points:?}");
+        assert_eq!(refusals.len(), usize::from(!is_whole), "{end}: {refusals:?}");
+        assert!(refusals.iter().all(|it| it.starts_with("line 3: ")), "{refusals:?}");
+    }
+}
+
+#[test]
+fn a_compressed_file_that_is_cut_is_an_error_and_no_end() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    let text = "m,host=a v=1.5 1768147200000000000\n".repeat(10_000);
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let read = |bytes: &[u8]| {
+        let reader = flate2::bufread::MultiGzDecoder::new(bytes);
+        let reader = std::io::BufReader::new(reader);
+        LineFile::new(reader, Precision::default(), Vec::new(), Notes::default())
+            .collect::<anyhow::Result<Vec<_>>>()
+    };
+    assert_eq!(read(&gzip).unwrap().len(), 10_000);
+    let error = format!("{:#}", read(&gzip[..gzip.len() / 2]).unwrap_err());
+    assert!(error.contains("cannot be read"), "{error}");
+}

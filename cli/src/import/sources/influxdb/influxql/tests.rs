@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::*;
+use std::time::Duration;
+
 use crate::import::fake_server::{self, Reply};
+use crate::import::sources::influxdb::{Context, FIRST_WINDOW, Server, Window, Windows, contexts};
 
 /// A server with one measurement; `answer` gets the statement of each query for points.
 fn server(
@@ -54,7 +56,7 @@ fn windows(
     server: &fake_server::Server,
     after: Option<(String, i64)>,
 ) -> anyhow::Result<Vec<Window>> {
-    let server = Arc::new(Server::connect(&server.url)?);
+    let server = Arc::new(Server::connect(&server.url, None)?);
     let contexts = contexts(&server, &[], |_| {})?;
     assert_eq!(contexts, [Context { database: "ho.me".to_owned(), policy: "years".to_owned() }]);
     let span = (i64::MIN, 8 * FIRST_WINDOW);
@@ -129,16 +131,9 @@ fn an_error_and_an_answer_that_is_not_whole_are_read_again_and_named() {
 }
 
 #[test]
-fn another_server_is_named() {
-    for (headers, expected) in
-        [("x-influxdb-version: v2.7.1\r\n", "is InfluxDB 2.7.1"), ("", "is no InfluxDB")]
-    {
-        let server = fake_server::serve(move |_, _| Reply::with(204, headers, ""));
-        let error = Server::connect(&server.url).err().unwrap().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
+fn databases_and_policies_are_named() {
     let (one, _) = server(|_, _| NONE.to_owned());
-    let connected = Server::connect(&one.url).unwrap();
+    let connected = Server::connect(&one.url, None).unwrap();
     let chosen = |name: &str| contexts(&connected, &[name.parse().unwrap()], |_| {});
     assert_eq!(chosen("ho.me.autogen").unwrap()[0].policy, "autogen");
     assert_eq!(chosen("ho.me").unwrap()[0].policy, "years");
