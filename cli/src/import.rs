@@ -4,6 +4,7 @@
 mod args;
 mod clock_change;
 mod columns;
+mod comparison;
 mod concurrent;
 mod estimate;
 #[cfg(test)]

@@ -77,6 +77,10 @@ pub(crate) struct ImportArgs {
     /// The file that keeps the progress of the import, instead of one beside the imported file
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
+    /// The file of the report, instead of FILE.roomtide-report beside the imported file. Run with sh, it takes the
+    /// import back
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Sources")]
+    pub(super) report: Option<PathBuf>,
     /// The readings of a request, at most 10000
     #[arg(long, default_value = "500")]
     pub(super) batch: NonZeroUsize,

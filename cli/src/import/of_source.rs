@@ -8,8 +8,9 @@ use domain::Timestamp;
 use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
-use super::points::{Counts, Report, Selection, SeriesMap, United, send};
-use super::session::{after_upload, connect, exit_code, stop_on_ctrl_c};
+use super::comparison::{Comparison, Head, Places};
+use super::points::{Counts, Report, Selection, SeriesMap, United, Watched, send, take_back};
+use super::session::{after_upload, connect, exit_code, exit_code_compared, stop_on_ctrl_c};
 use super::sort;
 use super::sources::{Notes, Point, Source};
 use super::upload::UploadOptions;
@@ -62,9 +63,17 @@ pub(super) fn import(
     let (client, mut resume) = connect(args, &asked)?;
     stop_on_ctrl_c(client.interrupted());
     let options = UploadOptions { batch, strict: args.strict };
-    let sent = send(united.by_ref(), &client, options, &mut resume, bar, now);
+    let (head, places) = (head(args, &args.file.display().to_string(), now), places(args)?);
+    let kept = resume.beside("-before");
+    let comparison = Comparison::begin(&client, kept, resume.acknowledged() > 0, now)?;
+    let watched = Watched::new(united.by_ref(), &comparison, now);
+    let sent = send(watched, &client, options, &mut resume, bar, now);
     bar.finish_and_clear();
+    if sent.is_err() {
+        comparison.stopped(&head, &places)?;
+    }
     let sent = sent?;
+    take_back(&comparison, &sent.refused, now);
     resume.finish();
     print(&sent);
     print_counts(united.counts());
@@ -79,8 +88,20 @@ pub(super) fn import(
     if !shown.is_empty() {
         print(shown.trim_start_matches('\n'));
     }
-    after_upload(&client, stored)?;
-    Ok(exit_code(&all, refused_before))
+    let is_rolled_up = after_upload(&client, stored)?;
+    let compared = comparison.finish(is_rolled_up, &head, &places)?;
+    print(&compared.text);
+    Ok(exit_code_compared(compared.is_lossy, &all, refused_before))
+}
+
+/// What a report begins with. A password in an address is not in it.
+pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
+    Head { source: source.to_owned(), url: args.url.clone(), began }
+}
+
+/// Where the report goes: beside the file, if it is one.
+fn places(args: &ImportArgs) -> anyhow::Result<Places> {
+    Places::of(args.report.as_deref(), args.file.is_file().then_some(args.file.as_path()))
 }
 
 /// What a person wants of a source.

@@ -8,9 +8,11 @@ mod report;
 mod selection;
 mod send;
 mod unite;
+mod watched;
 
 pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;
 pub(super) use send::{Sent, send};
 pub(super) use unite::{Counts, United};
+pub(super) use watched::{Watched, take_back};

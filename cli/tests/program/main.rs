@@ -6,6 +6,7 @@
 mod crash;
 mod disk;
 mod history;
+mod import_report;
 mod interrupt;
 mod private;
 mod refusals;

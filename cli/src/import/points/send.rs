@@ -22,6 +22,8 @@ use crate::pace::Pace;
 pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
 /// The lines of a round, after which the progress is saved.
 const ROUND: usize = 16_000;
+/// The most refused lines that are kept.
+const MAX_REFUSED: usize = 100_000;
 /// The largest body of a request.
 const MAX_BODY: usize = 512 << 10;
 
@@ -34,6 +36,8 @@ pub(in crate::import) struct Sent {
     pub(in crate::import) refused_before: u64,
     /// What it refused.
     pub(in crate::import) refusals: Refusals,
+    /// The lines that it refused now, the first of them.
+    pub(in crate::import) refused: Vec<SentLine>,
     seconds: f64,
 }
 
@@ -43,6 +47,7 @@ impl Sent {
         self.stored += other.stored;
         self.refused_before += other.refused_before;
         self.refusals.append(other.refusals);
+        self.refused.extend(other.refused);
         self.seconds += other.seconds;
     }
 }
@@ -126,7 +131,12 @@ fn rounds(
             if lost == 0 {
                 witness = batch.last().and_then(|line| reading(line, now)).or(witness.take());
             }
-            refusals.extend(refused.lines);
+            for (place, refusal) in refused.lines {
+                if sent.refused.len() < MAX_REFUSED {
+                    sent.refused.push(batch[place].clone());
+                }
+                refusals.push(refusal);
+            }
             unnamed += refused.unnamed as u64;
         };
         let first: usize = if pace.is_told() { 0 } else { FIRST_BATCH };
@@ -211,7 +221,8 @@ pub(super) fn body(batch: &Batch<'_>) -> String {
 /// What a server refuses of a batch.
 #[derive(Debug, Default)]
 struct Refused {
-    lines: Vec<Refusal>,
+    /// By their places in the batch.
+    lines: Vec<(usize, Refusal)>,
     /// The number of further errors, which an answer has no room for.
     unnamed: usize,
 }
@@ -271,13 +282,13 @@ fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
     for Datum { error_message, line_number } in partial.data {
         let place = line_number
             .and_then(|number| first_lines.partition_point(|it| *it <= number).checked_sub(1));
-        match place.and_then(|place| batch.get(place)) {
-            Some(line) => {
+        match place.and_then(|place| Some((place, batch.get(place)?))) {
+            Some((place, line)) => {
                 let reason = match line.line {
                     0 => format!("{} at {}: {error_message}", line.series, shown(line.millis)),
                     _ => error_message,
                 };
-                refused.lines.push(Refusal { line: line.line, reason });
+                refused.lines.push((place, Refusal { line: line.line, reason }));
             }
             None => {
                 let count = error_message.split(' ').find_map(|word| word.parse().ok());
