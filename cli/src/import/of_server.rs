@@ -18,7 +18,6 @@ use super::session::{self, after_upload, exit_code_compared, stop_on_ctrl_c};
 use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
 use super::sources::{Notes, Point, Source};
-use super::upload::UploadOptions;
 use crate::client::{self, Client};
 use crate::output::{counted, print};
 use crate::progress_file;
@@ -185,7 +184,7 @@ impl Run<'_> {
         let Self { args, client, comparison, wanted, notes, bar, now, .. } = self;
         let points = wanted.clone().of_points(points.into_iter().map(Ok), notes.clone());
         let mut united = United::new(sort::sorted(points, sort::RUN)?);
-        let options = UploadOptions { batch: args.batch.get(), strict: args.strict };
+        let options = args.upload_options();
         // A window is sent again as a whole.
         let mut resume = Resume::of(Path::new("-"), None, "", false)?;
         let watched = Watched::new(united.by_ref(), comparison, *now);
@@ -290,9 +289,12 @@ mod tests {
         });
         let directory = tempfile::tempdir().unwrap();
         let state = directory.path().join("state");
+        let report = directory.path().join("report");
         let words =
             ["import", &influxdb.url, "--url", &roomtide.url, "--state", state.to_str().unwrap()];
-        let args = Line::parse_from(words).args;
+        let args =
+            Line::parse_from(words.into_iter().chain(["--report", report.to_str().unwrap()]));
+        let args = args.args;
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let run = || import(&args, &influxdb.url, now);
         let error = format!("{:#}", run().unwrap_err());

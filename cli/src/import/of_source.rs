@@ -1,5 +1,6 @@
 //! Imports the points of a source: sorts, unites and sends them, or reports what they are. Reads no file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,11 +10,12 @@ use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
 use super::comparison::{Comparison, Head, Places};
-use super::points::{Counts, Report, Selection, SeriesMap, United, Watched, send, take_back};
+use super::points::{
+    Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send, take_back,
+};
 use super::session::{after_upload, connect, exit_code, exit_code_compared, stop_on_ctrl_c};
 use super::sort;
 use super::sources::{Notes, Point, Source};
-use super::upload::UploadOptions;
 use crate::output::{counted, print};
 
 /// Imports a source, or reports what an import would do.
@@ -43,12 +45,23 @@ pub(super) fn import(
     bar.reset();
     bar.set_length(read);
     let mut united = United::new(bar.wrap_iter(sorted));
-    let batch = args.batch.get();
+    let thin_before = args.thin_before(now)?;
+    let groups: Box<dyn Iterator<Item = anyhow::Result<Group>> + '_> = match thin_before {
+        Some(before) => Box::new(Thinned::new(united.by_ref(), before, now)),
+        None => Box::new(united.by_ref()),
+    };
+    let options = args.upload_options();
     if args.dry_run {
-        let report = Report::of(united.by_ref(), batch, now);
+        // The source's own sums are of all of it.
+        let is_part = args.from.is_some() || args.to.is_some();
+        let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
+        let report = Report::of(groups, own_sums, options, now);
         bar.finish_and_clear();
         let mut report = report?;
         report.append(refusals);
+        if thin_before.is_none() && args.address().is_none() {
+            report.show_thinning();
+        }
         if let Some(file) = map_file.filter(|_| is_map_written) {
             report.write_map(file)?;
             print(format_args!("{} has the series; edit it and import with --map", file.display()));
@@ -58,15 +71,16 @@ pub(super) fn import(
         print(&report);
         return Ok(exit_code(report.refusals(), 0));
     }
-    let asked =
-        format!("points by time {} {:?} {:?} {asked_for}", args.url, args.database, args.precision);
+    let asked = format!(
+        "points by time {} {:?} {:?} {asked_for} {thin_before:?}",
+        args.url, args.database, args.precision
+    );
     let (client, mut resume) = connect(args, &asked)?;
     stop_on_ctrl_c(client.interrupted());
-    let options = UploadOptions { batch, strict: args.strict };
     let (head, places) = (head(args, &args.file.display().to_string(), now), places(args)?);
     let kept = resume.beside("-before");
     let comparison = Comparison::begin(&client, kept, resume.acknowledged() > 0, now)?;
-    let watched = Watched::new(united.by_ref(), &comparison, now);
+    let watched = Watched::new(groups, &comparison, now);
     let sent = send(watched, &client, options, &mut resume, bar, now);
     bar.finish_and_clear();
     if sent.is_err() {

@@ -7,7 +7,7 @@ pub(super) mod line_protocol;
 mod notes;
 mod point;
 
-pub(super) use notes::Notes;
+pub(super) use notes::{Notes, OwnSum};
 pub(super) use point::{DEVICE_TAG, Point, ROOM_TAG, Way, escaped, escaped_measurement, number};
 
 /// The points of a source.

@@ -40,7 +40,7 @@ struct State {
     tally: Tally,
     earlier: Earlier,
     kept: Option<Kept>,
-    /// Whether an import goes on of which nobody knows what was there before it.
+    /// Whether an import goes on, and nobody knows what was there before it.
     is_past_unknown: bool,
 }
 
@@ -60,7 +60,7 @@ struct Months {
     all: usize,
     equal: usize,
     lossy: usize,
-    /// The devices of which the server cannot tell.
+    /// The devices whose rollups do not reach so far back.
     untold: u64,
     /// The first that are not equal, the lossy first.
     shown: Vec<String>,
@@ -157,7 +157,7 @@ impl<'a> Comparison<'a> {
             }
         }
         if is_past_unknown {
-            report.comment("This import went on where an earlier one stopped, of which nothing is known any more.");
+            report.comment("This import went on where an earlier one stopped, and nothing is known of that one any more.");
         }
         write_take_back(&tally, &earlier, &mut report);
         if let Some(path) = report_at {

@@ -16,6 +16,8 @@ use crate::progress_file;
 const SUFFIX: &str = ".roomtide-report";
 /// The end of the name of the report of an import that stopped.
 const STOPPED: &str = "-stopped";
+/// What begins a comment of a shell, the number sign.
+const COMMENT: char = 0x23 as char;
 /// The most reports of one file.
 const MAX_REPORTS: usize = 10_000;
 
@@ -59,21 +61,19 @@ pub(super) struct Report(String);
 impl Report {
     pub(super) fn new(head: &Head, zone: Option<Zone>) -> Self {
         let Head { source, url, began } = head;
-        let program = std::env::current_exe().ok();
-        let program = program.map_or_else(|| "roomtide".to_owned(), |it| it.display().to_string());
-        let mut report = Self("#!/bin/sh\n".to_owned());
+        let mut report = Self(String::new());
         report.comment(format_args!("What roomtide import stored from {source} into {url}."));
         report.comment(format_args!("Begun {began}."));
         report.comment(
             "Run with sh, this file takes the import back. The server may want an admin's token:",
         );
         report.comment("  sh THIS-FILE --token @FILE");
+        report.comment("ROOMTIDE names the program if it is not in the path.");
         report.comment("Readings that others wrote into the same spans since are deleted, too. What the import taught");
         report.comment("of devices that were there before stays: metrics, units, names.");
         writeln!(
             report.0,
-            "take_back() {{ \"${{ROOMTIDE:-{program}}}\" delete --yes --url {url} \"$@\" || failed=1; }}",
-            program = program.replace(['"', '$', '`', '\\', '}'], "?"),
+            "take_back() {{ \"${{ROOMTIDE:-roomtide}}\" delete --yes --url {url} \"$@\" || failed=1; }}",
             url = quoted(url)
         )
         .expect("a text takes everything");
@@ -90,7 +90,7 @@ impl Report {
     pub(super) fn comment(&mut self, text: impl fmt::Display) {
         let text = text.to_string();
         for line in text.split('\n') {
-            self.0.push_str(format!("# {line}").trim_end());
+            self.0.push_str(format!("{COMMENT} {line}").trim_end());
             self.0.push('\n');
         }
     }

@@ -15,6 +15,7 @@ use crate::import::concurrent::concurrently;
 use crate::import::refusals::{Refusal, Refusals};
 use crate::import::resume::Resume;
 use crate::import::upload::{FIRST_BATCH, SECONDS_A_BATCH, SHARE, UploadOptions};
+use crate::import::write_units;
 use crate::output::counted;
 use crate::pace::Pace;
 
@@ -107,7 +108,7 @@ fn rounds(
     now: Timestamp,
     sent: &mut Sent,
 ) -> anyhow::Result<()> {
-    let pace = Pace::of(SHARE);
+    let pace = Pace::chosen_or(options.pace, SHARE);
     let mut groups = groups.peekable();
     let mut position = 0;
     while groups.peek().is_some() {
@@ -145,13 +146,13 @@ fn rounds(
             let refused = write((client, &pace), &batch, &AtomicBool::new(false))?;
             stored(&batch, refused);
         }
-        let size = pace.rate().map_or(options.batch, |rate| {
+        let size = pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "it is small"
             )]
-            let bearable = (rate * SECONDS_A_BATCH).max(1.0) as usize;
+            let bearable = units as usize;
             bearable.min(options.batch)
         });
         concurrently(
@@ -253,8 +254,8 @@ fn write(
         body: Some(("text/plain; charset=utf-8", &body)),
         headers: &[],
     };
-    #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
-    wait(pace.take(batch.len() as f64), stop);
+    let lines = batch.iter().map(|line| (&line.series, line.millis));
+    wait(pace.take(write_units::of(&lines)), stop);
     let answer = client.send(ask, stop)?;
     pace.learn(answer.units.max_write);
     match answer.status {
