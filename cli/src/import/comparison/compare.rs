@@ -171,16 +171,16 @@ impl<'a> Comparison<'a> {
         if let Some(kept) = kept {
             kept.finish();
         }
-        if let Some(path) = places.if_stopped.as_ref().filter(|_| !is_past_unknown) {
-            // It is there only if an earlier run stopped.
-            drop(std::fs::remove_file(path));
+        for report in &earlier.reports {
+            // This one has all of what those have.
+            drop(std::fs::remove_file(report));
         }
         Ok(compared)
     }
 
     /// Writes the lines that take back what an import stored that stopped.
     pub(in crate::import) fn stopped(&self, head: &Head, places: &Places) -> anyhow::Result<()> {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
         let Some(report_at) = places.if_stopped.as_deref() else { return Ok(()) };
         if self.known.is_err() || state.tally.devices.is_empty() {
             return Ok(());
@@ -188,7 +188,11 @@ impl<'a> Comparison<'a> {
         let mut report = Report::new(head, None);
         report.comment("The import stopped before its end.");
         write_take_back(&state.tally, &state.earlier, &mut report);
-        report.write(report_at)
+        report.write(report_at)?;
+        match &mut state.kept {
+            Some(kept) => kept.add_report(report_at.to_owned()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use super::tally::Totals;
 enum Line {
     Device { device: String, before: Option<KeptBefore> },
     Room { room: String, is_new: bool },
+    Report { report: PathBuf },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,6 +43,8 @@ pub(super) struct Earlier {
     pub(super) devices: BTreeMap<DeviceId, Option<Before>>,
     /// Whether each room was new.
     pub(super) rooms: BTreeMap<RoomId, bool>,
+    /// The reports of runs that stopped.
+    pub(super) reports: Vec<PathBuf>,
 }
 
 /// The file.
@@ -80,6 +83,11 @@ impl Kept {
         self.add(&Line::Room { room: room.to_string(), is_new })
     }
 
+    /// Adds the report of a run that stopped.
+    pub(super) fn add_report(&mut self, report: PathBuf) -> anyhow::Result<()> {
+        self.add(&Line::Report { report })
+    }
+
     fn add(&mut self, line: &Line) -> anyhow::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
@@ -105,6 +113,7 @@ fn read(path: &Path) -> Option<Earlier> {
                 earlier.devices.insert(device.parse().ok()?, before);
             }
             Line::Room { room, is_new } => drop(earlier.rooms.insert(room.parse().ok()?, is_new)),
+            Line::Report { report } => earlier.reports.push(report),
         }
     }
     Some(earlier)
@@ -157,12 +166,14 @@ mod tests {
         kept.add_device(&"d".parse().unwrap(), Some(&before)).unwrap();
         kept.add_device(&"e".parse().unwrap(), None).unwrap();
         kept.add_room(&"hall".parse().unwrap(), true).unwrap();
+        kept.add_report("stopped".into()).unwrap();
         kept.file.write_all(b"{\"device\":\"f\",\"bef").unwrap();
         let (kept, earlier) = Kept::open(path.clone(), true).unwrap();
         let earlier = earlier.unwrap();
         assert_eq!(earlier.devices[&"d".parse().unwrap()], Some(before));
         assert_eq!(earlier.devices[&"e".parse().unwrap()], None);
         assert_eq!((earlier.devices.len(), earlier.rooms.len()), (2, 1));
+        assert_eq!(earlier.reports, [PathBuf::from("stopped")]);
         kept.finish();
         assert!(!path.exists());
         let (_, earlier) = Kept::open(path.clone(), true).unwrap();

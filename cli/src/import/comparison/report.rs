@@ -136,7 +136,7 @@ impl Places {
     ) -> anyhow::Result<Self> {
         let Some(beside) = beside.or(asked) else { return Ok(Self::default()) };
         let report = Some(place(asked, beside)?);
-        Ok(Self { report, if_stopped: Some(place_if_stopped(asked, beside)) })
+        Ok(Self { report, if_stopped: Some(place_if_stopped(asked, beside)?) })
     }
 }
 
@@ -151,22 +151,27 @@ fn place(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
         );
         path.to_owned()
     } else {
-        let name = |n: usize| match n {
-            1 => progress_file::with_suffix(beside, SUFFIX),
-            n => progress_file::with_suffix(beside, &format!("{SUFFIX}-{n}")),
-        };
-        let mut names = (1..MAX_REPORTS).map(name);
-        names.find(|path| !path.exists()).context("--report: too many reports are there")?
+        free(beside, SUFFIX)?
     };
     let context = || format!("cannot write {}; --report FILE keeps it elsewhere", path.display());
     progress_file::ensure_writable(&path).with_context(context)?;
     Ok(path)
 }
 
-/// The file of the report of an import that stopped: an import that goes on replaces it.
-fn place_if_stopped(asked: Option<&Path>, beside: &Path) -> PathBuf {
+/// The file of the report of an import that stopped.
+fn place_if_stopped(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
     let path = asked.map_or_else(|| progress_file::with_suffix(beside, SUFFIX), Path::to_owned);
-    progress_file::with_suffix(&path, STOPPED)
+    free(&path, STOPPED)
+}
+
+/// The first name with a suffix, and perhaps a number, that is free.
+fn free(path: &Path, suffix: &str) -> anyhow::Result<PathBuf> {
+    let name = |n: usize| match n {
+        1 => progress_file::with_suffix(path, suffix),
+        n => progress_file::with_suffix(path, &format!("{suffix}-{n}")),
+    };
+    let mut names = (1..MAX_REPORTS).map(name);
+    names.find(|path| !path.exists()).context("--report: too many reports are there")
 }
 
 #[cfg(test)]
