@@ -9,6 +9,7 @@ mod concurrent;
 mod estimate;
 #[cfg(test)]
 pub(crate) mod fake_server;
+mod hourly;
 mod kind;
 mod line;
 mod number;

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use domain::Timestamp;
+use domain::{DeviceId, Timestamp};
 use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
 use super::comparison::{Comparison, Head, Places};
+use super::hourly;
 use super::points::{
     Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send, take_back,
 };
@@ -103,6 +104,10 @@ pub(super) fn import(
         print(shown.trim_start_matches('\n'));
     }
     let is_rolled_up = after_upload(&client, stored)?;
+    let metric_of = |device: &DeviceId, at: Timestamp| comparison.value_without_past(device, at);
+    if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client)? {
+        print(said);
+    }
     let compared = comparison.finish(is_rolled_up, &head, &places)?;
     print(&compared.text);
     Ok(exit_code_compared(compared.is_lossy, &all, refused_before))

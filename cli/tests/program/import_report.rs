@@ -232,3 +232,42 @@ fn thinned_history_keeps_counters_exact() {
     let wrong = import(&server, &file, &["--thin", "15m"]);
     assert_eq!(wrong.status.code(), Some(2), "--thin-before is missing");
 }
+
+#[test]
+fn the_registry_notes_until_when_there_are_hourly_means_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("home-assistant_v2.db");
+    let database = rusqlite::Connection::open(&file).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE schema_changes (change_id INTEGER PRIMARY KEY, schema_version INTEGER, changed DATETIME);
+             INSERT INTO schema_changes (schema_version) VALUES (50);
+             CREATE TABLE states_meta (metadata_id INTEGER PRIMARY KEY, entity_id VARCHAR(255));
+             CREATE TABLE states (state_id INTEGER PRIMARY KEY, state VARCHAR(255), last_updated_ts FLOAT,
+                attributes_id INTEGER, metadata_id INTEGER);
+             CREATE TABLE statistics_meta (id INTEGER PRIMARY KEY, statistic_id VARCHAR(255), source VARCHAR(32),
+                unit_of_measurement VARCHAR(255), has_mean BOOLEAN, has_sum BOOLEAN, name VARCHAR(255), mean_type INTEGER);
+             INSERT INTO statistics_meta VALUES (1, 'sensor.warm', 'recorder', '°C', 1, 0, NULL, 1),
+                (2, 'sensor.meter', 'recorder', 'kWh', 0, 1, NULL, 0), (3, 'sensor.old', 'recorder', '°C', 1, 0, NULL, 1);
+             CREATE TABLE statistics (id INTEGER PRIMARY KEY, metadata_id INTEGER, start_ts FLOAT, mean FLOAT, min FLOAT,
+                max FLOAT, last_reset_ts FLOAT, state FLOAT, sum FLOAT);
+             INSERT INTO statistics (metadata_id, start_ts, mean, state, sum) VALUES
+                (1, 1768147200, 20.5, NULL, NULL), (1, 1768150800, 21.5, NULL, NULL), (3, 1768150800, 1, NULL, NULL),
+                (2, 1768147200, NULL, 100, 0), (2, 1768150800, NULL, 1, 900), (2, 1768154400, NULL, 2, 901);",
+        )
+        .unwrap();
+    drop(database);
+    let server = Server::start(&directory.path().join("data"), &[]);
+    // It had readings before: nobody knows whether these are means of hours.
+    write(&server, "°C,domain=sensor,entity_id=old value=1 1768000000000000000");
+    let dry = said(&file, &server, &["--dry-run"], 0);
+    let expected = "sensor.meter energy: 2 kWh, by Home Assistant's sum 901 kWh\n";
+    assert!(dry.contains(expected), "{dry}");
+    let done = said(&file, &server, &[], 0);
+    assert!(done.contains("noted until when 1 metric has hourly means only"), "{done}");
+    assert!(done.contains("all counts and sums are the source's"), "{done}");
+    let devices = body(&server, "/devices");
+    assert_eq!(devices.matches("hourly_until").count(), 1, "{devices}");
+    let warm = body(&server, "/devices/sensor.warm");
+    assert!(warm.contains(r#""hourly_until":"2026-01-11T17:30:00.000Z""#), "{warm}");
+}

@@ -2,11 +2,11 @@
 //! reading.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use domain::{DeviceId, Reading, RoomId, Timestamp, Zone};
+use domain::{DeviceId, Hints, MetricHints, MetricName, Reading, RoomId, Timestamp, Zone};
 use indicatif::ProgressBar;
 
 use super::gap::Gaps;
@@ -15,13 +15,15 @@ use super::known::{Before, Known};
 use super::outcome::Outcome;
 use super::report::{Head, Places, Report, Row};
 use super::take_back::{self, Spans};
-use super::tally::{OfDevice, Tally, Totals};
+use super::tally::{OfDevice, Tally, Totals, month_and_day};
 use crate::client::Client;
 use crate::import::rolled_up::{self, Waited};
 use crate::output::counted;
 
 /// The most months that are shown.
 const MAX_SHOWN: usize = 20;
+/// The field of Home Assistant's states.
+const VALUE: &str = "value";
 /// Why nothing is compared.
 const UNTOLD: &str =
     "the server does not tell how far its rollups are; the URL has to answer queries, too";
@@ -40,6 +42,8 @@ struct State {
     tally: Tally,
     earlier: Earlier,
     kept: Option<Kept>,
+    /// The metrics of the fields that are called `value`, as of Home Assistant's entities.
+    values: BTreeMap<DeviceId, MetricName>,
     /// Whether an import goes on, and nobody knows what was there before it.
     is_past_unknown: bool,
 }
@@ -101,21 +105,44 @@ impl<'a> Comparison<'a> {
             tally: Tally::new(zone),
             is_past_unknown: earlier.is_none(),
             earlier: earlier.unwrap_or_default(),
+            values: BTreeMap::new(),
             kept,
         };
         Ok(Self { known, state: RefCell::new(state), now })
     }
 
     /// Notes readings before they are sent: asks what their devices had, and adds them up.
-    pub(in crate::import) fn note(&self, readings: &[&Reading]) -> anyhow::Result<()> {
+    pub(in crate::import) fn note(&self, readings: &[(Reading, Hints)]) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
-        for reading in readings {
+        for (reading, hints) in readings {
+            if !state.values.contains_key(&reading.device) {
+                let is_value =
+                    |it: &MetricHints| it.field.as_ref().is_some_and(|it| it.field == VALUE);
+                if let Some((name, _)) = hints.metrics.iter().find(|(_, it)| is_value(it)) {
+                    state.values.insert(reading.device.clone(), name.clone());
+                }
+            }
             if let Ok(known) = &self.known {
                 state.ask(known, reading, self.now)?;
             }
             state.tally.add(reading);
         }
         Ok(())
+    }
+
+    /// Returns the metric of an entity that had nothing before an instant until this import.
+    pub(in crate::import) fn value_without_past(
+        &self,
+        device: &DeviceId,
+        at: Timestamp,
+    ) -> Option<MetricName> {
+        let state = self.state.borrow();
+        let before = state.earlier.devices.get(device)?.as_ref()?;
+        let (month, day) = month_and_day(&state.tally.zone().date(at).to_string());
+        let has_past = before.months.iter().any(|(it, of_month)| {
+            *it < month || *it == month && of_month.days.iter().any(|it| *it <= day)
+        });
+        state.values.get(device).filter(|_| !has_past).cloned()
     }
 
     /// Notes that the server refused a reading.
@@ -133,7 +160,7 @@ impl<'a> Comparison<'a> {
         let Self { known, state, .. } = self;
         let bar = ProgressBar::new_spinner();
         let report_at = places.report.as_deref();
-        let State { tally, earlier, kept, is_past_unknown } = state.into_inner();
+        let State { tally, earlier, kept, is_past_unknown, .. } = state.into_inner();
         let known = known.and_then(|known| if is_rolled_up { Ok(known) } else { Err(BEHIND) });
         let mut report = Report::new(head, known.as_ref().ok().map(Known::zone));
         let mut compared = Compared::default();
@@ -396,7 +423,8 @@ mod tests {
             let json = format!(
                 r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{value}Z","t":{value}}}"#
             );
-            comparison.note(&[&local::read_reading(&json, now).unwrap()]).unwrap();
+            let reading = local::read_reading(&json, now).unwrap();
+            comparison.note(&[(reading, Hints::default())]).unwrap();
         }
         comparison.finish(true, &head(), &Places::default()).unwrap()
     }

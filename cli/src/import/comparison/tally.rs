@@ -87,6 +87,11 @@ impl Tally {
         Self { zone, devices: BTreeMap::new(), rooms: BTreeSet::new() }
     }
 
+    /// Returns the zone of its days.
+    pub(super) const fn zone(&self) -> Zone {
+        self.zone
+    }
+
     /// Adds a reading.
     pub(super) fn add(&mut self, reading: &Reading) {
         self.count(reading, 1);

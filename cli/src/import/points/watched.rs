@@ -55,8 +55,7 @@ fn note(comparison: &Comparison<'_>, body: &str, way: Way, now: Timestamp) -> an
     let read = local::read_points(body.as_bytes(), now, device_tags, room_tag);
     // What the server makes of lines that cannot be read is its affair.
     let Ok(read) = read else { return Ok(()) };
-    let readings: Vec<_> = read.readings.iter().map(|(reading, _)| reading).collect();
-    comparison.note(&readings)
+    comparison.note(&read.readings)
 }
 
 impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Watched<'_, I> {

@@ -19,6 +19,7 @@ struct Noted {
     left_out: BTreeMap<String, u64>,
     refusals: Refusals,
     own_sums: BTreeMap<String, OwnSum>,
+    hourly: BTreeMap<String, i64>,
 }
 
 /// What a source itself says that a counter counted, as Home Assistant's statistics do.
@@ -75,6 +76,20 @@ impl Notes {
         // What was counted until midnight is of the month before.
         let month = Month::of(at.saturating_add(TimeDelta::milliseconds(-1)));
         known.months.insert(month, (nanos, sum));
+    }
+
+    /// Notes that a series has the mean of an hour at an instant, in nanoseconds.
+    pub(in crate::import) fn hour(&self, id: &str, nanos: i64) {
+        let mut noted = self.noted();
+        match noted.hourly.get_mut(id) {
+            Some(last) => *last = nanos.max(*last),
+            None => drop(noted.hourly.insert(id.to_owned(), nanos)),
+        }
+    }
+
+    /// Returns the newest mean of an hour by the ids of the series, in nanoseconds.
+    pub(in crate::import) fn hourly(&self) -> BTreeMap<String, i64> {
+        self.noted().hourly.clone()
     }
 
     /// Returns the source's own sums by the ids of its series.

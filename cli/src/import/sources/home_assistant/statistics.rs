@@ -205,6 +205,9 @@ fn hours(
         }
         fields.extend(texts.iter().cloned());
         output.send(line(&series.id, unit.as_deref(), fields, at, described))?;
+        if !series.is_counter {
+            output.notes.hour(&series.id, at);
+        }
         taken += 1;
     }
     if !series.is_counter {

@@ -176,6 +176,10 @@ fn home_assistant_s_own_sums_are_noted_and_not_imported() {
     assert_eq!(of("sensor.meter"), is("Wh", "0", "2026-01 2"), "also of hours that have states");
     assert_eq!(of("tibber:consumption"), is("kWh", "1.5", "2026-01 4"));
     assert_eq!(sums.len(), 2, "a temperature has none");
+    let last = (AT + 2 * 3_600 + 1_800) * 1_000_000_000;
+    let hourly = notes.hourly();
+    assert_eq!(hourly.get("sensor.outside"), Some(&last));
+    assert_eq!(hourly.keys().collect::<Vec<_>>(), ["sensor.outside", "sensor.wind"]);
 }
 
 #[test]
