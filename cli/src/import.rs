@@ -5,11 +5,13 @@ mod anchors;
 mod args;
 mod clock_change;
 mod columns;
+mod comparison;
 mod concurrent;
 mod estimate;
 mod exported_lines;
 #[cfg(test)]
 pub(crate) mod fake_server;
+mod hourly;
 mod kind;
 mod line;
 mod number;
@@ -33,6 +35,7 @@ mod target;
 mod text_lines;
 mod timestamp;
 mod upload;
+mod write_units;
 
 use std::cell::RefCell;
 use std::process::ExitCode;
@@ -188,7 +191,8 @@ fn import_readings(
         let (lines, bar) = order::lines(&args.file, open)?;
         let estimate = estimate::of(rounds_of(lines), batch);
         bar.finish_and_clear();
-        let estimate = estimate?;
+        let mut estimate = estimate?;
+        estimate.pace = args.upload_options().pace;
         print(&estimate);
         return Ok(exit_code(&estimate.refusals, 0));
     }
@@ -199,7 +203,7 @@ fn import_readings(
     let (lines, bar) = order::lines(&args.file, open)?;
     stop_on_ctrl_c(client.interrupted());
     let rounds = rounds_of(lines);
-    let options = upload::UploadOptions { batch, strict: args.strict };
+    let options = args.upload_options();
     let summary = upload::run(rounds, &client, options, resume, &bar);
     bar.finish_and_clear();
     let summary = summary?;

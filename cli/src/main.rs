@@ -72,7 +72,7 @@ enum Command {
     Import(Box<import::ImportArgs>),
     /// Answer a language model's tools on standard input and output
     Mcp(mcp::Args),
-    /// Delete a device, a room or a home
+    /// Delete devices, readings, a room or a home
     Delete(delete::Args),
     /// Write readings and the registry to a file
     Export(Box<export::ExportArgs>),

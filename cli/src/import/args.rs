@@ -1,16 +1,18 @@
 //! The command line of `roomtide import`. Opens no file.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
+use domain::Timestamp;
 
 use super::columns::{Columns, Shape, TimestampColumn};
 use super::kind::Format;
 use super::sources::line_protocol::{Database, Precision};
 use super::target::Target;
 use super::timestamp::{Interval, Zone};
+use super::upload::UploadOptions;
 use crate::place::Place;
 
 /// The end of the help: what is stored, and how an interrupted import continues.
@@ -83,6 +85,27 @@ pub(crate) struct ImportArgs {
     /// The file that keeps the progress of the import, instead of one beside the imported file
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
+    /// The file of the report, instead of FILE.roomtide-report beside the imported file. Run with sh, it takes the
+    /// import back
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Sources")]
+    pub(super) report: Option<PathBuf>,
+    /// The write units a second of a table with bounded capacity that the import takes, with its rollups; by default half
+    /// of the table's, which the server tells
+    #[arg(long, value_name = "UNITS")]
+    pub(super) pace: Option<NonZeroU32>,
+    /// Thin to one reading of a series for 15 minutes: a counter's last value, the mean of other numbers. Needs
+    /// --thin-before
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TIME",
+        requires = "thin_before",
+        help_heading = "Sources"
+    )]
+    pub(super) thin: Option<Thin>,
+    /// The time before which points are thinned, such as 2024-01-01T00:00:00Z
+    #[arg(long, value_name = "TIME", requires = "thin", help_heading = "Sources")]
+    pub(super) thin_before: Option<String>,
     /// The readings of a request, at most 10000
     #[arg(long, default_value = "500")]
     pub(super) batch: NonZeroUsize,
@@ -132,6 +155,19 @@ impl ImportArgs {
         if format == Format::Shelly && has_columns { Format::Csv } else { format }
     }
 
+    /// Returns the options of an upload.
+    pub(super) fn upload_options(&self) -> UploadOptions {
+        let pace = self.pace.map(|units| f64::from(units.get()));
+        UploadOptions { batch: self.batch.get(), strict: self.strict, pace }
+    }
+
+    /// Returns the time before which points are thinned.
+    pub(super) fn thin_before(&self, now: Timestamp) -> anyhow::Result<Option<Timestamp>> {
+        let Some(text) = &self.thin_before else { return Ok(None) };
+        let at = Timestamp::parse(text, now);
+        Ok(Some(at.map_err(|why| anyhow::anyhow!("--thin-before: {why}"))?))
+    }
+
     /// Refuses options that do not fit the kind of the file.
     pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
         let file = self.file.display();
@@ -160,11 +196,27 @@ impl ImportArgs {
         if format != Format::HomeAssistant && self.storage.is_some() {
             bail!("{file} is {}; --storage does not fit it", format.name());
         }
+        if !is_source && (self.thin.is_some() || self.report.is_some()) {
+            bail!("{file} is {}; --thin and --report do not fit it", format.name());
+        }
+        if format == Format::InfluxDb && self.thin.is_some() {
+            bail!(
+                "--thin: the windows of a server cut quarters of an hour; export it as line protocol"
+            );
+        }
         if is_source && self.merge {
             bail!("--merge: points are always merged with what the table has");
         }
         Ok(())
     }
+}
+
+/// The time for which one reading of a series is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Thin {
+    /// A quarter of an hour, by which rollups are made
+    #[value(name = "15m")]
+    Quarter,
 }
 
 /// The columns of a CSV.

@@ -10,14 +10,14 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use super::args::ImportArgs;
+use super::comparison::{Comparison, Places};
 use super::of_source::{self, Wanted, print_counts};
-use super::points::{Counts, Sent, United, send};
+use super::points::{Counts, Sent, United, Watched, send, take_back};
 use super::resume::{Resume, Witness};
-use super::session::{self, after_upload, exit_code, stop_on_ctrl_c};
+use super::session::{self, after_upload, exit_code_compared, stop_on_ctrl_c};
 use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
 use super::sources::{Notes, Point, Source, Units};
-use super::upload::UploadOptions;
 use crate::client::{self, Client};
 use crate::output::{counted, print};
 use crate::progress_file;
@@ -56,7 +56,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let wanted = Wanted::of(args, now)?;
     let asked =
         format!("{} to {} {:?} {wanted:?}", server.shown(), args.target.name(), args.database);
-    let path = args.state.clone().unwrap_or_else(|| beside(&server));
+    let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
     progress_file::ensure_writable(&path).with_context(|| {
         format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
     })?;
@@ -76,9 +76,14 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         }
     }
     stop_on_ctrl_c(client.interrupted());
+    let head = of_source::head(args, server.shown(), now);
+    let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
+    // An import that goes on does not read the windows again that it has stored, so it cannot compare them.
+    let comparison = Comparison::begin(&client, None, progress.is_some(), now)?;
     let mut run = Run {
         args,
-        client,
+        client: &client,
+        comparison: &comparison,
         wanted,
         notes,
         bar,
@@ -113,6 +118,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
             });
         if let Err(error) = result {
             run.bar.finish_and_clear();
+            comparison.stopped(&head, &places)?;
             let stored = counted(run.sent.stored, "point");
             return Err(match &reached {
                 Some(known) => error.context(format!(
@@ -134,8 +140,12 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     if !refusals.is_empty() {
         print(refusals.trim_start_matches('\n'));
     }
-    after_upload(&run.client, run.sent.stored)?;
-    Ok(exit_code(&run.sent.refusals, 0))
+    take_back(&comparison, &run.sent.refused, now);
+    let is_rolled_up = after_upload(&client, run.sent.stored)?;
+    let refusals = run.sent.refusals;
+    let compared = comparison.finish(is_rolled_up, &head, &places)?;
+    print(&compared.text);
+    Ok(exit_code_compared(compared.is_lossy, &refusals, 0))
 }
 
 /// The points of all windows.
@@ -160,7 +170,8 @@ fn all_points(
 /// An import under way.
 struct Run<'a> {
     args: &'a ImportArgs,
-    client: Client,
+    client: &'a Client,
+    comparison: &'a Comparison<'a>,
     wanted: Wanted,
     notes: Notes,
     bar: ProgressBar,
@@ -172,26 +183,27 @@ struct Run<'a> {
 impl Run<'_> {
     /// Stores the points of a window. Returns one that is stored.
     fn store(&mut self, points: Vec<Point>) -> anyhow::Result<Option<Witness>> {
-        let Self { args, client, wanted, notes, bar, now, .. } = self;
+        let Self { args, client, comparison, wanted, notes, bar, now, .. } = self;
         let points =
             wanted.clone().of_points(points.into_iter().map(Ok), notes.clone(), Units::default());
         let mut united = United::new(sort::sorted(points, sort::RUN)?);
-        let options = UploadOptions { batch: args.batch.get(), strict: args.strict };
+        let options = args.upload_options();
         // A window is sent again as a whole.
         let mut resume = Resume::of(Path::new("-"), None, "", false)?;
-        let sent = send(united.by_ref(), client, options, &mut resume, bar, *now)?;
+        let watched = Watched::new(united.by_ref(), comparison, *now);
+        let sent = send(watched, client, options, &mut resume, bar, *now)?;
         self.sent.add(sent);
         self.counts.add(united.counts());
         Ok(resume.witness().cloned())
     }
 }
 
-/// The file that keeps the progress: in the current directory, named like the server.
-fn beside(server: &Server) -> PathBuf {
+/// The file that keeps the progress, or another one: in the current directory, named like the server.
+fn beside(server: &Server, suffix: &str) -> PathBuf {
     let host = server.shown().split("://").last().unwrap_or_default();
     let name: String =
         host.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-    PathBuf::from(format!("{name}.roomtide-import"))
+    PathBuf::from(format!("{name}{suffix}"))
 }
 
 fn earlier(path: &Path, asked: &str) -> Option<Progress> {
@@ -281,8 +293,10 @@ mod tests {
         });
         let directory = tempfile::tempdir().unwrap();
         let state = directory.path().join("state");
+        let report = directory.path().join("report");
         let words =
             ["import", &influxdb.url, "--url", &roomtide.url, "--state", state.to_str().unwrap()];
+        let words = words.into_iter().chain(["--report", report.to_str().unwrap()]);
         let mut args = Line::parse_from(words).args;
         args.target = Target::Server(roomtide.url.clone());
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();

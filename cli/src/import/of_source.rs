@@ -1,19 +1,23 @@
 //! Imports the points of a source: sorts, unites and sends them, or reports what they are. Reads no file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use domain::Timestamp;
+use domain::{DeviceId, Timestamp};
 use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
-use super::points::{Counts, Report, Selection, SeriesMap, United, send};
-use super::session::{after_upload, connect, exit_code, stop_on_ctrl_c};
+use super::comparison::{Comparison, Head, Places};
+use super::hourly;
+use super::points::{
+    Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send, take_back,
+};
+use super::session::{after_upload, connect, exit_code, exit_code_compared, stop_on_ctrl_c};
 use super::settings;
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
-use super::upload::UploadOptions;
 use crate::output::{counted, print};
 
 /// Imports a source, or reports what an import would do.
@@ -43,12 +47,23 @@ pub(super) fn import(
     bar.reset();
     bar.set_length(read);
     let mut united = United::new(bar.wrap_iter(sorted));
-    let batch = args.batch.get();
+    let thin_before = args.thin_before(now)?;
+    let groups: Box<dyn Iterator<Item = anyhow::Result<Group>> + '_> = match thin_before {
+        Some(before) => Box::new(Thinned::new(united.by_ref(), before, now)),
+        None => Box::new(united.by_ref()),
+    };
+    let options = args.upload_options();
     if args.dry_run {
-        let report = Report::of(united.by_ref(), batch, now);
+        // The source's own sums are of all of it.
+        let is_part = args.from.is_some() || args.to.is_some();
+        let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
+        let report = Report::of(groups, own_sums, options, now);
         bar.finish_and_clear();
         let mut report = report?;
         report.append(refusals);
+        if thin_before.is_none() && args.address().is_none() {
+            report.show_thinning();
+        }
         if let Some(file) = map_file.filter(|_| is_map_written) {
             report.write_map(file)?;
             print(format_args!("{} has the series; edit it and import with --map", file.display()));
@@ -60,17 +75,24 @@ pub(super) fn import(
         return Ok(exit_code(report.refusals(), 0));
     }
     let asked = format!(
-        "points by time {} {:?} {:?} {asked_for}",
+        "points by time {} {:?} {:?} {asked_for} {thin_before:?}",
         args.target.name(),
         args.database,
         args.precision
     );
     let (client, mut resume) = connect(args, &asked)?;
     stop_on_ctrl_c(client.interrupted());
-    let options = UploadOptions { batch, strict: args.strict };
-    let sent = send(united.by_ref(), &client, options, &mut resume, bar, now);
+    let (head, places) = (head(args, &args.file.display().to_string(), now), places(args)?);
+    let kept = resume.beside("-before");
+    let comparison = Comparison::begin(&client, kept, resume.acknowledged() > 0, now)?;
+    let watched = Watched::new(groups, &comparison, now);
+    let sent = send(watched, &client, options, &mut resume, bar, now);
     bar.finish_and_clear();
+    if sent.is_err() {
+        comparison.stopped(&head, &places)?;
+    }
     let sent = sent?;
+    take_back(&comparison, &sent.refused, now);
     resume.finish();
     print(&sent);
     print_counts(united.counts());
@@ -86,8 +108,25 @@ pub(super) fn import(
         print(shown.trim_start_matches('\n'));
     }
     settings::apply(&units, &client, now);
-    after_upload(&client, stored)?;
-    Ok(exit_code(&all, refused_before))
+    let is_rolled_up = after_upload(&client, stored)?;
+    let metric_of = |device: &DeviceId, at: Timestamp| comparison.value_without_past(device, at);
+    if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client)? {
+        print(said);
+    }
+    let compared = comparison.finish(is_rolled_up, &head, &places)?;
+    print(&compared.text);
+    Ok(exit_code_compared(compared.is_lossy, &all, refused_before))
+}
+
+/// What a report begins with. A password in an address is not in it.
+pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
+    let (target, url) = (args.target.name().to_owned(), args.target.url().to_owned());
+    Head { source: source.to_owned(), target, url, began }
+}
+
+/// Where the report goes: beside the file, if it is one.
+fn places(args: &ImportArgs) -> anyhow::Result<Places> {
+    Places::of(args.report.as_deref(), args.file.is_file().then_some(args.file.as_path()))
 }
 
 /// What a person wants of a source.

@@ -30,6 +30,8 @@ the rollups are (folded_until)";
 const ROLLED_UP: &str = "rolled up: series and energy have all of it";
 /// The exit code of an import that is complete but for what was refused.
 const SOME_REFUSED: u8 = 3;
+/// The exit code of an import whose readings are not all in the table afterwards.
+const SOME_MISSING: u8 = 4;
 
 /// Makes the client.
 pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
@@ -56,19 +58,21 @@ pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client,
     Ok((client, resume))
 }
 
-/// Waits until series and energy have what was stored, and says so.
-pub(super) fn after_upload(client: &Client, stored: u64) -> anyhow::Result<()> {
-    if stored > 0 {
-        let bar = ProgressBar::new_spinner();
-        let waited = rolled_up::wait(client, &bar);
-        bar.finish_and_clear();
-        print(match waited? {
-            Waited::RolledUp => ROLLED_UP,
-            Waited::Untold => UNTOLD,
-            Waited::Behind => BEHIND,
-        });
+/// Waits until series and energy have what was stored, and says so. Returns whether they have.
+pub(super) fn after_upload(client: &Client, stored: u64) -> anyhow::Result<bool> {
+    if stored == 0 {
+        return Ok(true);
     }
-    Ok(())
+    let bar = ProgressBar::new_spinner();
+    let waited = rolled_up::wait(client, &bar);
+    bar.finish_and_clear();
+    let waited = waited?;
+    print(match waited {
+        Waited::RolledUp => ROLLED_UP,
+        Waited::Untold => UNTOLD,
+        Waited::Behind => BEHIND,
+    });
+    Ok(waited == Waited::RolledUp)
 }
 
 /// Sets the flag on Ctrl-C, so that the import stops and says how to continue. Exits on a second Ctrl-C.
@@ -85,6 +89,15 @@ pub(super) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
 /// Returns the exit code of an import, with what the server refused before it was interrupted.
 pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
     if refusals.count() + refused_before == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() }
+}
+
+/// Returns the exit code of an import that was compared with its source.
+pub(super) fn exit_code_compared(
+    is_lossy: bool,
+    refusals: &Refusals,
+    refused_before: u64,
+) -> ExitCode {
+    if is_lossy { SOME_MISSING.into() } else { exit_code(refusals, refused_before) }
 }
 
 /// Checks that the table has the last reading that the interrupted import stored. Returns the reason to

@@ -10,7 +10,7 @@ mod point;
 pub(super) mod shelly;
 mod units;
 
-pub(super) use notes::Notes;
+pub(super) use notes::{Notes, OwnSum};
 pub(super) use point::{
     DEVICE_TAG, Point, ROOM_TAG, Way, escaped, escaped_measurement, number, text_field,
 };

@@ -57,6 +57,14 @@ impl Target {
         }
     }
 
+    /// Returns the address of a server that has what is imported.
+    pub(super) fn url(&self) -> &str {
+        match self {
+            Self::Server(url) => url,
+            Self::Default | Self::Here(_) => DEFAULT,
+        }
+    }
+
     /// Makes a client.
     pub(super) fn client(&self, token: Option<&str>) -> anyhow::Result<Client> {
         match self {

@@ -14,15 +14,15 @@ use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
+use super::write_units;
 use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
 use crate::output::{counted, print};
-use crate::pace::Pace;
+use crate::pace::{HALF, Pace};
 
 /// The readings of the first request: its answer tells what the table can bear.
 pub(super) const FIRST_BATCH: usize = 25;
-/// The share of the table's units that an import takes. Rollups follow, and take up to three units for a reading that
-/// is alone in its 15 minutes.
-pub(super) const SHARE: f64 = 0.25;
+/// The share of the table's units that an import takes, with the rollups that follow.
+pub(super) const SHARE: f64 = HALF;
 /// The seconds in which a table with bounded capacity stores a request: well within those after which the server
 /// gives up.
 pub(super) const SECONDS_A_BATCH: f64 = 3.0;
@@ -34,6 +34,8 @@ pub(super) struct UploadOptions {
     pub(super) batch: usize,
     /// Whether the first refusal ends the upload.
     pub(super) strict: bool,
+    /// The write units a second that a person chose.
+    pub(super) pace: Option<f64>,
 }
 
 /// The result of an upload.
@@ -133,7 +135,7 @@ fn send_rounds(
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
     let watch = Stopwatch::start();
-    let pace = Pace::of(SHARE);
+    let pace = Pace::chosen_or(options.pace, SHARE);
     summary.refused_before = resume.refused();
     let skipped = rounds.skip_lines(resume.acknowledged())?;
     let mut registry = Vec::new();
@@ -195,9 +197,9 @@ fn send(
         stored((batch.len() - refused.len()) as u64);
         refusals.extend(refused);
     }
-    let size = pace.rate().map_or(options.batch, |rate| {
+    let size = pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small")]
-        let bearable = (rate * SECONDS_A_BATCH).max(1.0) as usize;
+        let bearable = units as usize;
         bearable.min(options.batch)
     });
     let batches = |entries| round::batches(entries, size).into_iter();
@@ -239,9 +241,8 @@ fn send_batch(
         batch.iter().flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()]).collect();
     let ask =
         Ask { method: "POST", path, body: Some(("application/x-ndjson", &body)), headers: &[] };
-    // A reading is a write unit of the table, and one of its index by room.
-    #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
-    wait(pace.take(batch.len() as f64), stop);
+    let readings = batch.iter().map(|it| (&it.reading.device, it.reading.at.as_millis()));
+    wait(pace.take(write_units::of(&readings)), stop);
     let answer = client.send(ask, stop)?;
     pace.learn(answer.units.max_write);
     match answer.status {
@@ -308,7 +309,7 @@ mod tests {
     use crate::import::fake_server::{self, Reply, Request, Server};
     use crate::import::line::{Line, Record};
 
-    const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false };
+    const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false, pace: None };
 
     fn client(server: &Server) -> Client {
         Client::impatient(&server.url, Duration::from_millis(30))
@@ -565,7 +566,7 @@ mod tests {
             let plan = plan.into_iter().chain([16]).collect();
             let (server, table) = unreliable(plan);
             let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
-            let options = UploadOptions { batch, strict: false };
+            let options = UploadOptions { batch, strict: false, pace: None };
             let client = client(&server);
             // A server may fail for longer than the client has patience; then nothing is promised.
             if run(rounds(&lines, size), &client, options, resume, &ProgressBar::hidden()).is_ok() {

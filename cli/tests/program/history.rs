@@ -51,7 +51,7 @@ fn export(lines: &[String]) -> String {
     text
 }
 
-fn http(server: &Server, head: &str, body: &str) -> String {
+pub(crate) fn http(server: &Server, head: &str, body: &str) -> String {
     let address = server.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
@@ -62,7 +62,7 @@ fn http(server: &Server, head: &str, body: &str) -> String {
     answer
 }
 
-fn import(server: &Server, file: &Path, words: &[&str]) -> Output {
+pub(crate) fn import(server: &Server, file: &Path, words: &[&str]) -> Output {
     Command::new(PROGRAM)
         .args(["import", "--url", &server.url])
         .args(words)

@@ -8,6 +8,7 @@ mod direct;
 mod disk;
 mod export;
 mod history;
+mod import_report;
 mod interrupt;
 mod private;
 mod refusals;

@@ -7,12 +7,14 @@ use std::path::Path;
 
 use domain::{Hints, Reading, Timestamp};
 
+use super::energy::Energy;
 use super::map::{self, Row};
 use super::send::{batches, body};
 use super::unite::Group;
 use crate::import::estimate::Estimate;
 use crate::import::refusals::{Refusal, Refusals};
-use crate::import::sources::Way;
+use crate::import::sources::{OwnSum, Way};
+use crate::import::upload::UploadOptions;
 
 /// The most series that are shown.
 const MAX_SHOWN: usize = 40;
@@ -24,6 +26,7 @@ const CHUNK: usize = 2_000;
 pub(in crate::import) struct Report {
     /// By measurement and tags.
     series: BTreeMap<String, Series>,
+    energy: Energy,
     estimate: Estimate,
 }
 
@@ -51,17 +54,19 @@ fn shown(millis: i64) -> String {
 }
 
 impl Report {
-    /// Makes the report of an import with requests of this size.
+    /// Makes the report of an import with requests of this size, of a source with these sums of its own.
     pub(in crate::import) fn of(
         groups: impl Iterator<Item = anyhow::Result<Group>>,
-        batch: usize,
+        own_sums: BTreeMap<String, OwnSum>,
+        options: UploadOptions,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let mut report = Self::default();
+        let mut report = Self { energy: Energy::new(own_sums), ..Self::default() };
+        report.estimate.pace = options.pace;
         let mut groups = groups.peekable();
         while groups.peek().is_some() {
             let chunk: Vec<Group> = groups.by_ref().take(CHUNK).collect::<anyhow::Result<_>>()?;
-            for batch in batches(&chunk, batch) {
+            for batch in batches(&chunk, options.batch) {
                 report.add(&body(&batch), batch[0].way, now)?;
             }
             for line in chunk.iter().flatten() {
@@ -83,6 +88,9 @@ impl Report {
     fn add(&mut self, body: &str, way: Way, now: Timestamp) -> anyhow::Result<()> {
         let read = read(body, way, now)?;
         self.estimate.add_request(read.readings.iter().map(|(reading, _)| reading));
+        for (reading, hints) in &read.readings {
+            self.energy.add(reading, hints);
+        }
         let lines: Vec<&str> = body.split('\n').collect();
         let refused = read.refused.into_iter().map(|(number, why)| {
             let line = lines.get(number - 1).map(|line| domain::excerpt(line)).unwrap_or_default();
@@ -105,6 +113,11 @@ impl Report {
             becomes: series.shown(),
         };
         map::write(path, self.series.iter().map(row))
+    }
+
+    /// Shows what thinning would save, of a source that is not thinned.
+    pub(in crate::import) const fn show_thinning(&mut self) {
+        self.estimate.can_be_thinned = true;
     }
 
     /// Adds what the source refused.
@@ -155,6 +168,6 @@ impl fmt::Display for Report {
         if self.series.len() > MAX_SHOWN {
             writeln!(f, "  and {} more", self.series.len() - MAX_SHOWN)?;
         }
-        write!(f, "{}", self.estimate)
+        write!(f, "{}{}", self.energy, self.estimate)
     }
 }

@@ -15,6 +15,7 @@ use crate::import::concurrent::concurrently;
 use crate::import::refusals::{Refusal, Refusals};
 use crate::import::resume::Resume;
 use crate::import::upload::{FIRST_BATCH, SECONDS_A_BATCH, SHARE, UploadOptions};
+use crate::import::write_units;
 use crate::output::counted;
 use crate::pace::Pace;
 
@@ -22,6 +23,8 @@ use crate::pace::Pace;
 pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
 /// The lines of a round, after which the progress is saved.
 const ROUND: usize = 16_000;
+/// The most refused lines that are kept.
+const MAX_REFUSED: usize = 100_000;
 /// The largest body of a request.
 const MAX_BODY: usize = 512 << 10;
 
@@ -34,6 +37,8 @@ pub(in crate::import) struct Sent {
     pub(in crate::import) refused_before: u64,
     /// What it refused.
     pub(in crate::import) refusals: Refusals,
+    /// The lines that it refused now, the first of them.
+    pub(in crate::import) refused: Vec<SentLine>,
     seconds: f64,
 }
 
@@ -43,6 +48,7 @@ impl Sent {
         self.stored += other.stored;
         self.refused_before += other.refused_before;
         self.refusals.append(other.refusals);
+        self.refused.extend(other.refused);
         self.seconds += other.seconds;
     }
 }
@@ -102,7 +108,7 @@ fn rounds(
     now: Timestamp,
     sent: &mut Sent,
 ) -> anyhow::Result<()> {
-    let pace = Pace::of(SHARE);
+    let pace = Pace::chosen_or(options.pace, SHARE);
     let mut groups = groups.peekable();
     let mut position = 0;
     while groups.peek().is_some() {
@@ -126,7 +132,12 @@ fn rounds(
             if lost == 0 {
                 witness = batch.last().and_then(|line| reading(line, now)).or(witness.take());
             }
-            refusals.extend(refused.lines);
+            for (place, refusal) in refused.lines {
+                if sent.refused.len() < MAX_REFUSED {
+                    sent.refused.push(batch[place].clone());
+                }
+                refusals.push(refusal);
+            }
             unnamed += refused.unnamed as u64;
         };
         let first: usize = if pace.is_told() { 0 } else { FIRST_BATCH };
@@ -135,13 +146,13 @@ fn rounds(
             let refused = write((client, &pace), &batch, &AtomicBool::new(false))?;
             stored(&batch, refused);
         }
-        let size = pace.rate().map_or(options.batch, |rate| {
+        let size = pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "it is small"
             )]
-            let bearable = (rate * SECONDS_A_BATCH).max(1.0) as usize;
+            let bearable = units as usize;
             bearable.min(options.batch)
         });
         concurrently(
@@ -212,7 +223,8 @@ pub(super) fn body(batch: &Batch<'_>) -> String {
 /// What a server refuses of a batch.
 #[derive(Debug, Default)]
 struct Refused {
-    lines: Vec<Refusal>,
+    /// By their places in the batch.
+    lines: Vec<(usize, Refusal)>,
     /// The number of further errors, which an answer has no room for.
     unnamed: usize,
 }
@@ -243,8 +255,8 @@ fn write(
         body: Some(("text/plain; charset=utf-8", &body)),
         headers: &[],
     };
-    #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
-    wait(pace.take(batch.len() as f64), stop);
+    let lines = batch.iter().map(|line| (&line.series, line.millis));
+    wait(pace.take(write_units::of(&lines)), stop);
     let answer = client.send(ask, stop)?;
     pace.learn(answer.units.max_write);
     match answer.status {
@@ -272,13 +284,13 @@ fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
     for Datum { error_message, line_number } in partial.data {
         let place = line_number
             .and_then(|number| first_lines.partition_point(|it| *it <= number).checked_sub(1));
-        match place.and_then(|place| batch.get(place)) {
-            Some(line) => {
+        match place.and_then(|place| Some((place, batch.get(place)?))) {
+            Some((place, line)) => {
                 let reason = match line.line {
                     0 => format!("{} at {}: {error_message}", line.series, shown(line.millis)),
                     _ => error_message,
                 };
-                refused.lines.push(Refusal { line: line.line, reason });
+                refused.lines.push((place, Refusal { line: line.line, reason }));
             }
             None => {
                 let count = error_message.split(' ').find_map(|word| word.parse().ok());

@@ -8,7 +8,7 @@ use super::*;
 use crate::import::fake_server::{self, Reply, Server};
 use crate::import::sources::Way;
 
-const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false };
+const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false, pace: None };
 
 fn line(n: i64) -> SentLine {
     let millis = 1_768_147_200_000 + n * 1_000;
@@ -90,7 +90,7 @@ fn an_interrupted_import_goes_on_behind_the_last_round() {
     let file = directory.path().join("export.lp");
     std::fs::write(&file, "any").unwrap();
     let total = i64::try_from(ROUND).unwrap() + 10;
-    let batch = UploadOptions { batch: 4_000, strict: false };
+    let batch = UploadOptions { batch: 4_000, strict: false, pace: None };
     let server = fake_server::serve(|_, request| {
         let is_second_round = request.body.contains(&format!("v={ROUND} "));
         if is_second_round { Reply::of(401, "{}") } else { Reply::of(204, "") }

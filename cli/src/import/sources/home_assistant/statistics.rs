@@ -150,13 +150,14 @@ fn hours(
     });
     let column = |name| schema.column("statistics", "s", name);
     let query = format!(
-        "SELECT {}, {}, {}, {}, {}, {} FROM statistics s WHERE s.metadata_id = ?1 ORDER BY {}",
+        "SELECT {}, {}, {}, {}, {}, {}, {} FROM statistics s WHERE s.metadata_id = ?1 ORDER BY {}",
         column("start_ts"),
         column("start"),
         column("state"),
         column("mean"),
         column("last_reset_ts"),
         column("last_reset"),
+        column("sum"),
         order(schema),
     );
     let mut statement = connection.prepare(&query)?;
@@ -168,6 +169,11 @@ fn hours(
             output.notes.leave_out("hours without a time");
             continue;
         };
+        let end = start.saturating_add(HOUR);
+        let sum: Option<f64> = row.get(6)?;
+        if let Some(sum) = sum.filter(|sum| series.is_counter && sum.is_finite()) {
+            output.notes.sum(&series.id, series.unit.as_deref(), end, &number(sum));
+        }
         let value: Option<f64> = row.get(if series.is_counter { 2 } else { 3 })?;
         let Some(value) = value.filter(|value| value.is_finite()) else {
             output.notes.leave_out("hours without a value");
@@ -185,7 +191,6 @@ fn hours(
             total = sum;
             value = sum.normalize().to_string();
         }
-        let end = start.saturating_add(HOUR);
         if known.and_then(|it| it.first).is_some_and(|first| first < end) {
             output.notes.leave_out("hours that have states");
             continue;
@@ -200,6 +205,9 @@ fn hours(
         }
         fields.extend(texts.iter().cloned());
         output.send(line(&series.id, unit.as_deref(), fields, at, described))?;
+        if !series.is_counter {
+            output.notes.hour(&series.id, at);
+        }
         taken += 1;
     }
     if !series.is_counter {

@@ -161,6 +161,31 @@ fn statistics_fill_the_time_before_the_first_state() {
 }
 
 #[test]
+fn home_assistant_s_own_sums_are_noted_and_not_imported() {
+    let connection = Connection::open_in_memory().unwrap();
+    connection.execute_batch(&format!("{NEW}{}", hours())).unwrap();
+    let Source { points, notes, .. } =
+        source(Database::of(connection), Storage::default()).unwrap();
+    assert!(points.count() > 0);
+    let sums = notes.own_sums();
+    let of = |id: &str| {
+        let sum = &sums[id];
+        let months = sum.months.iter().map(|(month, (_, sum))| format!("{month} {sum}"));
+        (sum.unit.clone().unwrap(), sum.first.1.to_string(), months.collect::<Vec<_>>())
+    };
+    let is = |unit: &str, first: &str, month: &str| {
+        (unit.to_owned(), first.to_owned(), vec![month.to_owned()])
+    };
+    assert_eq!(of("sensor.meter"), is("Wh", "0", "2026-01 2"), "also of hours that have states");
+    assert_eq!(of("tibber:consumption"), is("kWh", "1.5", "2026-01 4"));
+    assert_eq!(sums.len(), 2, "a temperature has none");
+    let last = (AT + 2 * 3_600 + 1_800) * 1_000_000_000;
+    let hourly = notes.hourly();
+    assert_eq!(hourly.get("sensor.outside"), Some(&last));
+    assert_eq!(hourly.keys().collect::<Vec<_>>(), ["sensor.outside", "sensor.wind"]);
+}
+
+#[test]
 fn attributes_with_the_names_of_a_state_s_fields_get_another() {
     let rows = format!(
         "INSERT INTO states_meta VALUES (1, 'fan.a');
