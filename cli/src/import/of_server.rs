@@ -61,20 +61,8 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
     })?;
     let client = args.target.client(args.token.as_deref())?;
-    let mut progress = earlier(&path, &asked).filter(|_| !args.again);
-    if let Some(known) = &progress {
-        let at = shown(known.until);
-        match session::missing(known.witness.as_ref(), &client)? {
-            None => print(format_args!(
-                "continuing after {} until {at} (--again starts over)",
-                known.measurement
-            )),
-            Some(why) => {
-                print(format_args!("{why}; starting over"));
-                progress = None;
-            }
-        }
-    }
+    let known = earlier(&path, &asked).filter(|_| !args.again);
+    let mut progress = still_true(known, &client)?;
     stop_on_ctrl_c(client.interrupted());
     let head = of_source::head(args, server.shown(), now);
     let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
@@ -209,6 +197,18 @@ fn beside(server: &Server, suffix: &str) -> PathBuf {
 fn earlier(path: &Path, asked: &str) -> Option<Progress> {
     let progress: Progress = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
     (progress.asked == asked).then_some(progress)
+}
+
+/// Returns the progress, and says so, if the table has what was stored.
+fn still_true(progress: Option<Progress>, client: &Client) -> anyhow::Result<Option<Progress>> {
+    let Some(known) = progress else { return Ok(None) };
+    if let Some(why) = session::missing(known.witness.as_ref(), client)? {
+        print(format_args!("{why}; starting over"));
+        return Ok(None);
+    }
+    let (measurement, at) = (&known.measurement, shown(known.until));
+    print(format_args!("continuing after {measurement} until {at} (--again starts over)"));
+    Ok(Some(known))
 }
 
 fn shown(nanos: i64) -> String {
