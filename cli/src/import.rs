@@ -121,8 +121,12 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             };
             let device = device.parse().map_err(|why| anyhow::anyhow!("--device-id {why}"))?;
             let log = Log::read(input.into_reader(), device)?;
-            let anchors =
-                if args.dry_run { Anchors::default() } else { anchors::of(&client(args)?, &log)? };
+            let anchors = if args.dry_run {
+                Anchors::default()
+            } else {
+                let (from, _) = of_source::Wanted::of(args, now)?.span();
+                anchors::of(&client(args)?, &log, from.div_euclid(1_000_000))?
+            };
             let source = log.source(&anchors);
             if !args.dry_run && anchors == Anchors::default() {
                 source.notes.say(BEFORE_THE_METER.to_owned());

@@ -278,8 +278,10 @@ def log(folder):
     path = folder / "emdata_0123456789AB.csv"
     path.write_text(meter.log())
     with Server(folder / "data") as server:
-        def sends(name):
+        def sends(name, gap=range(0)):
             for seconds in range(now - 43_200 + 37, now - 60, 600):
+                if seconds in gap:
+                    continue
                 status, text = send(f"{server.url}/readings/shelly", meter.status(seconds, name))
                 assert status == 201, text
 
@@ -313,6 +315,16 @@ def log(folder):
             said = server.imports(str(path), "--device-id", "shellypro3em-b", "--again")
             assert "begin at 1" not in said, said
         energy("shellypro3em-b")
+        # An outage of Roomtide, whose time the log has.
+        gap = range(now - 8 * 3_600, now - 5 * 3_600)
+        sends("shellypro3em-c", gap)
+        said = server.imports(str(path), "--device-id", "shellypro3em-c", "--from", at(gap.start))
+        assert "begin at 1" not in said, said
+        span = {"from": at(gap.start), "to": at(gap.stop), "every": "1h"}
+        for hour, row in enumerate(server.get("/devices/shellypro3em-c/energy", metric="cumulative_kwh_p", **span)["data"]):
+            minute = (gap.start - meter.begin) // 60 + 60 * hour
+            if abs(row["kwh"] - (meter.kwh(minute + 60) - meter.kwh(minute))) > Decimal("0.01"):
+                sys.exit(f"a gap: hour {hour} has {row['kwh']} kWh, not {meter.kwh(minute + 60) - meter.kwh(minute)}")
     print("  ok  the log of a Shelly meter: its counters end where those that it sends begin", flush=True)
 
 

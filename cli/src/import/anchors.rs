@@ -23,10 +23,13 @@ struct Page {
 
 /// Asks for what is known of the counters of a log.
 ///
+/// Only the rows from a time on count, in milliseconds: so a gap in what the meter has sent can be filled.
+///
 /// A reading at the end of a row may be of an earlier import of it; any other is the meter's own. The former end where
 /// the latter begin, so the place is found by halves.
-pub(super) fn of(client: &Client, log: &Log) -> anyhow::Result<Anchors> {
-    let (ends, counters) = (log.ends(), log.counters());
+pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchors> {
+    let (mut ends, counters) = (log.ends(), log.counters());
+    ends.retain(|end| *end >= from);
     let mut anchors = Anchors::default();
     let Some(((device, metric), first)) = counters.first().zip(ends.first()) else {
         return Ok(anchors);
@@ -102,4 +105,81 @@ fn ask(
 
 fn shown(millis: i64) -> anyhow::Result<String> {
     Ok(Timestamp::from_millis(millis).context("a time of the log")?.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    /// The beginning of the log's first minute, in seconds.
+    const BEGIN: i64 = 1_771_180_620;
+
+    /// The log of an hour.
+    fn log() -> Log {
+        let rows = (0..60).map(|n| format!("{},1\n", BEGIN + 60 * n));
+        let text = format!("timestamp,total_act_energy\n{}", rows.collect::<String>());
+        Log::read(text.as_bytes(), "m".parse().unwrap()).unwrap()
+    }
+
+    /// A server with readings at these milliseconds behind the beginning, each with its place as its value.
+    fn server(times: &[i64]) -> fake_server::Server {
+        let times: Vec<i64> = times.iter().map(|at| BEGIN * 1_000 + at).collect();
+        fake_server::serve(move |_, request| {
+            let (path, query) = request.path.split_once('?').unwrap();
+            assert_eq!(path, "/devices/m/readings");
+            let find = |name: &str| {
+                let mut pairs = form_urlencoded::parse(query.as_bytes());
+                pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+            };
+            let millis = |text: String| Timestamp::parse_absolute(&text).unwrap().as_millis();
+            let to = millis(find("to").unwrap());
+            let (from, is_last) = (find("from").map_or(0, millis), find("order").is_some());
+            let mut found = times.iter().enumerate().filter(|(_, at)| (from..to).contains(*at));
+            let found = if is_last { found.next_back() } else { found.next() };
+            let row = found.map(|(n, at)| {
+                let at = Timestamp::from_millis(*at).unwrap();
+                format!(r#"{{"timestamp": "{at}", "cumulative_kwh_p": {n}.50}}"#)
+            });
+            Reply::of(200, &format!(r#"{{"data": [{}]}}"#, row.unwrap_or_default()))
+        })
+    }
+
+    /// Since when the meter sends, and where its counter is known; in milliseconds behind the beginning.
+    fn found(times: &[i64], from: i64) -> (Option<i64>, Option<(i64, String)>) {
+        let server = server(times);
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let anchors = of(&client, &log(), BEGIN * 1_000 + from).unwrap();
+        let counter = anchors.counters.values().next();
+        let counter = counter.map(|(at, value)| (at - BEGIN * 1_000, value.to_string()));
+        (anchors.live.map(|live| live - BEGIN * 1_000), counter)
+    }
+
+    #[test]
+    fn the_meter_s_own_readings_are_told_from_those_of_an_earlier_import() {
+        let minute = |n: i64| n * 60_000;
+        let is = |at: i64, value: &str| Some((at, value.to_owned()));
+        assert_eq!(found(&[], 0), (None, None));
+        // The beginning of the log, and the ends of some rows.
+        let mut earlier: Vec<i64> = (0..=20).map(minute).collect();
+        assert_eq!(found(&earlier, 0), (None, is(minute(1), "1.50")));
+        earlier.extend([minute(30) + 250, minute(31) + 250]);
+        assert_eq!(found(&earlier, 0), (Some(minute(30) + 250), is(minute(30) + 250, "21.50")));
+        // It has sent before the log, with a gap.
+        let gap = [minute(-5) + 1, minute(2) + 1, minute(40) + 1];
+        assert_eq!(found(&gap, 0), (Some(minute(2) + 1), is(minute(2) + 1, "1.50")));
+        assert_eq!(found(&gap, minute(3)), (Some(minute(40) + 1), is(minute(40) + 1, "2.50")));
+        // Another log ended before.
+        assert_eq!(found(&[minute(-7)], 0), (None, is(minute(-7), "0.50")));
+    }
+
+    #[test]
+    fn a_token_that_may_not_read_says_so() {
+        let server = fake_server::serve(|_, _| Reply::of(403, "{}"));
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let error = of(&client, &log(), 0).unwrap_err().to_string();
+        assert!(error.contains("the token has to read, too"), "{error}");
+    }
 }
