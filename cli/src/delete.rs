@@ -34,14 +34,17 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Delete devices with all their readings, rollups and stays, for ever
+    /// Delete a device with all its readings, rollups and stays, for ever
     ///
     /// A device is in no list at once, and its readings are refused until the deletion is over. An interrupted
     /// deletion goes on when the command is run again; until then the device stays hidden.
     Device {
-        /// The device, or several
-        #[arg(allow_hyphen_values = true, required = true)]
-        ids: Vec<DeviceId>,
+        /// The device
+        #[arg(allow_hyphen_values = true)]
+        id: DeviceId,
+        /// Another device; may be given several times
+        #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+        also: Vec<DeviceId>,
         /// Leave a device that has readings
         #[arg(long)]
         if_empty: bool,
@@ -80,8 +83,9 @@ impl What {
     /// What a person types to confirm.
     fn id(&self) -> String {
         match self {
-            Self::Device { ids, .. } => {
-                ids.iter().map(DeviceId::as_str).collect::<Vec<_>>().join(" ")
+            Self::Device { id, also, .. } => {
+                let ids = [id].into_iter().chain(also).map(DeviceId::as_str);
+                ids.collect::<Vec<_>>().join(" ")
             }
             Self::Readings { id, .. } => id.to_string(),
             Self::Room { id } => id.to_string(),
@@ -91,10 +95,12 @@ impl What {
 
     fn question(&self) -> String {
         match self {
-            Self::Device { ids, .. } => match &ids[..] {
-                [id] => format!("Delete the device {id} with all its readings for ever?"),
-                _ => format!("Delete {} devices with all their readings for ever?", ids.len()),
-            },
+            Self::Device { id, also, .. } if also.is_empty() => {
+                format!("Delete the device {id} with all its readings for ever?")
+            }
+            Self::Device { also, .. } => {
+                format!("Delete {} devices with all their readings for ever?", also.len() + 1)
+            }
             Self::Readings { id, from, to } => {
                 format!("Delete the readings of {id} from {from} to {to} for ever?")
             }
@@ -132,8 +138,9 @@ fn delete(args: &Args) -> anyhow::Result<()> {
     let token = args.token.as_deref().map(client::token).transpose()?;
     let client = Client::new(&args.url, token.as_deref())?;
     match &args.what {
-        What::Device { ids, if_empty, no_wait } => {
-            devices(ids, (*if_empty, *no_wait), &client, thread::sleep)?;
+        What::Device { id, also, if_empty, no_wait } => {
+            let ids: Vec<&DeviceId> = [id].into_iter().chain(also).collect();
+            devices(&ids, (*if_empty, *no_wait), &client, thread::sleep)?;
         }
         What::Readings { id, from, to } => {
             let word = |text: &str| -> String {
@@ -158,7 +165,7 @@ fn delete(args: &Args) -> anyhow::Result<()> {
 
 /// Deletes devices. The waits for the ends of their deletions are one.
 fn devices(
-    ids: &[DeviceId],
+    ids: &[&DeviceId],
     (if_empty, no_wait): (bool, bool),
     client: &Client,
     sleep: impl Fn(Duration) + Copy,
@@ -388,6 +395,7 @@ mod tests {
         let client = Client::new(&server.url, None).unwrap();
         let ids: Vec<DeviceId> =
             ["a", "full", "gone", "b"].iter().map(|id| id.parse().unwrap()).collect();
+        let ids: Vec<&DeviceId> = ids.iter().collect();
         devices(&ids, (true, false), &client, |_| panic!("the server does not ask to wait"))
             .unwrap();
         devices(&ids, (true, true), &client, |_| panic!("nobody waits")).unwrap();

@@ -11,4 +11,5 @@ mod take_back;
 mod tally;
 
 pub(super) use compare::Comparison;
+pub(super) use kept::GoesOn;
 pub(super) use report::{Head, Places};

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use super::args::ImportArgs;
-use super::comparison::{Comparison, Places};
+use super::comparison::{Comparison, GoesOn, Places};
 use super::of_source::{self, Wanted, print_counts};
 use super::points::{Counts, Sent, United, Watched, send, take_back};
 use super::resume::{Resume, Witness};
@@ -36,6 +36,11 @@ struct Progress {
 }
 
 impl Progress {
+    /// The name of the newest window.
+    fn window(&self) -> String {
+        format!("{} {} {} {}", self.database, self.policy, self.measurement, self.until)
+    }
+
     fn is_of(&self, context: &Context) -> bool {
         (&self.database, &self.policy) == (&context.database, &context.policy)
     }
@@ -66,8 +71,10 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     stop_on_ctrl_c(client.interrupted());
     let head = of_source::head(args, server.shown(), now);
     let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
-    // An import that goes on does not read the windows again that it has stored, so it cannot compare them.
-    let comparison = Comparison::begin(&client, None, progress.is_some(), now)?;
+    let kept = progress_file::with_suffix(&path, "-before");
+    let reached_window = progress.as_ref().map(Progress::window);
+    let goes_on = reached_window.as_deref().map_or(GoesOn::No, GoesOn::After);
+    let comparison = Comparison::begin(&client, Some(kept), goes_on, now)?;
     let mut run = Run {
         args,
         client: &client,
@@ -99,6 +106,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
                     let witness = witness.or_else(|| reached.take().and_then(|it| it.witness));
                     let (asked, Context { database, policy }) = (asked.clone(), context.clone());
                     let known = Progress { asked, database, policy, measurement, until, witness };
+                    comparison.end_window(&known.window())?;
                     progress_file::replace(&path, &serde_json::to_vec(&known)?)?;
                     reached = Some(known);
                 }
@@ -121,14 +129,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     run.bar.finish_and_clear();
     // If it cannot be removed, the next import finds everything done, which is true.
     drop(std::fs::remove_file(&path));
-    print(&run.sent);
-    print_counts(run.counts);
-    print(&run.notes);
-    let refusals = run.sent.refusals.to_string();
-    if !refusals.is_empty() {
-        print(refusals.trim_start_matches('\n'));
-    }
-    take_back(&comparison, &run.sent.refused, now);
+    run.print();
     let is_rolled_up = after_upload(&client, run.sent.stored)?;
     let refusals = run.sent.refusals;
     let compared = comparison.finish(is_rolled_up, &head, &places)?;
@@ -169,6 +170,17 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Says what was stored, and what was not.
+    fn print(&self) {
+        print(&self.sent);
+        print_counts(self.counts);
+        print(&self.notes);
+        let refusals = self.sent.refusals.to_string();
+        if !refusals.is_empty() {
+            print(refusals.trim_start_matches('\n'));
+        }
+    }
+
     /// Stores the points of a window. Returns one that is stored.
     fn store(&mut self, points: Vec<Point>) -> anyhow::Result<Option<Witness>> {
         let Self { args, client, comparison, wanted, notes, bar, now, .. } = self;
@@ -179,7 +191,8 @@ impl Run<'_> {
         // A window is sent again as a whole.
         let mut resume = Resume::of(Path::new("-"), None, "", false)?;
         let watched = Watched::new(united.by_ref(), comparison, *now);
-        let sent = send(watched, client, options, &mut resume, bar, *now)?;
+        let mut sent = send(watched, client, options, &mut resume, bar, *now)?;
+        take_back(comparison, &std::mem::take(&mut sent.refused), *now);
         self.sent.add(sent);
         self.counts.add(united.counts());
         Ok(resume.witness().cloned())
@@ -276,6 +289,29 @@ mod tests {
         })
     }
 
+    /// What a table answers that has the lines of these bodies.
+    fn told(path: &str, bodies: &[String]) -> Reply {
+        const HEADER: &str = "timestamp,partial,coverage,v.count,v.sum";
+        let value = |line: &str| line.split(['=', ' ']).nth(3)?.parse::<u64>().ok();
+        let values: Vec<u64> = bodies.iter().flat_map(|it| it.lines()).filter_map(value).collect();
+        let (count, sum) = (values.len(), values.iter().sum::<u64>());
+        match path {
+            "/health?details=1" => Reply::of(
+                200,
+                r#"{"rollups": {"tz": "UTC", "at": "2026-02-01T00:00:00Z", "folded_until": "2026-02-01T00:00:00Z"}}"#,
+            ),
+            "/rooms?limit=1" => Reply::of(200, r#"{"data": []}"#),
+            "/devices/a::m" => Reply::of(200, r#"{"metrics": {"v": {"kind": "gauge"}}}"#),
+            path if path.contains("/readings?") => Reply::of(
+                200,
+                r#"{"data": [{"device_id": "a::m", "timestamp": "2024-10-05T00:00:00Z", "v": 1}]}"#,
+            ),
+            path if path.contains("every=1d") => Reply::of(200, HEADER),
+            _ if values.is_empty() => Reply::of(404, "{}"),
+            _ => Reply::of(200, &format!("{HEADER}\n2024-10-01T00:00:00Z,,,{count},{sum}\n")),
+        }
+    }
+
     #[tokio::test]
     async fn an_interrupted_import_goes_on_behind_its_last_window() {
         let influxdb = influxdb();
@@ -283,7 +319,7 @@ mod tests {
         let (is_broken, seen) = (Arc::clone(&broken), Arc::clone(&bodies));
         let roomtide = fake_server::serve(move |_, request| {
             if request.method == "GET" {
-                return Reply::of(200, r#"{"data": [{"device_id": "a", "v": 1, "m": 1}]}"#);
+                return told(&request.path, &seen.lock().unwrap());
             }
             if is_broken.load(Ordering::Acquire) && request.body.contains("v=2 ") {
                 return Reply::of(401, "{}");
@@ -309,6 +345,12 @@ mod tests {
         let all = bodies.lock().unwrap().concat();
         let values: Vec<&str> = all.lines().filter_map(|line| line.split(' ').nth(1)).collect();
         assert_eq!(values, ["v=1", "v=2", "v=3", "v=4", "v=5", "v=6", "v=7"], "each once");
+        let compared = std::fs::read_to_string(report).unwrap();
+        let expected = "a::m,v,2024-10,7,28,7,28,0,0,equal\n";
+        assert!(compared.contains(expected), "of both runs: {compared}");
+        let expected = "take_back readings a::m --from 2024-10-05T00:00:00.000Z --to 2024-10-11T00:00:00.001Z ";
+        assert!(compared.contains(expected), "{compared}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the report alone");
         assert!(!state.exists());
     }
 }

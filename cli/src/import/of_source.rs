@@ -9,7 +9,7 @@ use domain::{DeviceId, Timestamp};
 use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
-use super::comparison::{Comparison, Head, Places};
+use super::comparison::{Comparison, GoesOn, Head, Places};
 use super::hourly;
 use super::points::{
     Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send, take_back,
@@ -84,7 +84,8 @@ pub(super) fn import(
     stop_on_ctrl_c(client.interrupted());
     let (head, places) = (head(args, &args.file.display().to_string(), now), places(args)?);
     let kept = resume.beside("-before");
-    let comparison = Comparison::begin(&client, kept, resume.acknowledged() > 0, now)?;
+    let goes_on = if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No };
+    let comparison = Comparison::begin(&client, kept, goes_on, now)?;
     let watched = Watched::new(groups, &comparison, now);
     let sent = send(watched, &client, options, &mut resume, bar, now);
     bar.finish_and_clear();

@@ -140,9 +140,14 @@ fn the_lines_of_the_report_take_an_import_back() {
     let said = said(&file, &server, &["--report", report.to_str().unwrap()], 0);
     assert!(said.contains("all counts and sums are the source's"), "{said}");
     assert_ne!(table(&server), before);
+    // A server without --auth asks for no token; the words have to reach each command.
     let mut script = Command::new("sh");
-    let script =
-        script.arg(&report).env("ROOMTIDE", PROGRAM).stdout(Stdio::null()).process_group(0);
+    let script = script
+        .arg(&report)
+        .args(["--token", "rt_x"])
+        .env("ROOMTIDE", PROGRAM)
+        .stdout(Stdio::null())
+        .process_group(0);
     let mut script = script.spawn().unwrap();
     let mut back = table(&server);
     for _ in 0..200 {

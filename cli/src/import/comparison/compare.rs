@@ -2,7 +2,7 @@
 //! reading.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use domain::{DeviceId, Hints, MetricHints, MetricName, Reading, RoomId, Timestam
 use indicatif::ProgressBar;
 
 use super::gap::Gaps;
-use super::kept::{Earlier, Kept};
+use super::kept::{Earlier, GoesOn, Kept};
 use super::known::{Before, Known};
 use super::outcome::Outcome;
 use super::report::{Head, Places, Report, Row};
@@ -40,6 +40,8 @@ pub(in crate::import) struct Comparison<'a> {
 
 struct State {
     tally: Tally,
+    /// What was noted since the last window ended.
+    window: Tally,
     earlier: Earlier,
     kept: Option<Kept>,
     /// The metrics of the fields that are called `value`, as of Home Assistant's entities.
@@ -76,7 +78,7 @@ impl<'a> Comparison<'a> {
     pub(in crate::import) fn begin(
         client: &'a Client,
         kept: Option<PathBuf>,
-        goes_on: bool,
+        goes_on: GoesOn<'_>,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let known = match Known::of(client)? {
@@ -89,9 +91,9 @@ impl<'a> Comparison<'a> {
                 let (kept, earlier) = Kept::open(path, goes_on)?;
                 (Some(kept), earlier)
             }
-            _ => (None, (!goes_on).then(Earlier::default)),
+            _ => (None, (goes_on == GoesOn::No).then(Earlier::default)),
         };
-        if known.is_ok() && earlier.is_some() && !goes_on {
+        if known.is_ok() && earlier.is_some() && goes_on == GoesOn::No {
             // Without what was written a moment ago, a line would take back what is not the import's.
             let bar = ProgressBar::new_spinner();
             let waited = rolled_up::wait(client, &bar);
@@ -101,10 +103,17 @@ impl<'a> Comparison<'a> {
             }
         }
         let zone = known.as_ref().map_or(Zone::UTC, Known::zone);
+        let is_past_unknown = earlier.is_none();
+        let mut earlier = earlier.unwrap_or_default();
+        let mut tally = Tally::new(zone);
+        for (device, stored) in earlier.stored.drain(..) {
+            tally.absorb(device, stored);
+        }
         let state = State {
-            tally: Tally::new(zone),
-            is_past_unknown: earlier.is_none(),
-            earlier: earlier.unwrap_or_default(),
+            tally,
+            window: Tally::new(zone),
+            is_past_unknown,
+            earlier,
             values: BTreeMap::new(),
             kept,
         };
@@ -125,7 +134,7 @@ impl<'a> Comparison<'a> {
             if let Ok(known) = &self.known {
                 state.ask(known, reading, self.now)?;
             }
-            state.tally.add(reading);
+            state.window.add(reading);
         }
         Ok(())
     }
@@ -147,7 +156,18 @@ impl<'a> Comparison<'a> {
 
     /// Notes that the server refused a reading.
     pub(in crate::import) fn take_back(&self, reading: &Reading) {
-        self.state.borrow_mut().tally.take_back(reading);
+        self.state.borrow_mut().window.take_back(reading);
+    }
+
+    /// Keeps what was noted since the last window: it is stored, and is not read again.
+    pub(in crate::import) fn end_window(&self, window: &str) -> anyhow::Result<()> {
+        let mut state = self.state.borrow_mut();
+        let State { window: noted, kept, .. } = &mut *state;
+        if let Some(kept) = kept {
+            kept.add_window(window, noted)?;
+        }
+        state.absorb_window();
+        Ok(())
     }
 
     /// Compares, if everything is rolled up, and writes the report.
@@ -160,7 +180,9 @@ impl<'a> Comparison<'a> {
         let Self { known, state, .. } = self;
         let bar = ProgressBar::new_spinner();
         let report_at = places.report.as_deref();
-        let State { tally, earlier, kept, is_past_unknown, .. } = state.into_inner();
+        let mut state = state.into_inner();
+        state.absorb_window();
+        let State { tally, earlier, kept, is_past_unknown, .. } = state;
         let known = known.and_then(|known| if is_rolled_up { Ok(known) } else { Err(BEHIND) });
         let mut report = Report::new(head, known.as_ref().ok().map(Known::zone));
         let mut compared = Compared::default();
@@ -174,7 +196,9 @@ impl<'a> Comparison<'a> {
                         compared.is_lossy = months.lossy > 0;
                         compared.text = months.text(known.zone().name(), report_at);
                         write!(compared.text, "{gaps}")?;
-                        report.comment(gaps.to_string().trim());
+                        if !gaps.is_empty() {
+                            report.comment(gaps.to_string().trim());
+                        }
                     }
                     // Everything is stored; only nobody knows how much.
                     Err(error) => {
@@ -209,6 +233,7 @@ impl<'a> Comparison<'a> {
     pub(in crate::import) fn stopped(&self, head: &Head, places: &Places) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
         let Some(report_at) = places.if_stopped.as_deref() else { return Ok(()) };
+        state.absorb_window();
         if self.known.is_err() || state.tally.devices.is_empty() {
             return Ok(());
         }
@@ -224,6 +249,12 @@ impl<'a> Comparison<'a> {
 }
 
 impl State {
+    fn absorb_window(&mut self) {
+        for (device, noted) in std::mem::take(&mut self.window.devices) {
+            self.tally.absorb(device, noted);
+        }
+    }
+
     fn ask(&mut self, known: &Known<'_>, reading: &Reading, now: Timestamp) -> anyhow::Result<()> {
         let Reading { device, room, .. } = reading;
         if !self.earlier.devices.contains_key(device) {
@@ -371,9 +402,8 @@ fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) {
             brought.push(device);
         }
     }
-    let rooms: BTreeSet<&RoomId> = tally.rooms.iter().collect();
-    let is_new = |room: &&RoomId| earlier.rooms.get(*room).copied().unwrap_or_default();
-    let rooms: Vec<RoomId> = rooms.into_iter().filter(is_new).cloned().collect();
+    let rooms = earlier.rooms.iter().filter(|(_, is_new)| **is_new);
+    let rooms: Vec<RoomId> = rooms.map(|(room, _)| room.clone()).collect();
     for line in take_back::brought(&brought, &rooms) {
         report.line(&line);
     }
@@ -423,7 +453,7 @@ mod tests {
         });
         let client = Client::new(&server.url, None).unwrap();
         let now = Timestamp::parse_absolute("2026-02-01T00:00:00Z").unwrap();
-        let comparison = Comparison::begin(&client, None, false, now).unwrap();
+        let comparison = Comparison::begin(&client, None, GoesOn::No, now).unwrap();
         for value in [1, 2] {
             let json = format!(
                 r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{value}Z","t":{value}}}"#

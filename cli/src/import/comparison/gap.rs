@@ -26,6 +26,11 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
+    /// Whether there is nothing to say.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.count == 0 && self.open == 0
+    }
+
     /// Notes the end of a device's history, the next reading, and the distance that its readings usually keep, in
     /// milliseconds.
     pub(super) fn add(

@@ -7,20 +7,38 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use domain::{DeviceId, Exact, RoomId};
+use domain::{DeviceId, Exact, RoomId, Timestamp};
 use local::private;
 use serde::{Deserialize, Serialize};
 
 use super::known::{Before, OfMonth};
-use super::tally::Totals;
+use super::tally::{self, OfDevice, Tally, Totals, Values};
+use crate::progress_file;
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(rename_all = "snake_case")]
 enum Line {
     Device { device: String, before: Option<KeptBefore> },
     Room { room: String, is_new: bool },
     Report { report: PathBuf },
+    Window { window: String, devices: BTreeMap<String, KeptDevice> },
+}
+
+/// What was stored of a device in a window.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct KeptDevice {
+    months: BTreeMap<String, KeptCounts>,
+    /// Milliseconds.
+    usual_distance: Option<i64>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct KeptCounts {
+    /// The numbers of the days, with the times of their first and last readings in milliseconds.
+    days: BTreeMap<u8, (i64, i64)>,
+    /// Counts and sums of positive values, and of the others.
+    metrics: BTreeMap<String, [(i64, String); 2]>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,6 +63,19 @@ pub(super) struct Earlier {
     pub(super) rooms: BTreeMap<RoomId, bool>,
     /// The reports of runs that stopped.
     pub(super) reports: Vec<PathBuf>,
+    /// What is stored and not read again.
+    pub(super) stored: Vec<(DeviceId, OfDevice)>,
+}
+
+/// How an import goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::import) enum GoesOn<'a> {
+    /// It begins.
+    No,
+    /// All is read again.
+    Read,
+    /// What follows this window is read.
+    After(&'a str),
 }
 
 /// The file.
@@ -56,16 +87,19 @@ pub(super) struct Kept {
 impl Kept {
     /// Opens the file of an import that goes on, with what is in it, or begins a new one. What is there is `None` if an
     /// import goes on whose file is gone.
-    pub(super) fn open(path: PathBuf, goes_on: bool) -> anyhow::Result<(Self, Option<Earlier>)> {
+    pub(super) fn open(
+        path: PathBuf,
+        goes_on: GoesOn<'_>,
+    ) -> anyhow::Result<(Self, Option<Earlier>)> {
         let context =
             || format!("cannot write {}; --state FILE keeps it elsewhere", path.display());
-        let earlier = if goes_on { read(&path) } else { Some(Earlier::default()) };
-        let is_continued = goes_on && earlier.is_some();
-        let mut options = private::options();
-        options.create(true).append(is_continued).truncate(!is_continued);
-        let mut file = options.open(&path).with_context(context)?;
-        // A crash may have cut off the last line.
-        file.write_all(b"\n").with_context(context)?;
+        let (earlier, lines) = match goes_on {
+            GoesOn::No => (Some(Earlier::default()), Vec::new()),
+            _ => read(&path, goes_on).map_or((None, Vec::new()), |(it, lines)| (Some(it), lines)),
+        };
+        // Without a line that a crash cut off, and without a window that is read again.
+        progress_file::replace(&path, lines.concat().as_bytes()).with_context(context)?;
+        let file = private::options().append(true).open(&path).with_context(context)?;
         Ok((Self { path, file }, earlier))
     }
 
@@ -88,6 +122,12 @@ impl Kept {
         self.add(&Line::Report { report })
     }
 
+    /// Adds what a window stored, before the progress is saved.
+    pub(super) fn add_window(&mut self, window: &str, tally: &Tally) -> anyhow::Result<()> {
+        let devices = tally.devices.iter().map(|(id, it)| (id.to_string(), it.into())).collect();
+        self.add(&Line::Window { window: window.to_owned(), devices })
+    }
+
     fn add(&mut self, line: &Line) -> anyhow::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
@@ -102,11 +142,24 @@ impl Kept {
     }
 }
 
-/// The lines of a file. One that was cut off by a crash is asked for again.
-fn read(path: &Path) -> Option<Earlier> {
+/// What is in a file, and its lines. A device whose line was cut off by a crash is asked for again.
+fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
     let text = fs::read_to_string(path).ok()?;
+    let parsed = |text: &str| Some((format!("{text}\n"), serde_json::from_str(text).ok()?));
+    let mut lines: Vec<(String, Line)> = text.lines().filter_map(parsed).collect();
+    if let GoesOn::After(reached) = goes_on {
+        let is_reached = |(_, line): &(String, Line)| matches!(line, Line::Window { window, .. } if window == reached);
+        let last = lines.iter().rposition(is_reached)?;
+        // A window behind it was stored, and is read again.
+        let mut place = 0;
+        lines.retain(|(_, line)| {
+            place += 1;
+            place <= last + 1 || !matches!(line, Line::Window { .. })
+        });
+    }
     let mut earlier = Earlier::default();
-    for line in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+    let (texts, lines): (Vec<String>, Vec<Line>) = lines.into_iter().unzip();
+    for line in lines {
         match line {
             Line::Device { device, before } => {
                 let before = before.map(Before::try_from).transpose().ok()?;
@@ -114,9 +167,58 @@ fn read(path: &Path) -> Option<Earlier> {
             }
             Line::Room { room, is_new } => drop(earlier.rooms.insert(room.parse().ok()?, is_new)),
             Line::Report { report } => earlier.reports.push(report),
+            Line::Window { devices, .. } => {
+                for (device, stored) in devices {
+                    earlier.stored.push((device.parse().ok()?, stored.try_into().ok()?));
+                }
+            }
         }
     }
-    Some(earlier)
+    Some((earlier, texts))
+}
+
+impl From<&OfDevice> for KeptDevice {
+    fn from(device: &OfDevice) -> Self {
+        let totals = |it: &Totals| (it.count, it.sum.to_string());
+        let counts = |it: &tally::OfMonth| KeptCounts {
+            days: it
+                .days
+                .iter()
+                .map(|(day, (first, last))| (*day, (first.as_millis(), last.as_millis())))
+                .collect(),
+            metrics: it
+                .metrics
+                .iter()
+                .map(|(name, it)| (name.to_string(), it.both().map(|it| totals(&it))))
+                .collect(),
+        };
+        let months = device.months.iter().map(|(month, it)| (month.to_string(), counts(it)));
+        Self { months: months.collect(), usual_distance: device.usual_distance() }
+    }
+}
+
+impl TryFrom<KeptDevice> for OfDevice {
+    type Error = anyhow::Error;
+
+    fn try_from(kept: KeptDevice) -> anyhow::Result<Self> {
+        let totals = |(count, sum): (i64, String)| {
+            anyhow::Ok(Totals { count, sum: Exact::parse(&sum).context("a sum is no number")? })
+        };
+        let mut device = Self::with_usual_distance(kept.usual_distance);
+        for (month, KeptCounts { days, metrics }) in kept.months {
+            let day = |(day, (first, last)): (u8, (i64, i64))| {
+                anyhow::Ok((day, (Timestamp::from_millis(first)?, Timestamp::from_millis(last)?)))
+            };
+            let days: BTreeMap<_, _> = days.into_iter().map(day).collect::<anyhow::Result<_>>()?;
+            let values = |(name, [positive, others]): (String, [(i64, String); 2])| {
+                anyhow::Ok((name.parse()?, Values::new(totals(positive)?, totals(others)?)))
+            };
+            let metrics = metrics.into_iter().map(values).collect::<anyhow::Result<_>>()?;
+            let of_month = tally::OfMonth::of(days, metrics).context("a month without days")?;
+            device.months.insert(month.parse()?, of_month);
+        }
+        Ok(device)
+    }
 }
 
 impl From<&Before> for KeptBefore {
@@ -156,7 +258,7 @@ mod tests {
     fn what_was_there_is_known_again_and_a_torn_line_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("before");
-        let (mut kept, earlier) = Kept::open(path.clone(), false).unwrap();
+        let (mut kept, earlier) = Kept::open(path.clone(), GoesOn::No).unwrap();
         assert!(earlier.unwrap().devices.is_empty());
         let totals = Totals { count: 3, sum: Exact::parse("0.30").unwrap() };
         let of_month =
@@ -168,7 +270,7 @@ mod tests {
         kept.add_room(&"hall".parse().unwrap(), true).unwrap();
         kept.add_report("stopped".into()).unwrap();
         kept.file.write_all(b"{\"device\":\"f\",\"bef").unwrap();
-        let (kept, earlier) = Kept::open(path.clone(), true).unwrap();
+        let (kept, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();
         let earlier = earlier.unwrap();
         assert_eq!(earlier.devices[&"d".parse().unwrap()], Some(before));
         assert_eq!(earlier.devices[&"e".parse().unwrap()], None);
@@ -176,9 +278,46 @@ mod tests {
         assert_eq!(earlier.reports, [PathBuf::from("stopped")]);
         kept.finish();
         assert!(!path.exists());
-        let (_, earlier) = Kept::open(path.clone(), true).unwrap();
-        assert!(earlier.is_none(), "nobody knows what was there");
-        let (_, earlier) = Kept::open(path, false).unwrap();
+        let (_, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();
+        assert!(earlier.is_none_or(|it| it.devices.is_empty()), "nobody knows what was there");
+        let (_, earlier) = Kept::open(path, GoesOn::No).unwrap();
         assert!(earlier.is_some());
+    }
+
+    #[test]
+    fn what_windows_stored_is_known_again_and_the_one_that_is_read_again_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("before");
+        let (mut kept, _) = Kept::open(path.clone(), GoesOn::No).unwrap();
+        let mut all = Tally::new(domain::Zone::UTC);
+        for (window, values) in [("a", ["1.5", "0"]), ("b", ["2", "-1"]), ("c", ["9", "9"])] {
+            let mut tally = Tally::new(domain::Zone::UTC);
+            for (second, value) in values.iter().enumerate() {
+                let json = format!(
+                    r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{second}Z","t":{value}}}"#
+                );
+                let reading = local::read_reading(&json, Timestamp::MAX).unwrap();
+                tally.add(&reading);
+                if window != "c" {
+                    all.add(&reading);
+                }
+            }
+            kept.add_window(window, &tally).unwrap();
+        }
+        kept.add_device(&"late".parse().unwrap(), None).unwrap();
+        let months = |tally: &Tally| {
+            let kept = KeptDevice::from(&tally.devices[&"d".parse().unwrap()]);
+            serde_json::to_string(&kept.months).unwrap()
+        };
+        for _ in 0..2 {
+            let (_, earlier) = Kept::open(path.clone(), GoesOn::After("b")).unwrap();
+            let earlier = earlier.unwrap();
+            assert!(earlier.devices.contains_key(&"late".parse().unwrap()));
+            let mut again = Tally::new(domain::Zone::UTC);
+            earlier.stored.into_iter().for_each(|(id, stored)| again.absorb(id, stored));
+            assert_eq!(months(&again), months(&all));
+        }
+        let (_, earlier) = Kept::open(path, GoesOn::After("c")).unwrap();
+        assert!(earlier.is_none(), "it is not there any more");
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn readings(device: &DeviceId, (from, to): (Timestamp, Timestamp)) ->
 pub(super) fn brought(devices: &[&DeviceId], rooms: &[RoomId]) -> Vec<String> {
     let words = |devices: &[&DeviceId]| {
         let ids = devices.iter().map(|id| quoted(id.as_str()));
-        ids.collect::<Vec<_>>().join(" ")
+        ids.collect::<Vec<_>>().join(" --also ")
     };
     let chunks: Vec<String> = devices.chunks(MAX_DEVICES).map(words).collect();
     let marked = chunks.iter().map(|ids| format!("take_back device --if-empty --no-wait {ids}"));
@@ -136,9 +136,9 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "take_back device --if-empty --no-wait a b",
+                "take_back device --if-empty --no-wait a --also b",
                 "take_back room hall",
-                "take_back device --if-empty a b"
+                "take_back device --if-empty a --also b"
             ]
         );
     }

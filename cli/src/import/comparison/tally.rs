@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use domain::{DeviceId, Exact, MetricName, Month, Reading, RoomId, TimeRange, Timestamp, Zone};
+use domain::{DeviceId, Exact, MetricName, Month, Reading, TimeRange, Timestamp, Zone};
 
 /// The number of a device's newest distances by which its usual one is known.
 const DISTANCES: usize = 100;
@@ -44,6 +44,17 @@ pub(super) struct Values {
 }
 
 impl Values {
+    /// Makes those of positive values and of others.
+    pub(super) fn new(positive: Totals, others: Totals) -> Self {
+        let others = (others != Totals::default()).then(|| Box::new(others));
+        Self { positive, others }
+    }
+
+    /// Returns the positive values and the others.
+    pub(super) fn both(&self) -> [Totals; 2] {
+        [self.positive.clone(), self.others.as_deref().cloned().unwrap_or_default()]
+    }
+
     /// Returns what takes part in the rollups: all values, or those that count for a counter.
     pub(super) fn of(&self, counts_all: bool) -> Totals {
         match &self.others {
@@ -78,13 +89,12 @@ pub(super) struct OfDevice {
 pub(super) struct Tally {
     zone: Zone,
     pub(super) devices: BTreeMap<DeviceId, OfDevice>,
-    pub(super) rooms: BTreeSet<RoomId>,
 }
 
 impl Tally {
     /// Makes an empty one, whose days are those of a zone.
     pub(super) const fn new(zone: Zone) -> Self {
-        Self { zone, devices: BTreeMap::new(), rooms: BTreeSet::new() }
+        Self { zone, devices: BTreeMap::new() }
     }
 
     /// Returns the zone of its days.
@@ -97,6 +107,21 @@ impl Tally {
         self.count(reading, 1);
     }
 
+    /// Adds what was counted of a device elsewhere.
+    pub(super) fn absorb(&mut self, id: DeviceId, other: OfDevice) {
+        let device = self.devices.entry(id).or_default();
+        for (month, of_month) in other.months {
+            match device.months.get_mut(&month) {
+                Some(known) => known.absorb(of_month),
+                None => drop(device.months.insert(month, of_month)),
+            }
+        }
+        device.newest = device.newest.max(other.newest);
+        device.distances.extend(other.distances);
+        let surplus = device.distances.len().saturating_sub(DISTANCES);
+        device.distances.drain(..surplus);
+    }
+
     /// Takes back a reading that was refused.
     pub(super) fn take_back(&mut self, reading: &Reading) {
         self.count(reading, -1);
@@ -104,9 +129,6 @@ impl Tally {
 
     fn count(&mut self, reading: &Reading, sign: i64) {
         let at = reading.at;
-        if let Some(room) = reading.room.as_ref().filter(|room| !self.rooms.contains(*room)) {
-            self.rooms.insert(room.clone());
-        }
         if !self.devices.contains_key(&reading.device) {
             self.devices.insert(reading.device.clone(), OfDevice::default());
         }
@@ -140,7 +162,38 @@ impl Tally {
     }
 }
 
+impl OfMonth {
+    /// Makes that of some days; `None` if there are none.
+    pub(super) fn of(
+        days: BTreeMap<u8, (Timestamp, Timestamp)>,
+        metrics: BTreeMap<MetricName, Values>,
+    ) -> Option<Self> {
+        let first = days.values().map(|(first, _)| *first).min()?;
+        let last = days.values().map(|(_, last)| *last).max()?;
+        Some(Self { first, last, metrics, days })
+    }
+
+    fn absorb(&mut self, other: Self) {
+        (self.first, self.last) = (self.first.min(other.first), self.last.max(other.last));
+        for (name, values) in other.metrics {
+            let known = self.metrics.entry(name).or_default();
+            let [mine, others] = known.both();
+            let [its, its_others] = values.both();
+            *known = Values::new(mine.and(&its), others.and(&its_others));
+        }
+        for (day, (first, last)) in other.days {
+            let known = self.days.entry(day).or_insert((first, last));
+            *known = (known.0.min(first), known.1.max(last));
+        }
+    }
+}
+
 impl OfDevice {
+    /// Makes an empty one whose readings keep a distance, in milliseconds.
+    pub(super) fn with_usual_distance(millis: Option<i64>) -> Self {
+        Self { distances: millis.into_iter().collect(), ..Self::default() }
+    }
+
     /// Returns the times of the first and the last reading.
     pub(super) fn span(&self) -> Option<(Timestamp, Timestamp)> {
         let first = self.months.first_key_value()?.1.first;
@@ -234,7 +287,6 @@ mod tests {
         assert_eq!(months(&utc, false), [of("2026-01", 2, "0.3"), of("2026-02", 1, long)]);
         let berlin = tally("Europe/Berlin");
         assert_eq!(months(&berlin, false)[0], of("2026-01", 1, "0.1"));
-        assert_eq!(utc.rooms.len(), 1);
     }
 
     #[test]

@@ -48,7 +48,6 @@ impl Sent {
         self.stored += other.stored;
         self.refused_before += other.refused_before;
         self.refusals.append(other.refusals);
-        self.refused.extend(other.refused);
         self.seconds += other.seconds;
     }
 }
