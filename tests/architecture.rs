@@ -184,7 +184,8 @@ const RESERVED: [(&str, &[&str]); 8] = [
     ),
     ("lambda_runtime", &["ingest", "query", "registry", "rollup"]),
     ("dynoxide-rs", &["local"]),
-    ("rusqlite", &["local"]),
+    // The command reads the databases of Home Assistant.
+    ("rusqlite", &["local", "roomtide"]),
 ];
 
 /// What a package depends on and may not.

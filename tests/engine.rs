@@ -98,6 +98,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// The table of a running system.
+    pub(crate) fn of(system: &System) -> Self {
+        let config = system.store_config().clone();
+        let key = config.credentials.access_key_id.clone();
+        let engine = Engine { endpoint: system.engine_endpoint().to_owned(), key, _system: None };
+        Self { engine, config, layout: Layout::default() }
+    }
+
     /// A store on the table, with connections of its own.
     pub(crate) fn store(&self) -> DynamoStore {
         DynamoStore::connect(&self.config, self.layout)

@@ -22,6 +22,7 @@ mod given;
 mod grafana;
 mod influxql_costs;
 mod lines;
+mod loader;
 mod meters_model;
 mod model;
 mod openapi;

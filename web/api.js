@@ -1,6 +1,6 @@
 // Requests to the public API: tokens, pages, failures, how many at once. Draws nothing.
 
-/** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, not_of_room?: string, role?: string}} Metric */
+/** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, hourly_until?: string, not_of_room?: string, role?: string}} Metric */
 /** @typedef {{value: number, timestamp: string}} Value */
 /** @typedef {{timestamp: string, metrics: Record<string, Value>}} Latest */
 /** @typedef {{device_id: string, name: string | null, room: string | null, room_pinned: boolean, kind: string | null, tags: string[], behind?: string, in_room_means?: boolean, metrics: Record<string, Metric>, first_seen: string, latest?: Latest | null}} Device */

@@ -109,7 +109,7 @@ export async function charts(main, room) {
       };
       const save = h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${chosenRoom || "home"}-${name}.csv`) }, "CSV");
       const opened = place.querySelector("details")?.open;
-      fill(place, h("h2", null, words(name)), lineChart({ title: words(name), unit, lines, range: [from / 1000, to / 1000], step, lacks: isLacking(answer), select: zoom }), lackNote(answer), save);
+      fill(place, h("h2", null, words(name)), lineChart({ title: words(name), unit, lines, range: [from / 1000, to / 1000], step, lacks: isLacking(answer), select: zoom }), lackNote(answer), hourlyNote(known, chosenRoom, name, from), save);
       const details = place.querySelector("details");
       if (opened && details) details.open = true;
     });
@@ -150,6 +150,20 @@ async function drawn(known, room, metric, from, to) {
   if (!isOne) return { lines: linesOf(known, data, metric), step, query, answer };
   const points = data.filter((row) => row[metric]).map((row) => ({ time: seconds(row), coverage: row.coverage, ...row[metric] }));
   return { lines: [{ label: roomName(known, room), points }], step, query, answer };
+}
+
+/**
+ * Says until when devices have hourly means only, if the chart begins before.
+ * @param {Home} known
+ * @param {string} room
+ * @param {string} metric
+ * @param {number} from milliseconds
+ */
+function hourlyNote(known, room, metric, from) {
+  const here = known.devices.filter((it) => !room || it.room === room);
+  const ends = here.map((it) => it.metrics[metric]?.hourly_until).filter((it) => it !== undefined && new Date(it).getTime() > from);
+  const last = ends.sort().at(-1);
+  return last && h("p", { class: "note hourly" }, `Hourly means only until ${new Date(last).toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" })}, as they were imported.`);
 }
 
 /** @param {{timestamp: string}} row */

@@ -1,4 +1,4 @@
-//! A client of the API over HTTP, with retries. Knows no endpoint.
+//! A client of the API over HTTP, with retries, or of data that this process has open. Knows no endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use runtime::clock::Stopwatch;
-use serde::Deserialize;
 
+pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem, Units};
+use crate::here::Here;
 use crate::interrupted::Interrupted;
 
 /// The most attempts of a request, and the longest pause between them.
@@ -23,6 +24,8 @@ const MAX_REQUEST: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Client {
     agent: ureq::Agent,
+    /// The data, if this process has them open.
+    here: Option<Arc<Here>>,
     url: String,
     authorization: Option<String>,
     /// Whether the server has answered before: without that, a failed connection is not retried.
@@ -30,93 +33,6 @@ pub(crate) struct Client {
     first_pause: Duration,
     max_request: Duration,
     interrupted: Arc<AtomicBool>,
-}
-
-/// A request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask<'a> {
-    /// GET, POST or PATCH.
-    pub(crate) method: &'a str,
-    /// The path and the query, beginning with a slash.
-    pub(crate) path: &'a str,
-    /// The body and its type; GET has none.
-    pub(crate) body: Option<(&'a str, &'a str)>,
-    /// Further headers.
-    pub(crate) headers: &'a [(&'static str, String)],
-}
-
-impl<'a> Ask<'a> {
-    /// A GET request.
-    pub(crate) const fn get(path: &'a str) -> Self {
-        Self { method: "GET", path, body: None, headers: &[] }
-    }
-}
-
-/// An answer that a retry would not change.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    /// The HTTP status.
-    pub(crate) status: u16,
-    /// The body.
-    pub(crate) text: String,
-    /// What the table consumed for it, and what it may consume.
-    pub(crate) units: Units,
-}
-
-/// Capacity units of the table, as an answer tells them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Units {
-    /// The read units of the request.
-    pub(crate) read: f64,
-    /// The table's largest numbers of read and of write units a second, if it has any.
-    pub(crate) max_read: Option<u32>,
-    pub(crate) max_write: Option<u32>,
-}
-
-impl Units {
-    /// Those of an answer's headers.
-    pub(crate) fn of(headers: &http::HeaderMap) -> Self {
-        fn number<T: std::str::FromStr>(headers: &http::HeaderMap, name: &str) -> Option<T> {
-            headers.get(name)?.to_str().ok()?.parse().ok()
-        }
-        Self {
-            read: number(headers, "x-consumed-read-units").unwrap_or_default(),
-            max_read: number(headers, "x-max-read-units"),
-            max_write: number(headers, "x-max-write-units"),
-        }
-    }
-}
-
-/// A problem as the API describes it, as far as this client reads it.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Problem {
-    /// What went wrong.
-    #[serde(default)]
-    pub(crate) detail: String,
-    /// The readings or fields that are wrong.
-    #[serde(default)]
-    pub(crate) errors: Vec<FieldError>,
-    /// The index of each further reading that is refused.
-    #[serde(default)]
-    pub(crate) more_errors: Vec<usize>,
-}
-
-/// One error of a request.
-#[derive(Debug, Deserialize)]
-pub(crate) struct FieldError {
-    /// The index of the reading, from 0.
-    pub(crate) index: Option<usize>,
-    /// The member.
-    pub(crate) field: Option<String>,
-    /// The reason.
-    pub(crate) message: String,
-}
-
-impl Answer {
-    /// Returns the problem that the answer describes; an empty one if it describes none.
-    pub(crate) fn problem(&self) -> Problem {
-        serde_json::from_str(&self.text).unwrap_or_default()
-    }
 }
 
 impl Client {
@@ -131,6 +47,7 @@ impl Client {
             .build();
         Ok(Self {
             agent: config.into(),
+            here: None,
             url: url.trim_end_matches('/').to_owned(),
             authorization: token.map(|token| format!("Bearer {token}")),
             reached: AtomicBool::new(false),
@@ -138,6 +55,12 @@ impl Client {
             max_request: MAX_REQUEST,
             interrupted: Arc::default(),
         })
+    }
+
+    /// Makes a client of data that this process has open.
+    pub(crate) fn of(here: &Arc<Here>) -> anyhow::Result<Self> {
+        let client = Self::new("http://here", None)?;
+        Ok(Self { here: Some(Arc::clone(here)), url: here.name().to_owned(), ..client })
     }
 
     /// Makes a client that waits at most for `pause` after a lost answer.
@@ -166,6 +89,9 @@ impl Client {
             if stop.load(Ordering::Acquire) {
                 bail!("another request failed");
             }
+            if let Some(here) = &self.here {
+                return here.send(ask);
+            }
             let attempt = Stopwatch::start();
             let mut wait = pause;
             match self.send_once(ask) {
@@ -192,6 +118,11 @@ impl Client {
             pause = (pause * 2).min(MAX_PAUSE);
         }
         Err(last)
+    }
+
+    /// Returns when what was answered is stored. A server stores before it answers.
+    pub(crate) fn store(&self) -> anyhow::Result<()> {
+        self.here.as_ref().map_or(Ok(()), |here| here.store())
     }
 
     fn send_once(&self, ask: Ask<'_>) -> Result<(Answer, Option<Duration>), ureq::Error> {

@@ -1,4 +1,5 @@
-//! `roomtide delete`: deletes a device, a room or a home through the API, request by request. Accesses no table.
+//! `roomtide delete`: deletes devices, readings, a room or a home through the API, request by request. Accesses no
+//! table.
 
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 use std::sync::atomic::AtomicBool;
@@ -7,9 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::{Args as ClapArgs, Subcommand};
-use domain::{DeviceId, HomeId, RoomId};
+use domain::{DeviceId, HomeId, RoomId, Timestamp};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
 use crate::output::{counted, print};
@@ -34,12 +36,34 @@ pub(crate) struct Args {
 enum What {
     /// Delete a device with all its readings, rollups and stays, for ever
     ///
-    /// It is in no list at once, and its readings are refused until the deletion is over. An interrupted
+    /// A device is in no list at once, and its readings are refused until the deletion is over. An interrupted
     /// deletion goes on when the command is run again; until then the device stays hidden.
     Device {
         /// The device
         #[arg(allow_hyphen_values = true)]
         id: DeviceId,
+        /// Another device; may be given several times
+        #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+        also: Vec<DeviceId>,
+        /// Leave a device that has readings
+        #[arg(long)]
+        if_empty: bool,
+        /// Do not wait for the end of the deletion, some minutes after the last item is found: run the command
+        /// again for it
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// Delete a device's readings in a range of time, for ever; the device stays
+    Readings {
+        /// The device
+        #[arg(allow_hyphen_values = true)]
+        id: DeviceId,
+        /// The time from which readings are deleted, such as 2026-01-11T16:00:00Z
+        #[arg(long)]
+        from: String,
+        /// The time before which they are deleted
+        #[arg(long)]
+        to: String,
     },
     /// Delete a room in which no device is
     Room {
@@ -56,26 +80,29 @@ enum What {
 }
 
 impl What {
-    fn path(&self) -> String {
+    /// What a person types to confirm.
+    fn id(&self) -> String {
         match self {
-            Self::Device { id } => format!("/devices/{id}"),
-            Self::Room { id } => format!("/rooms/{id}"),
-            Self::Home { id } => format!("/homes/{id}"),
-        }
-    }
-
-    fn id(&self) -> &str {
-        match self {
-            Self::Device { id } => id.as_str(),
-            Self::Room { id } => id.as_str(),
-            Self::Home { id } => id.as_str(),
+            Self::Device { id, also, .. } => {
+                let ids = [id].into_iter().chain(also).map(DeviceId::as_str);
+                ids.collect::<Vec<_>>().join(" ")
+            }
+            Self::Readings { id, .. } => id.to_string(),
+            Self::Room { id } => id.to_string(),
+            Self::Home { id } => id.to_string(),
         }
     }
 
     fn question(&self) -> String {
         match self {
-            Self::Device { id } => {
+            Self::Device { id, also, .. } if also.is_empty() => {
                 format!("Delete the device {id} with all its readings for ever?")
+            }
+            Self::Device { also, .. } => {
+                format!("Delete {} devices with all their readings for ever?", also.len() + 1)
+            }
+            Self::Readings { id, from, to } => {
+                format!("Delete the readings of {id} from {from} to {to} for ever?")
             }
             Self::Room { id } => format!("Delete the room {id}?"),
             Self::Home { id } => format!("Take all rooms out of the home {id}?"),
@@ -110,14 +137,115 @@ fn delete(args: &Args) -> anyhow::Result<()> {
     }
     let token = args.token.as_deref().map(client::token).transpose()?;
     let client = Client::new(&args.url, token.as_deref())?;
-    let deleted = to_the_end(&args.what.path(), &client, thread::sleep)?;
-    let items =
-        counted(deleted, if matches!(args.what, What::Home { .. }) { "room" } else { "item" });
-    print(match &args.what {
-        What::Home { id } => format!("the home {id} is no more: {items} taken out of it"),
-        _ => format!("{} is deleted: {items}", args.what.id()),
-    });
+    match &args.what {
+        What::Device { id, also, if_empty, no_wait } => {
+            let ids: Vec<&DeviceId> = [id].into_iter().chain(also).collect();
+            devices(&ids, (*if_empty, *no_wait), &client, thread::sleep)?;
+        }
+        What::Readings { id, from, to } => {
+            let word = |text: &str| -> String {
+                form_urlencoded::byte_serialize(text.as_bytes()).collect()
+            };
+            let path = format!("/devices/{id}/readings?from={}&to={}", word(from), word(to));
+            let deleted = to_the_end(&path, &client, thread::sleep)?;
+            print(format_args!("{} of {id} deleted", counted(deleted, "reading")));
+        }
+        What::Room { id } => {
+            let deleted = to_the_end(&format!("/rooms/{id}"), &client, thread::sleep)?;
+            print(format_args!("{id} is deleted: {}", counted(deleted, "item")));
+        }
+        What::Home { id } => {
+            let deleted = to_the_end(&format!("/homes/{id}"), &client, thread::sleep)?;
+            let rooms = counted(deleted, "room");
+            print(format_args!("the home {id} is no more: {rooms} taken out of it"));
+        }
+    }
     Ok(())
+}
+
+/// Deletes devices. The waits for the ends of their deletions are one.
+fn devices(
+    ids: &[&DeviceId],
+    (if_empty, no_wait): (bool, bool),
+    client: &Client,
+    sleep: impl Fn(Duration) + Copy,
+) -> anyhow::Result<()> {
+    let mut begun = Vec::new();
+    for id in ids {
+        if if_empty {
+            match is_empty(id, client)? {
+                Some(true) => {}
+                Some(false) => {
+                    print(format_args!("{id} stays: it has readings"));
+                    continue;
+                }
+                None => {
+                    print(format_args!("{id} is not there"));
+                    continue;
+                }
+            }
+        }
+        let path = format!("/devices/{id}");
+        match to_the_wait(&path, client)? {
+            Waits { path: Some(path), deleted } => begun.push((id, path, deleted)),
+            Waits { path: None, deleted } => deleted_is(id, deleted),
+        }
+    }
+    for (id, path, deleted) in begun {
+        if no_wait {
+            let items = counted(deleted, "item");
+            print(format_args!("{id} is in no list any more: {items}; its deletion goes on"));
+        } else {
+            deleted_is(id, deleted + to_the_end(&path, client, sleep)?);
+        }
+    }
+    Ok(())
+}
+
+fn deleted_is(id: &DeviceId, deleted: u64) {
+    print(format_args!("{id} is deleted: {}", counted(deleted, "item")));
+}
+
+/// Whether a device has no reading, as one that is being deleted; `None` if it is not there.
+fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
+    let path =
+        format!("/devices/{id}/readings?from={}&to={}&limit=1", Timestamp::MIN, Timestamp::MAX);
+    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+    match answer.status {
+        404 => Ok(None),
+        410 => Ok(Some(true)),
+        200 => {
+            let page: Value = serde_json::from_str(&answer.text)
+                .with_context(|| format!("{path} is answered, but not as Roomtide does"))?;
+            Ok(Some(page["data"].as_array().is_some_and(Vec::is_empty)))
+        }
+        _ => Err(client.error(&path, &answer)),
+    }
+}
+
+/// A deletion that has nothing left to delete.
+struct Waits {
+    /// The request that ends it, after a wait; `None` if it is over.
+    path: Option<String>,
+    deleted: u64,
+}
+
+/// Repeats the request until nothing is left to delete, and waits for nothing.
+fn to_the_wait(path: &str, client: &Client) -> anyhow::Result<Waits> {
+    let (mut path, mut deleted) = (path.to_owned(), 0);
+    loop {
+        let Some(progress) = ask(&path, client)? else { return Ok(Waits { path: None, deleted }) };
+        if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
+            path = format!("{path}?begun={begun}");
+        }
+        deleted += progress.deleted;
+        if !progress.has_more {
+            return Ok(Waits { path: None, deleted });
+        }
+        if progress.wait_seconds.is_some() {
+            return Ok(Waits { path: Some(path), deleted });
+        }
+    }
 }
 
 /// Asks for the id, which no habit types.
@@ -244,8 +372,38 @@ mod tests {
     }
 
     #[test]
+    fn several_devices_wait_once_and_those_with_readings_stay() {
+        let server = fake_server::serve(|_, request| match &*request.path {
+            path if path.starts_with("/devices/full/readings?from=1970-") => {
+                Reply::of(200, r#"{"data": [{"t": 1}]}"#)
+            }
+            path if path.contains("/readings?") => Reply::of(200, r#"{"data": []}"#),
+            path if path.starts_with("/devices/gone") => {
+                Reply::of(200, r#"{"deleted": 1, "has_more": false}"#)
+            }
+            path if path.contains("?begun=2026") => {
+                Reply::of(200, r#"{"deleted": 0, "has_more": false, "left": 0}"#)
+            }
+            path => {
+                assert!(path == "/devices/a" || path == "/devices/b", "{path}");
+                Reply::of(
+                    202,
+                    r#"{"begun": "2026-01-11T16:00:00.000Z", "deleted": 2, "has_more": true, "left": 0, "wait_seconds": 360}"#,
+                )
+            }
+        });
+        let client = Client::new(&server.url, None).unwrap();
+        let ids: Vec<DeviceId> =
+            ["a", "full", "gone", "b"].iter().map(|id| id.parse().unwrap()).collect();
+        let ids: Vec<&DeviceId> = ids.iter().collect();
+        devices(&ids, (true, false), &client, |_| panic!("the server does not ask to wait"))
+            .unwrap();
+        devices(&ids, (true, true), &client, |_| panic!("nobody waits")).unwrap();
+    }
+
+    #[test]
     fn only_who_types_the_id_deletes() {
-        let what = What::Device { id: "d".parse().unwrap() };
+        let what = What::Room { id: "d".parse().unwrap() };
         assert!(confirm(&what, &mut &b"d\n"[..]).is_ok());
         for answer in ["", "\n", "y\n", "D\n"] {
             assert!(confirm(&what, &mut answer.as_bytes()).is_err(), "{answer:?}");

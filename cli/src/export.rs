@@ -1,9 +1,17 @@
 //! `roomtide export`: writes readings and the registry to a file, through the API. Knows no item of a table.
 
+mod bytes;
 mod file;
+mod format;
+pub(crate) mod lines;
+mod long_form;
+mod parquet;
+mod row;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -15,9 +23,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
-use self::file::Format;
+use self::file::TEMPORARY;
+use self::format::{Format, Kind, Output};
+use crate::import::{Line, RUN, Record, sorted};
 use crate::interrupted;
-use crate::output::{counted, print};
+use crate::output::{counted, print, print_error};
 use crate::place::Place;
 use crate::rollups;
 use crate::source_api::SourceApi;
@@ -26,12 +36,20 @@ use crate::source_api::SourceApi;
 const AFTER_HELP: &str = "\
 NDJSON has one reading a line, as `POST /readings` takes it, and then a line for each device and \
 room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
-that a person chose. `roomtide import` reads both. CSV has the readings only.
+that a person chose. Line protocol (.lp) has a line for each reading, with the measurement readings, the tags \
+device_id and room and a field for each metric, and these settings as comments. CSV has the readings only, with a \
+column for each metric. `roomtide import` reads the three, with every digit.
 
-An import into an empty table restores all of it except devices and rooms without readings, metrics that no \
+Parquet has the readings only, for DuckDB, pandas and the like, and is not imported: a row is one value, with the \
+columns device, time (UTC), room, metric and value, sorted by device and time. Values are DOUBLE; those with more digits \
+than it gives back are counted. With the name of a directory, readings-2026-01.parquet and so on are files of a month \
+each.
+
+An import of NDJSON or line protocol into an empty table restores all of it except devices and rooms without readings, \
+metrics that no \
 reading has any more, the time at which a person registered a room, the times at which devices came into \
 their rooms (--rollups keeps these), and access tokens. A metric or room that a person removed with null is \
-restored if readings still have it. The file is either complete or absent, and only its owner can read it.";
+restored if readings still have it. A file is either complete or absent, and only its owner can read it.";
 
 /// Write readings and the registry to a file.
 ///
@@ -39,8 +57,12 @@ restored if readings still have it. The file is either complete or absent, and o
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ExportArgs {
-    /// Ends in .ndjson, .jsonl or .csv, with .gz after it or not; - is standard output, NDJSON
+    /// Ends in .ndjson, .jsonl, .lp or .csv, with .gz after it or not, or in .parquet; a directory gets a file of
+    /// Parquet a month; - is standard output, NDJSON without --format
     file: PathBuf,
+    /// The format, where the name does not tell it
+    #[arg(long, value_enum)]
+    format: Option<Kind>,
     /// Only this device; repeat it for several
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     device: Vec<DeviceId>,
@@ -97,27 +119,46 @@ type Described<T> = (T, Box<RawValue>);
 
 /// Exports to a file.
 pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
-    let format = Format::of(&args.file)?;
+    let format = Format::of(&args.file, args.format)?;
     if args.rollups {
         return export_rollups(args, format).await;
     }
     let api = SourceApi::of(args.url.as_deref(), args.token.as_deref(), &args.place).await?;
     let exported = export(&args, format, &api).await;
     let closed = api.close().await;
-    let (readings, devices) = exported?;
+    let Exported { readings, devices, gone, inexact } = exported?;
     closed?;
-    if !format.is_stdout() {
-        let file = args.file.display();
-        let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
-        print(format_args!("{readings} of {devices} written to {file}"));
+    if !gone.is_empty() {
+        let devices = gone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        print_error(format_args!(
+            "deleted meanwhile, so that readings that were there may lack: {devices}"
+        ));
+    }
+    let file = args.file.display();
+    let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
+    let said = format!("{readings} of {devices} written to {file}{inexact}");
+    match format.output {
+        Output::Stdout => inexact.lines().skip(1).for_each(print_error),
+        _ => print(said),
     }
     Ok(())
+}
+
+/// What was exported.
+struct Exported {
+    readings: u64,
+    /// The number of devices that have readings.
+    devices: u64,
+    /// The devices that were deleted before all of them was read.
+    gone: BTreeSet<DeviceId>,
+    /// What the format does not give back.
+    inexact: String,
 }
 
 /// Exports the rollups and stays to a file.
 async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> {
     let ExportArgs { file: path, device, from, to, place, .. } = args;
-    if let Format::Csv { .. } = format {
+    if format.kind != Kind::Ndjson {
         bail!(
             "{}: rollups are written as NDJSON; expected a name that ends in .ndjson",
             path.display()
@@ -131,7 +172,7 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
     table.close().await?;
     let count = exported?;
     file.finish()?;
-    if !format.is_stdout() {
+    if format.output != Output::Stdout {
         print(format_args!("{count} written to {}", path.display()));
     }
     Ok(())
@@ -146,8 +187,8 @@ fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
     Ok(file)
 }
 
-/// Writes the file. Returns the number of readings, and of devices that have readings.
-async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::Result<(u64, u64)> {
+/// Writes the file.
+async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::Result<Exported> {
     let devices: Vec<Described<Device>> = list(api, "/devices").await?;
     let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;
     let device_ids: BTreeSet<&DeviceId> = devices.iter().map(|(it, _)| &it.id).collect();
@@ -155,24 +196,30 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     all_known(&args.device, &device_ids, "device")?;
     all_known(&args.room, &room_ids, "room")?;
 
-    let sources: Vec<String> = if !args.room.is_empty() {
-        args.room.iter().map(|id| format!("/rooms/{id}/readings")).collect()
-    } else if !args.device.is_empty() {
-        args.device.iter().map(|id| format!("/devices/{id}/readings")).collect()
+    // Each once, in order, however often it is asked for.
+    let asked: BTreeSet<&DeviceId> = args.device.iter().collect();
+    let of_devices = if asked.is_empty() { &device_ids } else { &asked };
+    let of_rooms: BTreeSet<&RoomId> = args.room.iter().collect();
+    let sources: Vec<(Option<&DeviceId>, String)> = if of_rooms.is_empty() {
+        of_devices.iter().map(|id| (Some(*id), format!("/devices/{id}/readings"))).collect()
     } else {
-        device_ids.iter().map(|id| format!("/devices/{id}/readings")).collect()
+        of_rooms.iter().map(|id| (None, format!("/rooms/{id}/readings"))).collect()
     };
     let mut file = create(&args.file, format)?;
+    // The readings of a room come by time, those of a file of Parquet by device.
+    let is_sorted = format.kind == Kind::Parquet && !of_rooms.is_empty();
+    let unsorted = is_sorted.then(|| tempfile::tempfile().map(BufWriter::new)).transpose();
+    let mut unsorted = unsorted.context(TEMPORARY)?;
 
     let style = ProgressStyle::with_template("  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let bar = ProgressBar::new(sources.len() as u64).with_style(style);
     let range: String = form_urlencoded::Serializer::new(String::new())
         .extend_pairs([("from", &args.from), ("to", &args.to)])
         .finish();
-    let (mut readings, mut seen) = (0, BTreeSet::new());
-    for source in sources {
+    let (mut readings, mut seen, mut gone) = (0, BTreeSet::new(), BTreeSet::new());
+    for (of, source) in sources {
         let path = format!("{source}?{range}&limit=10000");
-        api.pages(&path, |row| {
+        let each = |row: &RawValue| {
             #[derive(Deserialize)]
             struct Row {
                 device_id: DeviceId,
@@ -181,15 +228,28 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
             seen.insert(device_id);
             readings += 1;
             bar.set_message(format!("{readings} readings"));
-            file.reading(row)
-        })
-        .await?;
+            match &mut unsorted {
+                Some(rows) => writeln!(rows, "{row}").context(TEMPORARY),
+                None => file.reading(row),
+            }
+        };
+        // A device that is deleted while others are read takes no export down.
+        match (api.pages_while_there(&path, each).await?, of) {
+            (None, _) => {}
+            (Some(_), Some(device)) => drop(gone.insert(device.clone())),
+            (Some(why), None) => bail!("{why}"),
+        }
         bar.inc(1);
+    }
+    if let Some(rows) = unsorted {
+        let rows = rows.into_inner().map_err(std::io::IntoInnerError::into_error);
+        let rows = rows.context(TEMPORARY)?;
+        write_by_device(rows, &mut file).context("the readings cannot be sorted")?;
     }
     let everything = args.device.is_empty() && args.room.is_empty();
     let is_meant = |it: &Device| {
         let in_room = it.room.as_ref().is_some_and(|room| args.room.contains(room));
-        everything || in_room || args.device.contains(&it.id)
+        !gone.contains(&it.id) && (everything || in_room || args.device.contains(&it.id))
     };
     let meant: Vec<_> = devices.iter().filter(|(device, _)| is_meant(device)).collect();
     let theirs: BTreeSet<_> = meant.iter().filter_map(|(device, _)| device.room.as_ref()).collect();
@@ -201,9 +261,22 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
             file.describe("room", json)?;
         }
     }
-    file.finish()?;
+    let inexact = file.finish()?.to_string();
     bar.finish_and_clear();
-    Ok((readings, seen.len() as u64))
+    Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })
+}
+
+/// Writes rows by device and time.
+fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> {
+    rows.rewind()?;
+    let lines = BufReader::new(rows).lines().zip(1..);
+    let lines = lines.map(|(json, line)| Ok(Line::Reading(Record { line, json: json? })));
+    for line in sorted(lines, RUN)? {
+        if let Line::Reading(record) = line? {
+            file.reading(&RawValue::from_string(record.json)?)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns all entries of a list of the registry.

@@ -21,7 +21,7 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Removes an unfinished file if a signal ends this process, and then ends it.
+/// Removes an unfinished file or directory if a signal ends this process, and then ends it.
 ///
 /// In tasks of their own: the command may be busy, and is not asked to end.
 #[cfg(unix)]
@@ -42,7 +42,7 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes an unfinished file if Ctrl-C ends this process, and then ends it.
+/// Removes an unfinished file or directory if Ctrl-C ends this process, and then ends it.
 #[cfg(not(unix))]
 pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
     let file = file.to_owned();
@@ -55,8 +55,12 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
 }
 
 fn end(file: &Path, code: i32) -> ! {
-    // A finished file has another name by now.
-    drop(fs::remove_file(file));
+    // What is finished has another name by now. While a directory is removed, the command may add a file to it.
+    for _ in 0..10 {
+        if fs::remove_file(file).or_else(|_| fs::remove_dir_all(file)).is_ok() {
+            break;
+        }
+    }
     print_error(Interrupted);
     process::exit(code)
 }

@@ -1,5 +1,6 @@
 //! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
+mod ask;
 mod client;
 mod completions;
 mod delete;
@@ -7,6 +8,7 @@ mod devices;
 mod export;
 mod failures;
 mod greeting;
+mod here;
 mod import;
 mod interrupted;
 mod mcp;
@@ -70,7 +72,7 @@ enum Command {
     Import(Box<import::ImportArgs>),
     /// Answer a language model's tools on standard input and output
     Mcp(mcp::Args),
-    /// Delete a device, a room or a home
+    /// Delete devices, readings, a room or a home
     Delete(delete::Args),
     /// Write readings and the registry to a file
     Export(Box<export::ExportArgs>),

@@ -21,6 +21,10 @@ pub(crate) struct Pace {
 struct State {
     /// Units a second.
     rate: Option<f64>,
+    /// The units a second that the share of the table is.
+    bearable: Option<f64>,
+    /// Whether a person chose the rate.
+    is_chosen: bool,
     is_told: bool,
     /// When the units are worth that were taken, in seconds.
     next: f64,
@@ -30,6 +34,16 @@ impl Pace {
     /// A share of the units, without a bound until they are learned.
     pub(crate) fn of(share: f64) -> Self {
         Self { watch: Stopwatch::start(), share, state: Mutex::default() }
+    }
+
+    /// The units a second that a person chose, else a share of the units.
+    pub(crate) fn chosen_or(units: Option<f64>, share: f64) -> Self {
+        let pace = Self::of(share);
+        if let Some(units) = units {
+            let mut state = pace.state();
+            (state.rate, state.is_chosen) = (Some(units), true);
+        }
+        pace
     }
 
     /// Half of a table's units a second; no bound for a table without one.
@@ -44,7 +58,10 @@ impl Pace {
         let mut state = self.state();
         state.is_told = true;
         if let Some(units) = units.filter(|units| *units > 0) {
-            state.rate = Some(f64::from(units) * self.share);
+            state.bearable = Some(f64::from(units) * self.share);
+            if !state.is_chosen {
+                state.rate = state.bearable;
+            }
         }
     }
 
@@ -54,8 +71,16 @@ impl Pace {
     }
 
     /// The units a second, if they are bounded.
-    pub(crate) fn rate(&self) -> Option<f64> {
+    #[cfg(test)]
+    fn rate(&self) -> Option<f64> {
         self.state().rate
+    }
+
+    /// The largest number of units of a request that is to be over within some seconds, whatever rate was chosen.
+    pub(crate) fn units_within(&self, seconds: f64) -> Option<f64> {
+        let state = self.state();
+        let rates = [state.rate, state.bearable].into_iter().flatten();
+        rates.reduce(f64::min).map(|rate| (rate * seconds).max(1.0))
     }
 
     /// Takes units. Returns how long to wait before they are consumed.
@@ -93,6 +118,21 @@ mod tests {
         assert_eq!(waits, [0, 30, 60], "tenths of a second");
         pace.settle(30.0, 10.0);
         assert_eq!(pace.take(1.0).as_millis().div_ceil(100), 70);
+    }
+
+    #[test]
+    fn a_chosen_pace_is_kept_and_no_request_is_larger_than_the_table_can_bear() {
+        let pace = Pace::chosen_or(Some(100.0), 0.5);
+        assert!(!pace.is_told() && pace.units_within(3.0) == Some(300.0));
+        pace.learn(Some(11));
+        assert_eq!((pace.rate(), pace.units_within(3.0)), (Some(100.0), Some(16.5)));
+        let pace = Pace::chosen_or(Some(2.0), 0.5);
+        pace.learn(Some(11));
+        assert_eq!(pace.units_within(3.0), Some(6.0));
+        assert_eq!(pace.units_within(0.1), Some(1.0), "a reading at least");
+        let pace = Pace::chosen_or(None, 0.5);
+        pace.learn(Some(11));
+        assert_eq!((pace.rate(), Pace::of(0.5).units_within(3.0)), (Some(5.5), None));
     }
 
     #[test]

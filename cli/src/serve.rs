@@ -166,7 +166,7 @@ fn outward_address(any: IpAddr) -> io::Result<IpAddr> {
 }
 
 /// The time zone that this machine is set to; UTC where it says none that is known.
-fn machine_zone() -> Zone {
+pub(crate) fn machine_zone() -> Zone {
     let name = iana_time_zone::get_timezone().ok();
     name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use aws::StoreConfig;
 use http::Request;
 use local::{DataDirectory, TableApi};
@@ -85,15 +85,32 @@ impl SourceApi {
     pub(crate) async fn pages(
         &self,
         path: &str,
-        mut each: impl FnMut(&RawValue) -> anyhow::Result<()>,
+        each: impl FnMut(&RawValue) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
+        match self.pages_while_there(path, each).await? {
+            None => Ok(()),
+            Some(why) => bail!("{why}"),
+        }
+    }
+
+    /// Calls `each` with every entry of a list, page by page. Returns the answer that says that what the list is of
+    /// is not there, or no longer, where one does: entries may have been read before it.
+    pub(crate) async fn pages_while_there(
+        &self,
+        path: &str,
+        mut each: impl FnMut(&RawValue) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Option<String>> {
         let mut page_path = path.to_owned();
         loop {
-            let text = self.get(&page_path).await?;
+            let answer = self.answer(&page_path).await?;
+            if matches!(answer.status, 404 | 410) {
+                return Ok(Some(self.error(&page_path, &answer).to_string()));
+            }
+            let text = self.ok(&page_path, answer)?;
             let page: Page<'_> = serde_json::from_str(&text)
                 .with_context(|| format!("{path} is answered, but not as Roomtide does"))?;
             page.data.into_iter().try_for_each(&mut each)?;
-            let Some(cursor) = page.next_cursor else { return Ok(()) };
+            let Some(cursor) = page.next_cursor else { return Ok(None) };
             let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
             page_path = format!("{path}&cursor={cursor}");
         }
@@ -101,6 +118,24 @@ impl SourceApi {
 
     /// Returns the body of an answer, which has to be 200.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<String> {
+        let answer = self.answer(path).await?;
+        self.ok(path, answer)
+    }
+
+    fn ok(&self, path: &str, answer: Answer) -> anyhow::Result<String> {
+        if answer.status == 200 { Ok(answer.text) } else { Err(self.error(path, &answer)) }
+    }
+
+    fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
+        match self {
+            Self::Server(client, _) => client.error(path, answer),
+            Self::Table(..) | Self::Local(_) => {
+                anyhow!("{path} answers {}: {}", answer.status, answer.problem().detail)
+            }
+        }
+    }
+
+    async fn answer(&self, path: &str) -> anyhow::Result<Answer> {
         let response = match self {
             Self::Server(client, pace) => {
                 tokio::time::sleep(pace.take(0.0)).await;
@@ -110,10 +145,7 @@ impl SourceApi {
                     let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
                     pace.learn(answer.units.max_read);
                     pace.settle(0.0, answer.units.read);
-                    match answer.status {
-                        200 => Ok(answer.text),
-                        _ => Err(client.error(&path, &answer)),
-                    }
+                    Ok(answer)
                 })
                 .await?;
             }
@@ -135,15 +167,11 @@ impl SourceApi {
             Self::Local(data) => data.send(Request::get(path).body(Vec::new())?).await?,
         };
         let (parts, body) = response.into_parts();
-        let answer = Answer {
+        Ok(Answer {
             status: parts.status.as_u16(),
             text: String::from_utf8(body)?,
             units: Units::of(&parts.headers),
-        };
-        match answer.status {
-            200 => Ok(answer.text),
-            status => bail!("{path} answers {status}: {}", answer.problem().detail),
-        }
+        })
     }
 
     /// Closes the data directory, if one is open.

@@ -126,6 +126,10 @@ fn furnish(server: &Server) {
         ("/devices/moved", json!({"metrics": {"temperature": {"kind": "counter"}}})),
         ("/devices/moved", json!({"in_room_means": false})),
         ("/devices/moved", json!({"metrics": {"humidity": {"in_room_means": true}}})),
+        (
+            "/devices/moved",
+            json!({"metrics": {"humidity": {"hourly_until": "2025-10-01T00:30:00.000Z"}}}),
+        ),
         // Settings stay when the metric gets a kind or a unit that has no use for them.
         ("/devices/moved", json!({"metrics": {"humidity": {"kind": "counter", "modulus": 5}}})),
         ("/devices/moved", json!({"metrics": {"humidity": {"kind": "gauge"}}})),

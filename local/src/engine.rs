@@ -16,6 +16,7 @@
 //! system does without.
 
 mod endpoint;
+mod load;
 mod queue;
 mod stream;
 mod stream_positions;
@@ -42,6 +43,7 @@ use table::layout;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 
+pub(crate) use load::{Load, Unchanged};
 pub(crate) use queue::{Message, Queue};
 pub(crate) use stream::{Record, Stream};
 
@@ -166,6 +168,11 @@ impl Engine {
     /// The table's stream.
     pub(crate) fn stream(&self) -> Arc<Stream> {
         Arc::clone(&self.stream)
+    }
+
+    /// The way for many items at once.
+    pub(crate) fn load(&self) -> Load {
+        Load { database: self.database.clone(), turns: Arc::clone(&self.turns), table: TABLE }
     }
 
     /// The queue called `name`, which is made where it is missing.

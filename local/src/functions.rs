@@ -18,7 +18,7 @@ use crate::Options;
 use crate::dead_letters::DeadLetters;
 use crate::event_source_mapping::EventSourceMapping;
 use crate::work_queue::LocalWorkQueue;
-use rollups::Following;
+use rollups::{Following, Retention};
 
 /// The rollup function, by its logical id in the template.
 const ROLLUP: &str = "RollupFunction";
@@ -39,6 +39,31 @@ pub(crate) const PROVISIONED: MaxUnits = MaxUnits { read: 11, write: 11 };
 /// The time for which a mark of late changes holds. A write costs nothing here, and answers that say for longer
 /// than they must that rollups may lack something are of no use.
 const LATE_AHEAD: TimeDelta = TimeDelta::seconds(2);
+
+/// The times for which readings and rollups are kept.
+pub(crate) fn retention(options: &Options) -> Retention {
+    let days = |days: Option<u32>| days.map(|days| TimeDelta::days(days.into()));
+    Retention {
+        readings: days(options.retention_days),
+        quarters: days(options.quarter_retention_days),
+        days: days(options.day_retention_days),
+    }
+}
+
+/// The settings of the ingest function.
+pub(crate) fn ingest_settings(options: &Options, auth: Auth) -> ingest::Settings {
+    let Options { registry_max_age, earliest_timestamp, retention_days, time_zone, .. } = *options;
+    ingest::Settings {
+        registry_max_age,
+        earliest_timestamp,
+        retention_days,
+        auth,
+        time_zone,
+        late_ahead: LATE_AHEAD,
+        max_units: options.provisioned.map(|_| PROVISIONED),
+        ..ingest::Settings::default()
+    }
+}
 
 /// The ingest function on the engine's table.
 pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
@@ -92,7 +117,6 @@ impl Functions {
         auth: Auth,
         ingest_url: Option<String>,
     ) -> Self {
-        let Options { registry_max_age, earliest_timestamp, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
         let max_units = options.provisioned.map(|_| PROVISIONED);
         let functions = Self {
@@ -100,22 +124,19 @@ impl Functions {
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                ingest::Settings {
-                    registry_max_age,
-                    earliest_timestamp,
-                    retention_days,
-                    auth,
-                    time_zone: options.time_zone,
-                    late_ahead: LATE_AHEAD,
-                    max_units,
-                    ..ingest::Settings::default()
-                },
+                ingest_settings(options, auth),
             )),
             query: Arc::new(Query::new(
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                query::Settings { registry_max_age, auth, ingest_url, following, max_units },
+                query::Settings {
+                    registry_max_age: options.registry_max_age,
+                    auth,
+                    ingest_url,
+                    following,
+                    max_units,
+                },
             )),
         };
         Box::pin(functions.ingest.load()).await;
@@ -142,16 +163,11 @@ impl Consumers {
         options: &Options,
         following: Following,
     ) -> Self {
-        let days = |days: Option<u32>| days.map(|days| TimeDelta::days(days.into()));
         let unbounded = MaxUnits { read: MAX_UNITS, write: MAX_UNITS };
         let max_units = options.provisioned.map_or(unbounded, |_| PROVISIONED);
         let settings = rollup::Settings {
             zone: options.time_zone,
-            retention: rollup::Retention {
-                readings: days(options.retention_days),
-                quarters: days(options.quarter_retention_days),
-                days: days(options.day_retention_days),
-            },
+            retention: retention(options),
             following,
             max_read_units: max_units.read,
             max_write_units: max_units.write,

@@ -77,16 +77,20 @@ pub(crate) enum Host {
     },
 }
 
-/// Invokes the function of an HTTP event's route, if `only` names no other. An event without a route goes to the query
-/// function, which answers 404 or 405. An error is the function's own failure.
+/// The function of an HTTP event's route. An event without a route goes to the query function, which answers 404 or 405.
+pub(crate) fn function_of(event: &ApiGatewayV2httpRequest) -> Function {
+    let path = event.raw_path.as_deref().unwrap_or("/");
+    let route = endpoints::find_path(event.request_context.http.method.as_str(), path);
+    route.map_or(Function::Query, |(route, _)| route.function)
+}
+
+/// Invokes the function of an HTTP event's route, if `only` names no other. An error is the function's own failure.
 pub(crate) async fn invoke(
     functions: &Functions,
     event: ApiGatewayV2httpRequest,
     only: Option<Function>,
 ) -> anyhow::Result<ApiGatewayV2httpResponse> {
-    let path = event.raw_path.as_deref().unwrap_or("/");
-    let route = endpoints::find_path(event.request_context.http.method.as_str(), path);
-    let function = only.unwrap_or(route.map_or(Function::Query, |(route, _)| route.function));
+    let function = only.unwrap_or_else(|| function_of(&event));
     let deadline = Deadline::after(TIMEOUT);
     let functions = functions.clone();
     // In a task of its own, so that a function goes on when its client has left, and a panic does not
@@ -113,11 +117,23 @@ pub(crate) async fn send(
     functions: &Functions,
     request: Request<Vec<u8>>,
 ) -> anyhow::Result<http::Response<Vec<u8>>> {
+    response_of(invoke(functions, event_of(request)?, None).await?).await
+}
+
+/// The event of a request without a connection.
+pub(crate) fn event_of(request: Request<Vec<u8>>) -> anyhow::Result<ApiGatewayV2httpRequest> {
     let (parts, body) = request.into_parts();
     let here = Ipv4Addr::LOCALHOST.into();
     let mut event = event::event(&parts, here, SystemClock.now(), "own")?;
     event::put_body(&mut event, body, false);
-    let (parts, body) = response::of_answer(invoke(functions, event, None).await?)?.into_parts();
+    Ok(event)
+}
+
+/// The response of a function's answer.
+pub(crate) async fn response_of(
+    answer: ApiGatewayV2httpResponse,
+) -> anyhow::Result<http::Response<Vec<u8>>> {
+    let (parts, body) = response::of_answer(answer)?.into_parts();
     Ok(http::Response::from_parts(parts, to_bytes(body, usize::MAX).await?.into()))
 }
 

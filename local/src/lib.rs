@@ -25,6 +25,7 @@ mod engine;
 mod event_source_mapping;
 mod functions;
 mod gateway;
+mod loader;
 mod queue_poller;
 mod queue_source;
 mod schedule;
@@ -37,7 +38,11 @@ mod warning;
 mod work_queue;
 
 pub use data_directory::DataDirectory;
-pub use ingest::{Event as IngestEvent, read_reading};
+pub use ingest::{
+    Event as IngestEvent, LineTextError, LineTexts, PointsRead, read_line, read_points,
+    read_reading,
+};
+pub use loader::Loader;
 pub use options::{Burst, Data, Options};
 pub use rollup::Event as RollupEvent;
 pub use runtime::dead_letters::DeadLetter;

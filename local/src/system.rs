@@ -26,6 +26,7 @@ use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::{self, Consumers, Functions};
 use crate::gateway::{self, Authorizer};
+use crate::loader::Loader;
 use crate::options::Options;
 use crate::queue_poller::{QueuePoller, RunningQueuePoller};
 use crate::queue_source::QueueSource;
@@ -55,6 +56,8 @@ pub struct System {
     ingest_url: Option<String>,
     store: StoreConfig,
     time_zone: String,
+    table: DynamoStore,
+    options: Options,
     engine: Engine,
     /// Functions without authentication: the user who started this process owns the data.
     functions: Functions,
@@ -232,6 +235,8 @@ impl System {
             ingest_url,
             store: config,
             time_zone,
+            table: store,
+            options,
             engine,
             functions,
             consumers,
@@ -283,6 +288,14 @@ impl System {
     /// Returns whether the table holds nothing but the state of the functions.
     pub fn is_empty(&self) -> anyhow::Result<bool> {
         self.engine.is_empty()
+    }
+
+    /// Returns what stores days that are over with their rollups. It must be gone before the system ends.
+    pub async fn loader(&self) -> anyhow::Result<Loader> {
+        let Self { functions, table, engine, time_zone, options, .. } = self;
+        let zone = time_zone.parse().map_err(|error| anyhow!("{error}"))?;
+        let loader = Loader::new(functions.clone(), table.clone(), engine.load(), zone, options);
+        Ok(Box::pin(loader).await)
     }
 
     /// Sends a request to the API without a connection.
@@ -352,6 +365,7 @@ impl System {
     pub async fn shutdown(self) -> anyhow::Result<()> {
         let Self {
             engine,
+            table,
             functions,
             consumers,
             stop,
@@ -380,7 +394,7 @@ impl System {
             drop(task.await);
         }
         // The clients' connections close with them; the engine waits for open ones.
-        drop((functions, consumers));
+        drop((table, functions, consumers));
         tokio::task::spawn_blocking(move || engine.stop()).await?
     }
 }

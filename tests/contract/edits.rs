@@ -70,6 +70,7 @@ fn everything() -> DevicePatch {
                 exchanges: Edit::Set([(at(5), exchange())].into()),
                 verdicts: Edit::Set([(at(6), Verdict::Discard)].into()),
                 in_room_means: Edit::Set(false),
+                hourly_until: Edit::Set(at(7)),
                 role: Edit::Set(Role::Storage),
                 net: Edit::Set(true),
                 cycle: Edit::Set(metric("attr_last_reset")),
@@ -122,6 +123,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     assert_eq!(info.exchanges, [(at(5), exchange())].into());
     assert_eq!(info.verdicts, [(at(6), Verdict::Discard)].into());
     assert_eq!((info.in_room_means, now.in_room_means()), (Some(false), Some(true)));
+    assert_eq!(info.hourly_until, Some(at(7)));
     assert_eq!((info.role, info.is_net), (Some(Role::Storage), true));
     assert_eq!(info.cycle, Some(metric("attr_last_reset")));
 
@@ -136,6 +138,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         verdicts: Edit::Clear,
         cycle: Edit::Clear,
         in_room_means: Edit::Clear,
+        hourly_until: Edit::Clear,
         net: Edit::Clear,
         role: Edit::Clear,
     };

@@ -51,6 +51,15 @@ def few(path, count):
             file.write(json.dumps({"device_id": f"old-{n % 5}", "timestamp": at, "room": ROOMS[n % 10], "temperature": n % 30}) + "\n")
 
 
+def history(path, count):
+    """Minutes of three meters, as line protocol."""
+    start = int((NOW - timedelta(days=300)).timestamp())
+    with path.open("w") as file:
+        for n in range(count):
+            for meter in range(3):
+                file.write(f"kWh,domain=sensor,entity_id=m{meter} value={100 + n / 100},state_class_str=\"total_increasing\" {start + 60 * n}000000000\n")
+
+
 def ask(url, path, body=None):
     """The status of a request, its time and its read units."""
     started = time.monotonic()
@@ -119,6 +128,7 @@ def main():
         folder = Path(folder)
         year(folder / "year.ndjson")
         few(folder / "few.ndjson", 100)
+        history(folder / "history.lp", 200)
         server = Server(folder / "data")
         run(server, "import", folder / "year.ndjson", "--url", server.url)
         server.stop()
@@ -136,6 +146,7 @@ def use(server, device, folder, days):
     table = ["--table", "roomtide", "--region", "us-east-1", "--endpoint", server.engine]
     short = ["--device", "old-0", "--from", (NOW - timedelta(days=402)).isoformat(), "--to", (NOW - timedelta(days=398)).isoformat()]
     timed(device, "import of 100 readings", lambda: run(server, "import", folder / "few.ndjson", "--url", server.url))
+    timed(device, "import of 600 points of a history, compared", lambda: run(server, "import", folder / "history.lp", "--url", server.url))
     timed(device, f"four charts of ten rooms over {days} days, by day", lambda: charts(server.url, days))
     timed(device, "export of a device's 1,460 readings", lambda: run(server, "export", "--device", "device-3", "--url", server.url, folder / "export.ndjson"))
     timed(device, "verify of four days", lambda: run(server, "rollups", "verify", "--again-after", "0s", *short, *table))

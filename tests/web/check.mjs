@@ -594,10 +594,26 @@ async function zoomed(home, page) {
   await settled(page);
 }
 
+/** A chart that begins before the end of hourly means says so. */
+async function hourlyMeans(home, page) {
+  const { data } = await home.ask("GET", "/devices?room=kitchen");
+  const { device_id } = data.find((/** @type {any} */ it) => it.metrics.temperature);
+  const note = page.locator("[data-metric=temperature] .hourly");
+  const until = new Date(Date.now() - 3 * 86_400_000).toISOString();
+  await home.ask("PATCH", `/devices/${device_id}`, { metrics: { temperature: { hourly_until: until } } });
+  await show(page, home.url, "charts/kitchen");
+  assert.equal(await note.count(), 0, "24 hours begin later");
+  await page.getByRole("button", { name: "7 d" }).click();
+  await settled(page);
+  assert.match(await note.innerText(), /^Hourly means only until .*20\d\d/);
+  await home.ask("PATCH", `/devices/${device_id}`, { metrics: { temperature: { hourly_until: null } } });
+}
+
 async function sampleHome(home) {
   const page = await open(home.url);
   await check("its answers", () => answers(home, page));
   await check("charts: zoom, readings, CSV", () => zoomed(home, page));
+  await check("charts: hourly means only", () => hourlyMeans(home, page));
   unproblematic(page);
   for (const view of VIEWS) {
     await check(`${view}: ${WIDTHS.join(", ")} px, light and dark`, async () => {

@@ -1,53 +1,21 @@
-//! The file of an export: NDJSON or CSV, compressed or not, complete or absent. Reads no API.
+//! The file of an export in its format: complete or absent. Reads no API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, Stdout, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use anyhow::Context as _;
 use serde_json::value::RawValue;
-use tempfile::NamedTempFile;
+
+use super::bytes::{Bytes, cannot_write};
+use super::format::{Format, Kind, Output};
+use super::lines;
+use super::long_form::{Inexact, LongForm};
+use super::row::Row;
 
 /// The columns of CSV before the metrics.
 const COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
-
-/// The format of the file, from its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
-    /// NDJSON to standard output.
-    Stdout,
-    /// A file of NDJSON.
-    Ndjson { gzip: bool },
-    /// A file of CSV.
-    Csv { gzip: bool },
-}
-
-impl Format {
-    /// Returns the format that a file's name names.
-    pub(super) fn of(path: &Path) -> anyhow::Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self::Stdout);
-        }
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let (name, gzip) = name.strip_suffix(".gz").map_or((name, false), |name| (name, true));
-        match name.rsplit_once('.') {
-            Some((_, "ndjson" | "jsonl")) => Ok(Self::Ndjson { gzip }),
-            Some((_, "csv")) => Ok(Self::Csv { gzip }),
-            _ => bail!(
-                "{}: expected a name that ends in .ndjson, .jsonl or .csv, with .gz after it or not",
-                path.display()
-            ),
-        }
-    }
-
-    /// Returns whether standard output is written instead of a file.
-    pub(super) const fn is_stdout(self) -> bool {
-        matches!(self, Self::Stdout)
-    }
-}
 
 /// A file that is being written. If it is dropped before [`finish`](Self::finish), no file remains.
 pub(crate) struct ExportFile {
@@ -57,6 +25,7 @@ pub(crate) struct ExportFile {
 
 enum Form {
     Ndjson(Bytes),
+    Lines(Bytes),
     /// The header of CSV names all columns, and only the readings name every metric: so the rows are kept
     /// in a temporary file until all are known.
     Csv {
@@ -64,54 +33,52 @@ enum Form {
         rows: BufWriter<File>,
         metrics: BTreeSet<String>,
     },
-}
-
-enum Bytes {
-    Stdout(BufWriter<Stdout>),
-    Plain(BufWriter<NamedTempFile>),
-    Gzip(GzEncoder<BufWriter<NamedTempFile>>),
+    Parquet(Box<LongForm>),
 }
 
 impl ExportFile {
     /// Creates a file beside `path` that only its owner can read.
     pub(super) fn create(path: &Path, format: Format) -> anyhow::Result<Self> {
-        let beside = || {
-            let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-            let mut file = tempfile::Builder::new();
-            let file = file.prefix(".roomtide-export-").suffix(".part");
-            let file = file.tempfile_in(directory.unwrap_or(Path::new(".")));
-            file.map(BufWriter::new).with_context(|| format!("cannot write {}", path.display()))
+        let bytes = || match format.output {
+            Output::Stdout => Ok(Bytes::stdout()),
+            _ => Bytes::beside(path, format.gzip),
         };
-        let bytes = match format {
-            Format::Stdout => Bytes::Stdout(BufWriter::new(io::stdout())),
-            Format::Ndjson { gzip: true } | Format::Csv { gzip: true } => {
-                Bytes::Gzip(GzEncoder::new(beside()?, Compression::default()))
+        let form = match format.kind {
+            Kind::Ndjson => Form::Ndjson(bytes()?),
+            Kind::Lp => {
+                let mut bytes = bytes()?;
+                lines::begin(&mut bytes).with_context(|| cannot_write(path))?;
+                Form::Lines(bytes)
             }
-            Format::Ndjson { gzip: false } | Format::Csv { gzip: false } => Bytes::Plain(beside()?),
-        };
-        let form = if let Format::Csv { .. } = format {
-            let rows = tempfile::tempfile().context("cannot make a temporary file")?;
-            Form::Csv { bytes, rows: BufWriter::new(rows), metrics: BTreeSet::new() }
-        } else {
-            Form::Ndjson(bytes)
+            Kind::Csv => {
+                let rows = tempfile::tempfile().context(TEMPORARY)?;
+                Form::Csv { bytes: bytes()?, rows: BufWriter::new(rows), metrics: BTreeSet::new() }
+            }
+            Kind::Parquet => Form::Parquet(Box::new(match format.output {
+                Output::Directory => LongForm::months(path)?,
+                _ => LongForm::one(bytes()?, path)?,
+            })),
         };
         Ok(Self { path: path.to_owned(), form })
     }
 
-    /// The file that has not got its name yet, if there is one.
+    /// The file or directory that has not got its name yet, if there is one.
     pub(super) fn unfinished(&self) -> Option<&Path> {
-        let (Form::Ndjson(bytes) | Form::Csv { bytes, .. }) = &self.form;
-        match bytes {
-            Bytes::Stdout(_) => None,
-            Bytes::Plain(file) => Some(file.get_ref().path()),
-            Bytes::Gzip(file) => Some(file.get_ref().get_ref().path()),
+        match &self.form {
+            Form::Ndjson(bytes) | Form::Lines(bytes) | Form::Csv { bytes, .. } => {
+                bytes.unfinished()
+            }
+            Form::Parquet(file) => file.unfinished(),
         }
     }
 
     /// Writes a reading.
     pub(super) fn reading(&mut self, row: &RawValue) -> anyhow::Result<()> {
+        let path = || cannot_write(&self.path);
         match &mut self.form {
-            Form::Ndjson(bytes) => Ok(writeln!(bytes, "{row}")?),
+            Form::Ndjson(bytes) => writeln!(bytes, "{row}").with_context(path),
+            Form::Lines(bytes) => lines::reading(bytes, &Row::of(row)?).with_context(path),
+            Form::Parquet(file) => file.reading(&Row::of(row)?).with_context(path),
             Form::Csv { rows, metrics, .. } => {
                 let members: BTreeMap<String, &RawValue> = serde_json::from_str(row.get())?;
                 for name in members.into_keys() {
@@ -119,43 +86,43 @@ impl ExportFile {
                         metrics.insert(name);
                     }
                 }
-                Ok(writeln!(rows, "{row}")?)
+                writeln!(rows, "{row}").context(TEMPORARY)
             }
         }
     }
 
-    /// Writes the description of a device or a room, or an item, as a member of this name. CSV holds none.
+    /// Writes the description of a device or a room, or an item, as a member of this name. CSV and Parquet hold
+    /// none.
     pub(crate) fn describe(&mut self, what: &str, json: &RawValue) -> anyhow::Result<()> {
-        match &mut self.form {
-            Form::Ndjson(bytes) => Ok(writeln!(bytes, "{{\"{what}\":{json}}}")?),
-            Form::Csv { .. } => Ok(()),
-        }
+        let written = match &mut self.form {
+            Form::Ndjson(bytes) => writeln!(bytes, "{{\"{what}\":{json}}}"),
+            Form::Lines(bytes) => lines::describe(bytes, what, json),
+            Form::Csv { .. } | Form::Parquet(_) => Ok(()),
+        };
+        written.with_context(|| cannot_write(&self.path))
     }
 
-    /// Renames the complete file to its path.
-    pub(super) fn finish(self) -> anyhow::Result<()> {
+    /// Renames the complete file to its path. Tells what its format does not give back.
+    pub(super) fn finish(self) -> anyhow::Result<Inexact> {
         let Self { path, form } = self;
-        let context = || format!("cannot write {}", path.display());
-        let bytes = match form {
-            Form::Ndjson(bytes) => bytes,
+        match form {
+            Form::Ndjson(bytes) | Form::Lines(bytes) => bytes.finish(&path)?,
             Form::Csv { bytes, rows, metrics } => {
-                let mut rows = rows.into_inner().map_err(io::IntoInnerError::into_error)?;
-                rows.rewind()?;
-                write_csv(bytes, BufReader::new(rows), &metrics)?
+                let rows = rows.into_inner().map_err(io::IntoInnerError::into_error);
+                let mut rows = rows.context(TEMPORARY)?;
+                rows.rewind().context(TEMPORARY)?;
+                let bytes = write_csv(bytes, BufReader::new(rows), &metrics);
+                bytes.with_context(|| cannot_write(&path))?.finish(&path)?;
             }
-        };
-        let file = match bytes {
-            Bytes::Stdout(mut stdout) => return stdout.flush().context("standard output"),
-            Bytes::Plain(file) => file,
-            Bytes::Gzip(gzip) => gzip.finish().with_context(context)?,
-        };
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error);
-        let file = file.with_context(context)?;
-        file.as_file().sync_all().with_context(context)?;
-        file.persist(&path).map_err(|error| error.error).with_context(context)?;
-        Ok(())
+            Form::Parquet(file) => return file.finish(&path),
+        }
+        Ok(Inexact::default())
     }
 }
+
+/// Part of an error: rows cannot be kept until all are known.
+pub(super) const TEMPORARY: &str =
+    "cannot write a temporary file of all rows, in the directory that TMPDIR names";
 
 /// Writes the rows as CSV, with a column for each metric.
 fn write_csv(
@@ -189,29 +156,15 @@ fn cell(value: &RawValue) -> anyhow::Result<String> {
     Ok(if text.starts_with('-') { format!("'{text}") } else { text })
 }
 
-impl Write for Bytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stdout(out) => out.write(bytes),
-            Self::Plain(file) => file.write(bytes),
-            Self::Gzip(gzip) => gzip.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stdout(out) => out.flush(),
-            Self::Plain(file) => file.flush(),
-            Self::Gzip(gzip) => gzip.flush(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
+    use domain::{Decimal, DeviceId, MetricName};
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::import::{Columns, Line, csv_lines};
 
     const ROW: &str = r#"{"device_id":"-m","timestamp":"2026-01-11T16:00:00.000Z","t":12345678901234567890123456789012345678}"#;
 
@@ -220,33 +173,19 @@ mod tests {
     }
 
     fn create(path: &Path) -> anyhow::Result<ExportFile> {
-        ExportFile::create(path, Format::of(path)?)
-    }
-
-    #[test]
-    fn a_name_tells_the_format() {
-        for (name, format) in [
-            ("-", Format::Stdout),
-            ("a/b.ndjson", Format::Ndjson { gzip: false }),
-            ("b.jsonl.gz", Format::Ndjson { gzip: true }),
-            ("b.csv", Format::Csv { gzip: false }),
-            ("b.csv.gz", Format::Csv { gzip: true }),
-        ] {
-            assert_eq!(Format::of(Path::new(name)).unwrap(), format);
-        }
-        for name in ["b", "b.json", "b.gz", "csv"] {
-            assert!(Format::of(Path::new(name)).is_err(), "{name}");
-        }
+        ExportFile::create(path, Format::of(path, None)?)
     }
 
     #[test]
     fn a_file_is_whole_and_its_owner_s_or_not_there() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("b.csv");
-        let mut file = create(&path).unwrap();
-        file.reading(&row(ROW)).unwrap();
-        drop(file);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
+        for name in ["b.csv", "b.lp", "b.parquet"] {
+            let mut file = create(&directory.path().join(name)).unwrap();
+            file.reading(&row(ROW)).unwrap();
+            drop(file);
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{name} is left behind");
+        }
 
         let mut file = create(&path).unwrap();
         file.reading(&row(ROW)).unwrap();
@@ -268,5 +207,92 @@ mod tests {
         }
         let nowhere = directory.path().join("no/such/b.csv");
         assert!(format!("{:#}", create(&nowhere).err().unwrap()).contains("no/such/b.csv"));
+    }
+
+    #[test]
+    fn a_month_is_a_file_of_its_owner_and_none_is_there_before_all_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let names = || -> Vec<String> {
+            let entries = fs::read_dir(directory.path()).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let open = || {
+            let format = Format::of(directory.path(), Some(Kind::Parquet)).unwrap();
+            let mut file = ExportFile::create(directory.path(), format).unwrap();
+            for month in ["2026-01", "2026-02", "2026-01"] {
+                let json =
+                    format!(r#"{{"device_id":"d","timestamp":"{month}-01T00:00:00.000Z","t":1}}"#);
+                file.reading(&row(&json)).unwrap();
+            }
+            file
+        };
+        let file = open();
+        assert_eq!(names().len(), 1);
+        drop(file);
+        assert!(names().is_empty(), "{:?}", names());
+        let file = open();
+        let inexact = file.finish().unwrap();
+        assert_eq!(inexact.to_string(), "");
+        assert_eq!(names(), ["readings-2026-01.parquet", "readings-2026-02.parquet"]);
+        for name in names() {
+            let bytes = fs::read(directory.path().join(&name)).unwrap();
+            assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{name}");
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                let mode = fs::metadata(directory.path().join(&name)).unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o600);
+            }
+        }
+    }
+
+    fn id() -> impl Strategy<Value = String> {
+        "[-'A-Za-z0-9_.:]{1,20}".prop_filter("an id", |text| text.parse::<DeviceId>().is_ok())
+    }
+
+    /// A metric and its value.
+    fn metric() -> impl Strategy<Value = (String, String)> {
+        let name = "[a-z][a-z0-9_]{0,9}"
+            .prop_filter("a name", |text: &String| text.parse::<MetricName>().is_ok());
+        let number = ("-?(0|[1-9][0-9]{0,37})", -129..=88).prop_map(|(digits, exponent)| {
+            Decimal::parse(&format!("{digits}e{exponent}")).unwrap().to_string()
+        });
+        (name, number)
+    }
+
+    proptest! {
+        #[test]
+        fn readings_of_csv_come_back_equal_to_the_digit(
+            readings in proptest::collection::vec(
+                (id(), proptest::option::of(id()), proptest::collection::vec(metric(), 1..5)), 1..8
+            )
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("a.csv");
+            let mut file = create(&path).unwrap();
+            let mut expected = Vec::new();
+            for (n, (device, room, metrics)) in readings.into_iter().enumerate() {
+                let metrics: BTreeMap<String, String> = metrics.into_iter().collect();
+                let at = format!("2026-01-11T16:00:00.00{n}Z");
+                let mut json = format!(r#"{{"timestamp":"{at}","device_id":"{device}""#);
+                json.extend(room.map(|room| format!(r#","room":"{room}""#)));
+                json.extend(metrics.iter().map(|(name, value)| format!(",\"{name}\":{value}")));
+                json.push('}');
+                file.reading(&row(&json)).unwrap();
+                expected.push(json);
+            }
+            file.finish().unwrap();
+            let lines = csv_lines(File::open(&path).unwrap(), &Columns::default()).unwrap();
+            let told: Vec<String> = lines
+                .map(|line| match line.unwrap() {
+                    Line::Reading(record) => record.json,
+                    Line::Refused(refusal) => refusal.to_string(),
+                })
+                .collect();
+            prop_assert_eq!(told, expected);
+        }
     }
 }

@@ -1,13 +1,18 @@
 //! The command line of `roomtide import`. Opens no file.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::Args;
+use domain::Timestamp;
 
 use super::columns::{Columns, Shape, TimestampColumn};
-use super::source::Format;
-use super::timestamp::Zone;
+use super::kind::Format;
+use super::sources::line_protocol::{Database, Precision};
+use super::target::Target;
+use super::timestamp::{Interval, Zone};
+use super::upload::UploadOptions;
 use crate::place::Place;
 
 /// The end of the help: what is stored, and how an interrupted import continues.
@@ -35,17 +40,26 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 /// NDJSON has one reading a line, as `POST /readings` takes it, and may describe devices and rooms, as
 /// `roomtide export` writes them. CSV has a header row, which shows the separator, and by default the
 /// columns that Roomtide itself writes: timestamp, device_id, room, and one for each metric. Empty cells
-/// and unavailable, unknown, none, null and nan hold no value. gzip is recognised by its first bytes. Every reading needs a timestamp. Importing twice changes nothing.
+/// and unavailable, unknown, none, null and nan hold no value. Line protocol, as influx_inspect export and influxd
+/// inspect export-lp write it, and the states and hourly statistics of Home Assistant's database become what their
+/// sender would have written. gzip is recognised by its first bytes. Every
+/// reading needs a timestamp. Importing twice changes nothing.
 #[derive(Debug, Args)]
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
-    /// CSV (.csv, .tsv) or NDJSON (.ndjson, .jsonl), gzip or not; - is standard input
+    /// CSV (.csv, .tsv), NDJSON (.ndjson, .jsonl), line protocol (.lp) or Home Assistant's database, gzip or not, its
+    /// backup, Emoncms' backup or directory, or the address of a running InfluxDB, such as
+    /// http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
-    /// The address of the server, which it prints at its start; another --port there needs --url here
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
-    pub(super) url: String,
+    /// The address of the server, which it prints at its start. By default http://127.0.0.1:8080, if something answers
+    /// there; else the readings are stored into --data-dir, past any server and many times faster
+    #[arg(long)]
+    pub(super) url: Option<String>,
+    /// Where the import goes, which `run` finds out.
+    #[arg(skip)]
+    pub(super) target: Target,
     /// An access token, if the server asks for one; a file with settings of devices or rooms, as a backup
     /// is, needs an admin's. @FILE reads it from a file, because every user of the machine sees a command line
     #[arg(long)]
@@ -71,6 +85,27 @@ pub(crate) struct ImportArgs {
     /// The file that keeps the progress of the import, instead of one beside the imported file
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
+    /// The file of the report, instead of FILE.roomtide-report beside the imported file. Run with sh, it takes the
+    /// import back
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Sources")]
+    pub(super) report: Option<PathBuf>,
+    /// The write units a second of a table with bounded capacity that the import takes, with its rollups; by default half
+    /// of the table's, which the server tells
+    #[arg(long, value_name = "UNITS")]
+    pub(super) pace: Option<NonZeroU32>,
+    /// Thin to one reading of a series for 15 minutes: a counter's last value, the mean of other numbers. Needs
+    /// --thin-before
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TIME",
+        requires = "thin_before",
+        help_heading = "Sources"
+    )]
+    pub(super) thin: Option<Thin>,
+    /// The time before which points are thinned, such as 2024-01-01T00:00:00Z
+    #[arg(long, value_name = "TIME", requires = "thin", help_heading = "Sources")]
+    pub(super) thin_before: Option<String>,
     /// The readings of a request, at most 10000
     #[arg(long, default_value = "500")]
     pub(super) batch: NonZeroUsize,
@@ -79,6 +114,109 @@ pub(crate) struct ImportArgs {
     pub(super) format: Option<Format>,
     #[command(flatten)]
     pub(super) csv: CsvArgs,
+    /// The time from which points of a database or of line protocol are imported, such as 2024-01-01T00:00:00Z
+    #[arg(long, value_name = "TIME", help_heading = "Sources")]
+    pub(super) from: Option<String>,
+    /// The time before which they are imported
+    #[arg(long, value_name = "TIME", help_heading = "Sources")]
+    pub(super) to: Option<String>,
+    /// The series that are imported, by a pattern for an entity, a measurement or the value of a tag, such as
+    /// 'sensor.living_*'; may be given several times
+    #[arg(long, value_name = "GLOB", help_heading = "Sources")]
+    pub(super) only: Vec<String>,
+    /// The database, or DATABASE.POLICY, whose points are imported; given several times, all of them. By default one
+    /// of an export, with the retention policy autogen if there is one, or the only one of a server, with its default
+    /// policy: the report says which. Of InfluxDB 2 it is a bucket
+    #[arg(long, value_name = "DATABASE", alias = "bucket", help_heading = "InfluxDB")]
+    pub(super) database: Vec<Database>,
+    /// The token of a running InfluxDB 2, or @FILE, which has it
+    #[arg(long, value_name = "TOKEN", help_heading = "InfluxDB")]
+    pub(super) source_token: Option<String>,
+    /// Home Assistant's directory .storage, or the one that has it: names and areas, which the database lacks. An
+    /// area becomes the room of all its history
+    #[arg(long, value_name = "DIR", help_heading = "Home Assistant")]
+    pub(super) storage: Option<PathBuf>,
+    /// The unit of the timestamps: ns, us, ms or s
+    #[arg(long, default_value = "ns", help_heading = "InfluxDB")]
+    pub(super) precision: Precision,
+}
+
+impl ImportArgs {
+    /// Returns the address of a server, if that is the source.
+    pub(super) fn address(&self) -> Option<&str> {
+        let text = self.file.to_str()?;
+        (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
+    }
+
+    /// Returns the format in which a file is read: options for columns make any CSV of a meter's log.
+    pub(super) fn read_as(&self, format: Format) -> Format {
+        let is_mapped = self.csv.map.iter().any(|map| map.contains('='));
+        let has_columns = self.csv.is_any_given(false, false) || is_mapped;
+        if format == Format::Shelly && has_columns { Format::Csv } else { format }
+    }
+
+    /// Returns the options of an upload.
+    pub(super) fn upload_options(&self) -> UploadOptions {
+        let pace = self.pace.map(|units| f64::from(units.get()));
+        UploadOptions { batch: self.batch.get(), strict: self.strict, pace }
+    }
+
+    /// Returns the time before which points are thinned.
+    pub(super) fn thin_before(&self, now: Timestamp) -> anyhow::Result<Option<Timestamp>> {
+        let Some(text) = &self.thin_before else { return Ok(None) };
+        let at = Timestamp::parse(text, now);
+        Ok(Some(at.map_err(|why| anyhow::anyhow!("--thin-before: {why}"))?))
+    }
+
+    /// Refuses options that do not fit the kind of the file.
+    pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
+        let file = self.file.display();
+        let is_source = !matches!(format, Format::Csv | Format::Ndjson | Format::ExportedLines);
+        if matches!(format, Format::Ndjson | Format::ExportedLines) && self.csv.is_given()
+            || is_source && self.csv.is_any_given(false, format != Format::Shelly)
+        {
+            bail!("{file} is {}; the options for CSV do not fit it", format.name());
+        }
+        if is_source && self.csv.map.len() > 1 {
+            bail!("--map: one file maps all series of {file}");
+        }
+        let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
+        if !is_source && is_selected {
+            bail!("{file} is {}; --from, --to and --only do not fit it", format.name());
+        }
+        let is_lines = format == Format::LineProtocol;
+        let has_databases = is_lines || format == Format::InfluxDb;
+        let is_precise = self.precision != Precision::default();
+        if !has_databases && !self.database.is_empty() || !is_lines && is_precise {
+            bail!("{file} is {}; --database and --precision do not fit it", format.name());
+        }
+        if format != Format::InfluxDb && self.source_token.is_some() {
+            bail!("{file} is {}; --source-token does not fit it", format.name());
+        }
+        if format != Format::HomeAssistant && self.storage.is_some() {
+            bail!("{file} is {}; --storage does not fit it", format.name());
+        }
+        if !is_source && (self.thin.is_some() || self.report.is_some()) {
+            bail!("{file} is {}; --thin and --report do not fit it", format.name());
+        }
+        if format == Format::InfluxDb && self.thin.is_some() {
+            bail!(
+                "--thin: the windows of a server cut quarters of an hour; export it as line protocol"
+            );
+        }
+        if is_source && self.merge {
+            bail!("--merge: points are always merged with what the table has");
+        }
+        Ok(())
+    }
+}
+
+/// The time for which one reading of a series is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Thin {
+    /// A quarter of an hour, by which rollups are made
+    #[value(name = "15m")]
+    Quarter,
 }
 
 /// The columns of a CSV.
@@ -97,6 +235,10 @@ pub(super) struct CsvArgs {
     /// increase; otherwise its lines are refused
     #[arg(long, value_name = "ZONE", alias = "offset", allow_hyphen_values = true)]
     pub(super) time_zone: Option<Zone>,
+    /// The time of a row is the beginning of an interval of this length, such as 15m, and its values are stored at its
+    /// end, where a total has them
+    #[arg(long, value_name = "LENGTH")]
+    pub(super) interval: Option<Interval>,
     /// The decimal mark is a comma. By default it is one only if semicolons separate the columns and the
     /// first number with a mark has a comma
     #[arg(long)]
@@ -115,7 +257,9 @@ pub(super) struct CsvArgs {
     pub(super) metric: Vec<String>,
     /// A device of a wide file, whose rows hold several devices:
     /// 'DEVICE@ROOM:temperature=T1,power_w=A+B*6,energy_kwh=total(A+B)*0.001'.
-    /// Columns are added up, then multiplied; total() adds up the rows so far
+    /// Columns are added up, then multiplied; total() adds up the rows so far. For a database or line protocol it
+    /// is a file: --dry-run writes all series into it, and a person edits which are imported, as which device, in
+    /// which room
     #[arg(long, value_name = "MAP", conflicts_with_all = ["device", "device_id", "room", "metric"])]
     pub(super) map: Vec<String>,
 }
@@ -127,6 +271,7 @@ impl CsvArgs {
             name: self.timestamp.clone(),
             format: self.timestamp_format.clone(),
             zone: self.time_zone,
+            interval: self.interval.unwrap_or_default(),
         };
         let shape = if self.map.is_empty() {
             let room = self.room.as_deref();
@@ -139,10 +284,16 @@ impl CsvArgs {
 
     /// Returns whether an option differs from its default.
     pub(super) fn is_given(&self) -> bool {
+        self.is_any_given(true, true)
+    }
+
+    /// Returns whether an option differs from its default; with or without --map and --device-id.
+    fn is_any_given(&self, with_map: bool, with_device_id: bool) -> bool {
         let Self {
             timestamp,
             timestamp_format,
             time_zone,
+            interval,
             decimal_comma,
             device,
             device_id,
@@ -154,10 +305,11 @@ impl CsvArgs {
             || device != "device_id"
             || timestamp_format.is_some()
             || time_zone.is_some()
+            || interval.is_some()
             || *decimal_comma
-            || device_id.is_some()
+            || with_device_id && device_id.is_some()
             || room.is_some()
             || !metric.is_empty()
-            || !map.is_empty()
+            || with_map && !map.is_empty()
     }
 }

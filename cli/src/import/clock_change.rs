@@ -142,7 +142,7 @@ impl Repeated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::timestamp;
+    use crate::import::timestamp::{self, Interval};
 
     /// The UTC times of lines of `device metric time`, or `?` for those that are refused.
     fn times(rows: &[&str]) -> Vec<String> {
@@ -159,6 +159,7 @@ mod tests {
                 line,
                 column: "time".to_owned(),
                 at,
+                interval: Interval::default(),
                 device: device.to_owned(),
                 room: String::new(),
                 metrics: vec![(metric.to_owned(), value.to_owned())],

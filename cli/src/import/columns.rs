@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use domain::{DeviceId, MetricName, RoomId};
 use rust_decimal::Decimal;
 
-use super::timestamp::Zone;
+use super::timestamp::{Interval, Zone};
 
 /// The meaning of the columns.
 #[derive(Debug, Clone, Default)]
@@ -29,11 +29,18 @@ pub(crate) struct TimestampColumn {
     pub(crate) format: Option<String>,
     /// The time zone of local times; if absent, these are refused.
     pub(crate) zone: Option<Zone>,
+    /// The length of the interval that begins there, if values are those of its end.
+    pub(crate) interval: Interval,
 }
 
 impl Default for TimestampColumn {
     fn default() -> Self {
-        Self { name: "timestamp".to_owned(), format: None, zone: None }
+        Self {
+            name: "timestamp".to_owned(),
+            format: None,
+            zone: None,
+            interval: Interval::default(),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use domain::{DeviceId, Reading, RoomId, Timestamp};
 use super::refusals::Refusals;
 use super::rollup_estimate::RollupEstimate;
 use super::round::{Entry, Rounds, batches};
+use crate::pace::HALF;
 
 /// Dollars per million write units, read units, HTTP API requests and Lambda requests.
 ///
@@ -19,18 +20,32 @@ const READ_UNIT: f64 = 0.125;
 const API_REQUEST: f64 = 1.00;
 const LAMBDA_REQUEST: f64 = 0.20;
 
+/// The write units of a home's table, the default of a stack, and the share that an import takes.
+///
+/// Source: `MAX_WRITE_UNITS` in `template.yaml` with `RoomIndex=on`.
+const HOME_UNITS: f64 = 11.0;
+/// The seconds of a day.
+const DAY: f64 = 86_400.0;
+/// Readings are thinned where at least so many are in a quarter of an hour.
+const WORTH_THINNING: u64 = 2;
+
 /// The contents of a file, counted.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
     lines: u64,
     /// The hashes of devices and timestamps: eight bytes per reading, because files may be large.
     keys: HashSet<u64>,
+    hasher: RandomState,
     devices: BTreeMap<DeviceId, Written>,
     rooms: BTreeSet<RoomId>,
     span: Option<(Timestamp, Timestamp)>,
     requests: u64,
     registry: usize,
     rollups: RollupEstimate,
+    /// The write units a second that a person chose.
+    pub(super) pace: Option<f64>,
+    /// Whether the choice of thinning is shown.
+    pub(super) can_be_thinned: bool,
     pub(super) refusals: Refusals,
 }
 
@@ -44,14 +59,12 @@ struct Written {
 /// Estimates an import from all its lines.
 pub(super) fn of(rounds: Rounds, batch: usize) -> anyhow::Result<Estimate> {
     let mut estimate = Estimate::default();
-    let hasher = RandomState::new();
     for round in rounds {
         let round = round?;
         for entries in [&round.puts, &round.merges] {
             estimate.requests += batches(entries, batch).len() as u64;
             estimate.lines += entries.len() as u64;
             for Entry { reading, .. } in entries {
-                estimate.keys.insert(hasher.hash_one((&reading.device, reading.at)));
                 estimate.add(reading);
             }
         }
@@ -63,7 +76,17 @@ pub(super) fn of(rounds: Rounds, batch: usize) -> anyhow::Result<Estimate> {
 }
 
 impl Estimate {
+    /// Adds the readings of a request, each of its own device and timestamp.
+    pub(super) fn add_request<'a>(&mut self, readings: impl Iterator<Item = &'a Reading>) {
+        self.requests += 1;
+        for reading in readings {
+            self.lines += 1;
+            self.add(reading);
+        }
+    }
+
     fn add(&mut self, reading: &Reading) {
+        self.keys.insert(self.hasher.hash_one((&reading.device, reading.at)));
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));
         self.span = Some((first.min(reading.at), last.max(reading.at)));
         if !self.devices.contains_key(&reading.device) {
@@ -124,15 +147,53 @@ impl fmt::Display for Estimate {
         let units = (rollups.write_units(), rollups.read_units());
         writeln!(f, "             {} write units, {} read units", units.0, units.1)?;
         let requests = self.requests as f64 * (API_REQUEST + LAMBDA_REQUEST) / 1e6;
-        let readings = self.write_units() as f64 * WRITE_UNIT / 1e6 + requests;
         let rollups = (units.0 as f64 * WRITE_UNIT + units.1 as f64 * READ_UNIT) / 1e6;
-        let dollars = readings + rollups;
-        write!(
+        let dollars = |write_units: f64| write_units * WRITE_UNIT / 1e6 + requests + rollups;
+        let all = dollars(self.write_units() as f64);
+        writeln!(
             f,
-            "dollars      {dollars:.4}, with {rollups:.4} for rollups (us-east-1, on demand, with the index \
+            "dollars      {all:.4}, with {rollups:.4} for rollups (us-east-1, on demand, with the index \
              by room; a device whose room only the registry knows costs one unit a reading more)"
         )?;
+        // The index has units of its own.
+        let of_table: u64 = self.devices.values().map(|written| written.kilobytes).sum();
+        let of_table = (of_table + units.0) as f64;
+        let pace = self.pace.unwrap_or(HOME_UNITS * HALF);
+        let days = |write_units: f64| shown_time(write_units / pace);
+        write!(f, "provisioned  {} at {pace} write units a second", days(of_table))?;
+        match self.pace {
+            Some(_) => write!(f, " (--pace)")?,
+            None => write!(
+                f,
+                ", half of a home's table; --pace {HOME_UNITS} takes all of it: {}",
+                shown_time(of_table / HOME_UNITS)
+            )?,
+        }
+        let count = self.keys.len() as u64;
+        if self.can_be_thinned && count >= WORTH_THINNING * quarters.max(1) {
+            // A reading for each quarter of an hour, each of the usual size.
+            let share = quarters as f64 / count as f64;
+            let (thin, thin_of_table) = (
+                dollars(self.write_units() as f64 * share) - requests * (1.0 - share),
+                (of_table - units.0 as f64) * share + units.0 as f64,
+            );
+            write!(
+                f,
+                "\n--thin 15m   {quarters} readings: {thin:.4} dollars, {} provisioned (--thin-before chooses what \
+                 is old enough)",
+                days(thin_of_table)
+            )?;
+        }
         write!(f, "{}", self.refusals)
+    }
+}
+
+/// A time in seconds, for people.
+fn shown_time(seconds: f64) -> String {
+    if seconds < DAY {
+        format!("{:.1} hours", seconds / 3_600.0)
+    } else {
+        format!("{:.1} days", seconds / DAY)
     }
 }
 
@@ -186,6 +247,29 @@ mod tests {
         let expected =
             "rollups      4 of 15 minutes, 3 of days\n             7 write units, 14 read units\n";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn the_choices_of_a_deployed_import_are_told() {
+        let lines: Vec<String> = (0..3_000)
+            .map(|n| {
+                format!(r#"{{"device_id": "a", "timestamp": {}, "t": 1}}"#, 1_768_147_200 + 60 * n)
+            })
+            .collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut estimate = estimate(&lines, 10_000);
+        // 3000 readings, 200 quarters, 3 days and twice 6 edges of the stream's batches.
+        let text = estimate.to_string();
+        let home = "\nprovisioned  0.2 hours at 5.5 write units a second, half of a home's table; --pace 11 takes all of it: 0.1 hours";
+        assert!(text.contains(home) && !text.contains("--thin"), "{text}");
+        (estimate.pace, estimate.can_be_thinned) = (Some(0.01), true);
+        let text = estimate.to_string();
+        assert!(
+            text.contains("\nprovisioned  3.7 days at 0.01 write units a second (--pace)\n"),
+            "{text}"
+        );
+        assert!(text.contains("\n--thin 15m   200 readings: 0.0"), "{text}");
+        assert!(text.contains(" dollars, 11.5 hours provisioned ("), "{text}");
     }
 
     #[test]

@@ -2,15 +2,10 @@
 //!
 //! Then the readings of 15 minutes reach the stream together, and their rollup is folded once or twice
 //! instead of once a reading. A file in that order is read twice. Any other is sorted on disk, by device and
-//! time, with a merge sort: runs that fit into memory are sorted there and written to one temporary file,
-//! and then merged. Lines of one device and timestamp stay in the file's order, because the last one wins.
+//! time. Lines of one device and timestamp stay in the file's order, because the last one wins.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use domain::Timestamp;
@@ -19,19 +14,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::line::{Line, Lines};
+use super::sort::{self, RUN, Sortable};
 
-/// The memory that the lines of a run take, in bytes.
-const RUN: usize = 64 << 20;
-/// The memory that a line takes beside its text.
-const OVERHEAD: usize = 160;
 /// The most devices whose newest timestamps are compared; a file with more is sorted.
 const MAX_DEVICES: usize = 100_000;
-
-/// The place of a line in the order: its device, its timestamp in milliseconds, and the number of lines
-/// before it.
-///
-/// A line that is no reading has neither device nor timestamp, and so comes first.
-type Key = (String, Option<i64>, u64);
 
 /// Returns the lines of a file in order, and the progress of reading them. `open` opens the file.
 ///
@@ -52,10 +38,10 @@ pub(super) fn lines(
         return Ok((lines, bar));
     }
     bar.set_message("sorting by device and time");
-    let lines = sorted(lines, RUN).context("the lines cannot be sorted")?;
+    let lines = sort::sorted(lines, RUN).context("the lines cannot be sorted")?;
     // What is left of the work is to send what has been read.
     bar.reset();
-    bar.set_length(lines.count);
+    bar.set_length(lines.total());
     Ok((Box::new(bar.wrap_iter(lines)), bar))
 }
 
@@ -92,133 +78,17 @@ fn owner(line: &Line) -> (String, Option<i64>) {
     at.map_or_else(|_| Default::default(), |at| (device_id, Some(at.as_millis())))
 }
 
-/// Sorts lines, in memory where they take at most `size` bytes.
-fn sorted(lines: Lines, size: usize) -> anyhow::Result<Merged> {
-    let (mut run, mut taken) = (Vec::new(), 0);
-    let (mut runs, mut file, mut count) = (Vec::new(), None, 0);
-    for line in lines {
-        let line = line?;
-        let (device, at) = owner(&line);
-        let text = match &line {
-            Line::Reading(record) => &record.json,
-            Line::Refused(refusal) => &refusal.reason,
-        };
-        taken += text.len() + OVERHEAD;
-        run.push(((device, at, count), line));
-        count += 1;
-        if taken > size {
-            let file = match &mut file {
-                Some(file) => file,
-                none => none.insert(BufWriter::new(tempfile::tempfile()?)),
-            };
-            let from = file.stream_position()?;
-            run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-            for entry in run.drain(..) {
-                serde_json::to_writer(&mut *file, &entry)?;
-                file.write_all(b"\n")?;
-            }
-            runs.push((from, file.stream_position()?));
-            taken = 0;
+/// A line that is no reading has neither device nor timestamp, and so comes first.
+impl Sortable for Line {
+    fn place(&self) -> (String, Option<i64>) {
+        owner(self)
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Reading(record) => record.json.len(),
+            Self::Refused(refusal) => refusal.reason.len(),
         }
-    }
-    run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-    let mut sources: Vec<Run> = vec![Run::Memory(run.into_iter())];
-    if let Some(file) = file {
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        let file = Arc::new(Mutex::new(file));
-        sources.extend(runs.into_iter().map(|(from, to)| {
-            let part = FilePart { file: Arc::clone(&file), from, to };
-            Run::Disk(BufReader::with_capacity(64 << 10, part))
-        }));
-    }
-    let (runs, heads, next) = (sources, Vec::new(), BinaryHeap::new());
-    let mut merged = Merged { runs, heads, next, count };
-    for run in 0..merged.runs.len() {
-        merged.heads.push(None);
-        merged.advance(run)?;
-    }
-    Ok(merged)
-}
-
-/// The lines of all runs, merged.
-struct Merged {
-    runs: Vec<Run>,
-    /// The next line of each run.
-    heads: Vec<Option<Line>>,
-    /// The places of these lines, and their runs.
-    next: BinaryHeap<Reverse<(Key, usize)>>,
-    /// The number of lines of all runs.
-    count: u64,
-}
-
-impl Merged {
-    /// Takes the next line out of a run.
-    fn advance(&mut self, run: usize) -> anyhow::Result<()> {
-        if let Some((key, line)) = self.runs[run].next().transpose()? {
-            self.heads[run] = Some(line);
-            self.next.push(Reverse((key, run)));
-        }
-        Ok(())
-    }
-}
-
-impl Iterator for Merged {
-    type Item = anyhow::Result<Line>;
-
-    fn next(&mut self) -> Option<anyhow::Result<Line>> {
-        let Reverse((_, run)) = self.next.pop()?;
-        let line = self.heads[run].take().expect("each place in the heap has its line");
-        if let Err(error) = self.advance(run) {
-            self.next.clear();
-            return Some(Err(error.context("the sorted lines cannot be read")));
-        }
-        Some(Ok(line))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.next.len(), None)
-    }
-}
-
-/// Lines in order.
-enum Run {
-    Memory(std::vec::IntoIter<(Key, Line)>),
-    Disk(BufReader<FilePart>),
-}
-
-impl Iterator for Run {
-    type Item = anyhow::Result<(Key, Line)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let reader = match self {
-            Self::Memory(entries) => return entries.next().map(Ok),
-            Self::Disk(reader) => reader,
-        };
-        let mut text = String::new();
-        match reader.read_line(&mut text) {
-            Ok(0) => None,
-            Ok(_) => Some(serde_json::from_str(&text).map_err(Into::into)),
-            Err(error) => Some(Err(error.into())),
-        }
-    }
-}
-
-/// A part of a file that several readers share: so one file is open, however many parts it has.
-struct FilePart {
-    file: Arc<Mutex<File>>,
-    from: u64,
-    to: u64,
-}
-
-impl Read for FilePart {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.to - self.from).unwrap_or(usize::MAX);
-        let wanted = buffer.len().min(left);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(self.from))?;
-        let read = file.read(&mut buffer[..wanted])?;
-        self.from += read as u64;
-        Ok(read)
     }
 }
 
@@ -240,7 +110,7 @@ mod tests {
     }
 
     fn sorted_with(all: Vec<Line>, size: usize) -> Vec<Line> {
-        sorted(lines(all), size).unwrap().collect::<anyhow::Result<_>>().unwrap()
+        sort::sorted(lines(all), size).unwrap().collect::<anyhow::Result<_>>().unwrap()
     }
 
     #[test]
@@ -282,7 +152,7 @@ mod tests {
     #[test]
     fn an_error_of_the_file_ends_the_sort() {
         let all = [Ok(reading(1, "a", 0)), Err(anyhow::anyhow!("a bad disk"))];
-        let error = sorted(Box::new(all.into_iter()), 0).err().unwrap();
+        let error = sort::sorted(Box::new(all.into_iter()) as Lines, 0).err().unwrap();
         assert!(format!("{error:#}").contains("a bad disk"));
     }
 

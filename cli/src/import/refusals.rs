@@ -10,7 +10,7 @@ const MAX_SHOWN: usize = 20;
 /// A line, or a cell of a line, that is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Refusal {
-    /// The line of the file, from 1.
+    /// The line of the file, from 1; 0 where the reason tells the place.
     pub(crate) line: u64,
     /// The column or the field, and the reason.
     pub(crate) reason: String,
@@ -18,7 +18,10 @@ pub(crate) struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.reason)
+        match self.line {
+            0 => f.write_str(&self.reason),
+            line => write!(f, "line {line}: {}", self.reason),
+        }
     }
 }
 
@@ -33,6 +36,24 @@ impl Refusals {
     /// Returns their number.
     pub(super) const fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Counts refusals without a reason.
+    pub(super) const fn add_unnamed(&mut self, count: u64) {
+        self.count += count;
+    }
+
+    /// Adds others.
+    pub(super) fn append(&mut self, others: Self) {
+        let Self { count, first } = others;
+        let unnamed = count - first.len() as u64;
+        self.extend(first);
+        self.count += unnamed;
+    }
+
+    /// Returns the first.
+    pub(super) fn first(&self) -> Option<&Refusal> {
+        self.first.first()
     }
 
     /// Returns those that are shown.

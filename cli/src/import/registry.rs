@@ -88,6 +88,8 @@ struct Settings {
     cycle: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hourly_until: Option<String>,
     /// What follows from that, the device and its kind; it cannot be set.
     #[serde(rename = "not_of_room", skip_serializing)]
     _not_of_room: Option<String>,
@@ -193,6 +195,7 @@ impl Settings {
             unit: Some("kWh".into()),
             hold: None,
             in_room_means: None,
+            hourly_until: None,
             ..self.clone()
         };
         let power = Self {
@@ -205,12 +208,14 @@ impl Settings {
             kind: self.kind,
             unit: self.unit.clone(),
             in_room_means: self.in_room_means,
+            hourly_until: self.hourly_until.clone(),
             ..Self::default()
         };
         let further = |it: &Self| it.further().iter().any(|setting| setting.is_some());
         let mut steps: Vec<Self> = [energy, power].into_iter().filter(further).collect();
         let is_own = |it: &Self| (it.kind, &it.unit) == (own.kind, &own.unit);
-        if own.in_room_means.is_some() || !steps.last().is_some_and(is_own) {
+        let is_said = own.in_room_means.is_some() || own.hourly_until.is_some();
+        if is_said || !steps.last().is_some_and(is_own) {
             steps.push(own);
         }
         steps
@@ -233,6 +238,7 @@ impl Settings {
                 .is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
             && self.further().iter().all(|setting| setting.is_none())
             && self.in_room_means.is_none()
+            && self.hourly_until.is_none()
     }
 }
 

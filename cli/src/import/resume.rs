@@ -101,6 +101,11 @@ impl Resume {
         self.path.is_some()
     }
 
+    /// Returns the name of a file beside the progress, if that is kept.
+    pub(super) fn beside(&self, suffix: &str) -> Option<PathBuf> {
+        self.path.as_ref().map(|path| progress_file::with_suffix(path, suffix))
+    }
+
     /// Starts over at the first line.
     pub(super) fn restart(&mut self) {
         (self.state.acknowledged, self.state.witness, self.state.refused) = (0, None, 0);

@@ -13,7 +13,10 @@ use super::columns::{Columns, Device, Metric, Shape};
 use super::line::{Line, Record};
 use super::number::DecimalMark;
 use super::refusals::Refusal;
-use super::timestamp::{self, Moment, Zone};
+use super::timestamp::{self, Interval, Moment, Zone};
+
+/// Where the total of intervals begins. A counter that shows 0 takes no part in energy.
+const BASE: Decimal = Decimal::ONE;
 
 /// The columns of a file by their index, and the totals so far.
 pub(super) struct Rows {
@@ -21,8 +24,11 @@ pub(super) struct Rows {
     timestamp: usize,
     format: Option<String>,
     zone: Option<Zone>,
+    interval: Interval,
     mark: DecimalMark,
     devices: Vec<BoundDevice>,
+    /// Whether a row was read.
+    has_begun: bool,
 }
 
 /// A reading of one row whose timestamp may still be ambiguous. One without metrics is not stored; it
@@ -35,6 +41,8 @@ pub(super) struct Draft {
     pub(super) column: String,
     /// The timestamp.
     pub(super) at: Moment,
+    /// The interval that begins there.
+    pub(super) interval: Interval,
     /// The device's id.
     pub(super) device: String,
     /// The room's id; empty without one.
@@ -49,6 +57,7 @@ impl Draft {
         if self.metrics.is_empty() {
             return None;
         }
+        let at = self.interval.end(at);
         let quoted = |text: &str| Value::from(text).to_string();
         let mut json = format!(r#"{{"timestamp":"{at}","device_id":{}"#, quoted(&self.device));
         if !self.room.is_empty() {
@@ -89,6 +98,8 @@ struct Bound {
     columns: Vec<usize>,
     factor: Option<Decimal>,
     total: Option<Decimal>,
+    /// Where a total begins.
+    base: Decimal,
 }
 
 impl Rows {
@@ -114,6 +125,7 @@ impl Rows {
         };
         let metric_option =
             if matches!(columns.shape, Shape::Wide(_)) { "--map" } else { "--metric NAME=COLUMN" };
+        let has_interval = columns.timestamp.interval != Interval::default();
         let bind = |metric: &Metric| {
             let columns = metric.source.columns.iter().map(|name| find(name, metric_option));
             Ok(Bound {
@@ -121,6 +133,7 @@ impl Rows {
                 columns: columns.collect::<anyhow::Result<_>>()?,
                 factor: metric.source.factor,
                 total: metric.source.total.then_some(Decimal::ZERO),
+                base: if has_interval && metric.source.total { BASE } else { Decimal::ZERO },
             })
         };
         let bind_all = |metrics: &[Metric]| metrics.iter().map(bind).collect::<anyhow::Result<_>>();
@@ -167,12 +180,14 @@ impl Rows {
             timestamp,
             format: columns.timestamp.format.clone(),
             zone: columns.timestamp.zone,
+            interval: columns.timestamp.interval,
             mark: match (columns.decimal_comma, separator) {
                 (true, _) => DecimalMark::Comma,
                 (false, b';') => DecimalMark::Detected(None),
                 (false, _) => DecimalMark::Point,
             },
             devices,
+            has_begun: false,
         })
     }
 
@@ -186,7 +201,7 @@ impl Rows {
         drafts: &mut Vec<Draft>,
         refusals: &mut Vec<Refusal>,
     ) {
-        let Self { header, timestamp, format, zone, mark, devices } = self;
+        let Self { header, timestamp, format, zone, interval, mark, devices, has_begun } = self;
         let mut refuse = |reason: String| refusals.push(Refusal { line, reason });
         let column = &header[*timestamp];
         let at = match timestamp::read(&row[*timestamp], format.as_deref(), *zone) {
@@ -194,6 +209,26 @@ impl Rows {
             Err(why) => return refuse(format!("{column}: {why}")),
         };
         for BoundDevice { device, room, metrics } in devices {
+            let mut draft = |interval, metrics| {
+                drafts.push(Draft {
+                    line,
+                    column: column.clone(),
+                    at,
+                    interval,
+                    device: device.of(row).to_owned(),
+                    room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
+                    metrics,
+                });
+            };
+            // Without it the first interval would have no beginning.
+            let begin: Vec<(String, String)> = metrics
+                .iter()
+                .filter(|metric| metric.base != Decimal::ZERO)
+                .map(|metric| (metric.name.to_string(), metric.base.to_string()))
+                .collect();
+            if !*has_begun && !begin.is_empty() {
+                draft(Interval::default(), begin);
+            }
             let mut values = Vec::with_capacity(metrics.len());
             for metric in metrics {
                 match metric.value(row, mark, header) {
@@ -202,15 +237,9 @@ impl Rows {
                     Err(why) => refuse(why),
                 }
             }
-            drafts.push(Draft {
-                line,
-                column: column.clone(),
-                at,
-                device: device.of(row).to_owned(),
-                room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
-                metrics: values,
-            });
+            draft(*interval, values);
         }
+        *has_begun = true;
     }
 }
 
@@ -225,7 +254,8 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
                      --metric temperature={name:?}"
                 )
             })?;
-            Ok(Bound { name, columns: vec![place], factor: None, total: None })
+            let columns = vec![place];
+            Ok(Bound { name, columns, factor: None, total: None, base: Decimal::ZERO })
         })
         .collect()
 }
@@ -259,7 +289,8 @@ impl Bound {
             sum = total.checked_add(sum).ok_or_else(too_large)?;
             self.total = Some(sum);
         }
-        let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).ok_or_else(too_large)?;
+        let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE));
+        let value = value.and_then(|it| it.checked_add(self.base)).ok_or_else(too_large)?;
         Ok(Some(value.normalize().to_string()))
     }
 }
@@ -280,6 +311,7 @@ mod tests {
             name: "date".to_owned(),
             format: Some("%Y/%m/%d %H:%M".to_owned()),
             zone: Some("+01:00".parse().unwrap()),
+            interval: Interval::default(),
         };
         Columns { timestamp, shape: Shape::wide(maps).unwrap(), decimal_comma: false }
     }
@@ -321,6 +353,27 @@ mod tests {
                 r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"meter","current_w":540,"cumulative_kwh_p":0.09}"#,
                 r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"t1","room":"kitchen","humidity":0.5}"#,
                 r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"meter","current_w":1.8,"cumulative_kwh_p":0.0903}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn an_interval_s_values_are_those_of_its_end_and_a_total_begins_at_1() {
+        let mut columns = wide(&["m:cumulative_kwh_p=total(A)", "t:temperature=A"]);
+        columns.timestamp.interval = "15m".parse().unwrap();
+        let rows: [&[&str]; 3] =
+            [&["date", "A"], &["2016/1/11 17:00", "0.5"], &["2016/1/11 17:15", "2"]];
+        let of = |at: &str, rest: &str| {
+            format!("{{\"timestamp\":\"2016-01-11T16:{at}:00.000Z\",{rest}}}")
+        };
+        assert_eq!(
+            read(&columns, &rows).unwrap().0,
+            [
+                of("00", r#""device_id":"m","cumulative_kwh_p":1"#),
+                of("15", r#""device_id":"m","cumulative_kwh_p":1.5"#),
+                of("15", r#""device_id":"t","temperature":0.5"#),
+                of("30", r#""device_id":"m","cumulative_kwh_p":3.5"#),
+                of("30", r#""device_id":"t","temperature":2"#),
             ]
         );
     }

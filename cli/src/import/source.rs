@@ -11,39 +11,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::clock_change::Passes;
 use super::columns::Columns;
+use super::exported_lines::ExportedLines;
+use super::kind::{self, Format};
 use super::line::{Line, Lines, Record};
 use super::refusals::Refusal;
 use super::rows::Rows;
-
-/// The longest line: longer than any reading of the table, or any header row that the API writes.
-const MAX_LINE: usize = 8 << 20;
-
-/// The format of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
-    /// A header row, then one row a line
-    Csv,
-    /// One JSON object a line
-    Ndjson,
-}
-
-impl Format {
-    /// Returns the format that a file's name names.
-    fn of(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {
-            "csv" | "tsv" => Some(Self::Csv),
-            "ndjson" | "jsonl" => Some(Self::Ndjson),
-            _ => None,
-        }
-    }
-}
+use super::text_lines::TextLines;
 
 /// An open file.
 pub(super) struct InputFile {
     reader: Box<dyn BufRead + Send>,
     format: Format,
     bar: ProgressBar,
+    /// Whether the bytes are those of the file.
+    is_plain: bool,
 }
 
 /// Opens a file. `-` is standard input.
@@ -65,18 +46,15 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
     if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
         reader.consume(3); // a mark of UTF-8, which is no part of the first record
     }
-    let first = reader.fill_buf().with_context(cannot_read)?;
-    let first = first.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii());
-    let told = match (first, format.or_else(|| Format::of(path))) {
-        (None, _) => bail!("{} is empty", path.display()),
-        (_, Some(format)) => format,
-        (Some(b'{'), None) => Format::Ndjson,
-        (Some(b'['), None) => {
-            bail!("{} holds a JSON array; write one object a line instead", path.display())
-        }
-        (Some(_), None) => Format::Csv,
-    };
-    Ok(InputFile { reader, format: told, bar })
+    let mut format = kind::of(reader.fill_buf().with_context(cannot_read)?, path, format)?;
+    if format == Format::HomeAssistantBackup && path.is_file() {
+        let file = BufReader::new(File::open(path).with_context(cannot_read)?);
+        let file: Box<dyn Read> =
+            if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+        format = kind::of_archive(file);
+    }
+    let is_plain = !gzip && path.is_file();
+    Ok(InputFile { reader, format, bar, is_plain })
 }
 
 impl InputFile {
@@ -93,45 +71,20 @@ impl InputFile {
     /// Reads the lines.
     pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
         match self.format {
-            Format::Csv => csv_lines(self.reader, columns),
-            Format::Ndjson => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
+            Format::Csv | Format::Shelly => csv_lines(self.reader, columns),
+            Format::ExportedLines => Ok(Box::new(ExportedLines::new(self.reader))),
+            _ => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
         }
     }
-}
 
-/// Reads the lines of a text, each of at most [`MAX_LINE`] bytes.
-struct TextLines<R> {
-    reader: R,
-    /// The number of the last line read, from 1.
-    line: u64,
-    /// The bytes of the last line read, with its end.
-    text: Vec<u8>,
-}
-
-impl<R: BufRead> TextLines<R> {
-    const fn new(reader: R) -> Self {
-        Self { reader, line: 0, text: Vec::new() }
+    /// Returns whether the bytes are those of the file, neither inflated nor a stream.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
-    /// Reads the next line. Returns whether there is one. Skips the rest of a line that is too long.
-    fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
-        self.line += 1;
-        self.read_line().with_context(|| format!("line {} cannot be read", self.line))
-    }
-
-    fn read_line(&mut self) -> io::Result<Option<Result<(), Refusal>>> {
-        self.text.clear();
-        let read = (&mut self.reader).take(MAX_LINE as u64).read_until(b'\n', &mut self.text)?;
-        if read == MAX_LINE && self.text.last() != Some(&b'\n') {
-            self.reader.skip_until(b'\n')?;
-            return Ok(Some(Err(self.refusal(format!("is longer than {MAX_LINE} bytes")))));
-        }
-        Ok((read > 0).then_some(Ok(())))
-    }
-
-    /// Makes the refusal of the last line read.
-    const fn refusal(&self, reason: String) -> Refusal {
-        Refusal { line: self.line, reason }
+    /// Returns the inflated bytes.
+    pub(super) fn into_reader(self) -> Box<dyn BufRead + Send> {
+        self.reader
     }
 }
 
@@ -287,6 +240,7 @@ fn separator(header: &[u8]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::text_lines::MAX_LINE;
     use std::io::Write as _;
 
     fn written(bytes: &[u8], suffix: &str) -> tempfile::NamedTempFile {

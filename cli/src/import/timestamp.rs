@@ -6,7 +6,8 @@
 use std::str::FromStr;
 
 use chrono::{
-    DateTime, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, TimeZone,
+    DateTime, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
+    TimeZone,
 };
 use domain::{Timestamp, TimestampError, excerpt};
 
@@ -30,6 +31,29 @@ impl FromStr for Zone {
         named.map_err(|_| {
             "expected a time zone such as Europe/Berlin, or an offset such as +01:00".into()
         })
+    }
+}
+
+/// The length of an interval whose beginning a row tells, and whose values are those of its end; zero where the time is
+/// that of the values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Interval(TimeDelta);
+
+impl FromStr for Interval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // The units of relative times.
+        let length = Timestamp::parse(&format!("+{text}"), Timestamp::MIN);
+        let length = length.map_err(|_| "expected a time such as 15m, 1h or 1d".to_owned())?;
+        Ok(Self(TimeDelta::milliseconds(length.as_millis() - Timestamp::MIN.as_millis())))
+    }
+}
+
+impl Interval {
+    /// Returns the end of the interval that begins at a time.
+    pub(super) fn end(self, begin: Timestamp) -> Timestamp {
+        begin.saturating_add(self.0)
     }
 }
 
@@ -154,6 +178,16 @@ mod tests {
         ] {
             assert_eq!(shown(text, format, zone), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn an_interval_ends_behind_its_beginning() {
+        let begin = Timestamp::from_millis(1_768_147_200_000).unwrap();
+        let end = |text: &str| text.parse::<Interval>().map(|it| it.end(begin).to_string());
+        assert_eq!(end("15m"), Ok("2026-01-11T16:15:00.000Z".to_owned()));
+        assert_eq!(end("1d"), Ok("2026-01-12T16:00:00.000Z".to_owned()));
+        assert_eq!(Interval::default().end(begin), begin);
+        assert!(end("quarter").is_err() && end("-15m").is_err());
     }
 
     #[test]

@@ -144,6 +144,7 @@ fn columns() -> anyhow::Result<Columns> {
         name: "date".to_owned(),
         format: Some("%Y/%m/%d %H:%M".to_owned()),
         zone: FixedOffset::east_opt(3_600).map(Zone::Fixed),
+        ..TimestampColumn::default()
     };
     Ok(Columns { timestamp, shape: Shape::wide(&maps)?, ..Columns::default() })
 }

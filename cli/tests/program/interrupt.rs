@@ -136,9 +136,14 @@ fn an_export_that_a_signal_ends_leaves_no_file() {
         let killed = Command::new("kill").args([signal, &id.to_string()]).status().unwrap();
         assert!(killed.success());
     };
-    for (signal, code, name) in
-        [("-INT", 130, "a.ndjson"), ("-TERM", 143, "a.csv"), ("-HUP", 129, "a.ndjson.gz")]
-    {
+    for (signal, code, name) in [
+        ("-INT", 130, "a.ndjson"),
+        ("-TERM", 143, "a.csv"),
+        ("-HUP", 129, "a.ndjson.gz"),
+        ("-INT", 130, "a.lp"),
+        ("-INT", 130, "a.parquet"),
+        ("-TERM", 143, ""),
+    ] {
         let directory = tempfile::tempdir().unwrap();
         // With `nohup` a closed terminal is no reason to end.
         for goes_on in [false, true] {
@@ -146,6 +151,7 @@ fn an_export_that_a_signal_ends_leaves_no_file() {
             let ignored = if goes_on { "trap '' HUP; " } else { "" };
             export.args(["-c", &format!("{ignored}exec \"$@\""), "sh", PROGRAM, "export"]);
             export.arg(directory.path().join(name)).args(["--url", &url]);
+            export.args(name.is_empty().then_some(["--format", "parquet"]).iter().flatten());
             let mut export = export.stderr(Stdio::null()).spawn().unwrap();
             let begins = || {
                 std::thread::sleep(Duration::from_millis(50));

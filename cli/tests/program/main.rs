@@ -4,7 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
 
 mod crash;
+mod direct;
 mod disk;
+mod export;
+mod history;
+mod import_report;
 mod interrupt;
 mod private;
 mod refusals;

@@ -39,7 +39,7 @@ use store::Storing;
 
 pub use event::{Event, Failure, Message, Reply, TopicMessage};
 pub use pipeline::Store;
-pub use readings::read_reading;
+pub use readings::{LineTextError, LineTexts, PointsRead, read_line, read_points, read_reading};
 pub use replies::native::Receipt;
 pub use settings::Settings;
 

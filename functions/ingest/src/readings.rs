@@ -4,9 +4,11 @@ mod assemble;
 mod batch;
 pub(crate) mod line_points;
 mod payloads;
+mod read_lines;
 
 pub(crate) use assemble::assemble;
 #[cfg(test)]
 pub(crate) use assemble::place_all;
 pub use assemble::read_reading;
 pub(crate) use batch::{Assembled, Readings};
+pub use read_lines::{LineTextError, LineTexts, PointsRead, read_line, read_points};

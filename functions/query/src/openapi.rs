@@ -234,6 +234,7 @@ fn known_metric() -> Value {
             "exchanges": {"type": "array", "items": reference("Exchange")},
             "verdicts": {"type": "array", "items": reference("Verdict")},
             "in_room_means": {"type": "boolean", "description": "Whether a person said that the means of rooms have it"},
+            "hourly_until": {"type": "string", "format": "date-time", "description": "The time until which an import found hourly means only"},
             "not_of_room": reference("NotOfRoomReason"),
             "role": reference("Role"),
             "net": {"type": "boolean", "description": "A net meter: a fall is negative"},

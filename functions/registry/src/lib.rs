@@ -52,6 +52,15 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
         self.stream.handle(event, deadline, stream::written_reading, &self.writer).await
     }
+
+    /// Applies readings to the registry that the stream will not tell. Where that fails, returns why.
+    pub async fn learn(&self, readings: Vec<Reading>, deadline: Deadline) -> Result<(), String> {
+        let invocation = Invocation::until(deadline).patient();
+        let recorded = |(record, change)| Recorded { record, change };
+        let readings: Vec<_> = readings.into_iter().enumerate().map(recorded).collect();
+        let mut log = WideEvent::begin("registry");
+        Box::pin(self.writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
+    }
 }
 
 impl<S: Store> Consumer<Reading> for RegistryWriter<S> {

@@ -103,6 +103,11 @@ impl WriterConnection {
         self.storage.conn()
     }
 
+    /// The stored JSON of an item, by its keys as the engine writes them.
+    pub(super) fn item(&self, table: &str, pk: &str, sk: &str) -> anyhow::Result<Option<String>> {
+        Ok(self.storage.get_item(table, pk, sk)?)
+    }
+
     /// Forgets what it knows of tables; needed after one was created, changed or deleted.
     pub(super) fn reopen(&mut self) -> anyhow::Result<()> {
         *self = Self::open(self.file.clone())?;

@@ -43,6 +43,8 @@ pub struct MetricInfo {
     pub cycle: Option<MetricName>,
     /// Whether the means of rooms have the metric, where a person said so; see [`Device::not_of_room`](super::Device::not_of_room).
     pub in_room_means: Option<bool>,
+    /// The time until which an import found hourly means only.
+    pub hourly_until: Option<Timestamp>,
     /// Whether a sender or a person has described it: hints of senders leave it as it is from then on.
     pub is_described: bool,
 }
@@ -111,6 +113,7 @@ impl From<&MetricName> for MetricInfo {
             is_net: false,
             cycle: None,
             in_room_means: None,
+            hourly_until: None,
             is_described: false,
         }
     }
@@ -143,6 +146,8 @@ pub struct MetricPatch {
     pub cycle: Edit<MetricName>,
     /// See [`MetricInfo::in_room_means`].
     pub in_room_means: Edit<bool>,
+    /// See [`MetricInfo::hourly_until`].
+    pub hourly_until: Edit<Timestamp>,
 }
 
 impl MetricPatch {
@@ -173,5 +178,6 @@ impl MetricPatch {
         self.net.apply_or_empty(&mut info.is_net);
         self.cycle.apply(&mut info.cycle);
         self.in_room_means.apply(&mut info.in_room_means);
+        self.hourly_until.apply(&mut info.hourly_until);
     }
 }

@@ -91,6 +91,18 @@ impl Reading {
         self.metrics.extend(later.metrics);
     }
 
+    /// What a merging write makes of this reading, which is stored, and a `new` one of the same device and timestamp:
+    /// the new values win, and a room that is filled in gives way to the one that is there.
+    #[must_use]
+    pub fn merged(&self, new: &Self) -> Self {
+        let mut metrics = self.metrics.clone();
+        metrics.extend(new.metrics.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let keeps_room = new.named_room.is_none() && self.room.is_some();
+        let room = if keeps_room { &self.room } else { &new.room };
+        let named_room = new.named_room.clone().or_else(|| self.named_room.clone());
+        Self { device: self.device.clone(), at: self.at, room: room.clone(), named_room, metrics }
+    }
+
     /// Merges a later reading of the same device and timestamp into this one; its values win.
     ///
     /// If the result would have too many metrics, this reading stays unchanged.

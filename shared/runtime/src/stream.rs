@@ -66,6 +66,17 @@ impl BatchResult {
         self.poison.push(Poison { letter, first_record: record });
     }
 
+    /// Returns why not all of the batch is applied, if it is not.
+    pub fn ensure_whole(self) -> Result<(), String> {
+        match (self.poison.first(), self.first_failure) {
+            (Some(Poison { letter, .. }), _) => {
+                Err(format!("{} {}: {}", letter.pk, letter.sk, letter.reason))
+            }
+            (None, Some(_)) => Err("the table cannot be written".to_owned()),
+            (None, None) => Ok(()),
+        }
+    }
+
     /// Notes what became of writing one item. After a permanent error or a panic the item is given up;
     /// after any other error, which is logged, the record is delivered again.
     pub fn note(

@@ -345,23 +345,12 @@ impl MergeReadings for MemoryStore {
                 state.expire(&ReadingKey::of(reading), retention);
             }
             let merged = match state.readings.get(&ReadingKey::of(reading)) {
-                Some(stored) => merged(stored, reading),
+                Some(stored) => stored.merged(reading),
                 None => reading.clone(),
             };
             state.readings.insert(ReadingKey::of(reading), merged);
         })
     }
-}
-
-fn merged(stored: &Reading, new: &Reading) -> Reading {
-    let mut metrics = stored.metrics().clone();
-    metrics.extend(new.metrics().clone());
-    let keeps_room = new.named_room.is_none() && stored.room.is_some();
-    let room = if keeps_room { &stored.room } else { &new.room };
-    let merged = Reading::stored(new.device.clone(), new.at, room.clone(), metrics);
-    let mut merged = merged.expect("it has what the stored one has");
-    merged.named_room = new.named_room.clone().or_else(|| stored.named_room.clone());
-    merged
 }
 
 impl AddArrival for MemoryStore {

@@ -9,10 +9,10 @@ mod precision;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use line::{Line, LineError, MAX_FIELDS};
+pub(crate) use line::{Line, LineError, MAX_FIELDS, Value};
 pub(crate) use precision::Precision;
 
-use line::{Text, Value};
+use line::Text;
 use number::decimal;
 
 /// The number sign, with which a comment begins.

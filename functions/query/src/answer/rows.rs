@@ -131,6 +131,9 @@ struct MetricRow<'a> {
     /// Whether the means of rooms have the metric, where a person said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
+    /// The time until which there are hourly means only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hourly_until: Option<Timestamp>,
     /// Why they do not have it, whoever or whatever says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_of_room: Option<&'static str>,
@@ -170,6 +173,7 @@ impl<'a> MetricRow<'a> {
             net: info.is_net,
             cycle: info.cycle.as_ref(),
             in_room_means: info.in_room_means,
+            hourly_until: info.hourly_until,
             not_of_room: device.not_of_room(name).map(NotOfRoom::as_str),
         }
     }

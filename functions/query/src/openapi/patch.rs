@@ -65,6 +65,7 @@ pub(super) fn schemas() -> Value {
                         "net": {"type": ["boolean", "null"], "description": "A net meter: a fall is negative, no reset"},
                         "cycle": {"type": ["string", "null"], "description": "The metric of the same readings that tells in which cycle the counter is: where it differs, the counter has begun again"},
                         "in_room_means": {"type": ["boolean", "null"], "description": "Whether the means of rooms, homes and all have this metric; null: its name, the device and its kind decide"},
+                        "hourly_until": {"type": ["string", "null"], "format": "date-time", "description": "The time until which an import found hourly means only"},
                     },
                     "additionalProperties": false,
                 }},

@@ -199,9 +199,12 @@ fn settings_of_metric(metric: &str, settings: Members<'_>) -> Result<MetricPatch
             "net" => edit(value, boolean).map(|edit| patch.net = edit),
             "cycle" => edit(value, |it| Ok(string(it)?.parse()?)).map(|edit| patch.cycle = edit),
             "in_room_means" => flag(value).map(|edit| patch.in_room_means = edit),
+            "hourly_until" => {
+                edit(value, judgements::timestamp).map(|edit| patch.hourly_until = edit)
+            }
             _ => Err(Fault::Fixed(
                 "kind, unit, modulus, max_w, tolerance, hold, exchanges, verdicts, in_room_means, role, \
-                 net and cycle",
+                 net, cycle and hourly_until",
             )),
         };
         read.map_err(Refusal::of(format_args!("metrics.{metric}.{}", excerpt(&name))))?;
@@ -427,10 +430,11 @@ mod tests {
             (&metrics, "metrics: there are more than 16 members"),
             (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
             (r#"{"metrics": {"t": {"tolerance": -1}}}"#, "metrics.t.tolerance: is -1"),
+            (r#"{"metrics": {"t": {"hourly_until": "soon"}}}"#, "metrics.t.hourly_until: \"soon\""),
             (
                 r#"{"metrics": {"t": {"name": "x"}}}"#,
                 "metrics.t.name: cannot be changed; kind, unit, modulus, max_w, tolerance, hold, \
-                 exchanges, verdicts, in_room_means, role, net and cycle can",
+                 exchanges, verdicts, in_room_means, role, net, cycle and hourly_until can",
             ),
             (
                 r#"{"metrics": {"t": {"kind": "x"}}}"#,

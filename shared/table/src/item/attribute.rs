@@ -61,6 +61,8 @@ pub const BEHIND: &str = "behind";
 pub const BEHIND_IT: &str = "behind_it";
 /// Whether the means of rooms have a device, or a metric of it, where a person said so: 1 or 0.
 pub const IN_ROOM_MEANS: &str = "in_room_means";
+/// The time until which an import found hourly means of a metric only.
+pub const HOURLY_UNTIL: &str = "hourly_until";
 /// Of a device, the number of its settings that rollups are folded with; of a rollup, the number that it
 /// was folded with.
 pub const SETTINGS: &str = "settings";

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::attribute::{
     ATTRIBUTES, BEHIND, BEHIND_IT, CHANGES, CYCLE, DELETED, DESCRIBED, DEVICE_VERSION, ENDED,
-    EXCHANGES, FIELDS, FIRST_SEEN, FOUND, HOLD, IN_ROOM_MEANS, INTRODUCED_BY, INTRODUCED_ROOMS,
-    KIND, MAX_W, METRICS, MODULUS, NAME, NET, ROLE, ROOM_AT, SETTINGS, SOURCE, STAY, TAGS,
-    TOLERANCE, UNIT, VERDICTS,
+    EXCHANGES, FIELDS, FIRST_SEEN, FOUND, HOLD, HOURLY_UNTIL, IN_ROOM_MEANS, INTRODUCED_BY,
+    INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, NET, ROLE, ROOM_AT, SETTINGS, SOURCE,
+    STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
@@ -379,6 +379,7 @@ pub fn metric(info: &MetricInfo) -> Attribute {
         item.insert(HOLD.to_owned(), hold(&time));
     }
     item.extend(info.in_room_means.map(|it| (IN_ROOM_MEANS.to_owned(), said(&it))));
+    put(&mut item, HOURLY_UNTIL, info.hourly_until.map(|at| at.to_string()));
     if info.is_described {
         item.insert(DESCRIBED.to_owned(), mark());
     }
@@ -455,6 +456,10 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
         is_net: item.contains_key(NET),
         cycle: parsed(&mut item, CYCLE)?,
         in_room_means: to_said(&mut item),
+        hourly_until: text(&mut item, HOURLY_UNTIL)
+            .map(|at| Timestamp::parse_absolute(&at))
+            .transpose()
+            .map_err(invalid(HOURLY_UNTIL))?,
         is_described: item.contains_key(DESCRIBED),
     })
 }
@@ -531,6 +536,7 @@ mod tests {
         info.tolerance = Some(number("0.2"));
         info.hold = Some(TimeDelta::minutes(5));
         info.in_room_means = Some(true);
+        info.hourly_until = Some(parts.first_seen);
         let exchange = Exchange { old: number("812.3"), new: number("0.1") };
         info.exchanges.insert(parts.first_seen, exchange);
         info.verdicts.insert(parts.first_seen, Verdict::Accept);

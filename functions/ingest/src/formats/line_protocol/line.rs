@@ -39,6 +39,11 @@ pub(crate) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
+    /// The text with its escapes.
+    pub(crate) const fn raw(self) -> &'a str {
+        self.raw
+    }
+
     /// The text without its escapes. A backslash before any other character stands for itself.
     pub(crate) fn unescaped(self) -> Cow<'a, str> {
         if !self.raw.contains('\\') {

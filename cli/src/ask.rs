@@ -1,0 +1,90 @@
+//! A request to the API, and its answer. Sends nothing.
+
+use serde::Deserialize;
+
+/// A request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// GET, POST or PATCH.
+    pub(crate) method: &'a str,
+    /// The path and the query, beginning with a slash.
+    pub(crate) path: &'a str,
+    /// The body and its type; GET has none.
+    pub(crate) body: Option<(&'a str, &'a str)>,
+    /// Further headers.
+    pub(crate) headers: &'a [(&'static str, String)],
+}
+
+impl<'a> Ask<'a> {
+    /// A GET request.
+    pub(crate) const fn get(path: &'a str) -> Self {
+        Self { method: "GET", path, body: None, headers: &[] }
+    }
+}
+
+/// An answer that a retry would not change.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The body.
+    pub(crate) text: String,
+    /// What the table consumed for it, and what it may consume.
+    pub(crate) units: Units,
+}
+
+/// Capacity units of the table, as an answer tells them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Units {
+    /// The read units of the request.
+    pub(crate) read: f64,
+    /// The table's largest numbers of read and of write units a second, if it has any.
+    pub(crate) max_read: Option<u32>,
+    pub(crate) max_write: Option<u32>,
+}
+
+impl Units {
+    /// Those of an answer's headers.
+    pub(crate) fn of(headers: &http::HeaderMap) -> Self {
+        fn number<T: std::str::FromStr>(headers: &http::HeaderMap, name: &str) -> Option<T> {
+            headers.get(name)?.to_str().ok()?.parse().ok()
+        }
+        Self {
+            read: number(headers, "x-consumed-read-units").unwrap_or_default(),
+            max_read: number(headers, "x-max-read-units"),
+            max_write: number(headers, "x-max-write-units"),
+        }
+    }
+}
+
+/// A problem as the API describes it, as far as this client reads it.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Problem {
+    /// What went wrong.
+    #[serde(default)]
+    pub(crate) detail: String,
+    /// The readings or fields that are wrong.
+    #[serde(default)]
+    pub(crate) errors: Vec<FieldError>,
+    /// The index of each further reading that is refused.
+    #[serde(default)]
+    pub(crate) more_errors: Vec<usize>,
+}
+
+/// One error of a request.
+#[derive(Debug, Deserialize)]
+pub(crate) struct FieldError {
+    /// The index of the reading, from 0.
+    pub(crate) index: Option<usize>,
+    /// The member.
+    pub(crate) field: Option<String>,
+    /// The reason.
+    pub(crate) message: String,
+}
+
+impl Answer {
+    /// Returns the problem that the answer describes; an empty one if it describes none.
+    pub(crate) fn problem(&self) -> Problem {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+}

@@ -1,0 +1,149 @@
+//! Where the bytes of an export go: to standard output, or into a file that is complete or absent. Knows no format.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::{Builder, NamedTempFile, TempDir};
+
+/// The name of what is not complete.
+const PREFIX: &str = ".roomtide-export-";
+const SUFFIX: &str = ".part";
+
+/// Bytes that are written, compressed or not.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    Stdout(BufWriter<Stdout>),
+    Plain(BufWriter<NamedTempFile>),
+    Gzip(GzEncoder<BufWriter<NamedTempFile>>),
+}
+
+impl Bytes {
+    /// Writes to standard output.
+    pub(super) fn stdout() -> Self {
+        Self::Stdout(BufWriter::new(io::stdout()))
+    }
+
+    /// Creates a file beside `path` that only its owner can read. If it is dropped before
+    /// [`finish`](Self::finish), no file remains.
+    pub(super) fn beside(path: &Path, gzip: bool) -> anyhow::Result<Self> {
+        let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let file = Builder::new()
+            .prefix(PREFIX)
+            .suffix(SUFFIX)
+            .tempfile_in(directory.unwrap_or(Path::new(".")));
+        let file = BufWriter::new(file.with_context(|| cannot_write(path))?);
+        Ok(if gzip {
+            Self::Gzip(GzEncoder::new(file, Compression::default()))
+        } else {
+            Self::Plain(file)
+        })
+    }
+
+    /// The file that has not got its name yet, if there is one.
+    pub(super) fn unfinished(&self) -> Option<&Path> {
+        match self {
+            Self::Stdout(_) => None,
+            Self::Plain(file) => Some(file.get_ref().path()),
+            Self::Gzip(file) => Some(file.get_ref().get_ref().path()),
+        }
+    }
+
+    /// Renames the complete file to its path.
+    pub(super) fn finish(self, path: &Path) -> anyhow::Result<()> {
+        let file = match self {
+            Self::Stdout(mut stdout) => return stdout.flush().context("standard output"),
+            Self::Plain(file) => file,
+            Self::Gzip(gzip) => gzip.finish().with_context(|| cannot_write(path))?,
+        };
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error);
+        let file = file.with_context(|| cannot_write(path))?;
+        file.as_file().sync_all().with_context(|| cannot_write(path))?;
+        file.persist(path).map_err(|error| error.error).with_context(|| cannot_write(path))?;
+        Ok(())
+    }
+}
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::Plain(file) => file.write(bytes),
+            Self::Gzip(gzip) => gzip.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::Plain(file) => file.flush(),
+            Self::Gzip(gzip) => gzip.flush(),
+        }
+    }
+}
+
+/// Part of an error: the file that cannot be written.
+pub(super) fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// Files of a directory that get their names together, at the end. If it is dropped before, none remains.
+#[derive(Debug)]
+pub(super) struct Files {
+    directory: PathBuf,
+    unfinished: TempDir,
+}
+
+impl Files {
+    /// Makes the directory if it is not there.
+    pub(super) fn in_directory(directory: &Path) -> anyhow::Result<Self> {
+        let made = std::fs::create_dir_all(directory)
+            .and_then(|()| Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(directory));
+        let unfinished = made.with_context(|| cannot_write(directory))?;
+        Ok(Self { directory: directory.to_owned(), unfinished })
+    }
+
+    /// The directory of the files that have not got their places yet.
+    pub(super) fn unfinished(&self) -> &Path {
+        self.unfinished.path()
+    }
+
+    /// Returns a file of this name.
+    pub(super) fn named(&self, name: &str) -> Appended {
+        Appended(self.unfinished.path().join(name))
+    }
+
+    /// Moves the complete files to their places.
+    pub(super) fn finish(self, files: &[Appended]) -> anyhow::Result<()> {
+        for Appended(path) in files {
+            let place = self.directory.join(path.file_name().expect("it has a name"));
+            let moved = File::open(path).and_then(|file| file.sync_all());
+            let moved = moved.and_then(|()| std::fs::rename(path, &place));
+            moved.with_context(|| cannot_write(&place))?;
+        }
+        let directory = self.directory;
+        self.unfinished.close().with_context(|| cannot_write(&directory))
+    }
+}
+
+/// A file that is open only while it is written: there are as many as months.
+#[derive(Debug)]
+pub(super) struct Appended(PathBuf);
+
+impl Write for Appended {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut options = File::options();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&self.0)?.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

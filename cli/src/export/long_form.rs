@@ -1,0 +1,171 @@
+//! Readings as rows of Parquet: a row for each value, in one file or in a file a month. Knows no byte of Parquet.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use anyhow::Context as _;
+use domain::Decimal;
+
+use super::bytes::{Appended, Bytes, Files, cannot_write};
+use super::parquet::{ParquetFile, Rows};
+use super::row::Row;
+use crate::output::counted;
+
+/// Digits that DOUBLE always gives back.
+const SAFE_DIGITS: usize = 15;
+
+/// A file that is being written, or several.
+pub(super) struct LongForm {
+    rows: Rows,
+    out: Out,
+    inexact: Inexact,
+}
+
+enum Out {
+    One(ParquetFile<Bytes>),
+    /// A file a month, and the month of the rows that are not written yet.
+    Months {
+        files: Files,
+        months: BTreeMap<String, ParquetFile<Appended>>,
+        current: String,
+    },
+}
+
+/// Values that DOUBLE does not give back.
+#[derive(Debug, Default)]
+pub(super) struct Inexact {
+    count: u64,
+    first: Option<String>,
+}
+
+impl LongForm {
+    /// Begins one file.
+    pub(super) fn one(bytes: Bytes, path: &Path) -> anyhow::Result<Self> {
+        let file = ParquetFile::begin(bytes).with_context(|| cannot_write(path))?;
+        Ok(Self { rows: Rows::default(), out: Out::One(file), inexact: Inexact::default() })
+    }
+
+    /// Begins a file a month.
+    pub(super) fn months(directory: &Path) -> anyhow::Result<Self> {
+        let files = Files::in_directory(directory)?;
+        let out = Out::Months { files, months: BTreeMap::new(), current: String::new() };
+        Ok(Self { rows: Rows::default(), out, inexact: Inexact::default() })
+    }
+
+    /// What has not got its name yet.
+    pub(super) fn unfinished(&self) -> Option<&Path> {
+        match &self.out {
+            Out::One(file) => file.out().unfinished(),
+            Out::Months { files, .. } => Some(files.unfinished()),
+        }
+    }
+
+    /// Writes the values of a reading.
+    pub(super) fn reading(&mut self, row: &Row<'_>) -> anyhow::Result<()> {
+        let Row { device, at, room, metrics } = row;
+        if matches!(self.out, Out::Months { .. }) {
+            let month = at.to_string()[.."2026-01".len()].to_owned();
+            if !matches!(&self.out, Out::Months { current, .. } if *current == month) {
+                self.write_rows()?;
+                if let Out::Months { current, .. } = &mut self.out {
+                    *current = month;
+                }
+            }
+        }
+        for (name, text) in metrics {
+            let value: f64 = text.parse().with_context(|| format!("{name} of {device}: {text}"))?;
+            if !is_exact(text, value) {
+                self.inexact.count += 1;
+                let first = || format!("{name} of {device} at {at}, {text}");
+                self.inexact.first.get_or_insert_with(first);
+            }
+            let room = room.as_ref().map(domain::RoomId::as_str);
+            self.rows.push(device.as_str(), at.as_millis(), room, name, value);
+            if self.rows.is_full() {
+                self.write_rows()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_rows(&mut self) -> anyhow::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        match &mut self.out {
+            Out::One(file) => file.group(&mut self.rows)?,
+            Out::Months { files, months, current } => {
+                let file = match months.get_mut(current) {
+                    Some(file) => file,
+                    None => {
+                        let file = files.named(&format!("readings-{current}.parquet"));
+                        months.entry(current.clone()).or_insert(ParquetFile::begin(file)?)
+                    }
+                };
+                file.group(&mut self.rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the files, and tells what DOUBLE does not give back.
+    pub(super) fn finish(mut self, path: &Path) -> anyhow::Result<Inexact> {
+        self.write_rows().with_context(|| cannot_write(path))?;
+        match self.out {
+            Out::One(file) => file.finish().with_context(|| cannot_write(path))?.finish(path)?,
+            Out::Months { files, months, .. } => {
+                let complete: Result<Vec<_>, _> =
+                    months.into_values().map(ParquetFile::finish).collect();
+                files.finish(&complete.with_context(|| cannot_write(path))?)?;
+            }
+        }
+        Ok(self.inexact)
+    }
+}
+
+/// Returns whether the shortest text of a DOUBLE is the same number.
+fn is_exact(text: &str, value: f64) -> bool {
+    text.len() <= SAFE_DIGITS
+        || Decimal::parse(&format!("{value:e}")).is_ok_and(|it| Ok(it) == Decimal::parse(text))
+}
+
+/// Nothing where every value is given back.
+impl fmt::Display for Inexact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, first: Some(first) } = self else { return Ok(()) };
+        let values = counted(*count, "value");
+        write!(f, "\n{values} with more digits than DOUBLE gives back, the first: {first}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is_given_back(text: &str) -> bool {
+        is_exact(text, text.parse().unwrap())
+    }
+
+    #[test]
+    fn digits_that_a_double_does_not_have_are_noticed() {
+        for text in ["21.5", "0.1", "123456789012345", "12345.67890123456", "-1.5E-100", "9.99E125"]
+        {
+            assert!(is_given_back(text), "{text}");
+        }
+        for text in ["12345678901234567890", "0.1234567890123456789", "9007199254740993"] {
+            assert!(!is_given_back(text), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn fifteen_digits_are_always_given_back(digits in "[1-9][0-9]{0,13}", exponent in -130..112) {
+            let number = Decimal::parse(&format!("{digits}e{exponent}")).unwrap();
+            let value: f64 = number.as_str().parse().unwrap();
+            prop_assert_eq!(Decimal::parse(&format!("{value:e}")), Ok(number));
+        }
+    }
+}

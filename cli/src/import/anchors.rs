@@ -1,0 +1,185 @@
+//! Where the counters of a meter are in the table: since when it sends itself, and what it showed. Reads no file.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+use domain::Timestamp;
+use rust_decimal::Decimal;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::sources::shelly::{Anchors, Log};
+use crate::client::{Ask, Client};
+
+/// The end of the span that is asked for.
+const END: &str = "2200-01-01T00:00:00Z";
+
+/// A page of readings with one metric.
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<BTreeMap<String, Box<RawValue>>>,
+}
+
+/// Asks for what is known of the counters of a log.
+///
+/// Only the rows from a time on count, in milliseconds: so a gap in what the meter has sent can be filled.
+///
+/// A reading at the end of a row may be of an earlier import of it; any other is the meter's own. The former end where
+/// the latter begin, so the place is found by halves.
+pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchors> {
+    let (mut ends, counters) = (log.ends(), log.counters());
+    ends.retain(|end| *end >= from);
+    let mut anchors = Anchors::default();
+    let Some(((device, metric), first)) = counters.first().zip(ends.first()) else {
+        return Ok(anchors);
+    };
+    let is_of_log = |at: i64| ends.binary_search(&at).is_ok();
+    let mut failed = None;
+    let behind = ends.partition_point(|end| match read(client, device, metric, *end) {
+        Ok(found) => found.is_some_and(|(at, _)| is_of_log(at)),
+        Err(error) => {
+            failed.get_or_insert(error);
+            false
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let from = ends.get(behind).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
+    anchors.live = read(client, device, metric, from)?.map(|(at, _)| at);
+    for (device, metric) in counters {
+        let found = match anchors.live {
+            Some(live) => read(client, &device, &metric, live)?,
+            None => read(client, &device, &metric, *first)?,
+        };
+        let found = match found {
+            Some(found) => Some(found),
+            None => ask(client, &device, &metric, &format!("to={}&order=desc", shown(*first)?))?,
+        };
+        if let Some(found) = found {
+            anchors.counters.insert((device, metric), found);
+        }
+    }
+    Ok(anchors)
+}
+
+/// Returns the first reading with a metric from a time on, and its value.
+fn read(
+    client: &Client,
+    device: &str,
+    metric: &str,
+    from: i64,
+) -> anyhow::Result<Option<(i64, Decimal)>> {
+    ask(client, device, metric, &format!("from={}&to={END}", shown(from)?))
+}
+
+fn ask(
+    client: &Client,
+    device: &str,
+    metric: &str,
+    span: &str,
+) -> anyhow::Result<Option<(i64, Decimal)>> {
+    let path = format!("/devices/{device}/readings?metrics={metric}&{span}&limit=1");
+    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+    match answer.status {
+        200 => {}
+        404 => return Ok(None),
+        403 => bail!("what the meter itself has sent cannot be read: the token has to read, too"),
+        _ => return Err(client.error(&path, &answer)),
+    }
+    let page: Page = serde_json::from_str(&answer.text)
+        .with_context(|| format!("{} answers, but not as Roomtide does", client.url()))?;
+    let Some(reading) = page.data.into_iter().next() else { return Ok(None) };
+    let member = |name: &str| {
+        reading.get(name).map(|it| it.get()).with_context(|| format!("a reading has no {name}"))
+    };
+    let at: String = serde_json::from_str(member("timestamp")?)?;
+    let at = Timestamp::parse_absolute(&at).context("a reading's timestamp")?;
+    let value = member(metric)?;
+    let value = Decimal::from_str_exact(value)
+        .or_else(|_| Decimal::from_scientific(value))
+        .with_context(|| format!("{metric} of {device} is {value}"))?;
+    Ok(Some((at.as_millis(), value)))
+}
+
+fn shown(millis: i64) -> anyhow::Result<String> {
+    Ok(Timestamp::from_millis(millis).context("a time of the log")?.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    /// The beginning of the log's first minute, in seconds.
+    const BEGIN: i64 = 1_771_180_620;
+
+    /// The log of an hour.
+    fn log() -> Log {
+        let rows = (0..60).map(|n| format!("{},1\n", BEGIN + 60 * n));
+        let text = format!("timestamp,total_act_energy\n{}", rows.collect::<String>());
+        Log::read(text.as_bytes(), "m".parse().unwrap()).unwrap()
+    }
+
+    /// A server with readings at these milliseconds behind the beginning, each with its place as its value.
+    fn server(times: &[i64]) -> fake_server::Server {
+        let times: Vec<i64> = times.iter().map(|at| BEGIN * 1_000 + at).collect();
+        fake_server::serve(move |_, request| {
+            let (path, query) = request.path.split_once('?').unwrap();
+            assert_eq!(path, "/devices/m/readings");
+            let find = |name: &str| {
+                let mut pairs = form_urlencoded::parse(query.as_bytes());
+                pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+            };
+            let millis = |text: String| Timestamp::parse_absolute(&text).unwrap().as_millis();
+            let to = millis(find("to").unwrap());
+            let (from, is_last) = (find("from").map_or(0, millis), find("order").is_some());
+            let mut found = times.iter().enumerate().filter(|(_, at)| (from..to).contains(*at));
+            let found = if is_last { found.next_back() } else { found.next() };
+            let row = found.map(|(n, at)| {
+                let at = Timestamp::from_millis(*at).unwrap();
+                format!(r#"{{"timestamp": "{at}", "cumulative_kwh_p": {n}.50}}"#)
+            });
+            Reply::of(200, &format!(r#"{{"data": [{}]}}"#, row.unwrap_or_default()))
+        })
+    }
+
+    /// Since when the meter sends, and where its counter is known; in milliseconds behind the beginning.
+    fn found(times: &[i64], from: i64) -> (Option<i64>, Option<(i64, String)>) {
+        let server = server(times);
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let anchors = of(&client, &log(), BEGIN * 1_000 + from).unwrap();
+        let counter = anchors.counters.values().next();
+        let counter = counter.map(|(at, value)| (at - BEGIN * 1_000, value.to_string()));
+        (anchors.live.map(|live| live - BEGIN * 1_000), counter)
+    }
+
+    #[test]
+    fn the_meter_s_own_readings_are_told_from_those_of_an_earlier_import() {
+        let minute = |n: i64| n * 60_000;
+        let is = |at: i64, value: &str| Some((at, value.to_owned()));
+        assert_eq!(found(&[], 0), (None, None));
+        // The beginning of the log, and the ends of some rows.
+        let mut earlier: Vec<i64> = (0..=20).map(minute).collect();
+        assert_eq!(found(&earlier, 0), (None, is(minute(1), "1.50")));
+        earlier.extend([minute(30) + 250, minute(31) + 250]);
+        assert_eq!(found(&earlier, 0), (Some(minute(30) + 250), is(minute(30) + 250, "21.50")));
+        // It has sent before the log, with a gap.
+        let gap = [minute(-5) + 1, minute(2) + 1, minute(40) + 1];
+        assert_eq!(found(&gap, 0), (Some(minute(2) + 1), is(minute(2) + 1, "1.50")));
+        assert_eq!(found(&gap, minute(3)), (Some(minute(40) + 1), is(minute(40) + 1, "2.50")));
+        // Another log ended before.
+        assert_eq!(found(&[minute(-7)], 0), (None, is(minute(-7), "0.50")));
+    }
+
+    #[test]
+    fn a_token_that_may_not_read_says_so() {
+        let server = fake_server::serve(|_, _| Reply::of(403, "{}"));
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let error = of(&client, &log(), 0).unwrap_err().to_string();
+        assert!(error.contains("the token has to read, too"), "{error}");
+    }
+}

@@ -1,0 +1,15 @@
+//! What an import stored against what its source has: counts and sums by month, gaps, and how to take it back. Sends no
+//! reading.
+
+mod compare;
+mod gap;
+mod kept;
+mod known;
+mod outcome;
+mod report;
+mod take_back;
+mod tally;
+
+pub(super) use compare::Comparison;
+pub(super) use kept::GoesOn;
+pub(super) use report::{Head, Places};

@@ -1,0 +1,523 @@
+//! Compares what an import stored with what its source has, month by month, and says how to take it back. Sends no
+//! reading.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use domain::{DeviceId, Hints, MetricHints, MetricName, Reading, RoomId, Timestamp, Zone};
+use indicatif::ProgressBar;
+
+use super::gap::Gaps;
+use super::kept::{Earlier, GoesOn, Kept};
+use super::known::{Before, Known};
+use super::outcome::Outcome;
+use super::report::{Head, Places, Report, Row};
+use super::take_back::{self, Spans};
+use super::tally::{OfDevice, Tally, Totals, month_and_day};
+use crate::client::Client;
+use crate::import::rolled_up::{self, Waited};
+use crate::output::counted;
+
+/// The most months that are shown.
+const MAX_SHOWN: usize = 20;
+/// The field of Home Assistant's states.
+const VALUE: &str = "value";
+/// Why nothing is compared.
+const UNTOLD: &str =
+    "the server does not tell how far its rollups are; the URL has to answer queries, too";
+const FORBIDDEN: &str = "the token may not read";
+const BEHIND: &str = "the rollups are behind; once they are not, the same command compares";
+
+/// The comparison of an import under way.
+pub(in crate::import) struct Comparison<'a> {
+    /// The reason if nobody can be asked.
+    known: Result<Known<'a>, &'static str>,
+    state: RefCell<State>,
+    now: Timestamp,
+}
+
+struct State {
+    tally: Tally,
+    /// What was noted since the last window ended.
+    window: Tally,
+    earlier: Earlier,
+    kept: Option<Kept>,
+    /// The metrics of the fields that are called `value`, as of Home Assistant's entities.
+    values: BTreeMap<DeviceId, MetricName>,
+    /// Whether an import goes on, and nobody knows what was there before it.
+    is_past_unknown: bool,
+}
+
+/// The result of a comparison.
+#[derive(Debug, Default)]
+pub(in crate::import) struct Compared {
+    /// Whether values of the source are not in the table.
+    pub(in crate::import) is_lossy: bool,
+    /// What is said of it.
+    pub(in crate::import) text: String,
+}
+
+/// The months of all metrics.
+#[derive(Default)]
+struct Months {
+    series: usize,
+    all: usize,
+    equal: usize,
+    lossy: usize,
+    /// The devices whose rollups do not reach so far back.
+    untold: u64,
+    /// The first that are not equal, the lossy first.
+    shown: Vec<String>,
+    shown_lossy: Vec<String>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Begins: asks the server whether it can tell. What devices had before is kept in the file.
+    pub(in crate::import) fn begin(
+        client: &'a Client,
+        kept: Option<PathBuf>,
+        goes_on: GoesOn<'_>,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        let known = match Known::of(client)? {
+            Some(known) if known.may_read()? => Ok(known),
+            Some(_) => Err(FORBIDDEN),
+            None => Err(UNTOLD),
+        };
+        let (kept, mut earlier) = match kept {
+            Some(path) if known.is_ok() => {
+                let (kept, earlier) = Kept::open(path, goes_on)?;
+                (Some(kept), earlier)
+            }
+            _ => (None, (goes_on == GoesOn::No).then(Earlier::default)),
+        };
+        if known.is_ok() && earlier.is_some() && goes_on == GoesOn::No {
+            // Without what was written a moment ago, a line would take back what is not the import's.
+            let bar = ProgressBar::new_spinner();
+            let waited = rolled_up::wait(client, &bar);
+            bar.finish_and_clear();
+            if waited? != Waited::RolledUp {
+                earlier = None;
+            }
+        }
+        let zone = known.as_ref().map_or(Zone::UTC, Known::zone);
+        let is_past_unknown = earlier.is_none();
+        let mut earlier = earlier.unwrap_or_default();
+        let mut tally = Tally::new(zone);
+        for (device, stored) in earlier.stored.drain(..) {
+            tally.absorb(device, stored);
+        }
+        let state = State {
+            tally,
+            window: Tally::new(zone),
+            is_past_unknown,
+            earlier,
+            values: BTreeMap::new(),
+            kept,
+        };
+        Ok(Self { known, state: RefCell::new(state), now })
+    }
+
+    /// Notes readings before they are sent: asks what their devices had, and adds them up.
+    pub(in crate::import) fn note(&self, readings: &[(Reading, Hints)]) -> anyhow::Result<()> {
+        let mut state = self.state.borrow_mut();
+        for (reading, hints) in readings {
+            if !state.values.contains_key(&reading.device) {
+                let is_value =
+                    |it: &MetricHints| it.field.as_ref().is_some_and(|it| it.field == VALUE);
+                if let Some((name, _)) = hints.metrics.iter().find(|(_, it)| is_value(it)) {
+                    state.values.insert(reading.device.clone(), name.clone());
+                }
+            }
+            if let Ok(known) = &self.known {
+                state.ask(known, reading, self.now)?;
+            }
+            state.window.add(reading);
+        }
+        Ok(())
+    }
+
+    /// Returns the metric of an entity that had nothing before an instant until this import.
+    pub(in crate::import) fn value_without_past(
+        &self,
+        device: &DeviceId,
+        at: Timestamp,
+    ) -> Option<MetricName> {
+        let state = self.state.borrow();
+        let before = state.earlier.devices.get(device)?.as_ref()?;
+        let (month, day) = month_and_day(&state.tally.zone().date(at).to_string());
+        let has_past = before.months.iter().any(|(it, of_month)| {
+            *it < month || *it == month && of_month.days.iter().any(|it| *it <= day)
+        });
+        state.values.get(device).filter(|_| !has_past).cloned()
+    }
+
+    /// Notes that the server refused a reading.
+    pub(in crate::import) fn take_back(&self, reading: &Reading) {
+        self.state.borrow_mut().window.take_back(reading);
+    }
+
+    /// Keeps what was noted since the last window: it is stored, and is not read again.
+    pub(in crate::import) fn end_window(&self, window: &str) -> anyhow::Result<()> {
+        let mut state = self.state.borrow_mut();
+        let State { window: noted, kept, .. } = &mut *state;
+        if let Some(kept) = kept {
+            kept.add_window(window, noted)?;
+        }
+        state.absorb_window();
+        Ok(())
+    }
+
+    /// Compares, if everything is rolled up, and writes the report.
+    pub(in crate::import) fn finish(
+        self,
+        is_rolled_up: bool,
+        head: &Head,
+        places: &Places,
+    ) -> anyhow::Result<Compared> {
+        let Self { known, state, .. } = self;
+        let bar = ProgressBar::new_spinner();
+        let report_at = places.report.as_deref();
+        let mut state = state.into_inner();
+        state.absorb_window();
+        let State { tally, earlier, kept, is_past_unknown, .. } = state;
+        let known = known.and_then(|known| if is_rolled_up { Ok(known) } else { Err(BEHIND) });
+        let mut report = Report::new(head, known.as_ref().ok().map(Known::zone));
+        let mut compared = Compared::default();
+        match &known {
+            Err(why) => compared.text = format!("not compared with the source: {why}"),
+            Ok(known) => {
+                let result = compare(known, &tally, &earlier, &mut report, &bar);
+                bar.finish_and_clear();
+                match result {
+                    Ok((months, gaps)) => {
+                        compared.is_lossy = months.lossy > 0;
+                        compared.text = months.text(known.zone().name(), report_at);
+                        write!(compared.text, "{gaps}")?;
+                        if !gaps.is_empty() {
+                            report.comment(gaps.to_string().trim());
+                        }
+                    }
+                    // Everything is stored; only nobody knows how much.
+                    Err(error) => {
+                        compared.text = format!("not compared with the source: {error:#}");
+                    }
+                }
+            }
+        }
+        if is_past_unknown {
+            report.comment("This import went on where an earlier one stopped, and nothing is known of that one any more.");
+        }
+        write_take_back(&tally, &earlier, &mut report);
+        if let Some(path) = report_at {
+            report.write(path)?;
+            write!(
+                compared.text,
+                "\n{} has the counts and sums, and the lines that take the import back",
+                path.display()
+            )?;
+        }
+        if let Some(kept) = kept {
+            kept.finish();
+        }
+        for report in &earlier.reports {
+            // This one has all of what those have.
+            drop(std::fs::remove_file(report));
+        }
+        Ok(compared)
+    }
+
+    /// Writes the lines that take back what an import stored that stopped.
+    pub(in crate::import) fn stopped(&self, head: &Head, places: &Places) -> anyhow::Result<()> {
+        let mut state = self.state.borrow_mut();
+        let Some(report_at) = places.if_stopped.as_deref() else { return Ok(()) };
+        state.absorb_window();
+        if self.known.is_err() || state.tally.devices.is_empty() {
+            return Ok(());
+        }
+        let mut report = Report::new(head, None);
+        report.comment("The import stopped before its end.");
+        write_take_back(&state.tally, &state.earlier, &mut report);
+        report.write(report_at)?;
+        match &mut state.kept {
+            Some(kept) => kept.add_report(report_at.to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl State {
+    fn absorb_window(&mut self) {
+        for (device, noted) in std::mem::take(&mut self.window.devices) {
+            self.tally.absorb(device, noted);
+        }
+    }
+
+    fn ask(&mut self, known: &Known<'_>, reading: &Reading, now: Timestamp) -> anyhow::Result<()> {
+        let Reading { device, room, .. } = reading;
+        if !self.earlier.devices.contains_key(device) {
+            let before =
+                if self.is_past_unknown { None } else { known.before(device, now).ok().flatten() };
+            if let Some(kept) = &mut self.kept {
+                kept.add_device(device, before.as_ref())?;
+            }
+            self.earlier.devices.insert(device.clone(), before);
+        }
+        if let Some(room) = room.as_ref().filter(|room| !self.earlier.rooms.contains_key(*room)) {
+            let is_known = self.is_past_unknown || known.has_room(room).unwrap_or(true);
+            if let Some(kept) = &mut self.kept {
+                kept.add_room(room, !is_known)?;
+            }
+            self.earlier.rooms.insert(room.clone(), !is_known);
+        }
+        Ok(())
+    }
+}
+
+fn compare(
+    known: &Known<'_>,
+    tally: &Tally,
+    earlier: &Earlier,
+    report: &mut Report,
+    bar: &ProgressBar,
+) -> anyhow::Result<(Months, Gaps)> {
+    let (mut months, mut gaps) = (Months::default(), Gaps::default());
+    for (place, (device, imported)) in tally.devices.iter().enumerate() {
+        bar.set_message(format!("comparing: {place} of {} devices", tally.devices.len()));
+        let before = earlier.devices.get(device).and_then(Option::as_ref);
+        let Some(rows) = rows(known, device, imported, before)? else {
+            report.comment(format_args!(
+                "{device} is not compared: its rollups do not reach so far back"
+            ));
+            months.untold += 1;
+            continue;
+        };
+        for row in rows {
+            report.row(&row);
+            months.add(&row);
+        }
+        months.series += imported.metrics().len();
+        if let Some((_, last)) = imported.span() {
+            let next = known.first_after(device, last)?;
+            gaps.add(device, last, next, imported.usual_distance());
+        }
+    }
+    Ok((months, gaps))
+}
+
+/// The months of a device's metrics; `None` if the server cannot tell.
+fn rows(
+    known: &Known<'_>,
+    device: &DeviceId,
+    imported: &OfDevice,
+    before: Option<&Before>,
+) -> anyhow::Result<Option<Vec<Row>>> {
+    let described = known.described(device)?.unwrap_or_default();
+    let spans: Vec<_> = imported.months.values().map(|it| (it.first, it.last)).collect();
+    let Some(table) = known.months(device, &spans)? else { return Ok(None) };
+    let mut rows = Vec::new();
+    for (month, of_month) in &imported.months {
+        for (metric, values) in &of_month.metrics {
+            let source = values.of(described.counts_all(metric));
+            let found = table.get(month).and_then(|it| it.get(metric)).cloned();
+            let table = found.unwrap_or_default();
+            let (before, outcome) = match before {
+                Some(before) => {
+                    let before = before.months.get(month).and_then(|it| it.metrics.get(metric));
+                    let before = before.cloned().unwrap_or_default();
+                    let outcome = Outcome::of(&source, &before, &table);
+                    (before, outcome)
+                }
+                None => (Totals::default(), Outcome::of_unknown_past(&source, &table)),
+            };
+            let (device, metric, month) = (device.clone(), metric.clone(), *month);
+            rows.push(Row { device, metric, month, source, before, table, outcome });
+        }
+    }
+    Ok(Some(rows))
+}
+
+impl Months {
+    fn add(&mut self, row: &Row) {
+        self.all += 1;
+        if row.outcome == Outcome::Equal {
+            self.equal += 1;
+            return;
+        }
+        self.lossy += usize::from(row.outcome.is_loss());
+        let shown = if row.outcome.is_loss() { &mut self.shown_lossy } else { &mut self.shown };
+        if shown.len() < MAX_SHOWN {
+            shown.push(row.to_string());
+        }
+    }
+
+    fn text(&self, zone: &str, report_at: Option<&Path>) -> String {
+        let (months, series) = (counted(self.all as u64, "month"), self.series);
+        let equal = if self.equal == self.all {
+            "all counts and sums are the source's".to_owned()
+        } else {
+            format!("{} have the source's counts and sums", self.equal)
+        };
+        let mut text = format!("compared {months} ({zone}) of {series} metrics: {equal}");
+        if self.untold > 0 {
+            let devices = counted(self.untold, "device");
+            write!(text, "\n  not compared: {devices}, whose rollups do not reach so far back")
+                .expect("a text takes everything");
+        }
+        for row in self.shown_lossy.iter().chain(&self.shown).take(MAX_SHOWN) {
+            write!(text, "\n  {row}").expect("a text takes everything");
+        }
+        let hidden = (self.all - self.equal).saturating_sub(MAX_SHOWN);
+        if hidden > 0 {
+            let place = report_at.map(|path| format!(", see {}", path.display()));
+            write!(text, "\n  and {hidden} more{}", place.unwrap_or_default())
+                .expect("a text takes everything");
+        }
+        text
+    }
+}
+
+fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) {
+    let mut brought = Vec::new();
+    for (device, imported) in &tally.devices {
+        let Some(before) = earlier.devices.get(device).and_then(Option::as_ref) else {
+            report.comment(format_args!(
+                "{device} is not taken back: nobody knows what it had before the import"
+            ));
+            continue;
+        };
+        let Spans { taken_back, kept } = Spans::of(imported, before);
+        for span in taken_back {
+            report.line(&take_back::readings(device, span));
+        }
+        if !kept.is_empty() {
+            report.comment(format_args!(
+                "{device} is not taken back on days on which it had readings before: {}",
+                kept.join(" ")
+            ));
+        }
+        if before.is_new {
+            brought.push(device);
+        }
+    }
+    let rooms = earlier.rooms.iter().filter(|(_, is_new)| **is_new);
+    let rooms: Vec<RoomId> = rooms.map(|(room, _)| room.clone()).collect();
+    for line in take_back::brought(&brought, &rooms) {
+        report.line(&line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    const HEADER: &str = "timestamp,partial,coverage,t.count,t.sum\n";
+
+    fn head() -> Head {
+        Head {
+            source: "x".to_owned(),
+            target: "u".to_owned(),
+            url: "u".to_owned(),
+            began: Timestamp::MIN,
+        }
+    }
+
+    /// Compares two readings of 1 and 2 with a table that answers `after`.
+    fn compared(
+        health: &'static str,
+        before: (u16, &'static str),
+        after: &'static str,
+    ) -> Compared {
+        let asked = AtomicUsize::new(0);
+        let server = fake_server::serve(move |_, request| match &*request.path {
+            "/health?details=1" => Reply::of(200, health),
+            "/rooms?limit=1" => Reply::of(200, r#"{"data": []}"#),
+            "/devices/d" => Reply::of(200, r#"{"metrics": {"t": {"kind": "gauge"}}}"#),
+            path if path.contains("/readings?") => Reply::of(200, r#"{"data": []}"#),
+            path if path.contains("every=1d") => Reply::of(200, HEADER),
+            path => {
+                assert!(
+                    path.starts_with("/devices/d/series?") && path.contains("every=1mo"),
+                    "{path}"
+                );
+                match asked.fetch_add(1, Ordering::SeqCst) {
+                    0 => Reply::of(before.0, &format!("{HEADER}{}", before.1)),
+                    _ => Reply::of(200, &format!("{HEADER}{after}")),
+                }
+            }
+        });
+        let client = Client::new(&server.url, None).unwrap();
+        let now = Timestamp::parse_absolute("2026-02-01T00:00:00Z").unwrap();
+        let comparison = Comparison::begin(&client, None, GoesOn::No, now).unwrap();
+        for value in [1, 2] {
+            let json = format!(
+                r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{value}Z","t":{value}}}"#
+            );
+            let reading = local::read_reading(&json, now).unwrap();
+            comparison.note(&[(reading, Hints::default())]).unwrap();
+        }
+        comparison.finish(true, &head(), &Places::default()).unwrap()
+    }
+
+    const TOLD: &str = r#"{"rollups": {"tz": "UTC", "at": "2026-02-01T00:00:00.000Z", "folded_until": "2026-02-01T00:00:00.000Z"}}"#;
+
+    #[test]
+    fn what_is_missing_is_named_with_both_numbers() {
+        for (before, after, is_lossy, expected) in [
+            (
+                (404, ""),
+                "2026-01-01T00:00:00Z,,,2,3",
+                false,
+                "all counts and sums are the source's",
+            ),
+            (
+                (404, ""),
+                "2026-01-01T00:00:00Z,,,1,2",
+                true,
+                "d t 2026-01: source 2 with the sum 3, table 1 with the sum 2: missing: ",
+            ),
+            ((404, ""), "", true, "table 0 with the sum 0: missing: "),
+            (
+                (404, ""),
+                "2026-01-01T00:00:00Z,,,2,3.1",
+                true,
+                "table 2 with the sum 3.1: other values: ",
+            ),
+            ((404, ""), "2026-01-01T00:00:00Z,,,3,4", false, "table 3 with the sum 4: more: "),
+            (
+                (200, "2026-01-01T00:00:00Z,,,2,3\n"),
+                "2026-01-01T00:00:00Z,,,3,4",
+                false,
+                "before 2 with the sum 3: at least: ",
+            ),
+            (
+                (200, "2026-01-01T00:00:00Z,,,4,3\n"),
+                "2026-01-01T00:00:00Z,,,3,4",
+                true,
+                "missing: ",
+            ),
+            ((422, ""), "2026-01-01T00:00:00Z,,,3,4", false, "at least: "),
+            ((422, ""), "2026-01-01T00:00:00Z,,,1,4", true, "missing: "),
+        ] {
+            let compared = compared(TOLD, before, after);
+            assert!(compared.text.contains(expected), "{expected:?} is not in {}", compared.text);
+            assert_eq!(compared.is_lossy, is_lossy, "{}", compared.text);
+        }
+    }
+
+    #[test]
+    fn a_server_that_does_not_tell_is_not_compared_with() {
+        let compared = compared(r#"{"status": "pass"}"#, (404, ""), "");
+        assert!(!compared.is_lossy);
+        assert!(
+            compared.text.starts_with("not compared with the source: the server does not tell"),
+            "{}",
+            compared.text
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! What devices had before an import, kept in a file beside its progress: an import that goes on does not find it any
+//! more. Asks no server.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use domain::{DeviceId, Exact, RoomId, Timestamp};
+use local::private;
+use serde::{Deserialize, Serialize};
+
+use super::known::{Before, OfMonth};
+use super::tally::{self, OfDevice, Tally, Totals, Values};
+use crate::progress_file;
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Device { device: String, before: Option<KeptBefore> },
+    Room { room: String, is_new: bool },
+    Report { report: PathBuf },
+    Window { window: String, devices: BTreeMap<String, KeptDevice> },
+}
+
+/// What was stored of a device in a window.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct KeptDevice {
+    months: BTreeMap<String, KeptCounts>,
+    /// Milliseconds.
+    usual_distance: Option<i64>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct KeptCounts {
+    /// The numbers of the days, with the times of their first and last readings in milliseconds.
+    days: BTreeMap<u8, (i64, i64)>,
+    /// Counts and sums of positive values, and of the others.
+    metrics: BTreeMap<String, [(i64, String); 2]>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptBefore {
+    is_new: bool,
+    months: BTreeMap<String, KeptMonth>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptMonth {
+    days: Vec<u8>,
+    /// Counts and sums.
+    metrics: BTreeMap<String, (i64, String)>,
+}
+
+/// What was known before.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    /// `None` where nobody can tell.
+    pub(super) devices: BTreeMap<DeviceId, Option<Before>>,
+    /// Whether each room was new.
+    pub(super) rooms: BTreeMap<RoomId, bool>,
+    /// The reports of runs that stopped.
+    pub(super) reports: Vec<PathBuf>,
+    /// What is stored and not read again.
+    pub(super) stored: Vec<(DeviceId, OfDevice)>,
+}
+
+/// How an import goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::import) enum GoesOn<'a> {
+    /// It begins.
+    No,
+    /// All is read again.
+    Read,
+    /// What follows this window is read.
+    After(&'a str),
+}
+
+/// The file.
+pub(super) struct Kept {
+    path: PathBuf,
+    file: File,
+}
+
+impl Kept {
+    /// Opens the file of an import that goes on, with what is in it, or begins a new one. What is there is `None` if an
+    /// import goes on whose file is gone.
+    pub(super) fn open(
+        path: PathBuf,
+        goes_on: GoesOn<'_>,
+    ) -> anyhow::Result<(Self, Option<Earlier>)> {
+        let context =
+            || format!("cannot write {}; --state FILE keeps it elsewhere", path.display());
+        let (earlier, lines) = match goes_on {
+            GoesOn::No => (Some(Earlier::default()), Vec::new()),
+            _ => read(&path, goes_on).map_or((None, Vec::new()), |(it, lines)| (Some(it), lines)),
+        };
+        // Without a line that a crash cut off, and without a window that is read again.
+        progress_file::replace(&path, lines.concat().as_bytes()).with_context(context)?;
+        let file = private::options().append(true).open(&path).with_context(context)?;
+        Ok((Self { path, file }, earlier))
+    }
+
+    /// Adds a device.
+    pub(super) fn add_device(
+        &mut self,
+        device: &DeviceId,
+        before: Option<&Before>,
+    ) -> anyhow::Result<()> {
+        self.add(&Line::Device { device: device.to_string(), before: before.map(Into::into) })
+    }
+
+    /// Adds a room.
+    pub(super) fn add_room(&mut self, room: &RoomId, is_new: bool) -> anyhow::Result<()> {
+        self.add(&Line::Room { room: room.to_string(), is_new })
+    }
+
+    /// Adds the report of a run that stopped.
+    pub(super) fn add_report(&mut self, report: PathBuf) -> anyhow::Result<()> {
+        self.add(&Line::Report { report })
+    }
+
+    /// Adds what a window stored, before the progress is saved.
+    pub(super) fn add_window(&mut self, window: &str, tally: &Tally) -> anyhow::Result<()> {
+        let devices = tally.devices.iter().map(|(id, it)| (id.to_string(), it.into())).collect();
+        self.add(&Line::Window { window: window.to_owned(), devices })
+    }
+
+    fn add(&mut self, line: &Line) -> anyhow::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        let context = || format!("cannot write {}", self.path.display());
+        self.file.write_all(&text).with_context(context)
+    }
+
+    /// Removes the file, because the import is complete.
+    pub(super) fn finish(self) {
+        // If it cannot be removed, the next import begins it anew.
+        drop(fs::remove_file(self.path));
+    }
+}
+
+/// What is in a file, and its lines. A device whose line was cut off by a crash is asked for again.
+fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
+    let text = fs::read_to_string(path).ok()?;
+    let parsed = |text: &str| Some((format!("{text}\n"), serde_json::from_str(text).ok()?));
+    let mut lines: Vec<(String, Line)> = text.lines().filter_map(parsed).collect();
+    if let GoesOn::After(reached) = goes_on {
+        let is_reached = |(_, line): &(String, Line)| matches!(line, Line::Window { window, .. } if window == reached);
+        let last = lines.iter().rposition(is_reached)?;
+        // A window behind it was stored, and is read again.
+        let mut place = 0;
+        lines.retain(|(_, line)| {
+            place += 1;
+            place <= last + 1 || !matches!(line, Line::Window { .. })
+        });
+    }
+    let mut earlier = Earlier::default();
+    let (texts, lines): (Vec<String>, Vec<Line>) = lines.into_iter().unzip();
+    for line in lines {
+        match line {
+            Line::Device { device, before } => {
+                let before = before.map(Before::try_from).transpose().ok()?;
+                earlier.devices.insert(device.parse().ok()?, before);
+            }
+            Line::Room { room, is_new } => drop(earlier.rooms.insert(room.parse().ok()?, is_new)),
+            Line::Report { report } => earlier.reports.push(report),
+            Line::Window { devices, .. } => {
+                for (device, stored) in devices {
+                    earlier.stored.push((device.parse().ok()?, stored.try_into().ok()?));
+                }
+            }
+        }
+    }
+    Some((earlier, texts))
+}
+
+impl From<&OfDevice> for KeptDevice {
+    fn from(device: &OfDevice) -> Self {
+        let totals = |it: &Totals| (it.count, it.sum.to_string());
+        let counts = |it: &tally::OfMonth| KeptCounts {
+            days: it
+                .days
+                .iter()
+                .map(|(day, (first, last))| (*day, (first.as_millis(), last.as_millis())))
+                .collect(),
+            metrics: it
+                .metrics
+                .iter()
+                .map(|(name, it)| (name.to_string(), it.both().map(|it| totals(&it))))
+                .collect(),
+        };
+        let months = device.months.iter().map(|(month, it)| (month.to_string(), counts(it)));
+        Self { months: months.collect(), usual_distance: device.usual_distance() }
+    }
+}
+
+impl TryFrom<KeptDevice> for OfDevice {
+    type Error = anyhow::Error;
+
+    fn try_from(kept: KeptDevice) -> anyhow::Result<Self> {
+        let totals = |(count, sum): (i64, String)| {
+            anyhow::Ok(Totals { count, sum: Exact::parse(&sum).context("a sum is no number")? })
+        };
+        let mut device = Self::with_usual_distance(kept.usual_distance);
+        for (month, KeptCounts { days, metrics }) in kept.months {
+            let day = |(day, (first, last)): (u8, (i64, i64))| {
+                anyhow::Ok((day, (Timestamp::from_millis(first)?, Timestamp::from_millis(last)?)))
+            };
+            let days: BTreeMap<_, _> = days.into_iter().map(day).collect::<anyhow::Result<_>>()?;
+            let values = |(name, [positive, others]): (String, [(i64, String); 2])| {
+                anyhow::Ok((name.parse()?, Values::new(totals(positive)?, totals(others)?)))
+            };
+            let metrics = metrics.into_iter().map(values).collect::<anyhow::Result<_>>()?;
+            let of_month = tally::OfMonth::of(days, metrics).context("a month without days")?;
+            device.months.insert(month.parse()?, of_month);
+        }
+        Ok(device)
+    }
+}
+
+impl From<&Before> for KeptBefore {
+    fn from(before: &Before) -> Self {
+        let totals = |it: &Totals| (it.count, it.sum.to_string());
+        let month = |it: &OfMonth| KeptMonth {
+            days: it.days.iter().copied().collect(),
+            metrics: it.metrics.iter().map(|(name, it)| (name.to_string(), totals(it))).collect(),
+        };
+        let months = before.months.iter().map(|(name, it)| (name.to_string(), month(it)));
+        Self { is_new: before.is_new, months: months.collect() }
+    }
+}
+
+impl TryFrom<KeptBefore> for Before {
+    type Error = anyhow::Error;
+
+    fn try_from(kept: KeptBefore) -> anyhow::Result<Self> {
+        let mut before = Self { is_new: kept.is_new, ..Self::default() };
+        for (month, KeptMonth { days, metrics }) in kept.months {
+            let mut of_month = OfMonth { days: days.into_iter().collect(), ..OfMonth::default() };
+            for (name, (count, sum)) in metrics {
+                let sum = Exact::parse(&sum).context("a sum is no number")?;
+                of_month.metrics.insert(name.parse()?, Totals { count, sum });
+            }
+            before.months.insert(month.parse()?, of_month);
+        }
+        Ok(before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_is_known_again_and_a_torn_line_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("before");
+        let (mut kept, earlier) = Kept::open(path.clone(), GoesOn::No).unwrap();
+        assert!(earlier.unwrap().devices.is_empty());
+        let totals = Totals { count: 3, sum: Exact::parse("0.30").unwrap() };
+        let of_month =
+            OfMonth { metrics: [("t".parse().unwrap(), totals)].into(), days: [1, 31].into() };
+        let before =
+            Before { is_new: false, months: [("2026-01".parse().unwrap(), of_month)].into() };
+        kept.add_device(&"d".parse().unwrap(), Some(&before)).unwrap();
+        kept.add_device(&"e".parse().unwrap(), None).unwrap();
+        kept.add_room(&"hall".parse().unwrap(), true).unwrap();
+        kept.add_report("stopped".into()).unwrap();
+        kept.file.write_all(b"{\"device\":\"f\",\"bef").unwrap();
+        let (kept, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();
+        let earlier = earlier.unwrap();
+        assert_eq!(earlier.devices[&"d".parse().unwrap()], Some(before));
+        assert_eq!(earlier.devices[&"e".parse().unwrap()], None);
+        assert_eq!((earlier.devices.len(), earlier.rooms.len()), (2, 1));
+        assert_eq!(earlier.reports, [PathBuf::from("stopped")]);
+        kept.finish();
+        assert!(!path.exists());
+        let (_, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();
+        assert!(earlier.is_none_or(|it| it.devices.is_empty()), "nobody knows what was there");
+        let (_, earlier) = Kept::open(path, GoesOn::No).unwrap();
+        assert!(earlier.is_some());
+    }
+
+    #[test]
+    fn what_windows_stored_is_known_again_and_the_one_that_is_read_again_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("before");
+        let (mut kept, _) = Kept::open(path.clone(), GoesOn::No).unwrap();
+        let mut all = Tally::new(domain::Zone::UTC);
+        for (window, values) in [("a", ["1.5", "0"]), ("b", ["2", "-1"]), ("c", ["9", "9"])] {
+            let mut tally = Tally::new(domain::Zone::UTC);
+            for (second, value) in values.iter().enumerate() {
+                let json = format!(
+                    r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{second}Z","t":{value}}}"#
+                );
+                let reading = local::read_reading(&json, Timestamp::MAX).unwrap();
+                tally.add(&reading);
+                if window != "c" {
+                    all.add(&reading);
+                }
+            }
+            kept.add_window(window, &tally).unwrap();
+        }
+        kept.add_device(&"late".parse().unwrap(), None).unwrap();
+        let months = |tally: &Tally| {
+            let kept = KeptDevice::from(&tally.devices[&"d".parse().unwrap()]);
+            serde_json::to_string(&kept.months).unwrap()
+        };
+        for _ in 0..2 {
+            let (_, earlier) = Kept::open(path.clone(), GoesOn::After("b")).unwrap();
+            let earlier = earlier.unwrap();
+            assert!(earlier.devices.contains_key(&"late".parse().unwrap()));
+            let mut again = Tally::new(domain::Zone::UTC);
+            earlier.stored.into_iter().for_each(|(id, stored)| again.absorb(id, stored));
+            assert_eq!(months(&again), months(&all));
+        }
+        let (_, earlier) = Kept::open(path, GoesOn::After("c")).unwrap();
+        assert!(earlier.is_none(), "it is not there any more");
+    }
+}

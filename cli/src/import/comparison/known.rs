@@ -1,0 +1,289 @@
+//! What a server has of a device: counts and sums by month, from its day rollups. Stores nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use chrono::TimeDelta;
+use domain::{DeviceId, Exact, MetricName, Month, RoomId, Timestamp, Zone};
+use serde::Deserialize;
+
+use super::tally::{Totals, month_and_day};
+use crate::client::{Answer, Ask, Client, wait};
+use crate::pace::{HALF, Pace};
+
+/// The longest time that one request is about.
+const MAX_ASKED: TimeDelta = TimeDelta::days(366);
+/// The read units that a request is taken to need before its answer tells them.
+const UNITS: f64 = 8.0;
+
+/// Counts and sums by metric.
+pub(super) type ByMetric = BTreeMap<MetricName, Totals>;
+
+/// A server that is asked at half of its table's pace.
+pub(super) struct Known<'a> {
+    client: &'a Client,
+    pace: Pace,
+    zone: Zone,
+}
+
+/// What the registry tells of a device.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Described {
+    #[serde(default)]
+    metrics: BTreeMap<String, Metric>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Metric {
+    kind: String,
+    #[serde(default)]
+    net: bool,
+}
+
+impl Described {
+    /// Whether zeros and negative values of a metric take part in its rollups.
+    pub(super) fn counts_all(&self, metric: &MetricName) -> bool {
+        self.metrics.get(metric.as_str()).is_none_or(|it| it.kind != "counter" || it.net)
+    }
+}
+
+/// What a device had before an import.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Before {
+    /// Whether the registry did not know it.
+    pub(super) is_new: bool,
+    pub(super) months: BTreeMap<Month, OfMonth>,
+}
+
+/// What a device had in a month.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct OfMonth {
+    pub(super) metrics: ByMetric,
+    /// The numbers of the days with readings.
+    pub(super) days: BTreeSet<u8>,
+}
+
+#[derive(Deserialize)]
+struct Health {
+    rollups: Option<Rollups>,
+}
+
+#[derive(Deserialize)]
+struct Rollups {
+    tz: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Reading>,
+}
+
+#[derive(Deserialize)]
+struct Reading {
+    timestamp: String,
+}
+
+/// The rows of a series that have values.
+enum Rows {
+    /// The start, its local date, and the values.
+    Found(Vec<(Timestamp, String, ByMetric)>),
+    /// The registry does not know the device.
+    NoDevice,
+    /// The server cannot tell: its rollups do not reach so far back.
+    Untold,
+}
+
+impl<'a> Known<'a> {
+    /// Asks a server how its days are rolled up; `None` where it does not tell, or may not be asked.
+    pub(super) fn of(client: &'a Client) -> anyhow::Result<Option<Self>> {
+        let known = Self { client, pace: Pace::of(HALF), zone: Zone::UTC };
+        let answer = known.get("/health?details=1")?;
+        if answer.status != 200 {
+            return Ok(None);
+        }
+        let health: Option<Health> = serde_json::from_str(&answer.text).ok();
+        let zone = health.and_then(|it| it.rollups?.tz?.parse().ok());
+        Ok(zone.map(|zone| Self { zone, ..known }))
+    }
+
+    /// Returns the zone of the day rollups.
+    pub(super) const fn zone(&self) -> Zone {
+        self.zone
+    }
+
+    /// Whether the token may read.
+    pub(super) fn may_read(&self) -> anyhow::Result<bool> {
+        let answer = self.get("/rooms?limit=1")?;
+        Ok(answer.status == 200)
+    }
+
+    fn get(&self, path: &str) -> anyhow::Result<Answer> {
+        let interrupted = self.client.interrupted();
+        wait(self.pace.take(UNITS), &interrupted);
+        let answer = self.client.send(Ask::get(path), &AtomicBool::new(false))?;
+        self.pace.settle(UNITS, answer.units.read);
+        self.pace.learn(answer.units.max_read);
+        Ok(answer)
+    }
+
+    /// The body of an answer; `None` if there is no such device or room.
+    fn found(&self, path: &str) -> anyhow::Result<Option<String>> {
+        let answer = self.get(path)?;
+        match answer.status {
+            200 => Ok(Some(answer.text)),
+            404 => Ok(None),
+            _ => Err(self.client.error(path, &answer)),
+        }
+    }
+
+    /// Returns what the registry tells of a device; `None` if it does not know it.
+    pub(super) fn described(&self, device: &DeviceId) -> anyhow::Result<Option<Described>> {
+        let Some(text) = self.found(&format!("/devices/{device}"))? else { return Ok(None) };
+        serde_json::from_str(&text).map(Some).with_context(|| self.strange())
+    }
+
+    /// Whether the registry knows a room.
+    pub(super) fn has_room(&self, room: &RoomId) -> anyhow::Result<bool> {
+        Ok(self.found(&format!("/rooms/{room}"))?.is_some())
+    }
+
+    /// Returns the time of the first reading after an instant.
+    pub(super) fn first_after(
+        &self,
+        device: &DeviceId,
+        at: Timestamp,
+    ) -> anyhow::Result<Option<Timestamp>> {
+        let (from, to) = (at.saturating_add(TimeDelta::milliseconds(1)), Timestamp::MAX);
+        let path = format!("/devices/{device}/readings?from={from}&to={to}&limit=1");
+        let Some(text) = self.found(&path)? else { return Ok(None) };
+        let page: Page = serde_json::from_str(&text).with_context(|| self.strange())?;
+        let first = page.data.first().map(|it| Timestamp::parse_absolute(&it.timestamp));
+        first.transpose().with_context(|| self.strange())
+    }
+
+    /// Returns what a device has until now, by month, with the days of each; `None` if the server cannot tell.
+    pub(super) fn before(
+        &self,
+        device: &DeviceId,
+        now: Timestamp,
+    ) -> anyhow::Result<Option<Before>> {
+        let to = now.saturating_add(TimeDelta::days(1));
+        let rows = match self.rows(device, (Timestamp::MIN, to), "1mo")? {
+            Rows::Found(rows) => rows,
+            Rows::NoDevice => return Ok(Some(Before { is_new: true, ..Before::default() })),
+            Rows::Untold => return Ok(None),
+        };
+        let mut months: BTreeMap<Month, OfMonth> = BTreeMap::new();
+        let mut asked_until = Timestamp::MIN;
+        for (start, date, metrics) in rows {
+            let (month, _) = month_and_day(&date);
+            months.entry(month).or_default().metrics = metrics;
+            if start < asked_until {
+                continue;
+            }
+            asked_until = start.saturating_add(MAX_ASKED).min(to);
+            let Rows::Found(days) = self.rows(device, (start, asked_until), "1d")? else {
+                return Ok(None);
+            };
+            for (_, date, _) in days {
+                let (month, day) = month_and_day(&date);
+                months.entry(month).or_default().days.insert(day);
+            }
+        }
+        Ok(Some(Before { is_new: false, months }))
+    }
+
+    /// Returns what a device has in the months of these spans, which are in order; `None` if the server cannot tell.
+    pub(super) fn months(
+        &self,
+        device: &DeviceId,
+        spans: &[(Timestamp, Timestamp)],
+    ) -> anyhow::Result<Option<BTreeMap<Month, ByMetric>>> {
+        let mut months = BTreeMap::new();
+        let mut spans = spans.iter().peekable();
+        while let Some(&(from, mut to)) = spans.next() {
+            while let Some((_, later)) = spans.next_if(|(_, it)| it.since(from) < MAX_ASKED) {
+                to = *later;
+            }
+            let to = to.saturating_add(TimeDelta::milliseconds(1));
+            match self.rows(device, (from, to), "1mo")? {
+                Rows::Found(rows) => months.extend(
+                    rows.into_iter().map(|(_, date, metrics)| (month_and_day(&date).0, metrics)),
+                ),
+                Rows::NoDevice => {}
+                Rows::Untold => return Ok(None),
+            }
+        }
+        Ok(Some(months))
+    }
+
+    fn rows(
+        &self,
+        device: &DeviceId,
+        (from, to): (Timestamp, Timestamp),
+        every: &str,
+    ) -> anyhow::Result<Rows> {
+        let path = format!(
+            "/devices/{device}/series?from={from}&to={to}&every={every}&fn=count,sum&format=csv"
+        );
+        let answer = self.get(&path)?;
+        match answer.status {
+            200 => {
+                let rows = read(&answer.text, self.zone).with_context(|| self.strange())?;
+                Ok(Rows::Found(rows))
+            }
+            404 => Ok(Rows::NoDevice),
+            422 => Ok(Rows::Untold),
+            _ => Err(self.client.error(&path, &answer)),
+        }
+    }
+
+    fn strange(&self) -> String {
+        format!("{} answers, but not as Roomtide does", self.client.url())
+    }
+}
+
+/// Reads the rows of a CSV that have values. It has columns NAME.count and NAME.sum.
+fn read(text: &str, zone: Zone) -> anyhow::Result<Vec<(Timestamp, String, ByMetric)>> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers()?.clone();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record?;
+        let mut metrics = ByMetric::new();
+        for (column, cell) in header.iter().zip(&record).filter(|(_, cell)| !cell.is_empty()) {
+            let Some((name, function)) = column.rsplit_once('.') else { continue };
+            let totals = metrics.entry(name.parse()?).or_default();
+            match function {
+                "count" => totals.count = cell.parse()?,
+                _ => totals.sum = Exact::parse(cell).context("a sum is no number")?,
+            }
+        }
+        if !metrics.is_empty() {
+            let start = Timestamp::parse_absolute(record.get(0).unwrap_or_default())?;
+            rows.push((start, zone.date(start).to_string(), metrics));
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_to_the_last_digit() {
+        let text = "timestamp,partial,coverage,a_b.count,a_b.sum,t.count,t.sum\n\
+                    2025-12-31T23:00:00.000Z,,1,2,10000000000000000000000000000000000000000.1,,\n\
+                    2026-01-31T23:00:00.000Z,true,,,,,\n";
+        let rows = read(text, "Europe/Berlin".parse().unwrap()).unwrap();
+        let [(_, date, metrics)] = &rows[..] else { panic!("{}", rows.len()) };
+        assert_eq!(date, "2026-01-01");
+        let totals = &metrics[&"a_b".parse().unwrap()];
+        assert_eq!(totals.count, 2);
+        let sum = Exact::parse("10000000000000000000000000000000000000000.1");
+        assert_eq!(Some(&totals.sum), sum.as_ref());
+        assert!(read("<html>\n<p>.count\n", Zone::UTC).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,107 @@
+//! How a month of a metric in the table compares with the source. Asks nobody.
+
+use super::tally::Totals;
+
+/// The result of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The table has the source's values; beside them perhaps those that were there before, and no others.
+    Equal,
+    /// The table had values before, and has at least as many as it must.
+    AtLeast,
+    /// The table had none before, and has more than the source.
+    More,
+    /// The table has as many, and other values among them.
+    OtherValues,
+    /// The table lacks values.
+    Missing,
+}
+
+impl Outcome {
+    /// Compares what the table has with the source's values and those that were there before.
+    pub(super) fn of(source: &Totals, before: &Totals, table: &Totals) -> Self {
+        if table == source || before.count > 0 && *table == source.and(before) {
+            Self::Equal
+        } else if table.count < source.count.max(before.count) {
+            Self::Missing
+        } else if before.count > 0 {
+            Self::AtLeast
+        } else if table.count > source.count {
+            Self::More
+        } else {
+            Self::OtherValues
+        }
+    }
+
+    /// Compares where nobody knows what was there before.
+    pub(super) fn of_unknown_past(source: &Totals, table: &Totals) -> Self {
+        match Self::of(source, &Totals::default(), table) {
+            Self::More | Self::OtherValues => Self::AtLeast,
+            outcome => outcome,
+        }
+    }
+
+    /// Whether values of the source are not in the table.
+    pub(super) const fn is_loss(self) -> bool {
+        matches!(self, Self::Missing | Self::OtherValues)
+    }
+
+    /// Returns the result in a report.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::AtLeast => "at least",
+            Self::More => "more",
+            Self::OtherValues => "other values",
+            Self::Missing => "missing",
+        }
+    }
+
+    /// Returns why it may be so.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Self::Equal => "the same",
+            Self::AtLeast => {
+                "some of them replaced values that were there before, or were there already"
+            }
+            Self::More => "somebody else has written meanwhile, such as a live sender",
+            Self::OtherValues => {
+                "somebody else has written other values at the same times, or values of the source replaced each other"
+            }
+            Self::Missing => {
+                "they were refused, deleted meanwhile, or two series of the source are one here"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Exact;
+
+    use super::*;
+
+    fn totals((count, sum): (i64, &str)) -> Totals {
+        Totals { count, sum: Exact::parse(sum).unwrap() }
+    }
+
+    #[test]
+    fn a_month_is_equal_only_if_nothing_else_can_be() {
+        for (source, before, table, expected) in [
+            ((2, "3"), (0, "0"), (2, "3"), Outcome::Equal),
+            ((2, "3"), (2, "3"), (2, "3"), Outcome::Equal),
+            ((2, "3"), (1, "0.5"), (3, "3.5"), Outcome::Equal),
+            ((0, "0"), (0, "0"), (0, "0"), Outcome::Equal),
+            ((2, "3"), (1, "0.5"), (3, "3.4"), Outcome::AtLeast),
+            ((2, "3"), (1, "0.5"), (2, "3.1"), Outcome::AtLeast),
+            ((2, "3"), (0, "0"), (3, "3.5"), Outcome::More),
+            ((2, "3"), (0, "0"), (2, "3.1"), Outcome::OtherValues),
+            ((2, "3"), (0, "0"), (1, "3"), Outcome::Missing),
+            ((2, "3"), (4, "9"), (3, "9"), Outcome::Missing),
+            ((2, "3"), (4, "9"), (1, "9"), Outcome::Missing),
+        ] {
+            let outcome = Outcome::of(&totals(source), &totals(before), &totals(table));
+            assert_eq!(outcome, expected, "{source:?} {before:?} {table:?}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The report of an import: a file for a shell, whose comments have the counts and sums, and whose lines take the
+//! import back. Compares nothing.
+
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use domain::{DeviceId, MetricName, Month, Timestamp, Zone};
+
+use super::outcome::Outcome;
+use super::take_back::quoted;
+use super::tally::Totals;
+use crate::progress_file;
+
+/// The end of a report's name.
+const SUFFIX: &str = ".roomtide-report";
+/// The end of the name of the report of an import that stopped.
+const STOPPED: &str = "-stopped";
+/// What begins a comment of a shell, the number sign.
+const COMMENT: char = 0x23 as char;
+/// The most reports of one file.
+const MAX_REPORTS: usize = 10_000;
+
+/// A month of a metric.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) device: DeviceId,
+    pub(super) metric: MetricName,
+    pub(super) month: Month,
+    pub(super) source: Totals,
+    pub(super) before: Totals,
+    pub(super) table: Totals,
+    pub(super) outcome: Outcome,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, metric, month, source, before, table, outcome } = self;
+        let values = |it: &Totals| format!("{} with the sum {}", it.count, it.sum);
+        write!(f, "{device} {metric} {month}: source {}, table {}", values(source), values(table))?;
+        if before.count > 0 {
+            write!(f, ", before {}", values(before))?;
+        }
+        write!(f, ": {}: {}", outcome.as_str(), outcome.reason())
+    }
+}
+
+/// What the report begins with.
+#[derive(Debug, Clone)]
+pub(in crate::import) struct Head {
+    /// What was imported.
+    pub(in crate::import) source: String,
+    /// Where it went: a server, or a directory.
+    pub(in crate::import) target: String,
+    /// The address of a server that takes it back.
+    pub(in crate::import) url: String,
+    pub(in crate::import) began: Timestamp,
+}
+
+/// A report under way.
+#[derive(Debug)]
+pub(super) struct Report(String);
+
+impl Report {
+    pub(super) fn new(head: &Head, zone: Option<Zone>) -> Self {
+        let Head { source, target, url, began } = head;
+        let mut report = Self(String::new());
+        report.comment(format_args!("What roomtide import stored from {source} into {target}."));
+        report.comment(format_args!("Begun {began}."));
+        report.comment(
+            "Run with sh, this file takes the import back. The server may want an admin's token:",
+        );
+        report.comment("  sh THIS-FILE --token @FILE");
+        if target != url {
+            report.comment(format_args!("A server of {target} has to run at {url}."));
+        }
+        report.comment("ROOMTIDE names the program if it is not in the path.");
+        report.comment("Readings that others wrote into the same spans since are deleted, too. What the import taught");
+        report.comment("of devices that were there before stays: metrics, units, names.");
+        writeln!(
+            report.0,
+            "take_back() {{ \"${{ROOMTIDE:-roomtide}}\" delete --yes --url {url} \"$@\" || failed=1; }}",
+            url = quoted(url)
+        )
+        .expect("a text takes everything");
+        if let Some(zone) = zone {
+            report.comment(format_args!("Counts and sums, by months of {}:", zone.name()));
+            report.comment(
+                "device,metric,month,source count,source sum,table count,table sum,before count,before sum,result",
+            );
+        }
+        report
+    }
+
+    /// Adds a comment.
+    pub(super) fn comment(&mut self, text: impl fmt::Display) {
+        let text = text.to_string();
+        for line in text.split('\n') {
+            self.0.push_str(format!("{COMMENT} {line}").trim_end());
+            self.0.push('\n');
+        }
+    }
+
+    /// Adds the counts and sums of a month.
+    pub(super) fn row(&mut self, row: &Row) {
+        let Row { device, metric, month, source, before, table, outcome } = row;
+        let values = |it: &Totals| format!("{},{}", it.count, it.sum);
+        self.comment(format_args!(
+            "{device},{metric},{month},{},{},{},{}",
+            values(source),
+            values(table),
+            values(before),
+            outcome.as_str()
+        ));
+    }
+
+    /// Adds a line that is run.
+    pub(super) fn line(&mut self, line: &str) {
+        writeln!(self.0, "{line} \"$@\"").expect("a text takes everything");
+    }
+
+    /// Writes the file.
+    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let context = || format!("cannot write the report {}", path.display());
+        let text = format!("{}exit ${{failed:-0}}\n", self.0);
+        progress_file::replace(path, text.as_bytes()).with_context(context)
+    }
+}
+
+/// The files of reports; none where there is nothing beside which they could be.
+#[derive(Debug, Default)]
+pub(in crate::import) struct Places {
+    pub(super) report: Option<PathBuf>,
+    pub(super) if_stopped: Option<PathBuf>,
+}
+
+impl Places {
+    /// Returns those that are asked for, or else those beside what is imported.
+    pub(in crate::import) fn of(
+        asked: Option<&Path>,
+        beside: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let Some(beside) = beside.or(asked) else { return Ok(Self::default()) };
+        let report = Some(place(asked, beside)?);
+        Ok(Self { report, if_stopped: Some(place_if_stopped(asked, beside)?) })
+    }
+}
+
+/// The file of the report: where it is asked for, else under the first name that is free: an earlier report has the
+/// lines that take the earlier import back.
+fn place(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
+    let path = if let Some(path) = asked {
+        ensure!(
+            !path.exists(),
+            "--report: {} is there; it may have the lines that take an earlier import back",
+            path.display()
+        );
+        path.to_owned()
+    } else {
+        free(beside, SUFFIX)?
+    };
+    let context = || format!("cannot write {}; --report FILE keeps it elsewhere", path.display());
+    progress_file::ensure_writable(&path).with_context(context)?;
+    Ok(path)
+}
+
+/// The file of the report of an import that stopped.
+fn place_if_stopped(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
+    let path = asked.map_or_else(|| progress_file::with_suffix(beside, SUFFIX), Path::to_owned);
+    free(&path, STOPPED)
+}
+
+/// The first name with a suffix, and perhaps a number, that is free.
+fn free(path: &Path, suffix: &str) -> anyhow::Result<PathBuf> {
+    let name = |n: usize| match n {
+        1 => progress_file::with_suffix(path, suffix),
+        n => progress_file::with_suffix(path, &format!("{suffix}-{n}")),
+    };
+    let mut names = (1..MAX_REPORTS).map(name);
+    names.find(|path| !path.exists()).context("--report: too many reports are there")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_report_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.lp");
+        let shown = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let first = place(None, &file).unwrap();
+        std::fs::write(&first, "").unwrap();
+        assert_eq!(shown(first.clone()), "a.lp.roomtide-report");
+        assert_eq!(shown(place(None, &file).unwrap()), "a.lp.roomtide-report-2");
+        let error = place(Some(&first), &file).unwrap_err().to_string();
+        assert!(error.contains("is there"), "{error}");
+        let other = directory.path().join("other");
+        assert_eq!(place(Some(&other), &file).unwrap(), other);
+        assert!(place(Some(&directory.path().join("no/such/x")), &file).is_err());
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_stays_in_its_comment() {
+        let head = Head {
+            source: "a\nrm -rf x".to_owned(),
+            target: "data".to_owned(),
+            url: "http://h/$(rm x)".to_owned(),
+            began: Timestamp::MIN,
+        };
+        let Report(text) = Report::new(&head, Some(Zone::UTC));
+        assert!(text.contains("\n# rm -rf x into"), "{text}");
+        assert!(text.contains(" --url 'http://h/$(rm x)' "), "{text}");
+    }
+}

@@ -1,0 +1,145 @@
+//! The lines of a shell that take an import back: what the import alone stored. Deletes nothing.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use domain::{DeviceId, Month, RoomId, Timestamp};
+
+use super::known::Before;
+use super::tally::OfDevice;
+
+/// The devices that one line deletes.
+const MAX_DEVICES: usize = 100;
+
+/// What can be taken back of a device, and what cannot.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Spans {
+    /// The first instant, and the first after the last.
+    pub(super) taken_back: Vec<(Timestamp, Timestamp)>,
+    /// The days on which the device had readings before, such as `2026-01-11`.
+    pub(super) kept: Vec<String>,
+}
+
+impl Spans {
+    /// Finds the spans of an import's readings in which there was nothing before.
+    pub(super) fn of(imported: &OfDevice, before: &Before) -> Self {
+        let taken: BTreeSet<(Month, u8)> = before
+            .months
+            .iter()
+            .flat_map(|(month, it)| it.days.iter().map(|day| (*month, *day)))
+            .collect();
+        let mut spans = Self::default();
+        let mut open: Option<((Month, u8), Timestamp, Timestamp)> = None;
+        for (month, of_month) in &imported.months {
+            for (day, (first, last)) in &of_month.days {
+                let place = (*month, *day);
+                if taken.contains(&place) {
+                    spans.kept.push(format!("{month}-{day:02}"));
+                    continue;
+                }
+                let after = last.saturating_add(TimeDelta::milliseconds(1));
+                open = match open {
+                    Some((since, from, _)) if taken.range(since..place).next().is_none() => {
+                        Some((since, from, after))
+                    }
+                    closed => {
+                        spans.taken_back.extend(closed.map(|(_, from, to)| (from, to)));
+                        Some((place, *first, after))
+                    }
+                };
+            }
+        }
+        spans.taken_back.extend(open.map(|(_, from, to)| (from, to)));
+        spans
+    }
+}
+
+/// Writes a word so that a shell takes it as it is.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Writes the line that deletes a device's readings of a span.
+pub(super) fn readings(device: &DeviceId, (from, to): (Timestamp, Timestamp)) -> String {
+    format!("take_back readings {} --from {from} --to {to}", quoted(device.as_str()))
+}
+
+/// Writes the lines that delete devices and rooms which the import brought, if they have nothing else.
+pub(super) fn brought(devices: &[&DeviceId], rooms: &[RoomId]) -> Vec<String> {
+    let words = |devices: &[&DeviceId]| {
+        let ids = devices.iter().map(|id| quoted(id.as_str()));
+        ids.collect::<Vec<_>>().join(" --also ")
+    };
+    let chunks: Vec<String> = devices.chunks(MAX_DEVICES).map(words).collect();
+    let marked = chunks.iter().map(|ids| format!("take_back device --if-empty --no-wait {ids}"));
+    let rooms = rooms.iter().map(|room| format!("take_back room {}", quoted(room.as_str())));
+    let ended = chunks.iter().map(|ids| format!("take_back device --if-empty {ids}"));
+    marked.chain(rooms).chain(ended).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Zone;
+
+    use super::*;
+    use crate::import::comparison::known::OfMonth;
+    use crate::import::comparison::tally::Tally;
+
+    fn spans(imported: &[&str], before: &[(&str, &[u8])]) -> (Vec<String>, Vec<String>) {
+        let mut tally = Tally::new(Zone::UTC);
+        for at in imported {
+            let json = format!(r#"{{"device_id":"d","timestamp":"{at}Z","t":1}}"#);
+            tally.add(&local::read_reading(&json, Timestamp::MAX).unwrap());
+        }
+        let of_month =
+            |days: &[u8]| OfMonth { days: days.iter().copied().collect(), ..OfMonth::default() };
+        let months = before.iter().map(|(month, days)| (month.parse().unwrap(), of_month(days)));
+        let before = Before { is_new: false, months: months.collect() };
+        let Spans { taken_back, kept } = Spans::of(&tally.devices[&"d".parse().unwrap()], &before);
+        let shown = |at: Timestamp| at.to_string()[..23].replace(".000", "");
+        let taken_back =
+            taken_back.iter().map(|(from, to)| format!("{} {}", shown(*from), shown(*to)));
+        (taken_back.collect(), kept)
+    }
+
+    #[test]
+    fn only_days_without_earlier_readings_are_taken_back() {
+        let all = ["2026-01-30T10:00:00", "2026-01-31T11:00:00", "2026-02-02T12:00:00"];
+        let whole = "2026-01-30T10:00:00 2026-02-02T12:00:00.001";
+        assert_eq!(spans(&all, &[]), (vec![whole.to_owned()], vec![]));
+        let elsewhere: [(&str, &[u8]); 2] = [("2026-01", &[29]), ("2026-02", &[3])];
+        assert_eq!(spans(&all, &elsewhere), (vec![whole.to_owned()], vec![]));
+        // A day between them that the import has not, and one that it has.
+        let parts = [
+            "2026-01-30T10:00:00 2026-01-31T11:00:00.001",
+            "2026-02-02T12:00:00 2026-02-02T12:00:00.001",
+        ];
+        let parts = parts.map(str::to_owned).to_vec();
+        assert_eq!(spans(&all, &[("2026-02", &[1])]), (parts, vec![]));
+        let (taken_back, kept) = spans(&all, &[("2026-01", &[31])]);
+        assert_eq!((taken_back.len(), kept), (2, vec!["2026-01-31".to_owned()]));
+        let (taken_back, kept) = spans(&all, &[("2026-01", &[30, 31]), ("2026-02", &[2])]);
+        assert_eq!((taken_back.len(), kept.len()), (0, 3));
+    }
+
+    #[test]
+    fn a_shell_takes_each_word_as_it_is() {
+        assert_eq!(quoted("sensor.a::b"), "sensor.a::b");
+        assert_eq!(quoted("a b'c$(d)"), r"'a b'\''c$(d)'");
+        assert_eq!(quoted(""), "''");
+        let ids: Vec<DeviceId> = ["a", "b"].iter().map(|id| id.parse().unwrap()).collect();
+        let lines = brought(&ids.iter().collect::<Vec<_>>(), &["hall".parse().unwrap()]);
+        assert_eq!(
+            lines,
+            [
+                "take_back device --if-empty --no-wait a --also b",
+                "take_back room hall",
+                "take_back device --if-empty a --also b"
+            ]
+        );
+    }
+}

@@ -1,0 +1,317 @@
+//! The counts and sums of what a source has, by device, month and metric. Asks no server.
+//!
+//! Its memory grows with devices, months and metrics, not with readings.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use domain::{DeviceId, Exact, MetricName, Month, Reading, TimeRange, Timestamp, Zone};
+
+/// The number of a device's newest distances by which its usual one is known.
+const DISTANCES: usize = 100;
+
+/// How many values there are, and their sum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Totals {
+    /// Refusals that were not counted before make it negative.
+    pub(super) count: i64,
+    pub(super) sum: Exact,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self { count: 0, sum: Exact::zero() }
+    }
+}
+
+impl Totals {
+    /// Returns both together.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        Self { count: self.count + other.count, sum: &self.sum + &other.sum }
+    }
+
+    fn add(&mut self, value: &Exact, sign: i64) {
+        self.count += sign;
+        self.sum += &(value * sign);
+    }
+}
+
+/// The values of a metric in a month.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    positive: Totals,
+    /// Zeros and negative values: they take no part in a counter.
+    others: Option<Box<Totals>>,
+}
+
+impl Values {
+    /// Makes those of positive values and of others.
+    pub(super) fn new(positive: Totals, others: Totals) -> Self {
+        let others = (others != Totals::default()).then(|| Box::new(others));
+        Self { positive, others }
+    }
+
+    /// Returns the positive values and the others.
+    pub(super) fn both(&self) -> [Totals; 2] {
+        [self.positive.clone(), self.others.as_deref().cloned().unwrap_or_default()]
+    }
+
+    /// Returns what takes part in the rollups: all values, or those that count for a counter.
+    pub(super) fn of(&self, counts_all: bool) -> Totals {
+        match &self.others {
+            Some(others) if counts_all => self.positive.and(others),
+            _ => self.positive.clone(),
+        }
+    }
+}
+
+/// What a device has in a month.
+#[derive(Debug)]
+pub(super) struct OfMonth {
+    pub(super) first: Timestamp,
+    pub(super) last: Timestamp,
+    pub(super) metrics: BTreeMap<MetricName, Values>,
+    /// The days with readings by their numbers, and the times of the first and the last of them.
+    pub(super) days: BTreeMap<u8, (Timestamp, Timestamp)>,
+}
+
+/// What a device has.
+#[derive(Debug, Default)]
+pub(super) struct OfDevice {
+    pub(super) months: BTreeMap<Month, OfMonth>,
+    /// The local day of the newest reading, its month and its number in it.
+    day: Option<(TimeRange, Month, u8)>,
+    newest: Option<Timestamp>,
+    distances: VecDeque<i64>,
+}
+
+/// The counts and sums of a source.
+#[derive(Debug)]
+pub(super) struct Tally {
+    zone: Zone,
+    pub(super) devices: BTreeMap<DeviceId, OfDevice>,
+}
+
+impl Tally {
+    /// Makes an empty one, whose days are those of a zone.
+    pub(super) const fn new(zone: Zone) -> Self {
+        Self { zone, devices: BTreeMap::new() }
+    }
+
+    /// Returns the zone of its days.
+    pub(super) const fn zone(&self) -> Zone {
+        self.zone
+    }
+
+    /// Adds a reading.
+    pub(super) fn add(&mut self, reading: &Reading) {
+        self.count(reading, 1);
+    }
+
+    /// Adds what was counted of a device elsewhere.
+    pub(super) fn absorb(&mut self, id: DeviceId, other: OfDevice) {
+        let device = self.devices.entry(id).or_default();
+        for (month, of_month) in other.months {
+            match device.months.get_mut(&month) {
+                Some(known) => known.absorb(of_month),
+                None => drop(device.months.insert(month, of_month)),
+            }
+        }
+        device.newest = device.newest.max(other.newest);
+        device.distances.extend(other.distances);
+        let surplus = device.distances.len().saturating_sub(DISTANCES);
+        device.distances.drain(..surplus);
+    }
+
+    /// Takes back a reading that was refused.
+    pub(super) fn take_back(&mut self, reading: &Reading) {
+        self.count(reading, -1);
+    }
+
+    fn count(&mut self, reading: &Reading, sign: i64) {
+        let at = reading.at;
+        if !self.devices.contains_key(&reading.device) {
+            self.devices.insert(reading.device.clone(), OfDevice::default());
+        }
+        let device = self.devices.get_mut(&reading.device).expect("it was just inserted");
+        let (month, day) = device.day_of(at, self.zone);
+        if sign > 0 {
+            device.note_distance(at);
+        }
+        let of_month = device.months.entry(month).or_insert_with(|| OfMonth {
+            first: at,
+            last: at,
+            metrics: BTreeMap::new(),
+            days: BTreeMap::new(),
+        });
+        (of_month.first, of_month.last) = (of_month.first.min(at), of_month.last.max(at));
+        let of_day = of_month.days.entry(day).or_insert((at, at));
+        *of_day = (of_day.0.min(at), of_day.1.max(at));
+        for (name, value) in reading.metrics() {
+            if !of_month.metrics.contains_key(name) {
+                of_month.metrics.insert(name.clone(), Values::default());
+            }
+            let values = of_month.metrics.get_mut(name).expect("it was just inserted");
+            let value = Exact::from(value);
+            let totals = if value.is_positive() {
+                &mut values.positive
+            } else {
+                values.others.get_or_insert_default()
+            };
+            totals.add(&value, sign);
+        }
+    }
+}
+
+impl OfMonth {
+    /// Makes that of some days; `None` if there are none.
+    pub(super) fn of(
+        days: BTreeMap<u8, (Timestamp, Timestamp)>,
+        metrics: BTreeMap<MetricName, Values>,
+    ) -> Option<Self> {
+        let first = days.values().map(|(first, _)| *first).min()?;
+        let last = days.values().map(|(_, last)| *last).max()?;
+        Some(Self { first, last, metrics, days })
+    }
+
+    fn absorb(&mut self, other: Self) {
+        (self.first, self.last) = (self.first.min(other.first), self.last.max(other.last));
+        for (name, values) in other.metrics {
+            let known = self.metrics.entry(name).or_default();
+            let [mine, others] = known.both();
+            let [its, its_others] = values.both();
+            *known = Values::new(mine.and(&its), others.and(&its_others));
+        }
+        for (day, (first, last)) in other.days {
+            let known = self.days.entry(day).or_insert((first, last));
+            *known = (known.0.min(first), known.1.max(last));
+        }
+    }
+}
+
+impl OfDevice {
+    /// Makes an empty one whose readings keep a distance, in milliseconds.
+    pub(super) fn with_usual_distance(millis: Option<i64>) -> Self {
+        Self { distances: millis.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Returns the times of the first and the last reading.
+    pub(super) fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let first = self.months.first_key_value()?.1.first;
+        Some((first, self.months.last_key_value()?.1.last))
+    }
+
+    /// Returns the metrics.
+    pub(super) fn metrics(&self) -> BTreeSet<&MetricName> {
+        self.months.values().flat_map(|it| it.metrics.keys()).collect()
+    }
+
+    /// Returns the distance that the newest readings kept, in milliseconds: the longest of the last hundred.
+    pub(super) fn usual_distance(&self) -> Option<i64> {
+        self.distances.iter().copied().max()
+    }
+
+    fn note_distance(&mut self, at: Timestamp) {
+        if let Some(newest) = self.newest {
+            if at <= newest {
+                return;
+            }
+            if self.distances.len() == DISTANCES {
+                self.distances.pop_front();
+            }
+            self.distances.push_back(at.as_millis() - newest.as_millis());
+        }
+        self.newest = Some(at);
+    }
+
+    /// The month of an instant and the number of its day, from 1.
+    fn day_of(&mut self, at: Timestamp, zone: Zone) -> (Month, u8) {
+        if let Some((range, month, day)) = &self.day
+            && range.from() <= at
+            && at < range.to()
+        {
+            return (*month, *day);
+        }
+        let date = zone.date(at);
+        let (month, day) = month_and_day(&date.to_string());
+        self.day = zone.day(date).map(|range| (range, month, day));
+        (month, day)
+    }
+}
+
+/// The month of a date, and the number of its day.
+pub(super) fn month_and_day(date: &str) -> (Month, u8) {
+    let month = date[..7].parse().expect("a date begins with year and month");
+    (month, date[8..10].parse().expect("a date ends with its day"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(text: &str) -> Reading {
+        local::read_reading(text, Timestamp::MAX).unwrap()
+    }
+
+    fn tally(zone: &str) -> Tally {
+        let mut tally = Tally::new(zone.parse().unwrap());
+        for (at, value) in [
+            ("2026-01-30T12:00:00Z", "0.1"),
+            ("2026-01-31T23:30:00Z", "0.2"),
+            ("2026-02-01T12:00:00Z", "0"),
+            ("2026-02-01T12:01:00Z", "-3"),
+            ("2026-02-01T12:04:00Z", "10000000000000000000000000000000000001"),
+        ] {
+            let json =
+                format!(r#"{{"device_id":"d","timestamp":"{at}","t":{value},"room":"hall"}}"#);
+            tally.add(&reading(&json));
+        }
+        tally
+    }
+
+    fn months(tally: &Tally, counts_all: bool) -> Vec<(String, i64, String)> {
+        let device = &tally.devices[&"d".parse().unwrap()];
+        let months = device.months.iter().map(|(month, it)| {
+            let totals = it.metrics[&"t".parse().unwrap()].of(counts_all);
+            (month.to_string(), totals.count, totals.sum.to_string())
+        });
+        months.collect()
+    }
+
+    #[test]
+    fn values_are_added_up_by_month_of_the_zone_and_no_digit_is_lost() {
+        let of = |month: &str, count, sum: &str| (month.to_owned(), count, sum.to_owned());
+        let long = "10000000000000000000000000000000000001";
+        let less = "9999999999999999999999999999999999998";
+        let utc = tally("UTC");
+        assert_eq!(months(&utc, true), [of("2026-01", 2, "0.3"), of("2026-02", 3, less)]);
+        assert_eq!(months(&utc, false), [of("2026-01", 2, "0.3"), of("2026-02", 1, long)]);
+        let berlin = tally("Europe/Berlin");
+        assert_eq!(months(&berlin, false)[0], of("2026-01", 1, "0.1"));
+    }
+
+    #[test]
+    fn what_was_refused_is_taken_back() {
+        let mut tally = tally("UTC");
+        let json = r#"{"device_id":"d","timestamp":"2026-01-31T23:30:00Z","t":0.2}"#;
+        tally.take_back(&reading(json));
+        let (count, sum) = (months(&tally, true)[0].1, months(&tally, true)[0].2.clone());
+        assert_eq!((count, &*sum), (1, "0.1"));
+    }
+
+    #[test]
+    fn the_usual_distance_is_that_of_the_newest_readings() {
+        let mut tally = Tally::new(Zone::UTC);
+        for n in [0, 5_000, 5_060, 5_120] {
+            let at = 1_768_147_200 + n;
+            tally.add(&reading(&format!(r#"{{"device_id":"d","timestamp":{at},"t":1}}"#)));
+        }
+        for n in 0..98 {
+            let at = 1_768_147_200 + 5_180 + n * 60;
+            tally.add(&reading(&format!(r#"{{"device_id":"d","timestamp":{at},"t":1}}"#)));
+        }
+        let device = || &tally.devices[&"d".parse().unwrap()];
+        assert_eq!(device().usual_distance(), Some(60_000), "an hour is long ago");
+        let span = device().span().map(|(first, last)| last.since(first).num_seconds());
+        assert_eq!(span, Some(5_180 + 97 * 60));
+    }
+}

@@ -1,0 +1,44 @@
+//! Several requests under way at once, until one fails. Knows no request.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// The number of requests under way at once.
+const UPLOAD_CONCURRENCY: usize = 4;
+
+/// Does the work of all items, and calls `done` with each result. The first error received ends it.
+pub(super) fn concurrently<T: Sync, R: Send>(
+    all: &[T],
+    work: impl Fn(&T, &AtomicBool) -> anyhow::Result<R> + Sync,
+    mut done: impl FnMut(&T, R),
+) -> anyhow::Result<()> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (results, sent) = mpsc::channel();
+    let mut outcome = Ok(());
+    thread::scope(|scope| {
+        for _ in 0..UPLOAD_CONCURRENCY.min(all.len()) {
+            let (results, next, stop, work) = (results.clone(), &next, &stop, &work);
+            scope.spawn(move || {
+                while let Some(item) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = work(item, stop);
+                    let failed = result.is_err();
+                    drop(results.send((item, result)));
+                    if failed {
+                        // Set after the result is sent, so that the first error received is the reason.
+                        stop.store(true, Ordering::Release);
+                        return;
+                    }
+                }
+            });
+        }
+        drop(results);
+        for (item, result) in sent {
+            match result {
+                Ok(result) => done(item, result),
+                Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),
+            }
+        }
+    });
+    outcome
+}

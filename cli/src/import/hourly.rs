@@ -1,0 +1,87 @@
+//! Notes in the registry until when metrics have hourly means only, as they are in Home Assistant's long-term statistics.
+//! Sends no reading.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use domain::{DeviceId, MetricName, Timestamp};
+use serde_json::json;
+
+use crate::client::{Ask, Client};
+use crate::output::counted;
+
+/// Notes the newest hourly mean of each entity, in nanoseconds, if `metric_of` knows a metric of it. Returns what is said
+/// of it; nothing where there are none.
+pub(super) fn note(
+    hourly: &BTreeMap<String, i64>,
+    metric_of: impl Fn(&DeviceId, Timestamp) -> Option<MetricName>,
+    client: &Client,
+) -> anyhow::Result<Option<String>> {
+    let mut noted = 0;
+    for (entity, nanos) in hourly {
+        let at = Timestamp::from_millis(nanos.div_euclid(1_000_000));
+        let (Ok(device), Ok(at)) = (entity.parse::<DeviceId>(), at) else { continue };
+        let Some(metric) = metric_of(&device, at) else { continue };
+        let path = format!("/devices/{device}");
+        let body =
+            json!({"metrics": {metric.as_str(): {"hourly_until": at.to_string()}}}).to_string();
+        let ask = Ask {
+            method: "PATCH",
+            path: &path,
+            body: Some(("application/json", &body)),
+            headers: &[],
+        };
+        let answer = client.send(ask, &AtomicBool::new(false))?;
+        match answer.status {
+            200 => noted += 1,
+            401 | 403 => {
+                let why = "the page does not show until when there are hourly means only: that needs an admin's token";
+                return Ok(Some(why.to_owned()));
+            }
+            // It has other names here, by the settings of the token.
+            404 | 422 => {}
+            _ => return Err(client.error(&path, &answer)),
+        }
+    }
+    let metrics = counted(noted, "metric");
+    let have = if noted == 1 { "has" } else { "have" };
+    Ok((noted > 0).then(|| format!("noted until when {metrics} {have} hourly means only")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    #[test]
+    fn the_newest_hour_is_noted_and_a_missing_permission_is_said() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        for (status, expected) in [
+            (200, "noted until when 2 metrics have hourly means only"),
+            (
+                403,
+                "the page does not show until when there are hourly means only: that needs an admin's token",
+            ),
+        ] {
+            let bodies = Arc::clone(&seen);
+            let server = fake_server::serve(move |_, request| {
+                assert_eq!(request.method, "PATCH");
+                bodies.lock().unwrap().push(format!("{} {}", request.path, request.body));
+                Reply::of(status, "{}")
+            });
+            let client = Client::new(&server.url, None).unwrap();
+            let hour = 1_768_149_000_000_000_000;
+            let hourly = ["sensor.a", "sensor.b", "sensor.past"].map(|id| (id.to_owned(), hour));
+            let metric = |device: &DeviceId, _| {
+                (device.as_str() != "sensor.past").then(|| "temperature".parse().unwrap())
+            };
+            let said = note(&hourly.into(), metric, &client).unwrap();
+            assert_eq!(said.as_deref(), Some(expected));
+        }
+        let seen = seen.lock().unwrap();
+        let first = r#"/devices/sensor.a {"metrics":{"temperature":{"hourly_until":"2026-01-11T16:30:00.000Z"}}}"#;
+        assert_eq!((seen[0].as_str(), seen.len()), (first, 3));
+    }
+}

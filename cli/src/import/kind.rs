@@ -1,0 +1,221 @@
+//! The kind of a source, seen from its first bytes. Reads no line.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::bail;
+use tar::Archive;
+
+use super::sources::home_assistant::{self, MAGIC, is_archive};
+use super::sources::{emoncms, shelly};
+use crate::export::lines::is_export;
+
+/// The kind of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    /// A header row, then one row a line
+    Csv,
+    /// One JSON object a line
+    Ndjson,
+    /// Line protocol, as `influx_inspect` and `influxd` export it
+    LineProtocol,
+    /// The database of Home Assistant, home-assistant_v2.db
+    HomeAssistant,
+    /// A backup of Home Assistant, with its database
+    HomeAssistantBackup,
+    /// Emoncms' directory of feeds, or its backup
+    Emoncms,
+    /// The log of a Shelly energy meter, `emdata` or `em_data`
+    Shelly,
+    /// A running InfluxDB
+    #[value(skip)]
+    InfluxDb,
+    /// Line protocol that `roomtide export` wrote
+    #[value(skip)]
+    ExportedLines,
+}
+
+/// The end of an error: what there is.
+const KNOWN: &str = "\
+import takes JSON lines, CSV with a header row, line protocol (influx_inspect export, influxd inspect export-lp), \
+Home Assistant's database (home-assistant_v2.db), each also with gzip, its backup, Emoncms' directory of feeds or \
+its backup, the log of a Shelly meter, and the address of a running InfluxDB (http://HOST:8086)";
+
+/// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
+const MARK: u8 = 0x23;
+/// Kinds that cannot be imported: their first bytes, what they are, and what to do.
+const FOREIGN: [(&[u8], &str, &str); 7] = [
+    (b"PAR1", "a Parquet file", "write it as CSV, as DuckDB does with COPY ... TO 'x.csv'"),
+    (b"PK\x03\x04", "a zip archive", "unpack it first"),
+    (b"BZh", "a bzip2 file", "unpack it first"),
+    (b"\xfd7zXZ\0", "an xz file", "unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file", "unpack it first"),
+    (
+        b"\x16\xd1\x16\xd1",
+        "a TSM file of InfluxDB",
+        "influx_inspect export writes line protocol of it",
+    ),
+    (
+        b"-- MariaDB dump",
+        "a dump of MariaDB",
+        "Home Assistant's database is imported from SQLite only",
+    ),
+];
+
+impl Format {
+    /// Returns its name in a sentence.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "CSV",
+            Self::Ndjson => "NDJSON",
+            Self::LineProtocol => "line protocol",
+            Self::HomeAssistant => "a database of SQLite",
+            Self::HomeAssistantBackup => "an archive",
+            Self::Emoncms => "data of Emoncms",
+            Self::Shelly => "the log of a Shelly meter",
+            Self::InfluxDb => "a server",
+            Self::ExportedLines => "an export of Roomtide",
+        }
+    }
+
+    /// Returns the kind that a file's name names.
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {
+            "csv" | "tsv" => Some(Self::Csv),
+            "ndjson" | "jsonl" => Some(Self::Ndjson),
+            "lp" => Some(Self::LineProtocol),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the kind of a file with these first bytes, inflated: the one that is asked for, else what its bytes tell,
+/// else what its name tells.
+pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Format> {
+    let shown = path.display();
+    let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii())
+    else {
+        if bytes.is_empty() || bytes.iter().all(u8::is_ascii_whitespace) {
+            bail!("{shown} is empty");
+        }
+        bail!("{shown} is no text; {KNOWN}");
+    };
+    if let Some((&MARK, annotation)) = bytes.split_first()
+        && [b"group,".as_slice(), b"datatype,", b"default,"]
+            .iter()
+            .any(|it| annotation.starts_with(it))
+    {
+        bail!(
+            "{shown} is annotated CSV of Flux: influxd inspect export-lp writes line protocol of a bucket; {KNOWN}"
+        );
+    }
+    let foreign = FOREIGN.iter().find(|(magic, ..)| bytes.starts_with(magic));
+    if let Some((_, what, advice)) = foreign {
+        bail!("{shown} is {what}: {advice}; {KNOWN}");
+    }
+    if is_archive(bytes) {
+        return Ok(Format::HomeAssistantBackup);
+    }
+    if bytes.starts_with(MAGIC) {
+        return Ok(Format::HomeAssistant);
+    }
+    if is_export(bytes) {
+        return Ok(Format::ExportedLines);
+    }
+    let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+    if asked.is_none() && std::str::from_utf8(header).is_ok_and(shelly::is_header) {
+        return Ok(Format::Shelly);
+    }
+    if let Some(format) = asked.or_else(|| Format::of(path)) {
+        return Ok(format);
+    }
+    match first {
+        b'{' => return Ok(Format::Ndjson),
+        b'[' => bail!("{shown} holds a JSON array; write one object a line instead"),
+        _ => {}
+    }
+    if bytes.contains(&0) {
+        bail!("{shown} is no text; {KNOWN}");
+    }
+    if is_line_protocol(bytes) {
+        return Ok(Format::LineProtocol);
+    }
+    // A header row has two columns at least, a timestamp and a metric.
+    if header.iter().any(|byte| b",;\t".contains(byte)) {
+        return Ok(Format::Csv);
+    }
+    bail!("{shown} begins with {:?}; {KNOWN}", domain::excerpt(&String::from_utf8_lossy(header)))
+}
+
+/// Returns the kind of an archive by the names of its files. One with other files is named when it is read.
+pub(super) fn of_archive(reader: impl Read) -> Format {
+    let mut archive = Archive::new(reader);
+    let Ok(entries) = archive.entries() else { return Format::HomeAssistantBackup };
+    for entry in entries {
+        let Ok(path) = entry.and_then(|entry| Ok(entry.path()?.into_owned())) else { break };
+        if emoncms::is_of(&path) {
+            return Format::Emoncms;
+        }
+        if home_assistant::is_of_backup(&path) {
+            break;
+        }
+    }
+    Format::HomeAssistantBackup
+}
+
+/// Whether the first line that is no comment is line protocol, or a comment is one of an export.
+fn is_line_protocol(bytes: &[u8]) -> bool {
+    const EXPORT: [&[u8]; 4] = [b"DDL", b"DML", b"CONTEXT-DATABASE:", b"INFLUXDB EXPORT"];
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    if let Some((&MARK, comment)) = first.split_first()
+        && EXPORT.iter().any(|mark| comment.trim_ascii().starts_with(mark))
+    {
+        return true;
+    }
+    local::read_line(bytes).is_some_and(|line| line.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(bytes: &[u8]) -> Result<Format, String> {
+        of(bytes, Path::new("a"), None).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_bytes_tell_the_kind_before_a_name_is_needed() {
+        for (bytes, format) in [
+            (b"{\"a\": 1}".as_slice(), Format::Ndjson),
+            (b"timestamp,device_id,t\n1,d,2\n", Format::Csv),
+            (b"Zeit;Ger\xe4t\n", Format::Csv),
+            (b"# DDL\nCREATE DATABASE x", Format::LineProtocol),
+            (b"# roomtide export\n# DML\nreadings,device_id=a t=1 5", Format::ExportedLines),
+            (b"\n# a comment\ncpu,host=a usage=1.5 17\n", Format::LineProtocol),
+            ("°C,domain=sensor,entity_id=a value=1".as_bytes(), Format::LineProtocol),
+        ] {
+            assert_eq!(kind(bytes), Ok(format), "{}", String::from_utf8_lossy(bytes));
+        }
+        let named = |name| of(b"damaged", Path::new(name), None).unwrap();
+        assert_eq!((named("a.lp.gz"), named("a.csv")), (Format::LineProtocol, Format::Csv));
+        let asked = of(b"a b=c,d\n", Path::new("a"), Some(Format::Csv)).unwrap();
+        assert_eq!(asked, Format::Csv);
+    }
+
+    #[test]
+    fn an_unknown_kind_is_named_with_what_there_is() {
+        for (bytes, expected) in [
+            (b"PAR1\x15".as_slice(), "a is a Parquet file: write it as CSV"),
+            (b"\xff\xfe\0\0", "a is no text"),
+            (b"a\0b,c", "a is no text"),
+            (b"hello\n", "a begins with \"hello\""),
+            (b"#group,false\n", "a is annotated CSV of Flux"),
+        ] {
+            let error = kind(bytes).unwrap_err();
+            assert!(error.starts_with(expected) && error.ends_with(KNOWN), "{error}");
+        }
+        assert_eq!(kind(b" \n").unwrap_err(), "a is empty");
+    }
+}

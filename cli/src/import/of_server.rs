@@ -1,0 +1,356 @@
+//! Imports a running InfluxDB, window by window, and keeps how far it came. Reads no file.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use domain::Timestamp;
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+
+use super::args::ImportArgs;
+use super::comparison::{Comparison, GoesOn, Places};
+use super::of_source::{self, Wanted, print_counts};
+use super::points::{Counts, Sent, United, Watched, send, take_back};
+use super::resume::{Resume, Witness};
+use super::session::{self, after_upload, exit_code_compared, stop_on_ctrl_c};
+use super::sort;
+use super::sources::influxdb::{self, Context, Server, Windows};
+use super::sources::{Notes, Point, Source, Units};
+use crate::client::{self, Client};
+use crate::output::{counted, print};
+use crate::progress_file;
+
+/// How far an import came: everything before it is stored or refused.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Progress {
+    /// What was asked for.
+    asked: String,
+    database: String,
+    policy: String,
+    measurement: String,
+    /// Nanoseconds.
+    until: i64,
+    witness: Option<Witness>,
+}
+
+impl Progress {
+    /// The name of the newest window.
+    fn window(&self) -> String {
+        format!("{} {} {} {}", self.database, self.policy, self.measurement, self.until)
+    }
+
+    fn is_of(&self, context: &Context) -> bool {
+        (&self.database, &self.policy) == (&context.database, &context.policy)
+    }
+}
+
+/// Imports the databases of a server, or reports what an import would do.
+pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
+    let source_token = args.source_token.as_deref().map(client::token).transpose()?;
+    let server = Arc::new(Server::connect(address, source_token.as_deref())?);
+    let notes = Notes::default();
+    let contexts = influxdb::contexts(&server, &args.database, |text| notes.say(text))?;
+    let bar = ProgressBar::new_spinner();
+    if args.dry_run {
+        let points = Box::new(all_points(server, contexts, Wanted::of(args, now)?.span()));
+        let units = Units::default();
+        return of_source::import(args, Source { points, notes, units }, &bar, now);
+    }
+    let wanted = Wanted::of(args, now)?;
+    let asked =
+        format!("{} to {} {:?} {wanted:?}", server.shown(), args.target.name(), args.database);
+    let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
+    progress_file::ensure_writable(&path).with_context(|| {
+        format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
+    })?;
+    let client = args.target.client(args.token.as_deref())?;
+    let known = earlier(&path, &asked).filter(|_| !args.again);
+    let mut progress = still_true(known, &client)?;
+    stop_on_ctrl_c(client.interrupted());
+    let head = of_source::head(args, server.shown(), now);
+    let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
+    let kept = progress_file::with_suffix(&path, "-before");
+    let reached_window = progress.as_ref().map(Progress::window);
+    let goes_on = reached_window.as_deref().map_or(GoesOn::No, GoesOn::After);
+    let comparison = Comparison::begin(&client, Some(kept), goes_on, now)?;
+    let mut run = Run {
+        args,
+        client: &client,
+        comparison: &comparison,
+        wanted,
+        notes,
+        bar,
+        now,
+        sent: Sent::default(),
+        counts: Counts::default(),
+    };
+    let mut reached = progress.clone();
+    let place = progress.as_ref().and_then(|known| contexts.iter().position(|it| known.is_of(it)));
+    progress = progress.filter(|_| place.is_some());
+    let from = place.unwrap_or_default();
+    for context in &contexts[from..] {
+        let after = progress.take().map(|known| (known.measurement, known.until));
+        let result = Windows::new(Arc::clone(&server), context.clone(), after, run.wanted.span())
+            .and_then(|windows| {
+                for window in windows {
+                    let window = window?;
+                    let (measurement, until) = (window.measurement, window.until);
+                    run.bar.set_message(format!(
+                        "{} points, {measurement} until {}",
+                        run.sent.stored,
+                        shown(until)
+                    ));
+                    let witness = run.store(window.points)?;
+                    let witness = witness.or_else(|| reached.take().and_then(|it| it.witness));
+                    let (asked, Context { database, policy }) = (asked.clone(), context.clone());
+                    let known = Progress { asked, database, policy, measurement, until, witness };
+                    comparison.end_window(&known.window())?;
+                    progress_file::replace(&path, &serde_json::to_vec(&known)?)?;
+                    reached = Some(known);
+                }
+                anyhow::Ok(())
+            });
+        if let Err(error) = result {
+            run.bar.finish_and_clear();
+            comparison.stopped(&head, &places)?;
+            let stored = counted(run.sent.stored, "point");
+            return Err(match &reached {
+                Some(known) => error.context(format!(
+                    "stopped; {stored} stored, the same command continues after {} until {}",
+                    known.measurement,
+                    shown(known.until)
+                )),
+                None => error,
+            });
+        }
+    }
+    run.bar.finish_and_clear();
+    // If it cannot be removed, the next import finds everything done, which is true.
+    drop(std::fs::remove_file(&path));
+    run.print();
+    let is_rolled_up = after_upload(&client, run.sent.stored)?;
+    let refusals = run.sent.refusals;
+    let compared = comparison.finish(is_rolled_up, &head, &places)?;
+    print(&compared.text);
+    Ok(exit_code_compared(compared.is_lossy, &refusals, 0))
+}
+
+/// The points of all windows.
+fn all_points(
+    server: Arc<Server>,
+    contexts: Vec<Context>,
+    span: (i64, i64),
+) -> impl Iterator<Item = anyhow::Result<Point>> {
+    contexts.into_iter().flat_map(move |context| {
+        let (windows, error) = match Windows::new(Arc::clone(&server), context, None, span) {
+            Ok(windows) => (Some(windows), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let points = windows.into_iter().flatten().flat_map(|window| match window {
+            Ok(window) => window.points.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        });
+        points.chain(error)
+    })
+}
+
+/// An import under way.
+struct Run<'a> {
+    args: &'a ImportArgs,
+    client: &'a Client,
+    comparison: &'a Comparison<'a>,
+    wanted: Wanted,
+    notes: Notes,
+    bar: ProgressBar,
+    now: Timestamp,
+    sent: Sent,
+    counts: Counts,
+}
+
+impl Run<'_> {
+    /// Says what was stored, and what was not.
+    fn print(&self) {
+        print(&self.sent);
+        print_counts(self.counts);
+        print(&self.notes);
+        let refusals = self.sent.refusals.to_string();
+        if !refusals.is_empty() {
+            print(refusals.trim_start_matches('\n'));
+        }
+    }
+
+    /// Stores the points of a window. Returns one that is stored.
+    fn store(&mut self, points: Vec<Point>) -> anyhow::Result<Option<Witness>> {
+        let Self { args, client, comparison, wanted, notes, bar, now, .. } = self;
+        let points =
+            wanted.clone().of_points(points.into_iter().map(Ok), notes.clone(), Units::default());
+        let mut united = United::new(sort::sorted(points, sort::RUN)?);
+        let options = args.upload_options();
+        // A window is sent again as a whole.
+        let mut resume = Resume::of(Path::new("-"), None, "", false)?;
+        let watched = Watched::new(united.by_ref(), comparison, *now);
+        let mut sent = send(watched, client, options, &mut resume, bar, *now)?;
+        take_back(comparison, &std::mem::take(&mut sent.refused), *now);
+        self.sent.add(sent);
+        self.counts.add(united.counts());
+        Ok(resume.witness().cloned())
+    }
+}
+
+/// The file that keeps the progress, or another one: in the current directory, named like the server.
+fn beside(server: &Server, suffix: &str) -> PathBuf {
+    let host = server.shown().split("://").last().unwrap_or_default();
+    let name: String =
+        host.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    PathBuf::from(format!("{name}{suffix}"))
+}
+
+fn earlier(path: &Path, asked: &str) -> Option<Progress> {
+    let progress: Progress = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    (progress.asked == asked).then_some(progress)
+}
+
+/// Returns the progress, and says so, if the table has what was stored.
+fn still_true(progress: Option<Progress>, client: &Client) -> anyhow::Result<Option<Progress>> {
+    let Some(known) = progress else { return Ok(None) };
+    if let Some(why) = session::missing(known.witness.as_ref(), client)? {
+        print(format_args!("{why}; starting over"));
+        return Ok(None);
+    }
+    let (measurement, at) = (&known.measurement, shown(known.until));
+    print(format_args!("continuing after {measurement} until {at} (--again starts over)"));
+    Ok(Some(known))
+}
+
+fn shown(nanos: i64) -> String {
+    Timestamp::from_millis(nanos.div_euclid(1_000_000))
+        .map_or_else(|_| "?".to_owned(), |at| at.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+    use crate::import::target::Target;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+
+    /// A server with one point a day from 2024-10-05 on, for seven days.
+    fn influxdb() -> fake_server::Server {
+        fake_server::serve(|_, request| {
+            if request.path == "/ping" {
+                return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
+            }
+            let (_, query) = request.path.split_once('?').unwrap();
+            let (_, q) =
+                form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "q").unwrap();
+            let day = 86_400_000_000_000_i64;
+            let series = |rows: &str| {
+                format!(
+                    r#"{{"results":[{{"series":[{{"name":"m","tags":{{"host":"a"}},"columns":[],"values":[{rows}]}}]}}]}}"#
+                )
+            };
+            let body = if q.starts_with("SHOW DATABASES") {
+                series(r#"["home"]"#)
+            } else if q.starts_with("SHOW RETENTION") {
+                series(r#"["autogen","0s",true]"#)
+            } else if q.starts_with("SHOW FIELD") {
+                series(r#"["v","float"]"#)
+            } else if q.contains("LIMIT 1") {
+                series(&format!(
+                    "[{},1]",
+                    if q.contains("ASC") { 20_001 * day } else { 20_007 * day }
+                ))
+            } else {
+                let bound = |name: &str| {
+                    q.split(name).nth(1).unwrap().split(' ').next().unwrap().parse::<i64>().unwrap()
+                };
+                let (begin, end) = (bound("time >= "), bound("time < "));
+                let days = (1..8).filter(|n| (begin..end).contains(&((20_000 + n) * day)));
+                series(
+                    &days
+                        .map(|n| format!("[{},{n}]", (20_000 + n) * day))
+                        .collect::<Vec<_>>()
+                        .join(","),
+                )
+            };
+            Reply::of(200, &body)
+        })
+    }
+
+    /// What a table answers that has the lines of these bodies.
+    fn told(path: &str, bodies: &[String]) -> Reply {
+        const HEADER: &str = "timestamp,partial,coverage,v.count,v.sum";
+        let value = |line: &str| line.split(['=', ' ']).nth(3)?.parse::<u64>().ok();
+        let values: Vec<u64> = bodies.iter().flat_map(|it| it.lines()).filter_map(value).collect();
+        let (count, sum) = (values.len(), values.iter().sum::<u64>());
+        match path {
+            "/health?details=1" => Reply::of(
+                200,
+                r#"{"rollups": {"tz": "UTC", "at": "2026-02-01T00:00:00Z", "folded_until": "2026-02-01T00:00:00Z"}}"#,
+            ),
+            "/rooms?limit=1" => Reply::of(200, r#"{"data": []}"#),
+            "/devices/a::m" => Reply::of(200, r#"{"metrics": {"v": {"kind": "gauge"}}}"#),
+            path if path.contains("/readings?") => Reply::of(
+                200,
+                r#"{"data": [{"device_id": "a::m", "timestamp": "2024-10-05T00:00:00Z", "v": 1}]}"#,
+            ),
+            path if path.contains("every=1d") => Reply::of(200, HEADER),
+            _ if values.is_empty() => Reply::of(404, "{}"),
+            _ => Reply::of(200, &format!("{HEADER}\n2024-10-01T00:00:00Z,,,{count},{sum}\n")),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_import_goes_on_behind_its_last_window() {
+        let influxdb = influxdb();
+        let (broken, bodies) = (Arc::new(AtomicBool::new(true)), Arc::new(Mutex::new(Vec::new())));
+        let (is_broken, seen) = (Arc::clone(&broken), Arc::clone(&bodies));
+        let roomtide = fake_server::serve(move |_, request| {
+            if request.method == "GET" {
+                return told(&request.path, &seen.lock().unwrap());
+            }
+            if is_broken.load(Ordering::Acquire) && request.body.contains("v=2 ") {
+                return Reply::of(401, "{}");
+            }
+            seen.lock().unwrap().push(request.body);
+            Reply::of(204, "")
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path().join("state");
+        let report = directory.path().join("report");
+        let words =
+            ["import", &influxdb.url, "--url", &roomtide.url, "--state", state.to_str().unwrap()];
+        let words = words.into_iter().chain(["--report", report.to_str().unwrap()]);
+        let mut args = Line::parse_from(words).args;
+        args.target = Target::Server(roomtide.url.clone());
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let run = || import(&args, &influxdb.url, now);
+        let error = format!("{:#}", run().unwrap_err());
+        let expected = "stopped; 1 point stored, the same command continues after m until 2024-10-06T00:00:00.000Z";
+        assert!(error.starts_with(expected), "{error}");
+        broken.store(false, Ordering::Release);
+        assert_eq!(run().unwrap(), ExitCode::SUCCESS);
+        let all = bodies.lock().unwrap().concat();
+        let values: Vec<&str> = all.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+        assert_eq!(values, ["v=1", "v=2", "v=3", "v=4", "v=5", "v=6", "v=7"], "each once");
+        let compared = std::fs::read_to_string(report).unwrap();
+        let expected = "a::m,v,2024-10,7,28,7,28,0,0,equal\n";
+        assert!(compared.contains(expected), "of both runs: {compared}");
+        let expected = "take_back readings a::m --from 2024-10-05T00:00:00.000Z --to 2024-10-11T00:00:00.001Z ";
+        assert!(compared.contains(expected), "{compared}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the report alone");
+        assert!(!state.exists());
+    }
+}

@@ -1,0 +1,197 @@
+//! Imports the points of a source: sorts, unites and sends them, or reports what they are. Reads no file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use domain::{DeviceId, Timestamp};
+use indicatif::ProgressBar;
+
+use super::args::ImportArgs;
+use super::comparison::{Comparison, GoesOn, Head, Places};
+use super::hourly;
+use super::points::{
+    Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send, take_back,
+};
+use super::session::{after_upload, connect, exit_code, exit_code_compared, stop_on_ctrl_c};
+use super::settings;
+use super::sort;
+use super::sources::{Notes, Point, Source, Units};
+use crate::output::{counted, print};
+
+/// Imports a source, or reports what an import would do.
+pub(super) fn import(
+    args: &ImportArgs,
+    source: Source,
+    bar: &ProgressBar,
+    now: Timestamp,
+) -> anyhow::Result<ExitCode> {
+    let Source { points, notes, units } = source;
+    let wanted = Wanted::of(args, now)?;
+    let map_file = args.csv.map.first().map(Path::new);
+    let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
+    let asked_for = format!("{wanted:?}");
+    let points = wanted.of_points(points, notes.clone(), units.clone());
+    bar.set_message("sorting by device and time");
+    let sorted = sort::sorted(points, sort::RUN)?;
+    let refusals = notes.take_refusals();
+    if let (true, Some(first)) = (args.strict, refusals.first()) {
+        bail!("{first}");
+    }
+    let read = sorted.total();
+    if read == 0 && refusals.count() == 0 {
+        print(&notes);
+        bail!("{} has no points that can be imported", args.file.display());
+    }
+    bar.reset();
+    bar.set_length(read);
+    let mut united = United::new(bar.wrap_iter(sorted));
+    let thin_before = args.thin_before(now)?;
+    let groups: Box<dyn Iterator<Item = anyhow::Result<Group>> + '_> = match thin_before {
+        Some(before) => Box::new(Thinned::new(united.by_ref(), before, now)),
+        None => Box::new(united.by_ref()),
+    };
+    let options = args.upload_options();
+    if args.dry_run {
+        // The source's own sums are of all of it.
+        let is_part = args.from.is_some() || args.to.is_some();
+        let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
+        let report = Report::of(groups, own_sums, options, now);
+        bar.finish_and_clear();
+        let mut report = report?;
+        report.append(refusals);
+        if thin_before.is_none() && args.address().is_none() {
+            report.show_thinning();
+        }
+        if let Some(file) = map_file.filter(|_| is_map_written) {
+            report.write_map(file)?;
+            print(format_args!("{} has the series; edit it and import with --map", file.display()));
+        }
+        print(&notes);
+        print_counts(united.counts());
+        print(&report);
+        settings::show(&units, now);
+        return Ok(exit_code(report.refusals(), 0));
+    }
+    let asked = format!(
+        "points by time {} {:?} {:?} {asked_for} {thin_before:?}",
+        args.target.name(),
+        args.database,
+        args.precision
+    );
+    let (client, mut resume) = connect(args, &asked)?;
+    stop_on_ctrl_c(client.interrupted());
+    let (head, places) = (head(args, &args.file.display().to_string(), now), places(args)?);
+    let kept = resume.beside("-before");
+    let goes_on = if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No };
+    let comparison = Comparison::begin(&client, kept, goes_on, now)?;
+    let watched = Watched::new(groups, &comparison, now);
+    let sent = send(watched, &client, options, &mut resume, bar, now);
+    bar.finish_and_clear();
+    if sent.is_err() {
+        comparison.stopped(&head, &places)?;
+    }
+    let sent = sent?;
+    take_back(&comparison, &sent.refused, now);
+    resume.finish();
+    print(&sent);
+    print_counts(united.counts());
+    let says = notes.to_string();
+    if !says.is_empty() {
+        print(says);
+    }
+    let (stored, refused_before) = (sent.stored, sent.refused_before);
+    let mut all = refusals;
+    all.append(sent.refusals);
+    let shown = all.to_string();
+    if !shown.is_empty() {
+        print(shown.trim_start_matches('\n'));
+    }
+    settings::apply(&units, &client, now);
+    let is_rolled_up = after_upload(&client, stored)?;
+    let metric_of = |device: &DeviceId, at: Timestamp| comparison.value_without_past(device, at);
+    if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client)? {
+        print(said);
+    }
+    let compared = comparison.finish(is_rolled_up, &head, &places)?;
+    print(&compared.text);
+    Ok(exit_code_compared(compared.is_lossy, &all, refused_before))
+}
+
+/// What a report begins with. A password in an address is not in it.
+pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
+    let (target, url) = (args.target.name().to_owned(), args.target.url().to_owned());
+    Head { source: source.to_owned(), target, url, began }
+}
+
+/// Where the report goes: beside the file, if it is one.
+fn places(args: &ImportArgs) -> anyhow::Result<Places> {
+    Places::of(args.report.as_deref(), args.file.is_file().then_some(args.file.as_path()))
+}
+
+/// What a person wants of a source.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    selection: Selection,
+    map: SeriesMap,
+}
+
+impl Wanted {
+    /// Reads the options, and the map where it is not a dry run that writes it.
+    pub(super) fn of(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Self> {
+        let selection = Selection::of(args.from.as_deref(), args.to.as_deref(), &args.only, now)?;
+        let map_file = args.csv.map.first().map(Path::new);
+        let map = match map_file.filter(|file| !args.dry_run || file.exists()) {
+            Some(file) => SeriesMap::read(file)?,
+            None => SeriesMap::default(),
+        };
+        Ok(Self { selection, map })
+    }
+
+    /// Returns the span in nanoseconds, whose end is not in it.
+    pub(super) fn span(&self) -> (i64, i64) {
+        self.selection.span()
+    }
+
+    /// Returns those of the points that are wanted, as they are wanted.
+    pub(super) fn of_points(
+        self,
+        points: impl Iterator<Item = anyhow::Result<Point>>,
+        notes: Notes,
+        units: Units,
+    ) -> impl Iterator<Item = anyhow::Result<Point>> {
+        let has_units = !units.is_empty();
+        points.filter_map(move |point| {
+            let point = point.and_then(|point| {
+                if !self.selection.takes(&point, &notes) {
+                    return Ok(None);
+                }
+                let series = has_units.then(|| point.series());
+                let point = self.map.apply(point, &notes)?;
+                if let (Some(series), Some(point)) = (&series, &point) {
+                    units.see(series, point);
+                }
+                Ok(point)
+            });
+            point.transpose()
+        })
+    }
+}
+
+/// Prints what was united.
+pub(super) fn print_counts(counts: Counts) {
+    for (count, noun, text) in [
+        (
+            counts.within_a_millisecond,
+            "point",
+            "united with one less than a millisecond away; the last wins",
+        ),
+        (counts.replaced, "value", "replaced by a later line of the same series and time"),
+        (counts.texts, "point", "left out, which have texts only"),
+    ] {
+        if count > 0 {
+            print(format_args!("{} {text}", counted(count, noun)));
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What is wrong in the counters of a source, and how they will be counted. Sends nothing.
+//!
+//! Each step is read by the rule by which rollups are folded, from the device as the registry will know it. Beside it
+//! stands what others make of the same values: the source itself where it has sums, as Home Assistant has, else the usual
+//! rule that a lower value is a reset whose whole value counts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use chrono::TimeDelta;
+use domain::{
+    CounterRule, Device, DeviceId, DeviceObservation, EnergyUnit, Exact, Flag, Hints, MetricName,
+    MetricRule, Month, Reading, Sample, Timestamp, Unit,
+};
+
+use crate::import::sources::OwnSum;
+use crate::output::counted;
+
+/// A time without values from which on it is named.
+const GAP: TimeDelta = TimeDelta::hours(2);
+/// The most events of one kind, and the most months, that are shown of a counter.
+const MAX_EVENTS: usize = 3;
+const MAX_MONTHS: usize = 12;
+/// The most counters that are shown.
+const MAX_COUNTERS: usize = 40;
+/// The field of Home Assistant's states.
+const VALUE: &str = "value";
+
+/// The counters of a source.
+#[derive(Debug, Default)]
+pub(super) struct Energy {
+    devices: BTreeMap<DeviceId, Learned>,
+    counters: BTreeMap<(DeviceId, MetricName), Counter>,
+    own: BTreeMap<String, OwnSum>,
+}
+
+/// A device as the registry will know it.
+#[derive(Debug)]
+struct Learned {
+    device: Device,
+    hints: Hints,
+}
+
+/// A counter.
+#[derive(Debug)]
+struct Counter {
+    rule: CounterRule,
+    unit: Option<Unit>,
+    /// Whether it is the value of Home Assistant's entity.
+    is_value: bool,
+    last: Option<Sample>,
+    newest: (Timestamp, Exact),
+    months: BTreeMap<Month, Counted>,
+    zeros: Events,
+    /// By the flag of their steps.
+    events: BTreeMap<&'static str, Events>,
+    gaps: Gaps,
+}
+
+/// Amounts of a month, in the counter's unit.
+#[derive(Debug, Clone)]
+struct Counted {
+    ours: Exact,
+    usual: Exact,
+}
+
+#[derive(Debug, Default)]
+struct Events {
+    count: u64,
+    first: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Gaps {
+    count: u64,
+    longest: TimeDelta,
+    amount: Exact,
+}
+
+impl Energy {
+    /// Makes one with the source's own sums.
+    pub(super) fn new(own: BTreeMap<String, OwnSum>) -> Self {
+        Self { own, ..Self::default() }
+    }
+
+    /// Adds a reading. Those of a device come in order of time.
+    pub(super) fn add(&mut self, reading: &Reading, hints: &Hints) {
+        let device = &reading.device;
+        match self.devices.get_mut(device) {
+            Some(known) if known.hints == *hints => {}
+            Some(known) => {
+                known.hints = hints.clone();
+                if let Some(taught) = known.device.taught(hints) {
+                    known.device = taught;
+                }
+            }
+            None => {
+                let new = DeviceObservation::of(reading).new_device(device.clone(), |_| false);
+                let learned = Learned { device: new.described(hints), hints: hints.clone() };
+                self.devices.insert(device.clone(), learned);
+            }
+        }
+        let known = &self.devices[device].device;
+        for (name, value) in reading.metrics() {
+            let Some(info) = known.metrics().get(name) else { continue };
+            let key = (device.clone(), name.clone());
+            if let Some(counter) = self.counters.get_mut(&key) {
+                counter.add(reading, name, &Exact::from(value));
+                continue;
+            }
+            let rule = MetricRule::of(info);
+            let sample = rule.sample(reading, name);
+            let MetricRule::Counter(rule) = rule else { continue };
+            let field = hints.metrics.get(name).and_then(|it| it.field.as_ref());
+            let counter = Counter {
+                rule,
+                unit: info.unit.clone(),
+                is_value: field.is_some_and(|it| it.field == VALUE),
+                zeros: Events::of(sample.is_none().then_some(reading.at)),
+                last: sample,
+                newest: (reading.at, value.into()),
+                months: BTreeMap::new(),
+                events: BTreeMap::new(),
+                gaps: Gaps { count: 0, longest: TimeDelta::zero(), amount: Exact::zero() },
+            };
+            self.counters.insert(key, counter);
+        }
+    }
+}
+
+impl Counter {
+    fn add(&mut self, reading: &Reading, name: &MetricName, value: &Exact) {
+        let at = reading.at;
+        let (newest, old) = &self.newest;
+        if at <= *newest {
+            return;
+        }
+        let fell = (value - old).is_negative();
+        let usual = if fell { value.clone() } else { value - old };
+        self.newest = (at, value.clone());
+        let rule = MetricRule::Counter(self.rule.clone());
+        let sample = rule.sample(reading, name);
+        let mut ours = Exact::zero();
+        match (&self.last, &sample) {
+            (_, None) => self.zeros.add(|| at.to_string()),
+            (None, Some(_)) => {}
+            (Some(from), Some(to)) => {
+                let step = self.rule.step(from, to);
+                if let Some(flag) = step.flag {
+                    let events = self.events.entry(named(flag)).or_default();
+                    events.add(|| {
+                        let (old, new) = (from.value.as_str(), to.value.as_str());
+                        format!("{at} from {old} to {new} counts {}", shown(&step.amount))
+                    });
+                }
+                let time = at.since(from.at);
+                if time > GAP {
+                    self.gaps.count += 1;
+                    self.gaps.longest = self.gaps.longest.max(time);
+                    self.gaps.amount += &step.amount;
+                }
+                ours = step.amount;
+            }
+        }
+        // What was counted until midnight is of the month before.
+        let month = Month::of(at.saturating_add(TimeDelta::milliseconds(-1)));
+        let counted = self
+            .months
+            .entry(month)
+            .or_insert_with(|| Counted { ours: Exact::zero(), usual: Exact::zero() });
+        counted.ours += &ours;
+        counted.usual += &usual;
+        self.last = sample.or(self.last.take());
+    }
+
+    /// An amount in kWh, or else in the counter's own unit.
+    fn amount(&self, amount: &Exact) -> Exact {
+        EnergyUnit::of(self.unit.as_ref()).map_or_else(|| amount.clone(), |it| it.to_kwh(amount))
+    }
+
+    fn unit(&self) -> String {
+        match EnergyUnit::of(self.unit.as_ref()) {
+            Some(_) => " kWh".to_owned(),
+            None => self.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default(),
+        }
+    }
+
+    /// The amounts of months by the source's own sums, in the unit that is shown.
+    fn own_months(&self, own: &OwnSum) -> Option<BTreeMap<Month, Exact>> {
+        let unit: Option<Unit> = own.unit.as_deref().and_then(|unit| unit.parse().ok());
+        let convert = |amount: &Exact| match (EnergyUnit::of(unit.as_ref()), &self.unit) {
+            (Some(unit), mine) => EnergyUnit::of(mine.as_ref()).map(|_| unit.to_kwh(amount)),
+            (None, mine) => (unit == *mine).then(|| amount.clone()),
+        };
+        let mut before = &own.first.1;
+        let mut months = BTreeMap::new();
+        for (month, (_, sum)) in &own.months {
+            months.insert(*month, convert(&(sum - before))?);
+            before = sum;
+        }
+        Some(months)
+    }
+
+    fn describe(&self, of: &str, own: Option<&OwnSum>) -> String {
+        let unit = self.unit();
+        let own = own.filter(|_| self.is_value).and_then(|own| self.own_months(own));
+        let months = |of: fn(&Counted) -> &Exact| -> BTreeMap<Month, Exact> {
+            self.months.iter().map(|(month, it)| (*month, self.amount(of(it)))).collect()
+        };
+        let ours = months(|it| &it.ours);
+        let (theirs, name) = match own {
+            Some(own) => (own, "by Home Assistant's sum"),
+            None => (months(|it| &it.usual), "by the usual rule"),
+        };
+        let usual = months(|it| &it.usual);
+        let total = |months: &BTreeMap<Month, Exact>| {
+            months.values().fold(Exact::zero(), |sum, amount| &sum + amount)
+        };
+        let mut text = format!("\n  {of}: {}{unit}", shown(&total(&ours)));
+        if differs(&total(&ours), &total(&theirs)) {
+            text += &format!(", {name} {}{unit}", shown(&total(&theirs)));
+        }
+        if name != "by the usual rule" && differs(&total(&ours), &total(&usual)) {
+            text += &format!(", by the usual rule {}{unit}", shown(&total(&usual)));
+        }
+        let zeros = counted(self.zeros.count, "zero or negative value");
+        if self.zeros.count > 0 {
+            text += &format!("\n    {zeros} left out: {}", self.zeros.shown());
+        }
+        for (name, events) in &self.events {
+            text += &format!("\n    {} {name}: {}", events.count, events.shown());
+        }
+        if self.gaps.count > 0 {
+            let Gaps { count, longest, amount } = &self.gaps;
+            text += &format!(
+                "\n    {} of more than 2 hours, the longest of {}; {}{unit} in them, spread evenly",
+                counted(*count, "gap"),
+                long(*longest),
+                shown(&self.amount(amount))
+            );
+        }
+        let zero = Exact::zero();
+        let differing: Vec<_> = ours
+            .iter()
+            .map(|(month, ours)| (month, ours, theirs.get(month).unwrap_or(&zero)))
+            .filter(|(_, ours, theirs)| differs(ours, theirs))
+            .collect();
+        for (month, ours, theirs) in differing.iter().take(MAX_MONTHS) {
+            text += &format!("\n    {month}: {}, {name} {}", shown(ours), shown(theirs));
+        }
+        if differing.len() > MAX_MONTHS {
+            text += &format!("\n    and {} more months", differing.len() - MAX_MONTHS);
+        }
+        text
+    }
+}
+
+impl Events {
+    fn of(at: Option<Timestamp>) -> Self {
+        let mut events = Self::default();
+        if let Some(at) = at {
+            events.add(|| at.to_string());
+        }
+        events
+    }
+
+    fn add(&mut self, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < MAX_EVENTS {
+            self.first.push(text());
+        }
+    }
+
+    fn shown(&self) -> String {
+        let more = if self.count > MAX_EVENTS as u64 { ", ..." } else { "" };
+        format!("{}{more}", self.first.join(", "))
+    }
+}
+
+/// What people call a step.
+const fn named(flag: Flag) -> &'static str {
+    match flag {
+        Flag::Dip => "small fall (dip)",
+        Flag::Wrapped => "passing of the modulus (wrapped)",
+        Flag::Reset => "fall, after which the new value counts (reset)",
+        Flag::Ambiguous => "fall that is a reset or a passing of the modulus (ambiguous)",
+        Flag::Suspect => "jump that no meter makes and that counts nothing (suspect)",
+        flag => flag.as_str(),
+    }
+}
+
+/// A number with at most three decimals, for people.
+fn shown(amount: &Exact) -> String {
+    let number: f64 = amount.to_string().parse().unwrap_or(f64::NAN);
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn long(time: TimeDelta) -> String {
+    match time.num_hours() {
+        hours @ ..48 => format!("{hours} hours"),
+        hours => format!("{} days", hours / 24),
+    }
+}
+
+/// Whether two amounts differ by more than a hundredth, and by more than 1 %.
+fn differs(ours: &Exact, theirs: &Exact) -> bool {
+    let number = |it: &Exact| it.to_string().parse().unwrap_or(f64::NAN);
+    let (ours, theirs): (f64, f64) = (number(ours), number(theirs));
+    let distance = (ours - theirs).abs();
+    distance > 0.01 && distance > 0.01 * ours.abs()
+}
+
+impl fmt::Display for Energy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.counters.is_empty() {
+            return Ok(());
+        }
+        write!(f, "counters     {}, as they will be counted", self.counters.len())?;
+        for ((device, metric), counter) in self.counters.iter().take(MAX_COUNTERS) {
+            let of = format!("{device} {metric}");
+            f.write_str(&counter.describe(&of, self.own.get(device.as_str())))?;
+        }
+        if self.counters.len() > MAX_COUNTERS {
+            write!(f, "\n  and {} more", self.counters.len() - MAX_COUNTERS)?;
+        }
+        writeln!(f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! The map of series: which are imported, as which device, into which room. A CSV that a dry run writes and a person
+//! edits. Reads no source.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail, ensure};
+use domain::DeviceId;
+use serde::{Deserialize, Serialize};
+
+use crate::import::sources::{DEVICE_TAG, Notes, Point, ROOM_TAG, Way, escaped};
+
+/// A row: a series, what becomes of it by itself, and what a person wants instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) series: String,
+    /// `yes`, or `no`.
+    pub(super) import: String,
+    /// Empty: as `becomes` says.
+    pub(super) device: String,
+    /// Empty: as `becomes` says.
+    pub(super) room: String,
+    #[serde(default)]
+    pub(super) points: u64,
+    #[serde(default)]
+    pub(super) first: String,
+    #[serde(default)]
+    pub(super) last: String,
+    #[serde(default)]
+    pub(super) becomes: String,
+}
+
+/// What a person wants of a series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wanted {
+    is_imported: bool,
+    device: Option<DeviceId>,
+    room: Option<String>,
+}
+
+/// The rows of a file, by series.
+#[derive(Debug, Clone, Default)]
+pub(in crate::import) struct SeriesMap(BTreeMap<String, Wanted>);
+
+/// Writes a file of rows.
+pub(super) fn write(path: &Path, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
+    let context = || format!("cannot write {}", path.display());
+    let mut writer = csv::Writer::from_path(path).with_context(context)?;
+    for row in rows {
+        writer.serialize(row).with_context(context)?;
+    }
+    writer.flush().with_context(context)
+}
+
+impl SeriesMap {
+    /// Reads a file.
+    pub(in crate::import) fn read(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let mut reader =
+            csv::Reader::from_path(path).with_context(|| format!("--map: cannot read {shown}"))?;
+        let mut all = BTreeMap::new();
+        for (row, number) in reader.deserialize::<Row>().zip(2..) {
+            let wanted = row.map_err(anyhow::Error::from).and_then(|row| {
+                let wanted = Wanted::of(&row)?;
+                ensure!(all.insert(row.series, wanted).is_none(), "the series stands twice");
+                Ok(())
+            });
+            wanted.with_context(|| format!("--map: {shown}, row {number}"))?;
+        }
+        Ok(Self(all))
+    }
+
+    /// Returns the point as it is wanted; `None`, and counted, if it is not.
+    pub(in crate::import) fn apply(
+        &self,
+        mut point: Point,
+        notes: &Notes,
+    ) -> anyhow::Result<Option<Point>> {
+        let series = point.series();
+        let Some(Wanted { is_imported, device, room }) = self.0.get(&series) else {
+            return Ok(Some(point));
+        };
+        if !is_imported {
+            notes.leave_out("points of series that the map leaves out");
+            return Ok(None);
+        }
+        let room = room.as_ref().map(|room| format!("={},", escaped(room)));
+        if let Some(entity) = point.entity() {
+            // Its class and unit stay known only while it is an entity.
+            if let Some(device) = device {
+                let Some((domain, object)) = device.as_str().split_once('.') else {
+                    bail!(
+                        "--map: {series}: {device} is no entity of Home Assistant, such as {entity}"
+                    );
+                };
+                if point.measurement == entity {
+                    point.measurement = device.to_string();
+                }
+                point.tags = format!("domain={domain},entity_id={object}");
+            }
+            if let Some(room) = room {
+                let tags = point.tags.split(',').filter(|tag| !tag.starts_with(ROOM_TAG));
+                let tags: Vec<&str> = tags.collect();
+                point.tags = format!("{ROOM_TAG}{room}{}", tags.join(","));
+                point.way = Way::Entity;
+            }
+        } else if let Some(device) = device {
+            let room = room.map(|room| format!("{ROOM_TAG}{room}")).unwrap_or_default();
+            point.tags = format!("{room}{DEVICE_TAG}={device}");
+            point.way = Way::Device;
+        } else if room.is_some() {
+            bail!(
+                "--map: {series}: a room needs a device beside it, because the tags of both are written"
+            );
+        }
+        Ok(Some(point))
+    }
+}
+
+impl Wanted {
+    fn of(row: &Row) -> anyhow::Result<Self> {
+        let is_imported = match row.import.trim().to_ascii_lowercase().as_str() {
+            "yes" | "" => true,
+            "no" => false,
+            other => bail!("import is {other:?}; expected yes or no"),
+        };
+        let filled = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let device = filled(&row.device).map(|text| text.parse::<DeviceId>()).transpose();
+        let device = device.map_err(|why| anyhow::anyhow!("the device {why}"))?;
+        let plain = device.as_ref().is_none_or(|device| {
+            device.as_str().chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        });
+        ensure!(plain, "the device has more than letters, digits, '-', '_' and '.'");
+        Ok(Self { is_imported, device, room: filled(&row.room) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(text: &str) -> anyhow::Result<SeriesMap> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(
+            file.path(),
+            format!("series,import,device,room,points,first,last,becomes\n{text}"),
+        )
+        .unwrap();
+        SeriesMap::read(file.path())
+    }
+
+    fn applied(map: &SeriesMap, measurement: &str, tags: &str) -> Option<(String, Way)> {
+        let (measurement, tags) = (measurement.to_owned(), tags.to_owned());
+        let point =
+            Point { measurement, tags, fields: Vec::new(), nanos: 0, line: 0, way: Way::Plain };
+        map.apply(point, &Notes::default()).unwrap().map(|point| (point.series(), point.way))
+    }
+
+    #[test]
+    fn series_are_left_out_renamed_and_put_into_rooms() {
+        let map = map("\"cpu,host=pi\",yes,server,Cellar room,3,,,x\n\"mem,host=pi\",no,,,3,,,x\n\
+             \"°C,domain=sensor,entity_id=a\",,sensor.b,Hall,1,,,x\n\"binary_sensor.d,domain=binary_sensor,entity_id=d\",yes,binary_sensor.door,,1,,,x\n")
+            .unwrap();
+        let is = |series: &str, way| Some((series.to_owned(), way));
+        assert_eq!(
+            applied(&map, "cpu", "host=pi"),
+            is("cpu,area=Cellar\\ room,roomtide_device=server", Way::Device)
+        );
+        assert_eq!(applied(&map, "mem", "host=pi"), None);
+        assert_eq!(
+            applied(&map, "°C", "domain=sensor,entity_id=a"),
+            is("°C,area=Hall,domain=sensor,entity_id=b", Way::Entity)
+        );
+        let door = applied(&map, "binary_sensor.d", "domain=binary_sensor,entity_id=d");
+        assert_eq!(door, is("binary_sensor.door,domain=binary_sensor,entity_id=door", Way::Plain));
+        assert_eq!(
+            applied(&map, "disk", "host=pi"),
+            is("disk,host=pi", Way::Plain),
+            "not in the file"
+        );
+    }
+
+    #[test]
+    fn a_bad_row_is_named() {
+        for (row, expected) in [
+            ("m,perhaps,,,1,,,", "expected yes or no"),
+            ("m,yes,a#b,,1,,,", "the device contains"),
+            ("m,yes,a:b,,1,,,", "more than letters"),
+            ("m,yes,,,1,,,\nm,yes,,,1,,,", "row 3: the series stands twice"),
+            ("m,yes", "row 2"),
+        ] {
+            let error = format!("{:#}", map(&format!("{row}\n")).unwrap_err());
+            assert!(error.starts_with("--map: ") && error.contains(expected), "{error}");
+        }
+        let map = map("m,yes,,Hall,1,,,\n").unwrap();
+        let point = Point {
+            measurement: "m".to_owned(),
+            tags: String::new(),
+            fields: Vec::new(),
+            nanos: 0,
+            line: 0,
+            way: Way::Plain,
+        };
+        assert!(map.apply(point, &Notes::default()).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! The report of a dry run: series with their spans, devices, metrics and units, and what an import costs. Sends
+//! nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use domain::{Hints, Reading, Timestamp};
+
+use super::energy::Energy;
+use super::map::{self, Row};
+use super::send::{batches, body};
+use super::unite::Group;
+use crate::import::estimate::Estimate;
+use crate::import::refusals::{Refusal, Refusals};
+use crate::import::sources::{OwnSum, Way};
+use crate::import::upload::UploadOptions;
+
+/// The most series that are shown.
+const MAX_SHOWN: usize = 40;
+/// The lines that are read at once.
+const CHUNK: usize = 2_000;
+
+/// The report.
+#[derive(Debug, Default)]
+pub(in crate::import) struct Report {
+    /// By measurement and tags.
+    series: BTreeMap<String, Series>,
+    energy: Energy,
+    estimate: Estimate,
+}
+
+/// One series.
+#[derive(Debug)]
+struct Series {
+    points: u64,
+    /// Milliseconds.
+    first: i64,
+    last: i64,
+    /// What becomes of it: the device, and each metric with its unit.
+    becomes: String,
+    room: Option<String>,
+}
+
+impl Series {
+    fn shown(&self) -> String {
+        let room = self.room.as_ref().map(|room| format!(", room {room}")).unwrap_or_default();
+        format!("{}{room}", self.becomes)
+    }
+}
+
+fn shown(millis: i64) -> String {
+    Timestamp::from_millis(millis).map_or_else(|_| "?".to_owned(), |at| at.to_string())
+}
+
+impl Report {
+    /// Makes the report of an import with requests of this size, of a source with these sums of its own.
+    pub(in crate::import) fn of(
+        groups: impl Iterator<Item = anyhow::Result<Group>>,
+        own_sums: BTreeMap<String, OwnSum>,
+        options: UploadOptions,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        let mut report = Self { energy: Energy::new(own_sums), ..Self::default() };
+        report.estimate.pace = options.pace;
+        let mut groups = groups.peekable();
+        while groups.peek().is_some() {
+            let chunk: Vec<Group> = groups.by_ref().take(CHUNK).collect::<anyhow::Result<_>>()?;
+            for batch in batches(&chunk, options.batch) {
+                report.add(&body(&batch), batch[0].way, now)?;
+            }
+            for line in chunk.iter().flatten() {
+                if let Some(series) = report.series.get_mut(&line.series) {
+                    series.points += 1;
+                    series.first = series.first.min(line.millis);
+                    series.last = series.last.max(line.millis);
+                    continue;
+                }
+                let (becomes, room) = becomes(&line.text, line.way, now)?;
+                let (first, last) = (line.millis, line.millis);
+                let series = Series { points: 1, first, last, becomes, room };
+                report.series.insert(line.series.clone(), series);
+            }
+        }
+        Ok(report)
+    }
+
+    fn add(&mut self, body: &str, way: Way, now: Timestamp) -> anyhow::Result<()> {
+        let read = read(body, way, now)?;
+        self.estimate.add_request(read.readings.iter().map(|(reading, _)| reading));
+        for (reading, hints) in &read.readings {
+            self.energy.add(reading, hints);
+        }
+        let lines: Vec<&str> = body.split('\n').collect();
+        let refused = read.refused.into_iter().map(|(number, why)| {
+            let line = lines.get(number - 1).map(|line| domain::excerpt(line)).unwrap_or_default();
+            Refusal { line: 0, reason: format!("{line}: {why}") }
+        });
+        self.estimate.refusals.extend(refused);
+        Ok(())
+    }
+
+    /// Writes the map of the series, which a person may edit.
+    pub(in crate::import) fn write_map(&self, path: &Path) -> anyhow::Result<()> {
+        let row = |(name, series): (&String, &Series)| Row {
+            series: name.clone(),
+            import: "yes".to_owned(),
+            device: String::new(),
+            room: String::new(),
+            points: series.points,
+            first: shown(series.first),
+            last: shown(series.last),
+            becomes: series.shown(),
+        };
+        map::write(path, self.series.iter().map(row))
+    }
+
+    /// Shows what thinning would save, of a source that is not thinned.
+    pub(in crate::import) const fn show_thinning(&mut self) {
+        self.estimate.can_be_thinned = true;
+    }
+
+    /// Adds what the source refused.
+    pub(in crate::import) fn append(&mut self, refusals: Refusals) {
+        self.estimate.refusals.append(refusals);
+    }
+
+    /// Returns all refusals.
+    pub(in crate::import) const fn refusals(&self) -> &Refusals {
+        &self.estimate.refusals
+    }
+}
+
+fn read(body: &str, way: Way, now: Timestamp) -> anyhow::Result<local::PointsRead> {
+    let (device_tags, room_tag) = way.tags();
+    local::read_points(body.as_bytes(), now, device_tags, room_tag)
+        .map_err(|problem| anyhow::anyhow!("{}", problem.detail))
+}
+
+/// What a line becomes: the device with its metrics and their units, and the room.
+fn becomes(line: &str, way: Way, now: Timestamp) -> anyhow::Result<(String, Option<String>)> {
+    let read = read(line, way, now)?;
+    let room = read.readings.iter().find_map(|(reading, _)| reading.room.as_ref());
+    let room = room.map(ToString::to_string);
+    let shown = read.readings.iter().map(|(reading, hints)| described(reading, hints));
+    Ok((shown.collect::<Vec<_>>().join("; "), room))
+}
+
+fn described(reading: &Reading, hints: &Hints) -> String {
+    let metric = |name: &domain::MetricName| {
+        let unit = hints.metrics.get(name).and_then(|it| it.unit.clone());
+        let unit = unit.or_else(|| name.well_known().1);
+        unit.map_or_else(|| name.to_string(), |unit| format!("{name} ({})", unit.as_str()))
+    };
+    let metrics: Vec<String> = reading.metrics().keys().map(metric).collect();
+    format!("{} {}", reading.device, metrics.join(", "))
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "series       {}", self.series.len())?;
+        for (name, series) in self.series.iter().take(MAX_SHOWN) {
+            let (first, last) = (shown(series.first), shown(series.last));
+            writeln!(f, "  {name}")?;
+            let (points, becomes) = (series.points, series.shown());
+            writeln!(f, "    {points} points from {first} to {last}: {becomes}")?;
+        }
+        if self.series.len() > MAX_SHOWN {
+            writeln!(f, "  and {} more", self.series.len() - MAX_SHOWN)?;
+        }
+        write!(f, "{}{}", self.energy, self.estimate)
+    }
+}

@@ -1,0 +1,308 @@
+//! Sends groups of lines to the write endpoint, several requests at once. Unites nothing.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+use domain::{Reading, Timestamp};
+use indicatif::ProgressBar;
+use runtime::clock::Stopwatch;
+use serde::Deserialize;
+
+use super::unite::{Group, SentLine};
+use crate::client::{Ask, Client, wait};
+use crate::import::concurrent::concurrently;
+use crate::import::refusals::{Refusal, Refusals};
+use crate::import::resume::Resume;
+use crate::import::upload::{FIRST_BATCH, SECONDS_A_BATCH, SHARE, UploadOptions};
+use crate::import::write_units;
+use crate::output::counted;
+use crate::pace::Pace;
+
+/// Where points are written. Its answers name refused lines by their numbers.
+pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
+/// The lines of a round, after which the progress is saved.
+const ROUND: usize = 16_000;
+/// The most refused lines that are kept.
+const MAX_REFUSED: usize = 100_000;
+/// The largest body of a request.
+const MAX_BODY: usize = 512 << 10;
+
+/// What was sent.
+#[derive(Debug, Default)]
+pub(in crate::import) struct Sent {
+    /// The points that the server stored.
+    pub(in crate::import) stored: u64,
+    /// The points that it refused in earlier runs of the import.
+    pub(in crate::import) refused_before: u64,
+    /// What it refused.
+    pub(in crate::import) refusals: Refusals,
+    /// The lines that it refused now, the first of them.
+    pub(in crate::import) refused: Vec<SentLine>,
+    seconds: f64,
+}
+
+impl Sent {
+    /// Adds what was sent of another window.
+    pub(in crate::import) fn add(&mut self, other: Self) {
+        self.stored += other.stored;
+        self.refused_before += other.refused_before;
+        self.refusals.append(other.refusals);
+        self.seconds += other.seconds;
+    }
+}
+
+impl fmt::Display for Sent {
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.stored as f64 / self.seconds.max(0.001);
+        let stored = counted(self.stored, "point");
+        write!(f, "{stored} stored in {:.1} s ({rate:.0} a second)", self.seconds)?;
+        if self.refused_before > 0 {
+            let text = "refused by the server before the import was interrupted (--again sends all once more)";
+            write!(f, "\n{} {text}", counted(self.refused_before, "point"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends all lines after those that `resume` records as processed.
+///
+/// Rounds are sent one after the other. Within a round the requests may run in any order and be repeated: no two of
+/// its lines are of one series and time.
+pub(in crate::import) fn send(
+    groups: impl Iterator<Item = anyhow::Result<Group>>,
+    client: &Client,
+    options: UploadOptions,
+    resume: &mut Resume,
+    bar: &ProgressBar,
+    now: Timestamp,
+) -> anyhow::Result<Sent> {
+    let mut sent = Sent { refused_before: resume.refused(), ..Sent::default() };
+    let watch = Stopwatch::start();
+    let result = rounds(groups, client, options, resume, bar, now, &mut sent);
+    sent.seconds = watch.elapsed().as_secs_f64();
+    match result {
+        Ok(()) => Ok(sent),
+        Err(error) if sent.stored == 0 && resume.acknowledged() == 0 => Err(error),
+        Err(error) => {
+            let stored = counted(sent.stored, "point");
+            let lines = counted(resume.acknowledged(), "line");
+            let goes_on = if resume.is_kept() {
+                format!(", the same command continues after {lines}")
+            } else {
+                String::new()
+            };
+            Err(error.context(format!("stopped; {stored} stored{goes_on}")))
+        }
+    }
+}
+
+fn rounds(
+    groups: impl Iterator<Item = anyhow::Result<Group>>,
+    client: &Client,
+    options: UploadOptions,
+    resume: &mut Resume,
+    bar: &ProgressBar,
+    now: Timestamp,
+    sent: &mut Sent,
+) -> anyhow::Result<()> {
+    let pace = Pace::chosen_or(options.pace, SHARE);
+    let mut groups = groups.peekable();
+    let mut position = 0;
+    while groups.peek().is_some() {
+        let mut round: Vec<Group> = Vec::new();
+        let (mut lines, done) = (0, resume.acknowledged());
+        while let Some(group) = groups.next_if(|_| lines < ROUND) {
+            let group = group?;
+            position += group.len() as u64;
+            if position > done {
+                lines += group.len();
+                round.push(group);
+            }
+        }
+        let mut refusals = Vec::new();
+        let mut unnamed = 0;
+        let mut witness = None;
+        let mut stored = |batch: &Batch<'_>, refused: Refused| {
+            let lost = (refused.lines.len() + refused.unnamed).min(batch.len());
+            sent.stored += (batch.len() - lost) as u64;
+            bar.set_message(format!("{} points", sent.stored));
+            if lost == 0 {
+                witness = batch.last().and_then(|line| reading(line, now)).or(witness.take());
+            }
+            for (place, refusal) in refused.lines {
+                if sent.refused.len() < MAX_REFUSED {
+                    sent.refused.push(batch[place].clone());
+                }
+                refusals.push(refusal);
+            }
+            unnamed += refused.unnamed as u64;
+        };
+        let first: usize = if pace.is_told() { 0 } else { FIRST_BATCH };
+        let (before, rest) = round.split_at(first.min(round.len()));
+        for batch in batches(before, options.batch) {
+            let refused = write((client, &pace), &batch, &AtomicBool::new(false))?;
+            stored(&batch, refused);
+        }
+        let size = pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "it is small"
+            )]
+            let bearable = units as usize;
+            bearable.min(options.batch)
+        });
+        concurrently(
+            &batches(rest, size),
+            |batch, stop| write((client, &pace), batch, stop),
+            &mut stored,
+        )?;
+        client.store()?;
+        refusals.sort_by_key(|refusal| refusal.line);
+        if let (true, Some(first)) = (options.strict, refusals.first()) {
+            bail!("{first}");
+        }
+        let count = refusals.len() as u64 + unnamed;
+        sent.refusals.extend(refusals);
+        sent.refusals.add_unnamed(unnamed);
+        resume.acknowledge(position, witness.as_ref(), count)?;
+    }
+    Ok(())
+}
+
+/// The reading that a line became.
+fn reading(line: &SentLine, now: Timestamp) -> Option<Reading> {
+    let (device_tags, room_tag) = line.way.tags();
+    let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag).ok()?;
+    read.readings.into_iter().next().map(|(reading, _)| reading)
+}
+
+/// The lines of a request, all of one way.
+pub(super) type Batch<'a> = Vec<&'a SentLine>;
+
+/// Splits groups into requests of about this number of lines. No group is split.
+pub(super) fn batches(groups: &[Group], size: usize) -> Vec<Batch<'_>> {
+    let mut batches: Vec<Batch<'_>> = Vec::new();
+    let mut bytes = 0;
+    for group in groups {
+        let length: usize = group.iter().map(|line| line.text.len() + 1).sum();
+        let is_other = |batch: &Batch<'_>| {
+            batch.len() + group.len() > size
+                || bytes + length > MAX_BODY
+                || batch.first().map(|line| line.way) != group.first().map(|line| line.way)
+        };
+        if batches.last().is_none_or(is_other) {
+            batches.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += length;
+        batches.last_mut().expect("one was just added").extend(group);
+    }
+    batches
+}
+
+/// The address to which a batch is written.
+fn path(batch: &Batch<'_>) -> String {
+    let (device_tags, room_tag) = batch.first().map_or((&[][..], None), |line| line.way.tags());
+    let mut path = WRITE.to_owned();
+    if !device_tags.is_empty() {
+        path.extend(["&device_tags=", &device_tags.join(",")]);
+    }
+    path.extend(room_tag.map(|tag| format!("&room_tag={tag}")));
+    path
+}
+
+/// The body of a request.
+pub(super) fn body(batch: &Batch<'_>) -> String {
+    batch.iter().flat_map(|line| [&line.text, "\n"]).collect()
+}
+
+/// What a server refuses of a batch.
+#[derive(Debug, Default)]
+struct Refused {
+    /// By their places in the batch.
+    lines: Vec<(usize, Refusal)>,
+    /// The number of further errors, which an answer has no room for.
+    unnamed: usize,
+}
+
+/// The answer of InfluxDB 3 to lines that are refused; the others are stored.
+#[derive(Deserialize)]
+struct PartialWrite {
+    data: Vec<Datum>,
+}
+
+#[derive(Deserialize)]
+struct Datum {
+    error_message: String,
+    line_number: Option<usize>,
+}
+
+/// Writes one batch until it is stored. Writing it twice changes nothing.
+fn write(
+    (client, pace): (&Client, &Pace),
+    batch: &Batch<'_>,
+    stop: &AtomicBool,
+) -> anyhow::Result<Refused> {
+    let (body, path) = (body(batch), path(batch));
+    let path = path.as_str();
+    let ask = Ask {
+        method: "POST",
+        path,
+        body: Some(("text/plain; charset=utf-8", &body)),
+        headers: &[],
+    };
+    let lines = batch.iter().map(|line| (&line.series, line.millis));
+    wait(pace.take(write_units::of(&lines)), stop);
+    let answer = client.send(ask, stop)?;
+    pace.learn(answer.units.max_write);
+    match answer.status {
+        204 => Ok(Refused::default()),
+        400 => {
+            let partial: PartialWrite =
+                serde_json::from_str(&answer.text).map_err(|_| client.error(path, &answer))?;
+            Ok(refused(batch, &body, partial))
+        }
+        413 => Err(client.error(path, &answer)).context("try a smaller --batch"),
+        _ => Err(client.error(path, &answer)),
+    }
+}
+
+fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
+    // A string may have line feeds, so a line of the batch is not a line of the body.
+    let mut first_lines = Vec::with_capacity(batch.len());
+    let mut number = 1;
+    for line in batch {
+        first_lines.push(number);
+        number += line.text.matches('\n').count() + 1;
+    }
+    debug_assert_eq!(number, body.matches('\n').count() + 1, "each line has its end");
+    let mut refused = Refused::default();
+    for Datum { error_message, line_number } in partial.data {
+        let place = line_number
+            .and_then(|number| first_lines.partition_point(|it| *it <= number).checked_sub(1));
+        match place.and_then(|place| Some((place, batch.get(place)?))) {
+            Some((place, line)) => {
+                let reason = match line.line {
+                    0 => format!("{} at {}: {error_message}", line.series, shown(line.millis)),
+                    _ => error_message,
+                };
+                refused.lines.push((place, Refusal { line: line.line, reason }));
+            }
+            None => {
+                let count = error_message.split(' ').find_map(|word| word.parse().ok());
+                refused.unnamed += count.unwrap_or(1);
+            }
+        }
+    }
+    refused
+}
+
+fn shown(millis: i64) -> String {
+    Timestamp::from_millis(millis).map_or_else(|_| format!("{millis} ms"), |at| at.to_string())
+}
+
+#[cfg(test)]
+mod tests;

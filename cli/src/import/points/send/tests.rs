@@ -1,0 +1,121 @@
+//! Tests of what is sent, against a server that keeps the requests.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::*;
+use crate::import::fake_server::{self, Reply, Server};
+use crate::import::sources::Way;
+
+const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false, pace: None };
+
+fn line(n: i64) -> SentLine {
+    let millis = 1_768_147_200_000 + n * 1_000;
+    SentLine {
+        line: n.unsigned_abs() + 1,
+        series: "m,host=a".to_owned(),
+        millis,
+        text: format!("m,host=a s=\"two\nlines\",v={n} {millis}000000"),
+        way: Way::Plain,
+    }
+}
+
+fn send_to(
+    server: &Server,
+    lines: i64,
+    file: &Path,
+    options: UploadOptions,
+) -> anyhow::Result<Sent> {
+    let client = Client::impatient(&server.url, Duration::from_millis(30));
+    let mut resume = Resume::of(file, None, "x", false)?;
+    let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+    let groups = (0..lines).map(|n| Ok(vec![line(n)]));
+    send(groups, &client, options, &mut resume, &ProgressBar::hidden(), now)
+}
+
+#[test]
+fn all_lines_are_written_with_nanoseconds() {
+    let bodies = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&bodies);
+    let server = fake_server::serve(move |_, request| {
+        assert_eq!((&*request.method, &*request.path), ("POST", WRITE));
+        seen.lock().unwrap().push(request.body);
+        Reply::of(204, "")
+    });
+    let sent = send_to(&server, 61, Path::new("-"), OPTIONS).unwrap();
+    assert_eq!((sent.stored, sent.refusals.count()), (61, 0));
+    let mut all: Vec<String> =
+        bodies.lock().unwrap().concat().split_inclusive("000000\n").map(str::to_owned).collect();
+    all.sort();
+    let mut expected: Vec<String> = (0..61).map(|n| format!("{}\n", line(n).text)).collect();
+    expected.sort();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn refused_lines_are_named_by_their_place_in_the_file() {
+    let server = fake_server::serve(|n, _| match n {
+        0 => Reply::of(
+            400,
+            r#"{"error": "partial write of line protocol occurred",
+                "data": [{"error_message": "no", "line_number": 3, "original_line": "m"},
+                         {"error_message": "and 1 more"}]}"#,
+        ),
+        _ => Reply::of(204, ""),
+    });
+    let sent = send_to(&server, 4, Path::new("-"), OPTIONS).unwrap();
+    assert_eq!((sent.stored, sent.refusals.count()), (2, 2));
+    assert_eq!(sent.refusals.shown(), ["line 2: no"], "it begins in the body's third line");
+    let strict = UploadOptions { strict: true, ..OPTIONS };
+    let server = fake_server::serve(|_, _| {
+        Reply::of(400, r#"{"data": [{"error_message": "no", "line_number": 1}]}"#)
+    });
+    let error = format!("{:#}", send_to(&server, 1, Path::new("-"), strict).unwrap_err());
+    assert_eq!(error, "line 1: no");
+}
+
+#[test]
+fn an_answer_that_is_no_roomtide_s_ends_the_import() {
+    for (status, body) in [(200, "<html>"), (400, "{\"detail\": \"why\"}"), (401, "{}")] {
+        let server = fake_server::serve(move |_, _| Reply::of(status, body));
+        let error = format!("{:#}", send_to(&server, 1, Path::new("-"), OPTIONS).unwrap_err());
+        assert!(error.contains(&format!("answers {status}")), "{error}");
+    }
+}
+
+#[test]
+fn an_interrupted_import_goes_on_behind_the_last_round() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("export.lp");
+    std::fs::write(&file, "any").unwrap();
+    let total = i64::try_from(ROUND).unwrap() + 10;
+    let batch = UploadOptions { batch: 4_000, strict: false, pace: None };
+    let server = fake_server::serve(|_, request| {
+        let is_second_round = request.body.contains(&format!("v={ROUND} "));
+        if is_second_round { Reply::of(401, "{}") } else { Reply::of(204, "") }
+    });
+    let error = format!("{:#}", send_to(&server, total, &file, batch).unwrap_err());
+    let expected = "stopped; 16000 points stored, the same command continues after 16000 lines";
+    assert!(error.starts_with(expected), "{error}");
+    let resume = Resume::of(&file, None, "x", false).unwrap();
+    assert_eq!(resume.witness().map(|it| &*it.device), Some("a::m"));
+    let server = fake_server::serve(|_, _| Reply::of(204, ""));
+    assert_eq!(send_to(&server, total, &file, batch).unwrap().stored, 10);
+}
+
+#[test]
+fn lines_of_one_device_and_time_stay_together() {
+    let groups = [vec![line(0), line(0)], vec![line(1), line(1)], vec![line(2)]];
+    let sizes = |size| batches(&groups, size).iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(sizes(1), [2, 2, 1]);
+    assert_eq!(sizes(4), [4, 1]);
+    assert_eq!(sizes(100), [5]);
+    let entity = vec![SentLine { way: Way::Entity, ..line(3) }];
+    let groups = [groups[0].clone(), entity];
+    let paths: Vec<_> = batches(&groups, 100).iter().map(path).collect();
+    assert_eq!(
+        paths,
+        [WRITE.to_owned(), format!("{WRITE}&device_tags=domain,entity_id&room_tag=area")]
+    );
+}

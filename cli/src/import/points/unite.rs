@@ -1,0 +1,226 @@
+//! Unites sorted points: the fields of a series and an instant become one line. Sorts nothing.
+//!
+//! An instant is a millisecond, as everywhere in Roomtide. Of points of one series that differ by less, the last wins:
+//! field by field, by the instant and then by the order of the source, in which the write-ahead log comes last.
+
+use std::fmt::Write as _;
+use std::iter::Peekable;
+
+use crate::import::sources::{Point, Way};
+
+/// Nanoseconds of a millisecond.
+const MILLISECOND: i64 = 1_000_000;
+
+/// A line that is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::import) struct SentLine {
+    /// The line of the source, from 1; 0 where there are none.
+    pub(in crate::import) line: u64,
+    /// The series: measurement and tags.
+    pub(in crate::import) series: String,
+    /// The time in milliseconds.
+    pub(in crate::import) millis: i64,
+    /// The line of line protocol, without its end.
+    pub(in crate::import) text: String,
+    /// The parameters of its write.
+    pub(in crate::import) way: Way,
+}
+
+/// Lines of one owner and millisecond: they stay in one request, where the server makes one reading of them.
+pub(in crate::import) type Group = Vec<SentLine>;
+
+/// What was united so far.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(in crate::import) struct Counts {
+    /// The points that were read.
+    pub(in crate::import) points: u64,
+    /// Points that differ from another of their series by less than a millisecond.
+    pub(in crate::import) within_a_millisecond: u64,
+    /// Values that a later line replaced.
+    pub(in crate::import) replaced: u64,
+    /// Points of texts only, which are not kept.
+    pub(in crate::import) texts: u64,
+}
+
+impl Counts {
+    /// Adds those of another window.
+    pub(in crate::import) const fn add(&mut self, other: Self) {
+        self.points += other.points;
+        self.within_a_millisecond += other.within_a_millisecond;
+        self.replaced += other.replaced;
+        self.texts += other.texts;
+    }
+}
+
+/// The groups of sorted points.
+pub(in crate::import) struct United<I: Iterator<Item = anyhow::Result<Point>>> {
+    points: Peekable<I>,
+    counts: Counts,
+}
+
+impl<I: Iterator<Item = anyhow::Result<Point>>> United<I> {
+    pub(in crate::import) fn new(points: I) -> Self {
+        Self { points: points.peekable(), counts: Counts::default() }
+    }
+
+    /// Returns what was united so far.
+    pub(in crate::import) const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn group(&mut self, first: Point) -> anyhow::Result<Vec<Point>> {
+        let (owner, millis) = (first.owner().to_owned(), first.nanos.div_euclid(MILLISECOND));
+        let mut points = vec![first];
+        let is_same = |next: &anyhow::Result<Point>| {
+            next.as_ref().map_or(true, |next| {
+                next.owner() == owner && next.nanos.div_euclid(MILLISECOND) == millis
+            })
+        };
+        while let Some(next) = self.points.next_if(is_same) {
+            points.push(next?);
+        }
+        Ok(points)
+    }
+
+    fn unite(&mut self, points: Vec<Point>) -> Group {
+        self.counts.points += points.len() as u64;
+        let mut united: Vec<Point> = Vec::with_capacity(1);
+        for point in points {
+            let known = united.iter_mut().find(|it| it.measurement == point.measurement);
+            let Some(known) = known else {
+                united.push(point);
+                continue;
+            };
+            self.counts.within_a_millisecond += u64::from(known.nanos != point.nanos);
+            known.nanos = point.nanos;
+            for (key, value) in point.fields {
+                match known.fields.iter_mut().find(|(it, _)| *it == key) {
+                    Some((_, known)) => {
+                        self.counts.replaced += u64::from(*known != value);
+                        *known = value;
+                    }
+                    None => known.fields.push((key, value)),
+                }
+            }
+        }
+        let before = united.len();
+        united.retain(|it| it.fields.iter().any(|(_, value)| !value.starts_with('"')));
+        self.counts.texts += (before - united.len()) as u64;
+        united.iter().map(sent).collect()
+    }
+}
+
+impl<I: Iterator<Item = anyhow::Result<Point>>> Iterator for United<I> {
+    type Item = anyhow::Result<Group>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Group>> {
+        loop {
+            let points = match self.points.next()? {
+                Ok(first) => self.group(first),
+                Err(error) => Err(error),
+            };
+            match points.map(|points| self.unite(points)) {
+                Ok(group) if group.is_empty() => {}
+                group => return Some(group),
+            }
+        }
+    }
+}
+
+fn sent(point: &Point) -> SentLine {
+    let series = point.series();
+    let mut text = series.clone();
+    for (n, (key, value)) in point.fields.iter().enumerate() {
+        text.extend([if n == 0 { " " } else { "," }, key, "=", value]);
+    }
+    write!(text, " {}", point.nanos).expect("a text takes everything");
+    SentLine {
+        line: point.line,
+        series,
+        millis: point.nanos.div_euclid(MILLISECOND),
+        text,
+        way: point.way,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::sort;
+
+    fn point(line: u64, measurement: &str, field: (&str, &str), nanos: i64) -> Point {
+        Point {
+            measurement: measurement.to_owned(),
+            tags: "host=a".to_owned(),
+            fields: vec![(field.0.to_owned(), field.1.to_owned())],
+            nanos,
+            line,
+            way: Way::Plain,
+        }
+    }
+
+    fn united(points: Vec<Point>) -> (Vec<Vec<String>>, Counts) {
+        let sorted = sort::sorted(points.into_iter().map(Ok), 0).unwrap();
+        let mut united = United::new(sorted);
+        let groups = united.by_ref().map(|group| {
+            group.unwrap().into_iter().map(|line| format!("{}: {}", line.line, line.text)).collect()
+        });
+        (groups.collect(), united.counts())
+    }
+
+    #[test]
+    fn ten_fields_of_a_point_are_one_line_and_the_log_wins() {
+        let second = 1_000_000_000;
+        let mut points: Vec<Point> = (0..10)
+            .flat_map(|field| {
+                (1..3)
+                    .map(move |n| point(1, "m", (&format!("f{field}"), &n.to_string()), n * second))
+            })
+            .collect();
+        points.push(point(2, "m", ("f0", "7"), second));
+        let (groups, counts) = united(points);
+        let fields = |value| (1..10).map(|n| format!("f{n}={value}")).collect::<Vec<_>>().join(",");
+        assert_eq!(
+            groups,
+            [
+                [format!("1: m,host=a f0=7,{} 1000000000", fields(1))],
+                [format!("1: m,host=a f0=2,{} 2000000000", fields(2))],
+            ]
+        );
+        assert_eq!(counts, Counts { points: 21, replaced: 1, ..Counts::default() });
+    }
+
+    #[test]
+    fn of_points_within_a_millisecond_the_last_wins_and_they_are_counted() {
+        let points = vec![
+            point(1, "m", ("v", "9"), 1_900_000),
+            point(2, "m", ("v", "1"), 1_000_000),
+            point(3, "m", ("w", "5"), 1_000_001),
+            point(4, "n", ("v", "4"), 1_000_000),
+            point(5, "m", ("v", "6"), 2_000_000),
+            point(6, "m", ("v", "3"), -1),
+        ];
+        let (groups, counts) = united(points);
+        assert_eq!(
+            groups,
+            [
+                vec!["6: m,host=a v=3 -1"],
+                vec!["2: m,host=a v=9,w=5 1900000", "4: n,host=a v=4 1000000"],
+                vec!["5: m,host=a v=6 2000000"],
+            ]
+        );
+        assert_eq!((counts.within_a_millisecond, counts.replaced), (2, 1));
+    }
+
+    #[test]
+    fn points_of_texts_only_are_counted_and_not_sent() {
+        let points = vec![
+            point(1, "m", ("s", "\"text\""), 1_000_000),
+            point(2, "m", ("s", "\"text\""), 2_000_000),
+            point(3, "m", ("v", "t"), 2_000_000),
+        ];
+        let (groups, counts) = united(points);
+        assert_eq!(groups, [["2: m,host=a s=\"text\",v=t 2000000"]]);
+        assert_eq!(counts.texts, 1);
+    }
+}

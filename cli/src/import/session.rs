@@ -1,0 +1,175 @@
+//! An import and its server: where an interrupted import continues, Ctrl-C, the wait for the rollups, the exit code.
+//! Sends no reading.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use domain::Timestamp;
+use indicatif::ProgressBar;
+use serde_json::Value;
+
+use super::args::ImportArgs;
+use super::refusals::Refusals;
+use super::resume;
+use super::rolled_up::{self, Waited};
+use crate::client::{Ask, Client};
+use crate::interrupted;
+use crate::output::print;
+
+/// The end of a report if the server does not tell whether everything is rolled up.
+const UNTOLD: &str = "\
+the server does not tell whether all of it is rolled up: series and energy may lack some for minutes; when all is
+there, `roomtide rollups verify --again-after 0s` (with the server's --data-dir or --table) says \"none differs\"";
+/// The end of a report if nobody waited for all of it.
+const BEHIND: &str = "\
+series and energy lack what is not rolled up yet, and say so (rollups_lack); GET /health?details=1 tells how far
+the rollups are (folded_until)";
+/// The end of a report if it did.
+const ROLLED_UP: &str = "rolled up: series and energy have all of it";
+/// The exit code of an import that is complete but for what was refused.
+const SOME_REFUSED: u8 = 3;
+/// The exit code of an import whose readings are not all in the table afterwards.
+const SOME_MISSING: u8 = 4;
+
+/// Makes the client.
+pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
+    args.target.client(args.token.as_deref())
+}
+
+/// Makes the client, and finds out where an interrupted import continues.
+pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
+    let client = client(args)?;
+    let mut resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
+    if resume.acknowledged() > 0 {
+        match missing(resume.witness(), &client)? {
+            None => {
+                let text =
+                    "lines are processed already; continuing after them (--again starts over)";
+                print(format_args!("{} {text}", resume.acknowledged()));
+            }
+            Some(why) => {
+                print(format_args!("{why}; starting over"));
+                resume.restart();
+            }
+        }
+    }
+    Ok((client, resume))
+}
+
+/// Waits until series and energy have what was stored, and says so. Returns whether they have.
+pub(super) fn after_upload(client: &Client, stored: u64) -> anyhow::Result<bool> {
+    if stored == 0 {
+        return Ok(true);
+    }
+    let bar = ProgressBar::new_spinner();
+    let waited = rolled_up::wait(client, &bar);
+    bar.finish_and_clear();
+    let waited = waited?;
+    print(match waited {
+        Waited::RolledUp => ROLLED_UP,
+        Waited::Untold => UNTOLD,
+        Waited::Behind => BEHIND,
+    });
+    Ok(waited == Waited::RolledUp)
+}
+
+/// Sets the flag on Ctrl-C, so that the import stops and says how to continue. Exits on a second Ctrl-C.
+pub(super) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            interrupted.store(true, Ordering::Release);
+            drop(tokio::signal::ctrl_c().await);
+            std::process::exit(interrupted::EXIT_CODE.into());
+        }
+    });
+}
+
+/// Returns the exit code of an import, with what the server refused before it was interrupted.
+pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
+    if refusals.count() + refused_before == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() }
+}
+
+/// Returns the exit code of an import that was compared with its source.
+pub(super) fn exit_code_compared(
+    is_lossy: bool,
+    refusals: &Refusals,
+    refused_before: u64,
+) -> ExitCode {
+    if is_lossy { SOME_MISSING.into() } else { exit_code(refusals, refused_before) }
+}
+
+/// Checks that the table has the last reading that the interrupted import stored. Returns the reason to
+/// start over if it does not.
+pub(super) fn missing(
+    witness: Option<&resume::Witness>,
+    client: &Client,
+) -> anyhow::Result<Option<&'static str>> {
+    const GONE: &str = "the table does not have the last reading that was stored";
+    let Some(resume::Witness { device, timestamp, metrics }) = witness else {
+        return Ok(Some("nothing tells whether the earlier import is in this table"));
+    };
+    let at = Timestamp::parse(timestamp, Timestamp::MIN).context("how far the import came")?;
+    let to = at.saturating_add(chrono::TimeDelta::milliseconds(1));
+    let path = format!("/devices/{device}/readings?from={at}&to={to}&limit=1");
+    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+    match answer.status {
+        200 => {
+            let page: Value = serde_json::from_str(&answer.text)
+                .with_context(|| format!("{} answers, but not as Roomtide does", client.url()))?;
+            let found = metrics.iter().all(|name| page["data"][0].get(name).is_some());
+            Ok((!found).then_some(GONE))
+        }
+        404 => Ok(Some(GONE)),
+        403 => Ok(Some("the token may not read, so nothing tells whether the table is the same")),
+        _ => Err(client.error(&path, &answer)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+    use crate::import::refusals::Refusal;
+
+    #[test]
+    fn another_table_is_noticed_before_an_import_goes_on() {
+        let witness = resume::Witness {
+            device: "d".to_owned(),
+            timestamp: "2026-01-11T16:00:00.000Z".to_owned(),
+            metrics: vec!["t".to_owned()],
+        };
+        let answered = |status, body: &'static str| {
+            let server = fake_server::serve(move |_, request| {
+                let asked = "/devices/d/readings?from=2026-01-11T16:00:00.000Z\
+                             &to=2026-01-11T16:00:00.001Z&limit=1";
+                assert_eq!((&*request.method, &*request.path), ("GET", asked));
+                Reply::of(status, body)
+            });
+            missing(Some(&witness), &Client::impatient(&server.url, Duration::ZERO))
+        };
+        assert_eq!(
+            answered(200, r#"{"data": [{"device_id": "d", "t": 1, "h": 2}]}"#).unwrap(),
+            None
+        );
+        for (status, body) in
+            [(200, r#"{"data": []}"#), (200, r#"{"data": [{"h": 2}]}"#), (404, "{}"), (403, "{}")]
+        {
+            assert!(answered(status, body).unwrap().is_some(), "{status} {body}");
+        }
+        assert!(answered(401, "{}").is_err());
+        assert!(answered(200, "<html>").is_err());
+    }
+
+    #[test]
+    fn the_exit_code_says_whether_something_was_refused() {
+        let mut refusals = Refusals::default();
+        assert_eq!(exit_code(&refusals, 0), ExitCode::SUCCESS);
+        assert_eq!(exit_code(&refusals, 1), ExitCode::from(SOME_REFUSED));
+        refusals.extend([Refusal { line: 1, reason: String::new() }]);
+        assert_eq!(exit_code(&refusals, 0), ExitCode::from(SOME_REFUSED));
+    }
+}

@@ -1,0 +1,173 @@
+//! The kinds and units that a source knows, as settings of metrics. Replaces nothing that is known there already.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use domain::Timestamp;
+use serde_json::{Value, json};
+
+use super::line::Record;
+use super::registry::{self, RegistryLine};
+use super::sources::{Known, Units};
+use crate::client::{Ask, Client};
+use crate::output::{counted, print};
+
+/// Settings by device and metric.
+type Settings = BTreeMap<String, BTreeMap<String, Known>>;
+
+/// Returns the settings of the metrics that the points of a source become.
+fn settings(units: &Units, now: Timestamp) -> Settings {
+    let mut settings = Settings::new();
+    for (point, known) in units.seen() {
+        let (device_tags, room_tag) = point.way.tags();
+        let fields: Vec<String> =
+            point.fields.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let line = format!("{} {} {}", point.series(), fields.join(","), point.nanos);
+        let Ok(read) = local::read_points(line.as_bytes(), now, device_tags, room_tag) else {
+            continue;
+        };
+        for (reading, _) in read.readings {
+            let metrics = settings.entry(reading.device.to_string()).or_default();
+            metrics.extend(reading.metrics().keys().map(|name| (name.to_string(), known.clone())));
+        }
+    }
+    settings
+}
+
+/// Prints the settings that an import would set.
+pub(super) fn show(units: &Units, now: Timestamp) {
+    for (device, metrics) in settings(units, now) {
+        for (metric, Known { unit, is_counter }) in metrics {
+            let kind = if is_counter { ", a counter" } else { "" };
+            print(format_args!("unit         {device} {metric}: {unit}{kind}"));
+        }
+    }
+}
+
+/// Sets what a device does not know yet. An import is complete without it: a failure is said.
+pub(super) fn apply(units: &Units, client: &Client, now: Timestamp) {
+    let settings = settings(units, now);
+    let count: usize = settings.values().map(BTreeMap::len).sum();
+    if count == 0 {
+        return;
+    }
+    let metrics = counted(count as u64, "metric");
+    match set(settings, client) {
+        Ok(why) if why.is_empty() => {}
+        Ok(why) => print(format_args!("units of {metrics} are not all set: {}", why.join("; "))),
+        Err(error) => print(format_args!(
+            "units of {metrics} are not set: {error:#}; import again with an admin token, or PATCH them"
+        )),
+    }
+}
+
+fn set(settings: Settings, client: &Client) -> anyhow::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    for (device, mut metrics) in settings {
+        let path = format!("/devices/{device}");
+        let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+        match answer.status {
+            200 => {
+                let known: Value = serde_json::from_str(&answer.text)
+                    .with_context(|| format!("{path} answers, but not as Roomtide does"))?;
+                metrics.retain(|name, _| is_unknown(&known["metrics"][name]));
+            }
+            404 => {} // the registry follows the readings
+            _ => return Err(client.error(&path, &answer)),
+        }
+        if metrics.is_empty() {
+            continue;
+        }
+        let setting = |(name, known): (String, Known)| {
+            let kind = if known.is_counter { "counter" } else { "gauge" };
+            (name, json!({"kind": kind, "unit": known.unit}))
+        };
+        let metrics: serde_json::Map<String, Value> = metrics.into_iter().map(setting).collect();
+        let json = json!({"device": {"device_id": device, "metrics": metrics}}).to_string();
+        lines.push(RegistryLine::read(&Record { line: 0, json }).map_err(anyhow::Error::msg)?);
+    }
+    let refusals = registry::apply(lines, client, print)?;
+    Ok(refusals.into_iter().map(|refusal| refusal.to_string()).collect())
+}
+
+/// Whether neither a person nor a sender has said what a metric is.
+fn is_unknown(metric: &Value) -> bool {
+    metric.get("unit").is_none_or(Value::is_null)
+        && metric.get("kind").and_then(Value::as_str) != Some("counter")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+    use crate::import::sources::{Point, Way};
+
+    fn units() -> Units {
+        let units = Units::default();
+        for (measurement, unit, is_counter) in [
+            ("use", "W", false),
+            ("use_kwh", "kWh", true),
+            ("named", "°C", false),
+            ("unseen", "V", false),
+        ] {
+            let point = Point {
+                measurement: measurement.to_owned(),
+                tags: "node=a".to_owned(),
+                fields: vec![("value".to_owned(), "1".to_owned())],
+                nanos: 1_768_147_200_000_000_000,
+                line: 0,
+                way: Way::Plain,
+            };
+            units.know(point.series(), unit, is_counter);
+            if measurement != "unseen" {
+                // The map may send a series as another device.
+                units.see(&point.series(), &Point { tags: "node=b".to_owned(), ..point.clone() });
+            }
+        }
+        units
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_set_and_nothing_else() {
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bodies);
+        let server = fake_server::serve(move |_, request| {
+            assert_eq!(request.path, "/devices/b");
+            if request.method == "PATCH" {
+                seen.lock().unwrap().push(request.body);
+            }
+            Reply::of(
+                200,
+                r#"{"metrics": {"named": {"kind": "gauge", "unit": "K"}, "use": {"kind": "gauge", "unit": null}}}"#,
+            )
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        assert_eq!(set(settings(&units(), now), &client).unwrap(), Vec::<String>::new());
+        let mut bodies = bodies.lock().unwrap();
+        bodies.sort();
+        assert_eq!(
+            *bodies,
+            [
+                r#"{"metrics":{"use":{"kind":"gauge","unit":"W"}}}"#,
+                r#"{"metrics":{"use_kwh":{"kind":"counter","unit":"kWh"}}}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_token_that_may_not_set_them_is_an_error_that_is_said() {
+        let server = fake_server::serve(|_, request| match &*request.method {
+            "PATCH" => Reply::of(403, r#"{"detail": "an admin token is needed"}"#),
+            _ => Reply::of(404, "{}"),
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let error = set(settings(&units(), now), &client).unwrap_err().to_string();
+        assert!(error.contains("403") && error.contains("an admin token is needed"), "{error}");
+    }
+}

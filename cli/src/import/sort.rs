@@ -1,0 +1,164 @@
+//! Sorts items on disk with a merge sort. Knows no order.
+//!
+//! Runs that fit into memory are sorted there and written to one temporary file, and then merged. Items of one place
+//! stay in their order.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The memory that the items of a run take, in bytes.
+pub(crate) const RUN: usize = 64 << 20;
+/// The memory that an item takes beside its own bytes.
+const OVERHEAD: usize = 160;
+
+/// An item that has a place.
+pub(crate) trait Sortable: Serialize + DeserializeOwned {
+    /// Returns what it belongs to, and its time.
+    fn place(&self) -> (String, Option<i64>);
+
+    /// Returns about how many bytes it has.
+    fn bytes(&self) -> usize;
+}
+
+/// The place of an item in the order, and the number of items before it.
+type Key = (String, Option<i64>, u64);
+
+/// Sorts items, in memory where they take at most `size` bytes.
+pub(crate) fn sorted<T: Sortable>(
+    items: impl Iterator<Item = anyhow::Result<T>>,
+    size: usize,
+) -> anyhow::Result<Merged<T>> {
+    let (mut run, mut taken) = (Vec::new(), 0);
+    let (mut runs, mut file, mut count) = (Vec::new(), None, 0);
+    for item in items {
+        let item = item?;
+        let (group, at) = item.place();
+        taken += item.bytes() + OVERHEAD;
+        run.push(((group, at, count), item));
+        count += 1;
+        if taken > size {
+            let file = match &mut file {
+                Some(file) => file,
+                none => none.insert(BufWriter::new(tempfile::tempfile()?)),
+            };
+            let from = file.stream_position()?;
+            run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+            for entry in run.drain(..) {
+                serde_json::to_writer(&mut *file, &entry)?;
+                file.write_all(b"\n")?;
+            }
+            runs.push((from, file.stream_position()?));
+            taken = 0;
+        }
+    }
+    run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let mut sources: Vec<Run<T>> = vec![Run::Memory(run.into_iter())];
+    if let Some(file) = file {
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let file = Arc::new(Mutex::new(file));
+        sources.extend(runs.into_iter().map(|(from, to)| {
+            let part = FilePart { file: Arc::clone(&file), from, to };
+            Run::Disk(BufReader::with_capacity(64 << 10, part))
+        }));
+    }
+    let (runs, heads, next) = (sources, Vec::new(), BinaryHeap::new());
+    let mut merged = Merged { runs, heads, next, count };
+    for run in 0..merged.runs.len() {
+        merged.heads.push(None);
+        merged.advance(run)?;
+    }
+    Ok(merged)
+}
+
+/// The items of all runs, merged.
+pub(crate) struct Merged<T> {
+    runs: Vec<Run<T>>,
+    /// The next item of each run.
+    heads: Vec<Option<T>>,
+    /// The places of these items, and their runs.
+    next: BinaryHeap<Reverse<(Key, usize)>>,
+    /// The number of items of all runs.
+    count: u64,
+}
+
+impl<T: Sortable> Merged<T> {
+    /// Returns the number of all items.
+    pub(crate) const fn total(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes the next item out of a run.
+    fn advance(&mut self, run: usize) -> anyhow::Result<()> {
+        if let Some((key, item)) = self.runs[run].next().transpose()? {
+            self.heads[run] = Some(item);
+            self.next.push(Reverse((key, run)));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Sortable> Iterator for Merged<T> {
+    type Item = anyhow::Result<T>;
+
+    fn next(&mut self) -> Option<anyhow::Result<T>> {
+        let Reverse((_, run)) = self.next.pop()?;
+        let item = self.heads[run].take().expect("each place in the heap has its item");
+        if let Err(error) = self.advance(run) {
+            self.next.clear();
+            return Some(Err(error.context("what was sorted cannot be read")));
+        }
+        Some(Ok(item))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.next.len(), None)
+    }
+}
+
+/// Items in order.
+enum Run<T> {
+    Memory(std::vec::IntoIter<(Key, T)>),
+    Disk(BufReader<FilePart>),
+}
+
+impl<T: Sortable> Iterator for Run<T> {
+    type Item = anyhow::Result<(Key, T)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let reader = match self {
+            Self::Memory(entries) => return entries.next().map(Ok),
+            Self::Disk(reader) => reader,
+        };
+        let mut text = String::new();
+        match reader.read_line(&mut text) {
+            Ok(0) => None,
+            Ok(_) => Some(serde_json::from_str(&text).map_err(Into::into)),
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+}
+
+/// A part of a file that several readers share: so one file is open, however many parts it has.
+struct FilePart {
+    file: Arc<Mutex<File>>,
+    from: u64,
+    to: u64,
+}
+
+impl Read for FilePart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.to - self.from).unwrap_or(usize::MAX);
+        let wanted = buffer.len().min(left);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(self.from))?;
+        let read = file.read(&mut buffer[..wanted])?;
+        self.from += read as u64;
+        Ok(read)
+    }
+}

@@ -1,0 +1,151 @@
+//! The values of a feed, as Emoncms' engines write them. Names no feed.
+//!
+//! Sources: <https://github.com/emoncms/emoncms/blob/master/Modules/feed/engine/PHPFina.php>,
+//! <https://github.com/emoncms/emoncms/blob/master/Modules/feed/engine/PHPTimeSeries.php>
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+
+use anyhow::{Context as _, ensure};
+
+use super::files::Files;
+
+/// The bytes of a value.
+const VALUE: usize = 4;
+/// The bytes of a row of `PHPTimeSeries`: a mark, the time, the value.
+const ROW: usize = 9;
+/// The bytes of a meta file: two words that are not used any more, the interval, the beginning.
+const META: usize = 16;
+
+/// What an engine hands out.
+#[derive(Debug, PartialEq)]
+pub(super) enum Value {
+    /// A time in seconds since 1970, and what was measured.
+    Measured(i64, f32),
+    /// The end is cut: what is wrong.
+    Cut(String),
+}
+
+/// An open feed.
+pub(super) enum Engine {
+    /// A value each interval.
+    Fina { values: BufReader<File>, next: i64, interval: i64 },
+    /// Values with their times.
+    Series { rows: BufReader<File>, interval: Option<i64> },
+}
+
+impl Engine {
+    /// Opens a feed; `None` if it has no value.
+    pub(super) fn open(files: &Files, id: u64) -> anyhow::Result<Option<Self>> {
+        if let Some(path) = files.series(id) {
+            let file = File::open(path)?;
+            let bytes = file.metadata()?.len();
+            let interval = interval_of_rows(&mut File::open(path)?)?;
+            return Ok((bytes > 0).then(|| Self::Series { rows: BufReader::new(file), interval }));
+        }
+        let (meta, values) = files.fina(id);
+        let values =
+            values.with_context(|| format!("{id}.dat is missing; there is {id}.meta only"))?;
+        let file = File::open(values)?;
+        if file.metadata()?.len() == 0 {
+            return Ok(None);
+        }
+        let meta = meta
+            .with_context(|| format!("{id}.meta is missing, which tells the times of {id}.dat"))?;
+        let (interval, start) =
+            read_meta(&std::fs::read(meta)?).with_context(|| format!("{id}.meta"))?;
+        Ok(Some(Self::Fina { values: BufReader::new(file), next: start, interval }))
+    }
+
+    /// Returns the seconds between values, if there are two.
+    pub(super) const fn interval(&self) -> Option<i64> {
+        match self {
+            Self::Fina { interval, .. } => Some(*interval),
+            Self::Series { interval, .. } => *interval,
+        }
+    }
+}
+
+/// Reads the interval and the beginning, in seconds.
+fn read_meta(bytes: &[u8]) -> anyhow::Result<(i64, i64)> {
+    ensure!(bytes.len() >= META, "has {} bytes, and a meta file has {META}", bytes.len());
+    let word = |at: usize| {
+        let bytes = bytes[at..at + VALUE].try_into().expect("the length is checked");
+        i64::from(u32::from_le_bytes(bytes))
+    };
+    let (interval, start) = (word(8), word(12));
+    ensure!(interval > 0, "tells an interval of 0 seconds");
+    ensure!(start > 0, "tells no beginning");
+    Ok((interval, start))
+}
+
+/// Returns the seconds between the first two rows.
+fn interval_of_rows(reader: &mut impl Read) -> io::Result<Option<i64>> {
+    let mut times = Vec::new();
+    for _ in 0..2 {
+        let Record::Whole(row) = record::<ROW>(reader)? else { return Ok(None) };
+        times.push(row_of(row).0);
+    }
+    Ok(Some(times[1] - times[0]))
+}
+
+fn row_of([_, a, b, c, d, value @ ..]: [u8; ROW]) -> (i64, f32) {
+    (u32::from_le_bytes([a, b, c, d]).into(), f32::from_le_bytes(value))
+}
+
+/// The next bytes of a file.
+enum Record<const N: usize> {
+    Whole([u8; N]),
+    /// The file ends with fewer.
+    Part(usize),
+    End,
+}
+
+fn record<const N: usize>(reader: &mut impl Read) -> io::Result<Record<N>> {
+    let (mut bytes, mut filled) = ([0; N], 0);
+    while filled < N {
+        match reader.read(&mut bytes[filled..]) {
+            Ok(0) if filled == 0 => return Ok(Record::End),
+            Ok(0) => return Ok(Record::Part(filled)),
+            Ok(length) => filled += length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Record::Whole(bytes))
+}
+
+impl Iterator for Engine {
+    type Item = anyhow::Result<Value>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Value>> {
+        let read = match self {
+            Self::Fina { values, next, interval } => record::<VALUE>(values).map(|record| {
+                Some(match record {
+                    Record::Whole(bytes) => {
+                        let at = *next;
+                        *next += *interval;
+                        Value::Measured(at, f32::from_le_bytes(bytes))
+                    }
+                    Record::Part(length) => Value::Cut(format!(
+                        "the file ends with {length} bytes of a value, which has {VALUE}"
+                    )),
+                    Record::End => return None,
+                })
+            }),
+            Self::Series { rows, .. } => record::<ROW>(rows).map(|record| {
+                Some(match record {
+                    Record::Whole(row) => {
+                        let (at, value) = row_of(row);
+                        Value::Measured(at, value)
+                    }
+                    Record::Part(length) => Value::Cut(format!(
+                        "the file ends with {length} bytes of a row, which has {ROW}"
+                    )),
+                    Record::End => return None,
+                })
+            }),
+        };
+        read.context("the values cannot be read").transpose()
+    }
+}

@@ -1,0 +1,74 @@
+//! Home Assistant's database: its states, and the long-term statistics of the time before them. Sends nothing.
+//!
+//! A state becomes the line that Home Assistant's InfluxDB integration writes of it. The tables are read as they are
+//! found, because a migration to a newer schema may be half done: where two columns tell the same, the filled one
+//! counts.
+//!
+//! Sources: <https://github.com/home-assistant/core/blob/2024.3.3/homeassistant/components/recorder/db_schema.py>,
+//! <https://github.com/home-assistant/core/blob/2024.3.3/homeassistant/components/influxdb/__init__.py>
+
+mod attributes;
+mod backup;
+mod database;
+mod entity;
+mod moment;
+mod mounts;
+mod output;
+mod schema;
+mod states;
+mod statistics;
+mod storage;
+mod units;
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::Context as _;
+use rusqlite::Connection;
+
+use super::{Notes, Source, Units};
+use output::Output;
+use schema::Schema;
+use storage::Storage;
+
+pub(in crate::import) use backup::{is_archive, is_of_backup, open as open_backup};
+pub(in crate::import) use database::{Database, MAGIC};
+
+/// The points that are read ahead.
+const AHEAD: usize = 4_096;
+/// Reads a database, with the names and areas of Home Assistant's `.storage`.
+pub(in crate::import) fn source(database: Database, storage: Storage) -> anyhow::Result<Source> {
+    let notes = Notes::default();
+    let schema = Schema::of(&database.connection)?;
+    notes.say(format!("database     Home Assistant, schema {}", schema.version));
+    let (points, taken) = mpsc::sync_channel(AHEAD);
+    let output = Output { points, notes: notes.clone() };
+    thread::spawn(move || {
+        let result = read(&database.connection, &schema, &storage, &output);
+        if let Err(error) = result {
+            drop(output.points.send(Err(error)));
+        }
+    });
+    Ok(Source { points: Box::new(taken.into_iter()), notes, units: Units::default() })
+}
+
+fn read(
+    connection: &Connection,
+    schema: &Schema,
+    storage: &Storage,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let entities = states::read(connection, schema, storage, output)
+        .context("the states cannot be read; is the database damaged?")?;
+    statistics::read(connection, schema, storage, &entities, output)
+        .context("the statistics cannot be read; is the database damaged?")
+}
+
+/// Reads `.storage` of Home Assistant, or nothing without a directory.
+pub(in crate::import) fn read_storage(directory: Option<&Path>) -> anyhow::Result<Storage> {
+    directory.map_or_else(|| Ok(Storage::default()), Storage::read)
+}
+
+#[cfg(test)]
+mod tests;

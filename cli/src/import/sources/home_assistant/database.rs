@@ -1,0 +1,93 @@
+//! Opens Home Assistant's database, also while Home Assistant uses it. Reads no table of it.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, OpenFlags};
+use tempfile::{TempDir, TempPath};
+
+use super::mounts::network_drive;
+use crate::progress_file;
+
+/// The first bytes of a database.
+pub(in crate::import) const MAGIC: &[u8] = b"SQLite format 3\0";
+/// All pages in one step. In several, the copy would begin anew with each of Home Assistant's writes, which come every
+/// five seconds: <https://sqlite.org/c3ref/backup_finish.html>.
+const ALL_PAGES: i32 = -1;
+
+/// An open database, and the temporary copy that it may be.
+pub(in crate::import) struct Database {
+    pub(super) connection: Connection,
+    /// What is removed with this.
+    _kept: Option<Kept>,
+}
+
+/// Temporary files.
+enum Kept {
+    File { _path: TempPath },
+    Directory { _path: TempDir },
+}
+
+impl Database {
+    /// Opens a database. One in use is copied by SQLite itself, because a copy of the file alone would lose what its
+    /// write-ahead log has.
+    pub(in crate::import) fn open(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        if let Some(kind) = network_drive(path) {
+            bail!(
+                "{shown} is on a network drive ({kind}), where SQLite's locks do not hold; import a backup of Home \
+                 Assistant, or run this command on the machine that has the file"
+            );
+        }
+        let context = || format!("{shown} cannot be read as a database");
+        let source = read_only(path).with_context(context)?;
+        if !progress_file::with_suffix(path, "-wal").exists() {
+            source
+                .query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))
+                .with_context(context)?;
+            return Ok(Self { connection: source, _kept: None });
+        }
+        let copy = tempfile::NamedTempFile::new()?.into_temp_path();
+        let no_copy = || {
+            format!(
+                "{shown} is in use and cannot be copied to {}; TMPDIR names another directory",
+                copy.display()
+            )
+        };
+        let mut target = Connection::open(&copy).with_context(no_copy)?;
+        Backup::new(&source, &mut target)
+            .and_then(|backup| backup.step(ALL_PAGES))
+            .with_context(no_copy)?;
+        Ok(Self { connection: target, _kept: Some(Kept::File { _path: copy }) })
+    }
+
+    /// Takes a database that is open.
+    #[cfg(test)]
+    pub(super) const fn of(connection: Connection) -> Self {
+        Self { connection, _kept: None }
+    }
+
+    /// Opens a database that is read from elsewhere, such as an archive.
+    pub(in crate::import) fn unpack(mut reader: impl Read) -> anyhow::Result<Self> {
+        let mut file = tempfile::NamedTempFile::new()?;
+        std::io::copy(&mut reader, &mut file)
+            .context("the database cannot be unpacked; TMPDIR names another directory")?;
+        let copy = file.into_temp_path();
+        Ok(Self { connection: read_only(&copy)?, _kept: Some(Kept::File { _path: copy }) })
+    }
+
+    /// Opens a database in a directory that is removed afterwards.
+    pub(super) fn in_directory(directory: TempDir, name: &str) -> anyhow::Result<Self> {
+        let connection = read_only(&directory.path().join(name))?;
+        Ok(Self { connection, _kept: Some(Kept::Directory { _path: directory }) })
+    }
+}
+
+fn read_only(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    Ok(connection)
+}

@@ -1,0 +1,75 @@
+//! The tables and columns of a database, found by looking. Reads no row of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, ensure};
+use rusqlite::Connection;
+
+/// What there is.
+pub(super) struct Schema {
+    /// The version that the database names, or `unknown`.
+    pub(super) version: String,
+    columns: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+/// The tables that are looked at.
+const TABLES: [&str; 7] = [
+    "states",
+    "states_meta",
+    "state_attributes",
+    "statistics",
+    "statistics_meta",
+    "statistics_short_term",
+    "schema_changes",
+];
+
+impl Schema {
+    /// Looks at a database.
+    pub(super) fn of(connection: &Connection) -> anyhow::Result<Self> {
+        let mut columns = BTreeMap::new();
+        for table in TABLES {
+            let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let names = statement.query_map([table], |row| row.get::<_, String>(0))?;
+            columns.insert(table, names.collect::<rusqlite::Result<BTreeSet<_>>>()?);
+        }
+        let mut schema = Self { version: "unknown".to_owned(), columns };
+        ensure!(
+            schema.has_table("states") || schema.has_table("statistics_meta"),
+            "this is a database of SQLite, but not Home Assistant's: it has no table states"
+        );
+        if schema.has_table("schema_changes") {
+            let newest = "SELECT max(schema_version) FROM schema_changes";
+            let version: Option<i64> = connection
+                .query_row(newest, [], |row| row.get(0))
+                .context("the schema's version")?;
+            if let Some(version) = version {
+                schema.version = version.to_string();
+            }
+        }
+        Ok(schema)
+    }
+
+    /// Returns whether there is a table.
+    pub(super) fn has_table(&self, table: &str) -> bool {
+        self.columns.get(table).is_some_and(|columns| !columns.is_empty())
+    }
+
+    /// Returns a column of a table with this alias, or NULL where it is missing.
+    pub(super) fn column(&self, table: &str, alias: &str, column: &str) -> String {
+        let has = self.columns.get(table).is_some_and(|columns| columns.contains(column));
+        if has { format!("{alias}.\"{column}\"") } else { "NULL".to_owned() }
+    }
+
+    /// Returns a join, or nothing where its table or its column is missing.
+    pub(super) fn join(
+        &self,
+        (table, alias, column): (&str, &str, &str),
+        (from, key): (&str, &str),
+    ) -> String {
+        let key = self.column(from, "s", key);
+        if !self.has_table(table) || key == "NULL" {
+            return format!("LEFT JOIN (SELECT NULL AS \"{column}\") {alias} ON 0");
+        }
+        format!("LEFT JOIN {table} {alias} ON {alias}.\"{column}\" = {key}")
+    }
+}

@@ -1,0 +1,146 @@
+//! The states of a database. Reads no statistics.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Statement};
+
+use super::attributes::Attributes;
+use super::entity::{self, EntityId};
+use super::moment::nanos;
+use super::output::Output;
+use super::schema::Schema;
+use super::storage::Storage;
+
+/// The most sets of attributes that are kept in memory.
+const MAX_KEPT: usize = 20_000;
+
+/// What the states tell of an entity.
+#[derive(Debug, Default)]
+pub(super) struct Entity {
+    /// When its first state was that became a point, in nanoseconds.
+    pub(super) first: Option<i64>,
+    /// The attributes of its newest state, and when that was.
+    pub(super) newest: Option<(i64, Arc<Attributes>)>,
+    /// The number of `last_reset` by its text's instant in seconds.
+    pub(super) last_resets: HashMap<i64, f64>,
+}
+
+/// The entities of a database by their ids.
+pub(super) type Entities = HashMap<String, Entity>;
+
+/// Reads the states, and hands out their points.
+pub(super) fn read(
+    connection: &Connection,
+    schema: &Schema,
+    storage: &Storage,
+    output: &Output,
+) -> anyhow::Result<Entities> {
+    let mut entities = Entities::new();
+    if !schema.has_table("states") {
+        return Ok(entities);
+    }
+    let column = |name| schema.column("states", "s", name);
+    let query = format!(
+        "SELECT coalesce({}, {}), s.state, {}, {}, {}, {} FROM states s {}",
+        schema.column("states_meta", "m", "entity_id"),
+        column("entity_id"),
+        column("last_updated_ts"),
+        column("last_updated"),
+        column("attributes_id"),
+        column("attributes"),
+        schema.join(("states_meta", "m", "metadata_id"), ("states", "metadata_id")),
+    );
+    let mut statement = connection.prepare(&query)?;
+    let mut shared = Shared::new(connection, schema)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let Some(id) = text(row, 0)? else {
+            output.notes.leave_out("states without an entity");
+            continue;
+        };
+        if EntityId::of(&id).is_none() {
+            output.notes.leave_out("states without an entity");
+            continue;
+        }
+        let Some(state) = text(row, 1)? else {
+            output.notes.leave_out("states of entities that were removed");
+            continue;
+        };
+        let Some(at) = nanos(row.get(2)?, text(row, 3)?.as_deref()) else {
+            output.notes.leave_out("states without a time");
+            continue;
+        };
+        let attributes = match row.get(4)? {
+            Some(attributes) => shared.attributes(attributes)?,
+            None => text(row, 5)?.map(|json| Arc::new(Attributes::of(&json))),
+        };
+        let attributes = attributes.unwrap_or_default();
+        let point = entity::point(&id, &state, &attributes, at, storage.entity(&id));
+        let entity = match entities.get_mut(&id) {
+            Some(entity) => entity,
+            None => entities.entry(id).or_default(),
+        };
+        match point {
+            Ok(point) => {
+                entity.note(at, &attributes);
+                output.send(point)?;
+            }
+            Err(why) => output.notes.leave_out(why),
+        }
+    }
+    Ok(entities)
+}
+
+impl Entity {
+    fn note(&mut self, at: i64, attributes: &Arc<Attributes>) {
+        self.first = Some(self.first.map_or(at, |first| first.min(at)));
+        if self.newest.as_ref().is_none_or(|(newest, _)| *newest <= at) {
+            self.newest = Some((at, Arc::clone(attributes)));
+        }
+        self.last_resets.extend(attributes.last_reset);
+    }
+}
+
+/// Returns a text, also one whose bytes are no UTF-8.
+pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => None,
+        ValueRef::Text(text) | ValueRef::Blob(text) => {
+            Some(String::from_utf8_lossy(text).into_owned())
+        }
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+    })
+}
+
+/// The attributes that states share.
+struct Shared<'a> {
+    statement: Option<Statement<'a>>,
+    kept: HashMap<i64, Option<Arc<Attributes>>>,
+}
+
+impl<'a> Shared<'a> {
+    fn new(connection: &'a Connection, schema: &Schema) -> rusqlite::Result<Self> {
+        let query = "SELECT shared_attrs FROM state_attributes WHERE attributes_id = ?1";
+        let has_table = schema.has_table("state_attributes");
+        let statement = has_table.then(|| connection.prepare(query)).transpose()?;
+        Ok(Self { statement, kept: HashMap::new() })
+    }
+
+    fn attributes(&mut self, id: i64) -> rusqlite::Result<Option<Arc<Attributes>>> {
+        let Some(statement) = &mut self.statement else { return Ok(None) };
+        if let Some(known) = self.kept.get(&id) {
+            return Ok(known.clone());
+        }
+        let mut rows = statement.query([id])?;
+        let json = rows.next()?.map(|row| text(row, 0)).transpose()?.flatten();
+        let attributes = json.map(|json| Arc::new(Attributes::of(&json)));
+        if self.kept.len() == MAX_KEPT {
+            self.kept.clear();
+        }
+        self.kept.insert(id, attributes.clone());
+        Ok(attributes)
+    }
+}

@@ -1,0 +1,250 @@
+//! Long-term statistics: hours before a series' first state. Reads no state.
+//!
+//! A counter is its `state` at the end of the hour; `sum` is never taken, because it has what Home Assistant made of
+//! outages and resets. Anything else is the `mean` at half past. An angle's mean is taken as it is: it is circular
+//! already. External statistics (`tibber:consumption`) have no states and mostly no meter either: where `state` is the
+//! amount of the hour, the counter is the total of these amounts.
+
+use std::collections::HashMap;
+
+use anyhow::Context as _;
+use rusqlite::Connection;
+use rust_decimal::Decimal;
+
+use super::entity::{line, quoted};
+use super::moment::nanos;
+use super::output::Output;
+use super::schema::Schema;
+use super::states::{Entities, Entity, text};
+use super::storage::Storage;
+use super::units::Conversion;
+use crate::import::sources::number;
+
+/// Nanoseconds of an hour.
+const HOUR: i64 = 3_600_000_000_000;
+
+/// A series of statistics.
+struct Series {
+    id: String,
+    /// An integration's own, with no entity behind it.
+    is_external: bool,
+    unit: Option<String>,
+    name: Option<String>,
+    is_counter: bool,
+    /// Whether `state` of a counter is the amount of the hour.
+    is_amount: bool,
+}
+
+/// Reads the hours before the first states of `entities`, and hands out their points.
+pub(super) fn read(
+    connection: &Connection,
+    schema: &Schema,
+    storage: &Storage,
+    entities: &Entities,
+    output: &Output,
+) -> anyhow::Result<()> {
+    if !schema.has_table("statistics_meta") || !schema.has_table("statistics") {
+        return Ok(());
+    }
+    if schema.has_table("statistics_short_term") {
+        let count =
+            connection
+                .query_row("SELECT count(*) FROM statistics_short_term", [], |row| row.get(0))?;
+        output.notes.leave_out_many("statistics of five minutes; states have them", count);
+    }
+    for (meta, series) in all(connection, schema, output)? {
+        let known = entities.get(&series.id);
+        hours(connection, schema, (meta, &series), storage, known, output)
+            .with_context(|| series.id.clone())?;
+    }
+    Ok(())
+}
+
+fn all(
+    connection: &Connection,
+    schema: &Schema,
+    output: &Output,
+) -> anyhow::Result<Vec<(i64, Series)>> {
+    let column = |name| schema.column("statistics_meta", "s", name);
+    let query = format!(
+        "SELECT s.id, s.statistic_id, {}, {}, {}, {}, {}, {} FROM statistics_meta s ORDER BY s.id",
+        column("source"),
+        column("unit_of_measurement"),
+        column("name"),
+        column("has_sum"),
+        column("has_mean"),
+        column("mean_type"),
+    );
+    let mut statement = connection.prepare(&query)?;
+    let mut rows = statement.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        let Some(id) = text(row, 1)? else { continue };
+        let is = |column| row.get::<_, Option<i64>>(column).map(|it| it.unwrap_or(0) != 0);
+        let (is_counter, has_mean) = (is(5)?, is(6)? || is(7)?);
+        if !is_counter && !has_mean {
+            output.notes.leave_out(&format!("statistics without state and mean: {id}"));
+            continue;
+        }
+        let is_external =
+            id.contains(':') || text(row, 2)?.is_some_and(|source| source != "recorder");
+        let filled =
+            |column| Ok::<_, rusqlite::Error>(text(row, column)?.filter(|text| !text.is_empty()));
+        let (unit, name) = (filled(3)?, filled(4)?);
+        let meta = row.get(0)?;
+        let mut series = Series { id, is_external, unit, name, is_counter, is_amount: false };
+        series.is_amount = is_counter && is_external && is_amount(connection, schema, meta)?;
+        all.push((meta, series));
+    }
+    Ok(all)
+}
+
+/// Whether `state` is mostly the step of `sum`, and not what steps.
+fn is_amount(connection: &Connection, schema: &Schema, meta: i64) -> anyhow::Result<bool> {
+    let time = order(schema);
+    let query = format!(
+        "SELECT total(abs(sum - before - state) < 1e-6 * (1 + abs(state))), \
+                total(abs(sum - before - (state - earlier)) < 1e-6 * (1 + abs(state))) \
+         FROM (SELECT s.sum AS sum, s.state AS state, lag(s.sum) OVER (ORDER BY {time}) AS before, \
+                      lag(s.state) OVER (ORDER BY {time}) AS earlier \
+               FROM statistics s WHERE s.metadata_id = ?1)"
+    );
+    let (amounts, readings): (f64, f64) =
+        connection.query_row(&query, [meta], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(amounts > readings)
+}
+
+/// The time of a row, by which rows are ordered.
+fn order(schema: &Schema) -> String {
+    let column = |name| schema.column("statistics", "s", name);
+    format!("coalesce({}, unixepoch({}))", column("start_ts"), column("start"))
+}
+
+fn hours(
+    connection: &Connection,
+    schema: &Schema,
+    (meta, series): (i64, &Series),
+    storage: &Storage,
+    known: Option<&Entity>,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let described = storage.entity(&series.id);
+    let attributes = known.and_then(|it| it.newest.as_ref()).map(|(_, attributes)| attributes);
+    // States and hours are one series only in one unit.
+    let unit = attributes.map_or_else(|| series.unit.clone(), |it| it.unit.clone());
+    let Some(conversion) = Conversion::between(series.unit.as_deref(), unit.as_deref()) else {
+        let count = connection.query_row(
+            "SELECT count(*) FROM statistics WHERE metadata_id = ?1",
+            [meta],
+            |row| row.get(0),
+        )?;
+        let shown = |unit: &Option<String>| unit.clone().unwrap_or_else(|| "no unit".to_owned());
+        let (from, to) = (shown(&series.unit), shown(&unit));
+        let why =
+            format!("hours of {} in {from}, which is not converted exactly to {to}", series.id);
+        output.notes.leave_out_many(&why, count);
+        return Ok(());
+    };
+    let texts = texts(series, attributes.is_some(), described, |key| {
+        attributes.and_then(|it| it.text(key)).map(ToOwned::to_owned)
+    });
+    let column = |name| schema.column("statistics", "s", name);
+    let query = format!(
+        "SELECT {}, {}, {}, {}, {}, {}, {} FROM statistics s WHERE s.metadata_id = ?1 ORDER BY {}",
+        column("start_ts"),
+        column("start"),
+        column("state"),
+        column("mean"),
+        column("last_reset_ts"),
+        column("last_reset"),
+        column("sum"),
+        order(schema),
+    );
+    let mut statement = connection.prepare(&query)?;
+    let mut rows = statement.query([meta])?;
+    let mut total = Decimal::ZERO;
+    let mut taken = 0;
+    while let Some(row) = rows.next()? {
+        let Some(start) = nanos(row.get(0)?, text(row, 1)?.as_deref()) else {
+            output.notes.leave_out("hours without a time");
+            continue;
+        };
+        let end = start.saturating_add(HOUR);
+        let sum: Option<f64> = row.get(6)?;
+        if let Some(sum) = sum.filter(|sum| series.is_counter && sum.is_finite()) {
+            output.notes.sum(&series.id, series.unit.as_deref(), end, &number(sum));
+        }
+        let value: Option<f64> = row.get(if series.is_counter { 2 } else { 3 })?;
+        let Some(value) = value.filter(|value| value.is_finite()) else {
+            output.notes.leave_out("hours without a value");
+            continue;
+        };
+        let Some(mut value) = conversion.of(value) else {
+            output.notes.leave_out("hours whose value is not converted exactly");
+            continue;
+        };
+        if series.is_amount {
+            let Some(sum) = value.parse().ok().and_then(|value| total.checked_add(value)) else {
+                output.notes.leave_out("hours whose total has more than 28 digits");
+                continue;
+            };
+            total = sum;
+            value = sum.normalize().to_string();
+        }
+        if known.and_then(|it| it.first).is_some_and(|first| first < end) {
+            output.notes.leave_out("hours that have states");
+            continue;
+        }
+        let at = if series.is_counter { end } else { start.saturating_add(HOUR / 2) };
+        let mut fields = vec![("value".to_owned(), value)];
+        if let Some(reset) =
+            nanos(row.get(4)?, text(row, 5)?.as_deref()).filter(|_| !series.is_external)
+        {
+            let known = known.map(|it| &it.last_resets);
+            fields.push(("last_reset".to_owned(), number(last_reset(reset, known))));
+        }
+        fields.extend(texts.iter().cloned());
+        output.send(line(&series.id, unit.as_deref(), fields, at, described))?;
+        if !series.is_counter {
+            output.notes.hour(&series.id, at);
+        }
+        taken += 1;
+    }
+    if !series.is_counter {
+        output.notes.leave_out_many("pairs of min and max of hours", taken);
+    }
+    Ok(())
+}
+
+/// The fields that teach what a series is.
+fn texts(
+    series: &Series,
+    has_states: bool,
+    described: Option<&super::storage::Described>,
+    of_states: impl Fn(&str) -> Option<String>,
+) -> Vec<(String, String)> {
+    let state_class = if series.is_counter { "total_increasing" } else { "measurement" };
+    let registry = |key| match key {
+        "friendly_name" => described.and_then(|it| it.name.clone()).or_else(|| series.name.clone()),
+        "device_class" => described.and_then(|it| it.device_class.clone()),
+        _ => {
+            described.and_then(|it| it.state_class.clone()).or_else(|| Some(state_class.to_owned()))
+        }
+    };
+    let texts = ["device_class", "friendly_name", "state_class"].map(|key| {
+        let text = if has_states { of_states(key) } else { registry(key) };
+        text.map(|text| (format!("{key}_str"), quoted(&text)))
+    });
+    texts.into_iter().flatten().collect()
+}
+
+/// The number that the states have of the same reset, or the digits of its time in UTC.
+fn last_reset(nanos: i64, known: Option<&HashMap<i64, f64>>) -> f64 {
+    let seconds = nanos.div_euclid(1_000_000_000);
+    if let Some(number) = known.and_then(|known| known.get(&seconds)) {
+        return *number;
+    }
+    let at = domain::Timestamp::from_millis(seconds * 1_000).map(|at| at.to_string());
+    let text = at.map(|at| format!("{}+00:00", at.split('.').next().unwrap_or_default()));
+    text.ok().and_then(|text| super::attributes::digits(&text)).unwrap_or_default()
+}

@@ -1,0 +1,99 @@
+//! Requests to a running InfluxDB. Knows no language of its queries.
+
+use std::io::{BufReader, Read};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+
+/// The time in which a server has to begin its answer.
+const MAX_SILENCE: Duration = Duration::from_secs(300);
+
+/// A server's address, and how it is asked.
+pub(super) struct Http {
+    agent: ureq::Agent,
+    /// Without a name and a password.
+    pub(super) url: String,
+    /// Name and password of the address, not decoded.
+    pub(super) login: Option<String>,
+}
+
+/// A request: a path with its query, and a body of JSON where it is a POST.
+pub(super) struct Ask<'a> {
+    pub(super) path: &'a str,
+    pub(super) body: Option<String>,
+    pub(super) authorization: Option<&'a str>,
+    /// The way to give credentials, in the sentence of a refusal.
+    pub(super) advice: &'static str,
+}
+
+/// The reason that a refusal gives: InfluxDB 1 calls it `error`, InfluxDB 2 `message`.
+#[derive(Default, Deserialize)]
+struct Refusal {
+    error: Option<String>,
+    message: Option<String>,
+}
+
+/// Returns the reason of a refusal, or the beginning of any other text.
+fn said(text: &str) -> String {
+    let refusal: Refusal = serde_json::from_str(text).unwrap_or_default();
+    refusal.message.or(refusal.error).unwrap_or_else(|| domain::excerpt(text.trim()))
+}
+
+impl Http {
+    /// Reads an address such as `http://name:password@pi:8086`.
+    pub(super) fn of(address: &str) -> anyhow::Result<Self> {
+        let (scheme, rest) = address.split_once("://").context("expected an address")?;
+        let (login, host) = rest
+            .rsplit_once('@')
+            .map_or((None, rest), |(login, host)| (Some(login.to_owned()), host));
+        let config = ureq::Agent::config_builder()
+            .timeout_connect(Some(Duration::from_secs(30)))
+            .timeout_recv_response(Some(MAX_SILENCE))
+            .http_status_as_error(false)
+            .build();
+        let url = format!("{scheme}://{}", host.trim_end_matches('/'));
+        Ok(Self { agent: config.into(), url, login })
+    }
+
+    /// Asks for the version. A server may tell none.
+    pub(super) fn version(&self) -> anyhow::Result<Option<String>> {
+        let answer = self.agent.get(format!("{}/ping", self.url)).call();
+        let answer =
+            answer.with_context(|| format!("cannot reach {}; is it running?", self.url))?;
+        let version = answer.headers().get("x-influxdb-version").and_then(|it| it.to_str().ok());
+        Ok(version.map(|version| version.trim_start_matches('v').to_owned()))
+    }
+
+    /// Asks, and returns the body of an answer of 200.
+    pub(super) fn ask(&self, ask: Ask<'_>) -> anyhow::Result<impl Read + use<>> {
+        let Ask { path, body, authorization, advice } = ask;
+        let url = format!("{}{path}", self.url);
+        let answer = match body {
+            None => {
+                let mut request = self.agent.get(url);
+                if let Some(authorization) = authorization {
+                    request = request.header("authorization", authorization);
+                }
+                request.call()
+            }
+            Some(body) => {
+                let mut request = self
+                    .agent
+                    .post(url)
+                    .header("content-type", "application/json")
+                    .header("accept", "application/csv");
+                if let Some(authorization) = authorization {
+                    request = request.header("authorization", authorization);
+                }
+                request.send(body)
+            }
+        };
+        let mut answer = answer.with_context(|| format!("{} does not answer", self.url))?;
+        if answer.status() != 200 {
+            let text = answer.body_mut().read_to_string().unwrap_or_default();
+            bail!("{} answers {}: {}; {advice}", self.url, answer.status(), said(&text));
+        }
+        Ok(BufReader::new(answer.into_body().into_reader()))
+    }
+}

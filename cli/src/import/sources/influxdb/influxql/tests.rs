@@ -1,0 +1,147 @@
+//! Tests of what is read of an InfluxDB 1, against answers in its form.
+
+use std::sync::{Arc, Mutex};
+
+use std::time::Duration;
+
+use crate::import::fake_server::{self, Reply};
+use crate::import::sources::influxdb::{Context, FIRST_WINDOW, Server, Window, Windows, contexts};
+
+/// A server with one measurement; `answer` gets the statement of each query for points.
+fn server(
+    answer: impl Fn(usize, &str) -> String + Send + Sync + 'static,
+) -> (fake_server::Server, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let server = fake_server::serve(move |_, request| {
+        if request.path == "/ping" {
+            return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
+        }
+        let (_, query) = request.path.split_once('?').unwrap();
+        let find = |name: &str| {
+            form_urlencoded::parse(query.as_bytes())
+                .find(|(key, _)| key == name)
+                .unwrap()
+                .1
+                .into_owned()
+        };
+        assert_eq!((find("epoch"), find("chunked")), ("ns".to_owned(), "true".to_owned()));
+        let q = find("q");
+        let body = if q == "SHOW DATABASES" {
+            r#"{"results":[{"series":[{"name":"databases","columns":["name"],"values":[["_internal"],["ho.me"]]}]}]}"#.to_owned()
+        } else if q.starts_with("SHOW RETENTION") {
+            r#"{"results":[{"series":[{"columns":["name","duration","default"],"values":[["autogen","0s",false],["years","0s",true]]}]}]}"#.to_owned()
+        } else if q == "SHOW FIELD KEYS" {
+            r#"{"results":[{"series":[{"name":"°C, a","columns":["fieldKey","fieldType"],"values":[["v","float"],["v","integer"],["v","string"],["ok","boolean"]]}]}]}"#.to_owned()
+        } else if q.contains("LIMIT 1") {
+            let at = if q.contains("ASC") { 1_000_000_500_i64 } else { 99 * FIRST_WINDOW };
+            format!(
+                r#"{{"results":[{{"series":[{{"name":"m","columns":["time","v"],"values":[[{at},1]]}}]}}]}}"#
+            )
+        } else {
+            let mut seen = seen.lock().unwrap();
+            seen.push(q.clone());
+            answer(seen.len(), &q)
+        };
+        Reply::of(200, &body)
+    });
+    (server, asked)
+}
+
+const ROWS: &str = r#"{"results":[{"series":[{"name":"m","tags":{"a b":"x,y","none":""},"columns":["time","ok","v","v_1"],"values":[[1000000500,true,1.0,null]],"partial":true}],"partial":true}]}
+{"results":[{"series":[{"name":"m","tags":{"a b":"x,y","none":""},"columns":["time","ok","v","v_1"],"values":[[2000000000,null,12345678901234567890.5,null],[3000000000,null,null,"a \"b\""]]}]}]}"#;
+const NONE: &str = r#"{"results":[{"statement_id":0}]}"#;
+
+fn windows(
+    server: &fake_server::Server,
+    after: Option<(String, i64)>,
+) -> anyhow::Result<Vec<Window>> {
+    let server = Arc::new(Server::connect(&server.url, None)?);
+    let contexts = contexts(&server, &[], |_| {})?;
+    assert_eq!(contexts, [Context { database: "ho.me".to_owned(), policy: "years".to_owned() }]);
+    let span = (i64::MIN, 8 * FIRST_WINDOW);
+    let mut windows = Windows::new(server, contexts[0].clone(), after, span)?;
+    windows.pause = Duration::ZERO;
+    windows.collect()
+}
+
+#[test]
+fn points_keep_the_text_of_their_numbers_and_windows_grow() {
+    let (server, asked) = server(|n, _| if n == 1 { ROWS } else { NONE }.to_owned());
+    let all = windows(&server, None).unwrap();
+    let lines: Vec<String> = all
+        .iter()
+        .flat_map(|window| &window.points)
+        .map(|point| {
+            let fields: Vec<_> =
+                point.fields.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!("{} {} {}", point.series(), fields.join(","), point.nanos)
+        })
+        .collect();
+    let series = "°C\\,\\ a,a\\ b=x\\,y";
+    assert_eq!(
+        lines,
+        [
+            format!("{series} ok=t,v=1.0 1000000500"),
+            format!("{series} v=12345678901234567890.5 2000000000"),
+            format!("{series} v=\"a \\\"b\\\"\" 3000000000"),
+        ]
+    );
+    let asked = asked.lock().unwrap();
+    let from = r#"FROM "years"."°C, a" WHERE"#;
+    let begin = 1_000_000_000;
+    assert_eq!(
+        *asked,
+        [(begin, begin + FIRST_WINDOW), (begin + FIRST_WINDOW, begin + 5 * FIRST_WINDOW), (begin + 5 * FIRST_WINDOW, begin + 21 * FIRST_WINDOW)]
+            .map(|(begin, end)| format!(r#"SELECT "ok"::boolean, "v"::float, "v"::string {from} time >= {begin} AND time < {end} GROUP BY *"#))
+    );
+    assert_eq!(all.last().unwrap().until, begin + 21 * FIRST_WINDOW);
+}
+
+#[test]
+fn an_interrupted_import_goes_on_at_its_window() {
+    let (server, asked) = server(|_, _| NONE.to_owned());
+    let after = Some(("°C, a".to_owned(), 5 * FIRST_WINDOW));
+    assert_eq!(windows(&server, after).unwrap().len(), 2);
+    assert!(asked.lock().unwrap()[0].contains(&format!("time >= {}", 5 * FIRST_WINDOW)));
+    assert_eq!(windows(&server, Some(("°D".to_owned(), 0))).unwrap().len(), 0, "behind it");
+}
+
+#[test]
+fn an_error_and_an_answer_that_is_not_whole_are_read_again_and_named() {
+    for (bad, expected) in [
+        (r#"{"results":[{"statement_id":0,"error":"timeout"}]}"#, "InfluxDB answers: timeout"),
+        (r#"{"error":"shard closed"}"#, "InfluxDB answers: shard closed"),
+        (r#"{"results":[{"series":[],"partial":true}]}"#, "is not whole"),
+        (r#"{"results":[{"series":[{"name""#, "cannot be read"),
+        ("", "answers nothing"),
+    ] {
+        let (once, asked) = server(move |n, _| if n == 1 { bad } else { NONE }.to_owned());
+        windows(&once, None).unwrap();
+        assert!(
+            asked.lock().unwrap()[1]
+                .contains(&format!("time < {}", 1_000_000_000 + FIRST_WINDOW / 2)),
+            "half of it"
+        );
+        let (always, asked) = server(move |_, _| bad.to_owned());
+        let error = format!("{:#}", windows(&always, None).err().unwrap());
+        assert!(error.starts_with("°C, a of ho.me: ") && error.contains(expected), "{error}");
+        assert_eq!(asked.lock().unwrap().len(), 4);
+    }
+}
+
+#[test]
+fn databases_and_policies_are_named() {
+    let (one, _) = server(|_, _| NONE.to_owned());
+    let connected = Server::connect(&one.url, None).unwrap();
+    let chosen = |name: &str| contexts(&connected, &[name.parse().unwrap()], |_| {});
+    assert_eq!(chosen("ho.me.autogen").unwrap()[0].policy, "autogen");
+    assert_eq!(chosen("ho.me").unwrap()[0].policy, "years");
+    assert!(chosen("x").unwrap_err().to_string().contains("has no database \"x\"; it has ho.me"));
+    assert!(
+        chosen("ho.me.x")
+            .unwrap_err()
+            .to_string()
+            .contains("no retention policy \"x\"; it has autogen, years")
+    );
+}

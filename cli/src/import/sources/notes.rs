@@ -1,0 +1,118 @@
+//! What a source leaves out, by name, and what it says about itself. Decides nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::TimeDelta;
+use domain::{Exact, Month, Timestamp};
+
+use crate::import::refusals::{Refusal, Refusals};
+
+/// Notes that are shared by a source and the import.
+#[derive(Debug, Clone, Default)]
+pub(in crate::import) struct Notes(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    says: Vec<String>,
+    left_out: BTreeMap<String, u64>,
+    refusals: Refusals,
+    own_sums: BTreeMap<String, OwnSum>,
+    hourly: BTreeMap<String, i64>,
+}
+
+/// What a source itself says that a counter counted, as Home Assistant's statistics do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::import) struct OwnSum {
+    pub(in crate::import) unit: Option<String>,
+    /// When it begins, and the sum then.
+    pub(in crate::import) first: (i64, Exact),
+    /// The last of each month of UTC.
+    pub(in crate::import) months: BTreeMap<Month, (i64, Exact)>,
+}
+
+impl Notes {
+    /// Notes a sentence about the source.
+    pub(in crate::import) fn say(&self, text: String) {
+        self.noted().says.push(text);
+    }
+
+    /// Counts something that is left out.
+    pub(in crate::import) fn leave_out(&self, what: &str) {
+        self.leave_out_many(what, 1);
+    }
+
+    /// Counts several of one kind.
+    pub(in crate::import) fn leave_out_many(&self, what: &str, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let mut noted = self.noted();
+        match noted.left_out.get_mut(what) {
+            Some(known) => *known += count,
+            None => drop(noted.left_out.insert(what.to_owned(), count)),
+        }
+    }
+
+    /// Notes something that cannot be read.
+    pub(in crate::import) fn refuse(&self, line: u64, reason: String) {
+        self.noted().refusals.extend([Refusal { line, reason }]);
+    }
+
+    /// Notes the source's own sum of a counter at an instant, in nanoseconds. The instants of a counter are in order.
+    pub(in crate::import) fn sum(&self, id: &str, unit: Option<&str>, nanos: i64, sum: &str) {
+        let at = Timestamp::from_millis(nanos.div_euclid(1_000_000)).ok();
+        let (Some(at), Some(sum)) = (at, Exact::parse(sum)) else { return };
+        let mut noted = self.noted();
+        let known = match noted.own_sums.get_mut(id) {
+            Some(known) => known,
+            None => noted.own_sums.entry(id.to_owned()).or_insert(OwnSum {
+                unit: unit.map(ToOwned::to_owned),
+                first: (nanos, sum.clone()),
+                months: BTreeMap::new(),
+            }),
+        };
+        // What was counted until midnight is of the month before.
+        let month = Month::of(at.saturating_add(TimeDelta::milliseconds(-1)));
+        known.months.insert(month, (nanos, sum));
+    }
+
+    /// Notes that a series has the mean of an hour at an instant, in nanoseconds.
+    pub(in crate::import) fn hour(&self, id: &str, nanos: i64) {
+        let mut noted = self.noted();
+        match noted.hourly.get_mut(id) {
+            Some(last) => *last = nanos.max(*last),
+            None => drop(noted.hourly.insert(id.to_owned(), nanos)),
+        }
+    }
+
+    /// Returns the newest mean of an hour by the ids of the series, in nanoseconds.
+    pub(in crate::import) fn hourly(&self) -> BTreeMap<String, i64> {
+        self.noted().hourly.clone()
+    }
+
+    /// Returns the source's own sums by the ids of its series.
+    pub(in crate::import) fn own_sums(&self) -> BTreeMap<String, OwnSum> {
+        self.noted().own_sums.clone()
+    }
+
+    /// Takes the refusals so far.
+    pub(in crate::import) fn take_refusals(&self) -> Refusals {
+        std::mem::take(&mut self.noted().refusals)
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Display for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let noted = self.noted();
+        let says = noted.says.iter().cloned();
+        let left_out =
+            noted.left_out.iter().map(|(what, count)| format!("left out     {count} {what}"));
+        f.write_str(&says.chain(left_out).collect::<Vec<_>>().join("\n"))
+    }
+}

@@ -1,0 +1,224 @@
+//! The rows of a log, in order of time, and what the counters are at each. Asks no server.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::str::FromStr as _;
+
+use anyhow::{Context as _, ensure};
+use chrono::NaiveDateTime;
+use domain::DeviceId;
+use rust_decimal::Decimal;
+
+use super::columns::{Columns, Kind, Metric};
+use crate::import::sources::{DEVICE_TAG, Notes, Point, Source, Units, Way};
+use crate::import::text_lines::TextLines;
+
+/// Where a counter begins if nothing else is known. One that shows 0 takes no part in energy.
+const BASE: Decimal = Decimal::ONE;
+/// Nanoseconds of a second.
+const SECOND: i64 = 1_000_000_000;
+/// Seconds of an interval, where a log has one row: of later generations, and of the first.
+const INTERVALS: [i64; 2] = [60, 600];
+
+/// The log of a meter.
+#[derive(Debug)]
+pub(in crate::import) struct Log {
+    device: DeviceId,
+    columns: Columns,
+    /// By their beginnings, in seconds: the line, and the cells that are read.
+    rows: BTreeMap<i64, (u64, Vec<Option<Decimal>>)>,
+    interval: i64,
+    notes: Notes,
+}
+
+/// What is known of a meter's counters beside its log. Times are milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::import) struct Anchors {
+    /// By device and metric: a time, and the counter then.
+    pub(in crate::import) counters: BTreeMap<(String, String), (i64, Decimal)>,
+    /// Since when the meter itself sends.
+    pub(in crate::import) live: Option<i64>,
+}
+
+impl Log {
+    /// Reads a log of this device.
+    pub(in crate::import) fn read(reader: impl BufRead, device: DeviceId) -> anyhow::Result<Self> {
+        let notes = Notes::default();
+        let mut lines = TextLines::new(reader);
+        lines.read()?;
+        let header = String::from_utf8_lossy(&lines.text).trim().to_owned();
+        let names: Vec<&str> = header.split(',').map(str::trim).collect();
+        let columns = Columns::of(&names).context("this is no log of a Shelly meter")?;
+        let mut rows = BTreeMap::new();
+        while let Some(line) = lines.read()? {
+            let text = match line {
+                Ok(()) => String::from_utf8_lossy(&lines.text).trim().to_owned(),
+                Err(refusal) => {
+                    notes.refuse(refusal.line, refusal.reason);
+                    continue;
+                }
+            };
+            // Several logs may follow each other.
+            if text.is_empty() || text == header {
+                continue;
+            }
+            match row(&text, names.len(), &columns) {
+                Ok((begin, cells)) => {
+                    if rows.insert(begin, (lines.line, cells)).is_some() {
+                        notes.leave_out("rows of a time that a later line has too");
+                    }
+                }
+                Err(why) => notes.refuse(lines.line, why),
+            }
+        }
+        ensure!(!rows.is_empty(), "the log has no row that can be read");
+        let steps = rows.keys().zip(rows.keys().skip(1)).map(|(a, b)| b - a);
+        let interval = steps.min().unwrap_or(INTERVALS[usize::from(columns.is_first_generation)]);
+        if !columns.left_out.is_empty() {
+            notes.leave_out_many(
+                &format!(
+                    "columns that the meter's status does not have: {}",
+                    columns.left_out.join(", ")
+                ),
+                columns.left_out.len() as u64,
+            );
+        }
+        Ok(Self { device, columns, rows, interval, notes })
+    }
+
+    /// Returns the ends of the rows, in milliseconds and in order.
+    pub(in crate::import) fn ends(&self) -> Vec<i64> {
+        self.rows.keys().map(|begin| (begin + self.interval) * 1_000).collect()
+    }
+
+    /// Returns the counters, each by its device and metric.
+    pub(in crate::import) fn counters(&self) -> Vec<(String, String)> {
+        let counters = self.columns.metrics.iter().filter(|it| it.kind == Kind::Amount);
+        counters.map(|it| (self.device_of(it), it.name.clone())).collect()
+    }
+
+    fn device_of(&self, metric: &Metric) -> String {
+        match &metric.part {
+            Some(part) => format!("{}:{part}", self.device),
+            None => self.device.to_string(),
+        }
+    }
+
+    /// Returns what the amounts of a metric add up to at a time, in kWh: of an interval that has begun, its share.
+    fn total_at(&self, metric: &Metric, millis: i64) -> Decimal {
+        let mut total = Decimal::ZERO;
+        for (begin, (_, cells)) in &self.rows {
+            let passed = (millis - begin * 1_000).clamp(0, self.interval * 1_000);
+            if passed == 0 {
+                break;
+            }
+            let share = Decimal::from(passed) / Decimal::from(self.interval * 1_000);
+            total += sum(metric, cells).unwrap_or_default() * share;
+        }
+        kilo(total)
+    }
+
+    /// Returns the points: at the end of each interval the counters there, moved to what is known of them, and means.
+    ///
+    /// Since the meter itself sends, it is believed, and rows are left out.
+    pub(in crate::import) fn source(self, anchors: &Anchors) -> Source {
+        let (notes, units) = (self.notes.clone(), Units::default());
+        let mut totals = Vec::with_capacity(self.columns.metrics.len());
+        let mut heads = Vec::with_capacity(self.columns.metrics.len());
+        for metric in &self.columns.metrics {
+            let device = self.device_of(metric);
+            let anchor = anchors.counters.get(&(device.clone(), metric.name.clone()));
+            let offset = anchor.map(|(at, value)| value - self.total_at(metric, *at));
+            totals.push(offset.unwrap_or(BASE));
+            // A slash separates the parts of an id, as tags have it.
+            let head = Point {
+                measurement: metric.name.clone(),
+                tags: format!("{DEVICE_TAG}={}", device.replace(':', "/")),
+                fields: Vec::new(),
+                nanos: 0,
+                line: 0,
+                way: Way::Device,
+            };
+            let (unit, is_counter) = match metric.kind {
+                Kind::Amount => ("kWh", true),
+                Kind::Mean(unit) => (unit, false),
+            };
+            units.know(head.series(), unit, is_counter);
+            heads.push(head);
+        }
+        let told = notes.clone();
+        let live = anchors.live;
+        let (metrics, interval) = (self.columns.metrics, self.interval);
+        let first = self.rows.keys().next().copied();
+        let points = self.rows.into_iter().flat_map(move |(begin, (line, cells))| {
+            let end = begin + interval;
+            let is_live = live.is_some_and(|live| end * 1_000 > live);
+            if is_live {
+                told.leave_out("rows of the time since when the meter itself sends");
+            }
+            let mut points = Vec::with_capacity(heads.len());
+            for ((metric, head), total) in metrics.iter().zip(&heads).zip(&mut totals) {
+                let Some(value) = sum(metric, &cells).filter(|_| !is_live) else { continue };
+                let mut push = |seconds: i64, value: Decimal| {
+                    let fields = vec![("value".to_owned(), value.normalize().to_string())];
+                    points.push(Ok(Point {
+                        fields,
+                        nanos: seconds * SECOND,
+                        line,
+                        ..head.clone()
+                    }));
+                };
+                // Without it the first interval would have no beginning.
+                if first == Some(begin) && metric.kind == Kind::Amount {
+                    push(begin, *total);
+                }
+                let value = match metric.kind {
+                    Kind::Amount => {
+                        *total += kilo(value);
+                        *total
+                    }
+                    Kind::Mean(_) => value,
+                };
+                push(end, value);
+            }
+            points
+        });
+        Source { points: Box::new(points), notes, units }
+    }
+}
+
+/// Adds up the columns of a metric, if none is empty.
+fn sum(metric: &Metric, cells: &[Option<Decimal>]) -> Option<Decimal> {
+    metric.columns.iter().map(|place| cells.get(*place).copied().flatten()).sum()
+}
+
+fn kilo(value: Decimal) -> Decimal {
+    value * Decimal::new(1, 3)
+}
+
+/// Reads a row: its time in seconds, and the cells behind it.
+fn row(
+    text: &str,
+    length: usize,
+    columns: &Columns,
+) -> Result<(i64, Vec<Option<Decimal>>), String> {
+    let cells: Vec<&str> = text.split(',').map(str::trim).collect();
+    if cells.len() != length {
+        return Err(format!("has {} columns; the header has {length}", cells.len()));
+    }
+    let at = cells[0];
+    let begin = if columns.is_first_generation {
+        NaiveDateTime::parse_from_str(at, "%Y-%m-%d %H:%M").map(|at| at.and_utc().timestamp()).ok()
+    } else {
+        at.parse().ok()
+    };
+    // Before its clock is set, a meter counts from 1970.
+    let begin = begin
+        .filter(|seconds| (1_000_000_000..100_000_000_000).contains(seconds))
+        .ok_or_else(|| format!("{at:?} is no time of a measurement"))?;
+    let number = |place: &usize| match cells[*place] {
+        "" => Ok(None),
+        cell => Decimal::from_str(cell).map(Some).map_err(|_| format!("{cell:?} is not a number")),
+    };
+    Ok((begin, columns.places.iter().map(number).collect::<Result<_, _>>()?))
+}

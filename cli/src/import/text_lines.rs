@@ -1,0 +1,46 @@
+//! Reads a text line by line, in bounded memory. Parses no line.
+
+use std::io::{self, BufRead, Read as _};
+
+use anyhow::Context as _;
+
+use super::refusals::Refusal;
+
+/// The longest line: longer than any reading of the table, or any header row that the API writes.
+pub(super) const MAX_LINE: usize = 8 << 20;
+
+/// Reads the lines of a text, each of at most [`MAX_LINE`] bytes.
+pub(super) struct TextLines<R> {
+    reader: R,
+    /// The number of the last line read, from 1.
+    pub(super) line: u64,
+    /// The bytes of the last line read, with its end.
+    pub(super) text: Vec<u8>,
+}
+
+impl<R: BufRead> TextLines<R> {
+    pub(super) const fn new(reader: R) -> Self {
+        Self { reader, line: 0, text: Vec::new() }
+    }
+
+    /// Reads the next line. Returns whether there is one. Skips the rest of a line that is too long.
+    pub(super) fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
+        self.line += 1;
+        self.read_line().with_context(|| format!("line {} cannot be read", self.line))
+    }
+
+    fn read_line(&mut self) -> io::Result<Option<Result<(), Refusal>>> {
+        self.text.clear();
+        let read = (&mut self.reader).take(MAX_LINE as u64).read_until(b'\n', &mut self.text)?;
+        if read == MAX_LINE && self.text.last() != Some(&b'\n') {
+            self.reader.skip_until(b'\n')?;
+            return Ok(Some(Err(self.refusal(format!("is longer than {MAX_LINE} bytes")))));
+        }
+        Ok((read > 0).then_some(Ok(())))
+    }
+
+    /// Makes the refusal of the last line read.
+    pub(super) const fn refusal(&self, reason: String) -> Refusal {
+        Refusal { line: self.line, reason }
+    }
+}

@@ -1,0 +1,125 @@
+//! An import into a directory that no server has open: killed, on a full disk, two at once. What a loader makes of
+//! readings is compared with the stream's functions elsewhere.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::server::{PROGRAM, Server};
+
+/// A file of readings, one in ten minutes.
+fn write(file: &Path, days: i64) {
+    let mut writer = std::io::BufWriter::new(fs::File::create(file).unwrap());
+    for n in 0..days * 144 {
+        let at = 1_700_000_000 + 600 * n;
+        writeln!(
+            writer,
+            r#"{{"device_id": "d", "timestamp": {at}, "room": "cellar", "energy_kwh": {n}}}"#
+        )
+        .unwrap();
+    }
+    writer.into_inner().unwrap();
+}
+
+fn roomtide(words: &[&str], data: &Path) -> Output {
+    Command::new(PROGRAM).args(words).arg("--data-dir").arg(data).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    let bytes = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Asserts that every rollup is what the readings make it; returns how many of 15 minutes and of days there are.
+fn rollups(data: &Path) -> (u64, u64) {
+    let said = said(&roomtide(&["rollups", "verify", "--again-after", "0s"], data));
+    assert!(said.contains("none differs"), "{said}");
+    let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+    (numbers[0], numbers[2])
+}
+
+fn readings(data: &Path, file: &Path) -> usize {
+    drop(fs::remove_file(file));
+    let output = roomtide(&["export", file.to_str().unwrap()], data);
+    assert!(output.status.success(), "{}", said(&output));
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().filter(|line| line.contains("timestamp")).count()
+}
+
+#[test]
+fn an_import_needs_no_server_and_all_of_it_is_rolled_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
+    write(&file, 40);
+    for stored in ["5760 readings stored", "5760 readings stored"] {
+        let output = roomtide(&["import", file.to_str().unwrap()], &data);
+        assert!(output.status.success() && said(&output).contains(stored), "{}", said(&output));
+        let (quarters, days) = rollups(&data);
+        assert_eq!(quarters, 3_841);
+        assert!((40..=41).contains(&days), "{days}");
+    }
+    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 5_760);
+}
+
+#[test]
+fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
+    write(&file, 300);
+    let state = directory.path().join("r.ndjson.roomtide-import");
+    let import = || {
+        let mut import = Command::new(PROGRAM);
+        import.arg("import").arg(&file).arg("--data-dir").arg(&data);
+        import
+    };
+    let mut killed = import().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    assert!((0..1_200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        state.exists()
+    }));
+    // Within the next round.
+    std::thread::sleep(Duration::from_millis(u64::from(std::process::id() % 1_500)));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let out = directory.path().join("out.ndjson");
+    let before = readings(&data, &out);
+    assert!(before >= 16_000, "{before}");
+    rollups(&data);
+    let output = import().output().unwrap();
+    assert!(output.status.success() && said(&output).contains("continuing"), "{}", said(&output));
+    assert_eq!(readings(&data, &out), 43_200);
+    rollups(&data);
+}
+
+#[test]
+fn a_directory_that_is_in_use_is_not_imported_into() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
+    write(&file, 1);
+    let server = Server::start(&data, &[]);
+    let output = roomtide(&["import", file.to_str().unwrap()], &data);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("is in use by another roomtide"), "{}", said(&output));
+    let output = roomtide(&["import", file.to_str().unwrap(), "--url", &server.url], &data);
+    assert!(output.status.success(), "--url is the server's: {}", said(&output));
+}
+
+#[test]
+fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
+    write(&file, 300);
+    let mut import = Command::new("sh");
+    // A shell's limit of the size of files, in blocks of 512 or 1,024 bytes.
+    import.args(["-c", "trap '' XFSZ; ulimit -f 12000; exec \"$@\"", "sh", PROGRAM, "import"]);
+    let output = import.arg(&file).arg("--data-dir").arg(&data).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("disk"), "{}", said(&output));
+    rollups(&data);
+    let output = roomtide(&["import", file.to_str().unwrap()], &data);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 43_200);
+    rollups(&data);
+}

@@ -1,0 +1,126 @@
+//! Line protocol for programs that prepare a write: the texts of a line, and the readings that a write stores. Writes
+//! no table.
+
+use std::borrow::Cow;
+
+use api::Problem;
+use domain::{Hints, Reading, Timestamp};
+
+use crate::formats::line_protocol::mapping::Rules;
+use crate::formats::line_protocol::{self, LineError, Numbered, Precision, Value};
+use crate::intake::sender::Sender;
+use crate::intake::times::Times;
+use crate::readings::line_points::{Points, Reader};
+use crate::settings::Settings;
+
+/// The texts of a line, escaped as they stand in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineTexts<'a> {
+    /// The measurement.
+    pub measurement: &'a str,
+    /// Keys and values of the tags, in the order of the line.
+    pub tags: Vec<(&'a str, &'a str)>,
+    /// Keys and values of the fields; a number has no letter of an integer, a string has its quotes.
+    pub fields: Vec<(&'a str, Cow<'a, str>)>,
+    /// The timestamp, in whatever precision.
+    pub timestamp: Option<i64>,
+}
+
+/// The reason for which a line cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LineTextError(LineError);
+
+impl LineTextError {
+    /// Whether a string may go on in the next line of the file.
+    #[must_use]
+    pub fn is_unfinished(self) -> bool {
+        self.0 == LineError::UnbalancedQuotes
+    }
+}
+
+/// The texts of the first line of a text; `None` if it has none but comments and blanks.
+pub fn read_line(text: &[u8]) -> Option<Result<LineTexts<'_>, LineTextError>> {
+    let Numbered { line, .. } = line_protocol::lines(text).next()?;
+    Some(line.map_err(LineTextError).map(|line| LineTexts {
+        measurement: line.measurement.raw(),
+        tags: line.tags.iter().map(|(key, value)| (key.raw(), value.raw())).collect(),
+        fields: line.fields.iter().map(|(key, value)| (key.raw(), written(*value))).collect(),
+        timestamp: line.timestamp,
+    }))
+}
+
+fn written(value: Value<'_>) -> Cow<'_, str> {
+    match value {
+        Value::Number(text) => text.into(),
+        Value::Boolean(is) => if is { "t" } else { "f" }.into(),
+        Value::String(text) => format!("\"{}\"", text.raw()).into(),
+    }
+}
+
+/// The readings of a body of lines, with nanoseconds, that arrives at `now`.
+#[derive(Debug, Default)]
+pub struct PointsRead {
+    /// The readings, and what each teaches of its device.
+    pub readings: Vec<(Reading, Hints)>,
+    /// The number of each line that is refused, from 1 on, and the reason.
+    pub refused: Vec<(usize, String)>,
+}
+
+/// What a write with these parameters, and a token without settings, stores of a body.
+pub fn read_points(
+    body: &[u8],
+    now: Timestamp,
+    device_tags: &[&str],
+    room_tag: Option<&str>,
+) -> Result<PointsRead, Problem> {
+    let reader = Reader {
+        precision: Precision::Nanosecond,
+        rules: Rules {
+            device_tags: device_tags.iter().map(ToString::to_string).collect(),
+            room_tag: room_tag.map(ToOwned::to_owned),
+            ..Rules::default()
+        },
+        sender: Sender::Anyone,
+        times: Times::new(now, &Settings::default()),
+    };
+    let Points { assembled, lines, .. } = reader.read(body)?;
+    let refused = assembled.rejected.into_iter();
+    let refused = refused.map(|it| (lines[it.index.unwrap_or_default()].0, it.message)).collect();
+    let readings = assembled.timed.readings.into_iter().zip(assembled.timed.hints).collect();
+    Ok(PointsRead { readings, refused })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_s_texts_are_those_that_were_written() {
+        let text =
+            b"# a comment\nm\\ 1,t\\,a=x\\ y,b=z v=1.50,n=3i,b=true,s=\"a \\\"q\\\"\" 17\nnext v=1";
+        let line = read_line(text).expect("a line").expect("a good one");
+        assert_eq!((line.measurement, line.timestamp), ("m\\ 1", Some(17)));
+        assert_eq!(line.tags, [("t\\,a", "x\\ y"), ("b", "z")]);
+        let fields: Vec<_> = line.fields.iter().map(|(key, value)| (*key, &**value)).collect();
+        assert_eq!(fields, [("v", "1.50"), ("n", "3"), ("b", "t"), ("s", "\"a \\\"q\\\"\"")]);
+        assert_eq!(read_line(b"# nothing\n\n"), None);
+        let unfinished = read_line(b"m s=\"one").expect("a line").expect_err("no end");
+        assert!(unfinished.is_unfinished());
+        let wrong = read_line(b"m 1").expect("a line").expect_err("no field");
+        assert!(!wrong.is_unfinished(), "{wrong}");
+    }
+
+    #[test]
+    fn a_body_s_readings_are_those_of_a_write() {
+        let now = Timestamp::from_millis(1_800_000_000_000).expect("a timestamp");
+        let body = b"kWh,domain=sensor,entity_id=meter,area=Hall value=5,friendly_name_str=\"M\" 1768147200000000000\n\
+            m v=1 5";
+        let read = read_points(body, now, &["entity_id"], Some("area")).expect("two lines");
+        let (reading, hints) = &read.readings[0];
+        assert_eq!(reading.device.as_str(), "sensor.meter");
+        assert_eq!(reading.room.as_ref().map(domain::RoomId::as_str), Some("Hall"));
+        assert!(hints.name.is_some());
+        assert_eq!((read.readings.len(), read.refused[0].0), (1, 2), "{:?}", read.refused);
+    }
+}

@@ -1,0 +1,294 @@
+//! Stores days that are over together with their rollups, past the stream: for an import by the process that has the
+//! data open. Parses no reading and has no rule of a fold.
+//!
+//! A request passes the ingest function as any other does, but on a table that holds readings back. [`Loader::store`]
+//! teaches the registry what they say. Those of days that are over it folds with what the table has, and puts readings
+//! and rollups in one transaction; the stream hears nothing of them, because nothing is left to be done. The others go
+//! the ordinary way.
+//!
+//! Killed at any moment, the days that are stored have their rollups; the registry may know of readings that are not
+//! stored.
+
+mod foreseen;
+mod holding;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use api::endpoints::Function;
+use aws_lambda_events::event::apigw::ApiGatewayV2httpResponse;
+use chrono::TimeDelta;
+use domain::{DeviceId, LocalDate, Order, Quarter, TimeRange, Timestamp, Zone};
+use dynamodb::DynamoStore;
+use http::{Request, Response};
+use rollups::{Assumed, DeviceRules, Fold, Folded, Retention, SeenRooms, is_over};
+use runtime::auth::Auth;
+use runtime::clock::{Clock as _, Deadline, SystemClock};
+use runtime::telemetry::Telemetry;
+use table::item::attribute::VERSION;
+use table::item::{Item, expires, from_reading, from_rollup};
+use table::{
+    FindRegistry as _, Indexing, Invocation, MergeReadings as _, PutReadings as _,
+    ReadConditionsSchema as _, ReadRollups as _, ReadStoredReadings as _, StoredReading,
+};
+
+use crate::Options;
+use crate::dead_letters::DeadLetters;
+use crate::engine::{Load, Unchanged};
+use crate::functions::{self, Functions};
+use crate::gateway;
+use foreseen::Foreseen;
+use holding::{HeldReading, Holding};
+use window::Window;
+
+/// The time for which what the table has is read at once, so that it fits into memory.
+const WINDOW: TimeDelta = TimeDelta::days(31);
+/// The time for a window.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
+/// The largest number of attempts at a window that somebody else changes meanwhile.
+const MAX_ATTEMPTS: usize = 5;
+
+/// What stores days that are over with their rollups.
+pub struct Loader {
+    functions: Functions,
+    ingest: ingest::Ingest<Holding, SystemClock>,
+    telemetry: Telemetry,
+    table: DynamoStore,
+    holding: Holding,
+    load: Load,
+    zone: Zone,
+    retention: Retention,
+    seen: SeenRooms,
+}
+
+/// The held readings of some days of a device.
+type Readings = BTreeMap<Timestamp, HeldReading>;
+
+/// What became of an attempt at a window.
+enum Attempt {
+    Stored,
+    /// Somebody else has changed what was read.
+    Changed,
+}
+
+impl Loader {
+    pub(crate) async fn new(
+        functions: Functions,
+        table: DynamoStore,
+        load: Load,
+        zone: Zone,
+        options: &Options,
+    ) -> Self {
+        let holding = Holding::of(table.clone());
+        let settings = functions::ingest_settings(options, Auth::Owner);
+        let telemetry = options.telemetry.clone();
+        let ingest = ingest::Ingest::new(holding.clone(), SystemClock, telemetry.clone(), settings);
+        Box::pin(ingest.load()).await;
+        let (retention, seen) = (functions::retention(options), SeenRooms::default());
+        Self { functions, ingest, telemetry, table, holding, load, zone, retention, seen }
+    }
+
+    /// Sends a request to the API. Readings are held until [`store`](Self::store).
+    pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
+        let event = gateway::event_of(request)?;
+        let answer: ApiGatewayV2httpResponse = match gateway::function_of(&event) {
+            Function::Query => Box::pin(gateway::invoke(&self.functions, event, None)).await?,
+            Function::Ingest => {
+                let event = ingest::Event::Http(Box::new(event));
+                match Box::pin(self.ingest.handle(event, Deadline::after(TIMEOUT))).await? {
+                    ingest::Reply::Http(response) => *response,
+                    ingest::Reply::Iot(_) => bail!("ingest answered an HTTP request as a message"),
+                }
+            }
+        };
+        gateway::response_of(answer).await
+    }
+
+    /// Stores what is held. An error means that some of it may not be stored.
+    pub async fn store(&self) -> anyhow::Result<()> {
+        let held = Arc::new(self.holding.take());
+        // First the registry: a fold takes the metrics that it knows.
+        let table = Foreseen { table: self.table.clone(), held: Arc::clone(&held) };
+        let (letters, telemetry) = (DeadLetters::default(), self.telemetry.clone());
+        let registry = registry::Registry::new(table, letters, SystemClock, telemetry);
+        let readings = held.values().flat_map(BTreeMap::values);
+        let readings: Vec<_> = readings.map(|it| it.reading.clone()).collect();
+        let learned = registry.learn(readings, Deadline::after(TIMEOUT)).await;
+        learned.map_err(|why| anyhow!("the registry is not written: {why}"))?;
+        drop(registry);
+        let held = Arc::into_inner(held).expect("the registry function is gone");
+        let now = SystemClock.now();
+        for (device, readings) in held {
+            let is_over = |at: &Timestamp, _: &mut HeldReading| {
+                self.day_of(*at).is_some_and(|day| is_over(day.to(), now))
+            };
+            let mut others = readings;
+            let of_past = others.extract_if(.., is_over).collect();
+            for window in self.windows(of_past) {
+                self.store_window(&device, window).await.with_context(|| device.to_string())?;
+            }
+            let invocation = Invocation::until(Deadline::after(TIMEOUT));
+            let stored = self.store_ordinarily(others.values(), &invocation).await;
+            stored.with_context(|| device.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Whole local days that lie close enough to be read at once.
+    fn windows(&self, readings: Readings) -> Vec<Readings> {
+        let mut windows: Vec<(Timestamp, Readings)> = Vec::new();
+        for (at, reading) in readings {
+            let begins = self.day_of(at).map_or(at, TimeRange::from);
+            match windows.last_mut() {
+                Some((first, window)) if begins.since(*first) < WINDOW => {
+                    window.insert(at, reading);
+                }
+                _ => windows.push((begins, BTreeMap::from([(at, reading)]))),
+            }
+        }
+        windows.into_iter().map(|(_, window)| window).collect()
+    }
+
+    fn day_of(&self, at: Timestamp) -> Option<TimeRange> {
+        self.zone.day(self.zone.date(at))
+    }
+
+    async fn store_window(&self, device: &DeviceId, readings: Readings) -> anyhow::Result<()> {
+        for _ in 0..MAX_ATTEMPTS {
+            let invocation = Invocation::until(Deadline::after(TIMEOUT));
+            match self.attempt(device, &readings, &invocation).await? {
+                Attempt::Stored => return Ok(()),
+                Attempt::Changed => {}
+            }
+        }
+        bail!("others keep changing its rollups")
+    }
+
+    async fn attempt(
+        &self,
+        device: &DeviceId,
+        readings: &Readings,
+        invocation: &Invocation,
+    ) -> anyhow::Result<Attempt> {
+        let Some(rules) = self.rules(device, invocation).await? else {
+            self.store_ordinarily(readings.values(), invocation).await?;
+            return Ok(Attempt::Stored);
+        };
+        let (Some((first, _)), Some((last, _))) =
+            (readings.first_key_value(), readings.last_key_value())
+        else {
+            return Ok(Attempt::Stored);
+        };
+        let dates = (self.zone.date(*first), self.zone.date(*last));
+        let (Some(begin), Some(end)) = (self.day_of(*first), self.day_of(*last)) else {
+            bail!("{first} is on no local day")
+        };
+        let range = TimeRange::new(begin.from(), end.to())?;
+        // The rollups first, as in every fold: whoever reads the readings later puts later.
+        let mut rollups = self.table.quarters(device, range, true, invocation).await?;
+        let days = self.table.days(device, dates, Order::Ascending, usize::MAX - 1, invocation);
+        rollups.extend(days.await?);
+        let stored = self.table.stored_readings(device, range, invocation).await?;
+        let mut all: BTreeMap<_, _> = stored.into_iter().map(|it| (it.reading.at, it)).collect();
+        let retention = self.retention.readings;
+        let (mut new, mut merged) = (BTreeSet::new(), Vec::new());
+        for (at, held) in readings {
+            match all.get(at) {
+                Some(known) if held.is_merged => {
+                    if known.reading.merged(&held.reading) != known.reading {
+                        merged.push(held);
+                    }
+                }
+                known => {
+                    let expires = retention.map(|retention| expires(*at, retention));
+                    let reading = StoredReading { reading: held.reading.clone(), expires };
+                    if known != Some(&reading) {
+                        all.insert(*at, reading);
+                        new.insert(*at);
+                    }
+                }
+            }
+        }
+        // What others have written keeps attributes that only they know; the stream folds it again.
+        self.store_ordinarily(merged.into_iter(), invocation).await?;
+        let window = Window::of(&self.table, all, rollups);
+        if !self.fold(&rules, &window, &new, invocation).await? {
+            return Ok(Attempt::Changed);
+        }
+        let mut items: Vec<Item> = Vec::new();
+        for at in &new {
+            let attributes = from_reading(&readings[at].reading, retention);
+            items.push(attributes.map(|(name, value)| (name.to_owned(), value)).collect());
+        }
+        let mut unchanged = Vec::new();
+        for (rollup, version) in window.into_put() {
+            let item = from_rollup(&rollup);
+            unchanged.push(Unchanged::of(&item, VERSION, version));
+            items.push(item);
+        }
+        let load = self.load.clone();
+        let is_put = tokio::task::spawn_blocking(move || load.put(items, &unchanged)).await??;
+        Ok(if is_put { Attempt::Stored } else { Attempt::Changed })
+    }
+
+    /// Folds the quarters and days of readings; returns whether the device's settings are as they were.
+    async fn fold(
+        &self,
+        device: &DeviceRules,
+        window: &Window<'_>,
+        readings: &BTreeSet<Timestamp>,
+        invocation: &Invocation,
+    ) -> anyhow::Result<bool> {
+        let (seen, retention) = (&self.seen, &self.retention);
+        let now = SystemClock.now();
+        let fold = Fold { store: window, device, seen, retention, now, invocation };
+        let mut dates: BTreeMap<LocalDate, BTreeSet<Quarter>> = BTreeMap::new();
+        for at in readings {
+            let quarter = Quarter::of(*at);
+            dates.entry(self.zone.date(quarter.start())).or_default().insert(quarter);
+        }
+        for (date, quarters) in dates {
+            if fold.these_quarters(&quarters).await?.is_outdated
+                || fold.day(self.zone, date, Assumed::Nothing).await? == Folded::Outdated
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The rules of a device; none if the registry does not have it.
+    async fn rules(
+        &self,
+        device: &DeviceId,
+        invocation: &Invocation,
+    ) -> anyhow::Result<Option<DeviceRules>> {
+        let listing = self.table.find_devices(std::slice::from_ref(device), invocation).await?;
+        let indexing: Indexing = self.table.indexing(invocation).await?;
+        Ok(listing.found.first().map(|it| DeviceRules::of(it).indexed(&indexing)))
+    }
+
+    /// Stores readings as any other process does.
+    async fn store_ordinarily(
+        &self,
+        readings: impl Iterator<Item = &HeldReading>,
+        invocation: &Invocation,
+    ) -> anyhow::Result<()> {
+        let (merged, put): (Vec<_>, Vec<_>) = readings.partition(|it| it.is_merged);
+        let all = |them: Vec<&HeldReading>| -> Vec<_> {
+            them.into_iter().map(|it| it.reading.clone()).collect()
+        };
+        let retention = self.retention.readings;
+        let merged = self.table.merge_readings(&all(merged), retention, invocation).await;
+        let put = self.table.put_readings(&all(put), retention, invocation).await;
+        merged.cause.or(put.cause).map_or(Ok(()), |cause| Err(cause.into()))
+    }
+}
+
+impl std::fmt::Debug for Loader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loader").field("zone", &self.zone).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,211 @@
+//! A table for the ingest function that holds readings back. Stores none of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::TimeDelta;
+use domain::{Device, DeviceId, Hints, Reading, Room, RoomId, Timestamp, Token, TokenHash};
+use dynamodb::DynamoStore;
+use table::{
+    AddArrival, Added, CountIntroduced, FindRegistry, FindToken, InsertOutcome, Invocation,
+    LateChanges, LateMark, Listing, MarkLateChanges, MergeReadings, PutOutcome, PutReadings,
+    ReadRegistry, ReadRollupState, RegisterDevices, Registration, RollupState, RoomWalk,
+    StoreResult, TeachDevice, UpdateOutcome,
+};
+
+/// Readings that are held back, by device and time.
+pub(super) type Held = BTreeMap<DeviceId, BTreeMap<Timestamp, HeldReading>>;
+
+/// A reading that is held back.
+#[derive(Debug, Clone)]
+pub(super) struct HeldReading {
+    pub(super) reading: Reading,
+    /// Whether it is merged with what the table has, instead of replacing it.
+    pub(super) is_merged: bool,
+}
+
+/// The table, and what is held back of it. Clones share both.
+#[derive(Debug, Clone)]
+pub(super) struct Holding {
+    table: DynamoStore,
+    held: Arc<Mutex<Held>>,
+}
+
+impl Holding {
+    pub(super) fn of(table: DynamoStore) -> Self {
+        Self { table, held: Arc::default() }
+    }
+
+    /// What is held back, which is not held any more.
+    pub(super) fn take(&self) -> Held {
+        std::mem::take(&mut *self.held())
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hold(&self, readings: &[Reading], is_merged: bool) {
+        let mut held = self.held();
+        for reading in readings {
+            let of_device = held.entry(reading.device.clone()).or_default();
+            match of_device.get_mut(&reading.at) {
+                Some(known) if is_merged => known.reading = known.reading.merged(reading),
+                _ => {
+                    let new = HeldReading { reading: reading.clone(), is_merged };
+                    of_device.insert(reading.at, new);
+                }
+            }
+        }
+    }
+}
+
+impl PutReadings for Holding {
+    async fn put_readings(
+        &self,
+        readings: &[Reading],
+        _retention: Option<TimeDelta>,
+        _invocation: &Invocation,
+    ) -> PutOutcome {
+        self.hold(readings, false);
+        PutOutcome::default()
+    }
+}
+
+impl MergeReadings for Holding {
+    async fn merge_readings(
+        &self,
+        readings: &[Reading],
+        _retention: Option<TimeDelta>,
+        _invocation: &Invocation,
+    ) -> PutOutcome {
+        self.hold(readings, true);
+        PutOutcome::default()
+    }
+}
+
+impl MarkLateChanges for Holding {
+    /// Marks nothing: nobody else asks while this process has the data open.
+    async fn put_late_marks(
+        &self,
+        _marks: &[LateMark],
+        _expected: u64,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<LateChanges>> {
+        Ok(None)
+    }
+}
+
+impl AddArrival for Holding {
+    async fn add_arrival(
+        &self,
+        reading: &Reading,
+        arrival: &str,
+        retention: Option<TimeDelta>,
+        invocation: &Invocation,
+    ) -> StoreResult<Added> {
+        self.table.add_arrival(reading, arrival, retention, invocation).await
+    }
+}
+
+impl ReadRegistry for Holding {
+    async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
+        self.table.devices(invocation).await
+    }
+
+    async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
+        self.table.rooms(invocation).await
+    }
+}
+
+impl FindRegistry for Holding {
+    async fn find_devices(
+        &self,
+        ids: &[DeviceId],
+        invocation: &Invocation,
+    ) -> StoreResult<Listing<Device>> {
+        self.table.find_devices(ids, invocation).await
+    }
+
+    async fn find_some_devices(
+        &self,
+        ids: &[DeviceId],
+        invocation: &Invocation,
+    ) -> StoreResult<(Listing<Device>, Vec<DeviceId>)> {
+        self.table.find_some_devices(ids, invocation).await
+    }
+
+    async fn find_rooms(
+        &self,
+        ids: &[RoomId],
+        invocation: &Invocation,
+    ) -> StoreResult<Listing<Room>> {
+        self.table.find_rooms(ids, invocation).await
+    }
+}
+
+impl RegisterDevices for Holding {
+    async fn register_device(
+        &self,
+        device: &Device,
+        invocation: &Invocation,
+    ) -> StoreResult<Registration> {
+        self.table.register_device(device, invocation).await
+    }
+
+    async fn register_room(
+        &self,
+        room: &Room,
+        invocation: &Invocation,
+    ) -> StoreResult<InsertOutcome<Room>> {
+        self.table.register_room(room, invocation).await
+    }
+
+    async fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        self.table.introduce_room(device, room, invocation).await
+    }
+}
+
+impl TeachDevice for Holding {
+    async fn teach_device(
+        &self,
+        known: &Device,
+        hints: &Hints,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        self.table.teach_device(known, hints, invocation).await
+    }
+}
+
+impl FindToken for Holding {
+    async fn token(&self, hash: &TokenHash, invocation: &Invocation) -> StoreResult<Option<Token>> {
+        self.table.token(hash, invocation).await
+    }
+}
+
+impl CountIntroduced for Holding {
+    async fn count_introduced(
+        &self,
+        sender: &str,
+        more: usize,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<usize>> {
+        self.table.count_introduced(sender, more, limit, invocation).await
+    }
+}
+
+impl ReadRollupState for Holding {
+    async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
+        self.table.rollup_state(invocation).await
+    }
+
+    async fn room_walk(&self, invocation: &Invocation) -> StoreResult<Option<RoomWalk>> {
+        self.table.room_walk(invocation).await
+    }
+}
