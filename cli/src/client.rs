@@ -120,6 +120,11 @@ impl Client {
         Err(last)
     }
 
+    /// Returns whether what was answered may be not stored yet.
+    pub(crate) const fn holds_back(&self) -> bool {
+        self.here.is_some()
+    }
+
     /// Returns when what was answered is stored. A server stores before it answers.
     pub(crate) fn store(&self) -> anyhow::Result<()> {
         self.here.as_ref().map_or(Ok(()), |here| here.store())

@@ -9,6 +9,7 @@ use local::{Data, Loader, Options, System};
 use tokio::runtime::Handle;
 
 use crate::ask::{Answer, Ask, Units};
+use crate::output::print;
 use crate::serve::machine_zone;
 
 /// The data, which no other process can open meanwhile.
@@ -30,6 +31,11 @@ impl Here {
             ..Options::default()
         };
         let system = Box::pin(System::start(options)).await?;
+        if system.is_empty()? {
+            let (name, zone) = (directory.display(), system.time_zone());
+            let other = "another: `roomtide --empty --time-zone ZONE` once, before";
+            print(format_args!("{name} is new; its days are those of {zone}, for ever ({other})"));
+        }
         let loader = Box::pin(system.loader()).await?;
         let name = directory.display().to_string();
         Ok(Arc::new(Self { system, loader, runtime: Handle::current(), name }))

@@ -68,7 +68,7 @@ enum Command {
     Reindex(reindex::Args),
     /// Create, list and revoke access tokens
     Token(token::Args),
-    /// Post readings from a file to a running server
+    /// Import files, databases and backups, with or without a server
     Import(Box<import::ImportArgs>),
     /// Answer a language model's tools on standard input and output
     Mcp(mcp::Args),

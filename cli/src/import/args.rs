@@ -21,8 +21,8 @@ Lines of one device and timestamp are one reading; for each metric the last line
 table already has is replaced; --merge keeps its other metrics, for files with one metric each.
 
 A line or a cell that cannot be read is refused, and the import goes on. The exit code is 0 \
-if everything is stored, 3 if something was refused, 2 if the command line is wrong, 1 if the import \
-stopped.
+if everything is stored, 3 if something was refused, 4 if the table lacks something of the source, 2 if the command \
+line is wrong, 1 if the import stopped.
 
 Each device's readings are sent in order of time, which keeps the cost of rollups low: a file in another \
 order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
@@ -54,7 +54,7 @@ pub(crate) struct ImportArgs {
     /// http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
     /// The address of the server, which it prints at its start. By default http://127.0.0.1:8080, if something answers
-    /// there; else the readings are stored into --data-dir, past any server and many times faster
+    /// there and no --data-dir is named; else the readings are stored into --data-dir, past any server and faster
     #[arg(long)]
     pub(super) url: Option<String>,
     /// Where the import goes, which `run` finds out.

@@ -1,23 +1,27 @@
 //! Imports the points of a source: sorts, unites and sends them, or reports what they are. Reads no file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
-use anyhow::bail;
-use domain::{DeviceId, Timestamp};
+use anyhow::{Context as _, bail};
+use domain::{DeviceId, MetricName, Timestamp};
 use indicatif::ProgressBar;
+use serde_json::Value;
 
 use super::args::ImportArgs;
 use super::comparison::{Comparison, GoesOn, Head, Places};
 use super::hourly;
 use super::points::{
-    Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send, take_back,
+    CountersOf, Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send,
+    take_back,
 };
 use super::session::{after_upload, connect, exit_code, exit_code_compared, stop_on_ctrl_c};
 use super::settings;
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
+use crate::client::{Ask, Client};
 use crate::output::{counted, print};
 
 /// Imports a source, or reports what an import would do.
@@ -48,15 +52,12 @@ pub(super) fn import(
     bar.set_length(read);
     let mut united = United::new(bar.wrap_iter(sorted));
     let thin_before = args.thin_before(now)?;
-    let groups: Box<dyn Iterator<Item = anyhow::Result<Group>> + '_> = match thin_before {
-        Some(before) => Box::new(Thinned::new(united.by_ref(), before, now)),
-        None => Box::new(united.by_ref()),
-    };
     let options = args.upload_options();
     if args.dry_run {
         // The source's own sums are of all of it.
         let is_part = args.from.is_some() || args.to.is_some();
         let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
+        let groups = groups(&mut united, thin_before, now, Box::new(|_| Ok(BTreeSet::new())));
         let report = Report::of(groups, own_sums, options, now);
         bar.finish_and_clear();
         let mut report = report?;
@@ -86,6 +87,7 @@ pub(super) fn import(
     let kept = resume.beside("-before");
     let goes_on = if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No };
     let comparison = Comparison::begin(&client, kept, goes_on, now)?;
+    let groups = groups(&mut united, thin_before, now, Box::new(|id| counters_of(id, &client)));
     let watched = Watched::new(groups, &comparison, now);
     let sent = send(watched, &client, options, &mut resume, bar, now);
     bar.finish_and_clear();
@@ -117,6 +119,35 @@ pub(super) fn import(
     let compared = comparison.finish(is_rolled_up, &head, &places)?;
     print(&compared.text);
     Ok(exit_code_compared(compared.is_lossy, &all, refused_before))
+}
+
+/// Returns the groups of lines that are sent: those before an instant thinned, if there is one.
+fn groups<'a>(
+    united: &'a mut United<impl Iterator<Item = anyhow::Result<Point>>>,
+    thin_before: Option<Timestamp>,
+    now: Timestamp,
+    counters_of: CountersOf<'a>,
+) -> Box<dyn Iterator<Item = anyhow::Result<Group>> + 'a> {
+    match thin_before {
+        Some(before) => Box::new(Thinned::new(united, before, now, counters_of)),
+        None => Box::new(united),
+    }
+}
+
+/// Returns the metrics that the table has as counters.
+fn counters_of(device: &DeviceId, client: &Client) -> anyhow::Result<BTreeSet<MetricName>> {
+    let path = format!("/devices/{device}");
+    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+    match answer.status {
+        200 => {
+            let known: Value = serde_json::from_str(&answer.text)?;
+            let metrics = known["metrics"].as_object().into_iter().flatten();
+            let counters = metrics.filter(|(_, it)| it["kind"] == "counter");
+            Ok(counters.filter_map(|(name, _)| name.parse().ok()).collect())
+        }
+        404 => Ok(BTreeSet::new()),
+        _ => Err(client.error(&path, &answer)).context("--thin asks which metrics are counters"),
+    }
 }
 
 /// What a report begins with. A password in an address is not in it.

@@ -16,6 +16,6 @@ pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;
 pub(super) use send::{Sent, send};
-pub(super) use thin::Thinned;
+pub(super) use thin::{CountersOf, Thinned};
 pub(super) use unite::{Counts, Group, United};
 pub(super) use watched::{Watched, take_back};

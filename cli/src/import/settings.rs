@@ -45,6 +45,11 @@ pub(super) fn show(units: &Units, now: Timestamp) {
     }
 }
 
+/// What is said where the kinds of metrics were set after their readings were rolled up.
+const FOLDED_AGAIN: &str = "\
+units and counters of the source are set now, so the rollups of their devices are folded again: energy has all of it
+within a quarter of an hour in which a server runs";
+
 /// Sets what a device does not know yet. An import is complete without it: a failure is said.
 pub(super) fn apply(units: &Units, client: &Client, now: Timestamp) {
     let settings = settings(units, now);
@@ -54,7 +59,7 @@ pub(super) fn apply(units: &Units, client: &Client, now: Timestamp) {
     }
     let metrics = counted(count as u64, "metric");
     match set(settings, client) {
-        Ok(why) if why.is_empty() => {}
+        Ok(why) if why.is_empty() => print(FOLDED_AGAIN),
         Ok(why) => print(format_args!("units of {metrics} are not all set: {}", why.join("; "))),
         Err(error) => print(format_args!(
             "units of {metrics} are not set: {error:#}; import again with an admin token, or PATCH them"

@@ -177,7 +177,10 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
         ));
     }
     let mut row = StringRecord::from_byte_record(row)
-        .map_err(|error| format!("is not UTF-8 in column {}", error.utf8_error().field() + 1))?;
+        .map_err(|error| {
+        let column = error.utf8_error().field() + 1;
+        format!("is not UTF-8 in column {column}; `iconv -f WINDOWS-1252 -t UTF-8` converts a file of Windows")
+    })?;
     row.trim();
     Ok(row)
 }
@@ -317,7 +320,7 @@ mod tests {
             refusals,
             [
                 "line 3: has 2 columns; the header has 3",
-                "line 4: is not UTF-8 in column 3",
+                "line 4: is not UTF-8 in column 3; `iconv -f WINDOWS-1252 -t UTF-8` converts a file of Windows",
                 "line 5: timestamp: is empty",
                 "line 6: t: \"warm\" is not a number",
             ]

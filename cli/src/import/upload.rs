@@ -42,6 +42,8 @@ pub(super) struct UploadOptions {
 #[derive(Debug)]
 pub(super) struct Summary {
     pub(super) stored: u64,
+    /// Those of rounds that are over.
+    safe: u64,
     folded: u64,
     updated: usize,
     pub(super) refusals: Refusals,
@@ -55,6 +57,7 @@ impl Summary {
     fn new() -> Self {
         Self {
             stored: 0,
+            safe: 0,
             folded: 0,
             updated: 0,
             refusals: Refusals::default(),
@@ -97,7 +100,11 @@ pub(super) fn run(
     bar: &ProgressBar,
 ) -> anyhow::Result<Summary> {
     let mut summary = Summary::new();
-    if let Err(error) = send_rounds(&mut rounds, client, options, &mut resume, bar, &mut summary) {
+    let result = send_rounds(&mut rounds, client, options, &mut resume, bar, &mut summary);
+    if client.holds_back() {
+        summary.stored = summary.safe;
+    }
+    if let Err(error) = result {
         return Err(match stopped(&summary, &resume, options) {
             Some(text) => error.context(text),
             None => error,
@@ -147,6 +154,7 @@ fn send_rounds(
             bar.set_message(format!("{} readings", summary.stored));
         })?;
         client.store()?;
+        summary.safe = summary.stored;
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
         let witness = round.puts.iter().chain(&round.merges).rev().find(is_stored);

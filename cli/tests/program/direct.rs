@@ -94,6 +94,28 @@ fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
 }
 
 #[test]
+fn an_interrupted_import_names_no_reading_that_is_not_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
+    write(&file, 300);
+    let mut import = Command::new(PROGRAM);
+    let import = import.arg("import").arg(&file).arg("--data-dir").arg(&data);
+    let import = import.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!((0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        data.exists()
+    }));
+    std::thread::sleep(Duration::from_millis(1_500));
+    let interrupt = Command::new("kill").args(["-INT", &import.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    let said = String::from_utf8(import.wait_with_output().unwrap().stderr).unwrap();
+    let stored = readings(&data, &directory.path().join("out.ndjson"));
+    let named = said.split(" reading").next().and_then(|it| it.rsplit(' ').next()?.parse().ok());
+    assert_eq!(named.unwrap_or(0), stored, "{said}");
+    rollups(&data);
+}
+
+#[test]
 fn a_directory_that_is_in_use_is_not_imported_into() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));

@@ -106,6 +106,38 @@ fn counts_and_sums_of_each_month_are_compared_and_the_gap_is_named_until_it_is_f
 }
 
 #[test]
+fn a_day_whose_readings_are_in_no_rollup_is_not_taken_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("export.lp");
+    let server = Server::start(&directory.path().join("data"), &[]);
+    let kwh = |value: &str, at: i64| {
+        format!(
+            "kWh,domain=sensor,entity_id=meter value={value},state_class_str=\"total_increasing\" {at}000000000\n"
+        )
+    };
+    let day = 86_400;
+    // A zero takes no part in a counter, and so in no rollup.
+    for (value, at) in [("100", 0), ("0", 3 * day), ("0", 4 * day), ("101", 9 * day)] {
+        write(&server, &kwh(value, START + at));
+    }
+    let imported: String = (0..10).map(|n| kwh("102.5", START + n * day + 7)).collect();
+    std::fs::write(&file, imported).unwrap();
+    said(&file, &server, &[], 0);
+    let report = directory.path().join("export.lp.roomtide-report");
+    let text = std::fs::read_to_string(&report).unwrap();
+    let kept = "2026-01-31 2026-02-03 2026-02-04 2026-02-09";
+    assert!(text.contains(&format!("on which it had readings before: {kept}")), "{text}");
+    let done = Command::new("sh").arg(&report).env("ROOMTIDE", PROGRAM).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let left = table(&server).concat();
+    assert_eq!(
+        left.matches("\"timestamp\"").count(),
+        8,
+        "four, and the imported ones of their days: {left}"
+    );
+}
+
+#[test]
 fn what_was_refused_is_not_missing() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");

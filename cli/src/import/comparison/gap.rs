@@ -76,7 +76,7 @@ impl fmt::Display for Gaps {
             } else {
                 &format!("{} devices have", self.open)
             };
-            write!(f, "\n{have} no reading after the history yet")?;
+            write!(f, "\n{have} no reading after the history: nothing sends to them yet")?;
         }
         Ok(())
     }
@@ -105,6 +105,9 @@ mod tests {
         );
         assert!(named.contains("from 1970-01-01T00:01:40.000Z on"), "{named}");
         assert!(text(Some(101), None).contains("a gap"), "nobody knows what is usual");
-        assert_eq!(text(None, Some(1)), "\n1 device has no reading after the history yet");
+        assert_eq!(
+            text(None, Some(1)),
+            "\n1 device has no reading after the history: nothing sends to them yet"
+        );
     }
 }

@@ -191,7 +191,33 @@ impl<'a> Known<'a> {
                 months.entry(month).or_default().days.insert(day);
             }
         }
+        self.add_days_without_rollups(device, &mut months)?;
         Ok(Some(Before { is_new: false, months }))
+    }
+
+    /// Adds the days whose readings take no part in rollups, such as the zeros of a counter: they were not empty. Costs a
+    /// request for each such day, and one for each gap.
+    fn add_days_without_rollups(
+        &self,
+        device: &DeviceId,
+        months: &mut BTreeMap<Month, OfMonth>,
+    ) -> anyhow::Result<()> {
+        let mut after = Timestamp::MIN;
+        while let Some(first) = self.first_after(device, after)? {
+            let mut date = self.zone.date(first);
+            loop {
+                let (month, day) = month_and_day(&date.to_string());
+                let is_new = months.entry(month).or_default().days.insert(day);
+                let range = self.zone.day(date).with_context(|| format!("{first} is on no day"))?;
+                after = range.last();
+                date = self.zone.date(range.to());
+                let (month, day) = month_and_day(&date.to_string());
+                if is_new || !months.get(&month).is_some_and(|it| it.days.contains(&day)) {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns what a device has in the months of these spans, which are in order; `None` if the server cannot tell.

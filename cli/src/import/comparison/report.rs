@@ -72,7 +72,9 @@ impl Report {
         );
         report.comment("  sh THIS-FILE --token @FILE");
         if target != url {
-            report.comment(format_args!("A server of {target} has to run at {url}."));
+            report.comment(format_args!(
+                "A server of {target} has to run at {url}; change that address below for another."
+            ));
         }
         report.comment("ROOMTIDE names the program if it is not in the path.");
         report.comment("Readings that others wrote into the same spans since are deleted, too. What the import taught");

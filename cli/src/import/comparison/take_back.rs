@@ -76,7 +76,9 @@ pub(super) fn brought(devices: &[&DeviceId], rooms: &[RoomId]) -> Vec<String> {
     };
     let chunks: Vec<String> = devices.chunks(MAX_DEVICES).map(words).collect();
     let marked = chunks.iter().map(|ids| format!("take_back device --if-empty --no-wait {ids}"));
-    let rooms = rooms.iter().map(|room| format!("take_back room {}", quoted(room.as_str())));
+    // A name like an option would be taken for one.
+    let rooms = rooms.iter().filter(|room| !room.as_str().starts_with("--"));
+    let rooms = rooms.map(|room| format!("take_back room {}", quoted(room.as_str())));
     let ended = chunks.iter().map(|ids| format!("take_back device --if-empty {ids}"));
     marked.chain(rooms).chain(ended).collect()
 }

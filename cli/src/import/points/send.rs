@@ -33,6 +33,8 @@ const MAX_BODY: usize = 512 << 10;
 pub(in crate::import) struct Sent {
     /// The points that the server stored.
     pub(in crate::import) stored: u64,
+    /// Those of rounds that are over.
+    safe: u64,
     /// The points that it refused in earlier runs of the import.
     pub(in crate::import) refused_before: u64,
     /// What it refused.
@@ -82,6 +84,9 @@ pub(in crate::import) fn send(
     let watch = Stopwatch::start();
     let result = rounds(groups, client, options, resume, bar, now, &mut sent);
     sent.seconds = watch.elapsed().as_secs_f64();
+    if client.holds_back() {
+        sent.stored = sent.safe;
+    }
     match result {
         Ok(()) => Ok(sent),
         Err(error) if sent.stored == 0 && resume.acknowledged() == 0 => Err(error),
@@ -160,6 +165,7 @@ fn rounds(
             &mut stored,
         )?;
         client.store()?;
+        sent.safe = sent.stored;
         refusals.sort_by_key(|refusal| refusal.line);
         if let (true, Some(first)) = (options.strict, refusals.first()) {
             bail!("{first}");

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use domain::{DEFAULT_HOLD, DeviceObservation, Exact, MetricRule, Timestamp};
+use domain::{DEFAULT_HOLD, DeviceId, DeviceObservation, Exact, MetricName, MetricRule, Timestamp};
 
 use super::unite::{Group, SentLine};
 
@@ -15,9 +15,14 @@ use super::unite::{Group, SentLine};
 const QUARTER: i64 = 900_000_000_000;
 const MILLISECOND: i64 = 1_000_000;
 
+/// Tells which metrics of a device the table has as counters.
+pub(in crate::import) type CountersOf<'a> =
+    Box<dyn Fn(&DeviceId) -> anyhow::Result<BTreeSet<MetricName>> + 'a>;
+
 /// Groups, those before an instant thinned.
-pub(in crate::import) struct Thinned<I> {
+pub(in crate::import) struct Thinned<'a, I> {
     groups: I,
+    counters_of: CountersOf<'a>,
     /// The start of the first quarter that is not thinned, in nanoseconds.
     before: i64,
     now: Timestamp,
@@ -60,12 +65,17 @@ struct Field {
     is_carried: bool,
 }
 
-impl<I: Iterator<Item = anyhow::Result<Group>>> Thinned<I> {
+impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
     /// Thins what is before an instant; its quarter is not thinned.
-    pub(in crate::import) fn new(groups: I, before: Timestamp, now: Timestamp) -> Self {
+    pub(in crate::import) fn new(
+        groups: I,
+        before: Timestamp,
+        now: Timestamp,
+        counters_of: CountersOf<'a>,
+    ) -> Self {
         let before = before.as_millis().saturating_mul(MILLISECOND).div_euclid(QUARTER) * QUARTER;
         let (open, ready) = (BTreeMap::new(), VecDeque::new());
-        Self { groups, before, now, open, owner: String::new(), ready }
+        Self { groups, counters_of, before, now, open, owner: String::new(), ready }
     }
 
     fn take(&mut self, group: Group) -> anyhow::Result<()> {
@@ -83,7 +93,7 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Thinned<I> {
         }
         for line in group {
             let open = self.open.entry(line.series.clone()).or_default();
-            open.add(line, self.now)?;
+            open.add(line, self.now, &self.counters_of)?;
         }
         Ok(())
     }
@@ -108,7 +118,7 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Thinned<I> {
     }
 }
 
-impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<I> {
+impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
     type Item = anyhow::Result<Group>;
 
     fn next(&mut self) -> Option<anyhow::Result<Group>> {
@@ -134,13 +144,18 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<I> {
 }
 
 impl Open {
-    fn add(&mut self, line: SentLine, now: Timestamp) -> anyhow::Result<()> {
+    fn add(
+        &mut self,
+        line: SentLine,
+        now: Timestamp,
+        counters_of: &CountersOf<'_>,
+    ) -> anyhow::Result<()> {
         let read = local::read_line(line.text.as_bytes()).and_then(Result::ok);
         let Some(read) = read else { anyhow::bail!("{} cannot be thinned", line.series) };
         let nanos = read.timestamp.unwrap_or(line.millis * MILLISECOND);
         let fields: Vec<(String, String)> =
             read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect();
-        self.learn(&line, &fields, now);
+        self.learn(&line, &fields, now, counters_of)?;
         self.quarter = nanos.div_euclid(QUARTER) * QUARTER;
         for (key, value) in fields {
             if !self.order.contains(&key) {
@@ -173,10 +188,16 @@ impl Open {
     }
 
     /// Finds out which fields are counters, as the registry will know them.
-    fn learn(&mut self, line: &SentLine, fields: &[(String, String)], now: Timestamp) {
+    fn learn(
+        &mut self,
+        line: &SentLine,
+        fields: &[(String, String)],
+        now: Timestamp,
+        counters_of: &CountersOf<'_>,
+    ) -> anyhow::Result<()> {
         let is_known = |key: &String| self.counters.contains(key) || self.others.contains(key);
         if fields.iter().all(|(key, _)| is_known(key)) {
-            return;
+            return Ok(());
         }
         let (device_tags, room_tag) = line.way.tags();
         let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag);
@@ -184,10 +205,12 @@ impl Open {
             let device =
                 DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| false);
             let device = device.described(&hints);
+            let counters = counters_of(&reading.device)?;
             for (name, info) in device.metrics() {
                 let field = hints.metrics.get(name).and_then(|it| it.field.as_ref());
                 let Some(field) = field.map(|it| it.field.clone()) else { continue };
                 match MetricRule::of(info) {
+                    _ if counters.contains(name) => drop(self.counters.insert(field)),
                     MetricRule::Counter(_) => drop(self.counters.insert(field)),
                     MetricRule::Power(_) => drop(self.powers.insert(field)),
                     MetricRule::Gauge => {}
@@ -196,6 +219,7 @@ impl Open {
         }
         let others = fields.iter().map(|(key, _)| key).filter(|key| !self.counters.contains(*key));
         self.others.extend(others.cloned().collect::<Vec<_>>());
+        Ok(())
     }
 
     /// The line of the quarter, which is over, and one of the next quarter if the next line is later and a power holds
@@ -299,14 +323,39 @@ mod tests {
     }
 
     fn thinned(groups: Vec<Group>, before: i64) -> Vec<Vec<String>> {
+        thinned_by(groups, before, &[])
+    }
+
+    /// Thins for a table that has these metrics as counters.
+    fn thinned_by(groups: Vec<Group>, before: i64, counters: &[&str]) -> Vec<Vec<String>> {
+        let known: BTreeSet<MetricName> = counters.iter().map(|it| it.parse().unwrap()).collect();
         let at = |second: i64| Timestamp::from_millis((AT + second) * 1_000).unwrap();
-        let thinned = Thinned::new(groups.into_iter().map(Ok), at(before), Timestamp::MAX);
+        let thinned = Thinned::new(
+            groups.into_iter().map(Ok),
+            at(before),
+            Timestamp::MAX,
+            Box::new(move |_| Ok(known.clone())),
+        );
         let shown = |line: &SentLine| {
             let (rest, nanos) = line.text.rsplit_once(' ').unwrap();
             assert_eq!(nanos, format!("{}000000", line.millis));
             format!("{rest} {}", line.millis / 1_000 - AT)
         };
         thinned.map(|group| group.unwrap().iter().map(shown).collect()).collect()
+    }
+
+    #[test]
+    fn what_the_table_has_as_a_counter_keeps_its_last_value() {
+        let groups: Vec<Group> = [("1", 60), ("2", 120), ("9", 600)]
+            .map(|(value, second)| {
+                line("m,host=a", &format!("total={value},power={value}"), second)
+            })
+            .into();
+        let kept = thinned_by(groups.clone(), 900, &["total"]).concat().concat();
+        assert!(kept.contains("total=9,"), "{kept}");
+        assert!(!kept.contains("power=9"), "{kept}");
+        let mean = thinned(groups, 900).concat().concat();
+        assert!(!mean.contains("total=9,"), "{mean}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Long-term statistics: hours before a series' first state. Reads no state.
 //!
 //! A counter is its `state` at the end of the hour; `sum` is never taken, because it has what Home Assistant made of
-//! outages and resets. Anything else is the `mean` at half past. An angle's mean is taken as it is: it is circular
+//! outages and resets. Anything else is the `mean` at half past; of a power at each
+//! quarter of the hour, so that its energy is that of the hour. An angle's mean is taken as it is: it is circular
 //! already. External statistics (`tibber:consumption`) have no states and mostly no meter either: where `state` is the
 //! amount of the hour, the counter is the total of these amounts.
 
@@ -22,6 +23,8 @@ use crate::import::sources::number;
 
 /// Nanoseconds of an hour.
 const HOUR: i64 = 3_600_000_000_000;
+/// The units of powers, whose energy is counted.
+const POWERS: [&str; 5] = ["mW", "W", "kW", "MW", "GW"];
 
 /// A series of statistics.
 struct Series {
@@ -195,7 +198,14 @@ fn hours(
             output.notes.leave_out("hours that have states");
             continue;
         }
-        let at = if series.is_counter { end } else { start.saturating_add(HOUR / 2) };
+        let times: Vec<i64> = if series.is_counter {
+            vec![end]
+        } else if unit.as_deref().is_some_and(|unit| POWERS.contains(&unit)) {
+            // A power holds for 15 minutes at most: one a quarter gives back the energy of the hour.
+            (0..4).map(|n| start.saturating_add(n * HOUR / 4)).collect()
+        } else {
+            vec![start.saturating_add(HOUR / 2)]
+        };
         let mut fields = vec![("value".to_owned(), value)];
         if let Some(reset) =
             nanos(row.get(4)?, text(row, 5)?.as_deref()).filter(|_| !series.is_external)
@@ -204,9 +214,11 @@ fn hours(
             fields.push(("last_reset".to_owned(), number(last_reset(reset, known))));
         }
         fields.extend(texts.iter().cloned());
-        output.send(line(&series.id, unit.as_deref(), fields, at, described))?;
-        if !series.is_counter {
-            output.notes.hour(&series.id, at);
+        for at in times {
+            output.send(line(&series.id, unit.as_deref(), fields.clone(), at, described))?;
+            if !series.is_counter {
+                output.notes.hour(&series.id, at);
+            }
         }
         taken += 1;
     }

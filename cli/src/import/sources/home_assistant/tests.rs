@@ -121,6 +121,22 @@ fn hours() -> String {
 }
 
 #[test]
+fn the_mean_of_a_power_stands_at_each_quarter_of_its_hour() {
+    let rows = format!(
+        "INSERT INTO statistics_meta VALUES (1, 'sensor.plug', 'recorder', 'W', 1, 0, NULL, 1);
+         INSERT INTO statistics (metadata_id, start_ts, mean) VALUES (1, {AT}, 120.5), (1, {}, 60);",
+        AT + 3_600
+    );
+    let (lines, _) = read(NEW, &rows, Storage::default());
+    let mean = "state_class_str=\"measurement\"";
+    let quarters = [120.5, 120.5, 120.5, 120.5, 60.0, 60.0, 60.0, 60.0].into_iter().zip(0..);
+    let expected = quarters.map(|(value, n)| {
+        format!("W,domain=sensor,entity_id=plug value={value},{mean} {}", n * 900_000)
+    });
+    assert_eq!(lines, expected.collect::<Vec<_>>());
+}
+
+#[test]
 fn statistics_fill_the_time_before_the_first_state() {
     let (lines, notes) = read(NEW, &hours(), Storage::default());
     let meter = "kWh,domain=sensor,entity_id=meter";
