@@ -19,14 +19,16 @@ START = datetime.datetime(2016, 1, 11, 16, tzinfo=datetime.UTC)
 
 
 def rollups(report, args, scratch):
-    """Seconds for 4.5 months of ten devices, and the units of a fleet's sweep."""
+    """Seconds for 4.5 months of ten devices, with a server and without, and the units of a fleet's sweep."""
     file = scratch / "months.ndjson"
     count = write_months(file)
-    imported, anew, again = [], [], []
+    imported, anew, again, direct = [], [], [], []
     for _ in range(args.rounds or 1):
         with laptop.folder() as data:
+            direct.append(count / timed(file, "--data-dir", data))
+        with laptop.folder() as data:
             server = laptop.Server(data)
-            imported.append(count / timed(server, file))
+            imported.append(count / timed(file, "--url", f"http://127.0.0.1:{server.port}"))
             server.process.send_signal(signal.SIGTERM)
             server.process.wait()
             again.append(count / timed_rebuild(data))
@@ -35,6 +37,7 @@ def rollups(report, args, scratch):
                     file_of_engine.execute("DELETE FROM roomtide WHERE pk LIKE 'ROLLUP#%'")
             anew.append(count / timed_rebuild(data))
     report.title(f"{count:,} readings, {DAYS} days of {DEVICES} devices, two metrics each, every {MINUTES} minutes")
+    report.ratio("import without a server, to import through one", direct, imported, "readings a second")
     report.ratio("rollups rebuild where there are none, to import until rolled up", anew, imported, "readings a second")
     report.ratio("rollups rebuild where all are right, to the same import", again, imported, "readings a second")
     report.line(f"rebuilt in {count / anew[0]:,.0f} s where there were none, in {count / again[0]:,.0f} s where all were right")
@@ -56,10 +59,9 @@ def write_months(file):
     return DEVICES * steps
 
 
-def timed(server, file):
+def timed(file, *place):
     """Seconds until an import says that everything is rolled up."""
-    url = f"http://127.0.0.1:{server.port}"
-    seconds, said = run([build.roomtide(), "import", file, "--again", "--url", url])
+    seconds, said = run([build.roomtide(), "import", file, "--again", *place])
     if "rolled up: " not in said:
         raise RuntimeError(f"the import ended before everything was rolled up: {said}")
     return seconds

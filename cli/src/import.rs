@@ -7,6 +7,7 @@ mod clock_change;
 mod columns;
 mod comparison;
 mod concurrent;
+mod described;
 mod estimate;
 mod exported_lines;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod of_server;
 mod of_source;
 mod order;
 mod points;
+mod records;
 mod refusals;
 mod registry;
 mod resume;

@@ -14,7 +14,7 @@ use crate::patience::{keep_to, patiently};
 /// The table: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
-    /// The directory of the local data; the server may be running
+    /// The directory of the local data; the server may be running, but not for an import
     #[arg(long, value_name = "DIR", default_value = DATA_DIR, global = true)]
     pub(crate) data_dir: PathBuf,
     /// A deployed table, reached with the AWS credentials of the environment

@@ -100,16 +100,21 @@ pub(crate) async fn invoke(
             Function::Query => Ok(Box::pin(functions.query.handle(event, deadline)).await),
             Function::Ingest => {
                 let event = ingest::Event::Http(Box::new(event));
-                match Box::pin(functions.ingest.handle(event, deadline)).await? {
-                    ingest::Reply::Http(response) => Ok(*response),
-                    ingest::Reply::Iot(_) => {
-                        anyhow::bail!("ingest answered an HTTP request as an MQTT message")
-                    }
-                }
+                http_answer(Box::pin(functions.ingest.handle(event, deadline)).await?)
             }
         }
     });
     answer.await.context("the function panicked")?
+}
+
+/// The answer of the ingest function to an HTTP event.
+pub(crate) fn http_answer(reply: ingest::Reply) -> anyhow::Result<ApiGatewayV2httpResponse> {
+    match reply {
+        ingest::Reply::Http(response) => Ok(*response),
+        ingest::Reply::Iot(_) => {
+            anyhow::bail!("ingest answered an HTTP request as an MQTT message")
+        }
+    }
 }
 
 /// Sends a request to the functions without a connection.

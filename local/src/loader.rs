@@ -9,12 +9,10 @@
 //! Killed at any moment, the days that are stored have their rollups; the registry may know of readings that are not
 //! stored.
 
-mod foreseen;
 mod holding;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use api::endpoints::Function;
@@ -27,7 +25,6 @@ use rollups::{Assumed, DeviceRules, Fold, Folded, Retention, SeenRooms, is_over}
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use runtime::telemetry::Telemetry;
-use table::item::attribute::VERSION;
 use table::item::{Item, expires, from_reading, from_rollup};
 use table::{
     FindRegistry as _, Indexing, Invocation, MergeReadings as _, PutReadings as _,
@@ -39,7 +36,6 @@ use crate::dead_letters::DeadLetters;
 use crate::engine::{Load, Unchanged};
 use crate::functions::{self, Functions};
 use crate::gateway;
-use foreseen::Foreseen;
 use holding::{HeldReading, Holding};
 use window::Window;
 
@@ -97,10 +93,8 @@ impl Loader {
             Function::Query => Box::pin(gateway::invoke(&self.functions, event, None)).await?,
             Function::Ingest => {
                 let event = ingest::Event::Http(Box::new(event));
-                match Box::pin(self.ingest.handle(event, Deadline::after(TIMEOUT))).await? {
-                    ingest::Reply::Http(response) => *response,
-                    ingest::Reply::Iot(_) => bail!("ingest answered an HTTP request as a message"),
-                }
+                let reply = Box::pin(self.ingest.handle(event, Deadline::after(TIMEOUT))).await?;
+                gateway::http_answer(reply)?
             }
         };
         gateway::response_of(answer).await
@@ -108,19 +102,14 @@ impl Loader {
 
     /// Stores what is held. An error means that some of it may not be stored.
     pub async fn store(&self) -> anyhow::Result<()> {
-        let held = Arc::new(self.holding.take());
+        let holding = self.holding.split_off();
         // First the registry: a fold takes the metrics that it knows.
-        let table = Foreseen { table: self.table.clone(), held: Arc::clone(&held) };
         let (letters, telemetry) = (DeadLetters::default(), self.telemetry.clone());
-        let registry = registry::Registry::new(table, letters, SystemClock, telemetry);
-        let readings = held.values().flat_map(BTreeMap::values);
-        let readings: Vec<_> = readings.map(|it| it.reading.clone()).collect();
-        let learned = registry.learn(readings, Deadline::after(TIMEOUT)).await;
+        let registry = registry::Registry::new(holding.clone(), letters, SystemClock, telemetry);
+        let learned = registry.learn(holding.readings(), Deadline::after(TIMEOUT)).await;
         learned.map_err(|why| anyhow!("the registry is not written: {why}"))?;
-        drop(registry);
-        let held = Arc::into_inner(held).expect("the registry function is gone");
         let now = SystemClock.now();
-        for (device, readings) in held {
+        for (device, readings) in holding.take() {
             let is_over = |at: &Timestamp, _: &mut HeldReading| {
                 self.day_of(*at).is_some_and(|day| is_over(day.to(), now))
             };
@@ -225,7 +214,7 @@ impl Loader {
         let mut unchanged = Vec::new();
         for (rollup, version) in window.into_put() {
             let item = from_rollup(&rollup);
-            unchanged.push(Unchanged::of(&item, VERSION, version));
+            unchanged.push(Unchanged::of(&item, version));
             items.push(item);
         }
         let load = self.load.clone();

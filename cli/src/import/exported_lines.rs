@@ -3,48 +3,14 @@
 //! Other line protocol goes through the mapping of the write endpoint, which could give other ids.
 
 use std::fmt::Write as _;
-use std::io::BufRead;
 
 use domain::{Decimal, DeviceId, MetricName, RoomId, Timestamp};
 use local::LineTexts;
 
-use super::line::{Line, Record};
-use super::refusals::Refusal;
-use super::text_lines::TextLines;
 use crate::export::lines::{COMMENT, DEVICE, MEASUREMENT, MILLISECOND, ROOM, TIME};
 
-/// The lines of an export.
-pub(super) struct ExportedLines<R>(TextLines<R>);
-
-impl<R: BufRead> ExportedLines<R> {
-    pub(super) const fn new(reader: R) -> Self {
-        Self(TextLines::new(reader))
-    }
-}
-
-impl<R: BufRead> Iterator for ExportedLines<R> {
-    type Item = anyhow::Result<Line>;
-
-    fn next(&mut self) -> Option<anyhow::Result<Line>> {
-        let Self(lines) = self;
-        loop {
-            match lines.read().transpose()? {
-                Ok(Ok(())) => {}
-                Ok(Err(refusal)) => return Some(Ok(Line::Refused(refusal))),
-                Err(error) => return Some(Err(error)),
-            }
-            let line = lines.line;
-            return Some(Ok(match json(&lines.text) {
-                None => continue,
-                Some(Ok(json)) => Line::Reading(Record { line, json }),
-                Some(Err(reason)) => Line::Refused(Refusal { line, reason }),
-            }));
-        }
-    }
-}
-
 /// Returns the JSON of a line's reading, or of the settings in a comment. Returns `None` if the comment is another.
-fn json(text: &[u8]) -> Option<Result<String, String>> {
+pub(super) fn json(text: &[u8]) -> Option<Result<String, String>> {
     if let Some(comment) = text.strip_prefix(&[COMMENT as u8]) {
         let json = comment.trim_ascii();
         return json
@@ -98,9 +64,11 @@ mod tests {
 
     use super::*;
     use crate::export::lines::written;
+    use crate::import::line::Line;
+    use crate::import::records::Records;
 
     fn read(text: &str) -> Vec<Result<String, String>> {
-        let lines = ExportedLines::new(std::io::Cursor::new(text.as_bytes().to_vec()));
+        let lines = Records::new(text.as_bytes(), json);
         let told = lines.map(|line| match line.unwrap() {
             Line::Reading(record) => Ok(record.json),
             Line::Refused(refusal) => Err(refusal.to_string()),

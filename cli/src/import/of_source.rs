@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use domain::{DeviceId, MetricName, Timestamp};
 use indicatif::ProgressBar;
-use serde_json::Value;
 
 use super::args::ImportArgs;
 use super::comparison::{Comparison, GoesOn, Head, Places};
+use super::described::Described;
 use super::hourly;
 use super::points::{
     CountersOf, Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send,
@@ -21,7 +20,7 @@ use super::session::{after_upload, connect, exit_code, exit_code_compared, stop_
 use super::settings;
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
-use crate::client::{Ask, Client};
+use crate::client::Client;
 use crate::output::{counted, print};
 
 /// Imports a source, or reports what an import would do.
@@ -136,18 +135,9 @@ fn groups<'a>(
 
 /// Returns the metrics that the table has as counters.
 fn counters_of(device: &DeviceId, client: &Client) -> anyhow::Result<BTreeSet<MetricName>> {
-    let path = format!("/devices/{device}");
-    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
-    match answer.status {
-        200 => {
-            let known: Value = serde_json::from_str(&answer.text)?;
-            let metrics = known["metrics"].as_object().into_iter().flatten();
-            let counters = metrics.filter(|(_, it)| it["kind"] == "counter");
-            Ok(counters.filter_map(|(name, _)| name.parse().ok()).collect())
-        }
-        404 => Ok(BTreeSet::new()),
-        _ => Err(client.error(&path, &answer)).context("--thin asks which metrics are counters"),
-    }
+    let known = Described::ask(client, device.as_str());
+    let known = known.context("--thin asks which metrics are counters")?;
+    Ok(known.iter().flat_map(Described::counters).collect())
 }
 
 /// What a report begins with. A password in an address is not in it.

@@ -1,16 +1,15 @@
 //! The kinds and units that a source knows, as settings of metrics. Replaces nothing that is known there already.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
-use anyhow::Context as _;
 use domain::Timestamp;
 use serde_json::{Value, json};
 
+use super::described::Described;
 use super::line::Record;
 use super::registry::{self, RegistryLine};
 use super::sources::{Known, Units};
-use crate::client::{Ask, Client};
+use crate::client::Client;
 use crate::output::{counted, print};
 
 /// Settings by device and metric.
@@ -70,17 +69,9 @@ pub(super) fn apply(units: &Units, client: &Client, now: Timestamp) {
 fn set(settings: Settings, client: &Client) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for (device, mut metrics) in settings {
-        let path = format!("/devices/{device}");
-        let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
-        match answer.status {
-            200 => {
-                let known: Value = serde_json::from_str(&answer.text)
-                    .with_context(|| format!("{path} answers, but not as Roomtide does"))?;
-                metrics.retain(|name, _| is_unknown(&known["metrics"][name]));
-            }
-            404 => {} // the registry follows the readings
-            _ => return Err(client.error(&path, &answer)),
-        }
+        // The registry follows the readings: it may not know the device yet.
+        let known = Described::ask(client, &device)?.unwrap_or_default();
+        metrics.retain(|name, _| known.is_unknown(name));
         if metrics.is_empty() {
             continue;
         }
@@ -94,12 +85,6 @@ fn set(settings: Settings, client: &Client) -> anyhow::Result<Vec<String>> {
     }
     let refusals = registry::apply(lines, client, print)?;
     Ok(refusals.into_iter().map(|refusal| refusal.to_string()).collect())
-}
-
-/// Whether neither a person nor a sender has said what a metric is.
-fn is_unknown(metric: &Value) -> bool {
-    metric.get("unit").is_none_or(Value::is_null)
-        && metric.get("kind").and_then(Value::as_str) != Some("counter")
 }
 
 #[cfg(test)]

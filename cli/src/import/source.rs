@@ -11,9 +11,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::clock_change::Passes;
 use super::columns::Columns;
-use super::exported_lines::ExportedLines;
+use super::exported_lines;
 use super::kind::{self, Format};
-use super::line::{Line, Lines, Record};
+use super::line::{Line, Lines};
+use super::records::Records;
 use super::refusals::Refusal;
 use super::rows::Rows;
 use super::text_lines::TextLines;
@@ -72,8 +73,8 @@ impl InputFile {
     pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
         match self.format {
             Format::Csv | Format::Shelly => csv_lines(self.reader, columns),
-            Format::ExportedLines => Ok(Box::new(ExportedLines::new(self.reader))),
-            _ => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
+            Format::ExportedLines => Ok(Box::new(Records::new(self.reader, exported_lines::json))),
+            _ => Ok(Box::new(Records::new(self.reader, ndjson))),
         }
     }
 
@@ -88,30 +89,13 @@ impl InputFile {
     }
 }
 
-/// Reads the lines of NDJSON. Skips blank ones.
-struct NdjsonLines<R>(TextLines<R>);
-
-impl<R: BufRead> Iterator for NdjsonLines<R> {
-    type Item = anyhow::Result<Line>;
-
-    fn next(&mut self) -> Option<anyhow::Result<Line>> {
-        let Self(lines) = self;
-        loop {
-            match lines.read().transpose()? {
-                Ok(Ok(())) => {}
-                Ok(Err(refusal)) => return Some(Ok(Line::Refused(refusal))),
-                Err(error) => return Some(Err(error)),
-            }
-            let line = lines.line;
-            match String::from_utf8(std::mem::take(&mut lines.text)) {
-                Ok(json) if json.trim().is_empty() => {}
-                Ok(json) => return Some(Ok(Line::Reading(Record { line, json }))),
-                Err(error) => {
-                    let at = error.utf8_error().valid_up_to();
-                    let reason = format!("is not UTF-8: byte {at} cannot be read");
-                    return Some(Ok(Line::Refused(lines.refusal(reason))));
-                }
-            }
+/// Returns the JSON of a line of NDJSON, which has nothing else; `None` if it is blank.
+fn ndjson(text: &[u8]) -> Option<Result<String, String>> {
+    match std::str::from_utf8(text) {
+        Ok(json) if json.trim().is_empty() => None,
+        Ok(json) => Some(Ok(json.to_owned())),
+        Err(error) => {
+            Some(Err(format!("is not UTF-8: byte {} cannot be read", error.valid_up_to())))
         }
     }
 }
@@ -243,6 +227,7 @@ fn separator(header: &[u8]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::line::Record;
     use crate::import::text_lines::MAX_LINE;
     use std::io::Write as _;
 

@@ -5,20 +5,19 @@ use anyhow::Context as _;
 use dynoxide::types::AttributeValue;
 use dynoxide::{Database, ImportOptions};
 use serde_json::Value;
+use table::item::attribute::VERSION;
 use table::item::{Attribute, Item};
 use table::keys::{PK, SK};
 
 use super::writer::Turns;
 
-/// An item that another is to replace, and what it must have: an attribute with a number, or nothing at all.
+/// An item that another is to replace, and the version that it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unchanged {
     pub(crate) pk: String,
     pub(crate) sk: String,
-    /// The name of the attribute.
-    pub(crate) version: &'static str,
-    /// Its number; `None` if the item must be absent.
-    pub(crate) number: Option<u64>,
+    /// `None` if the item must be absent.
+    pub(crate) version: Option<u64>,
 }
 
 /// The engine's file, for whoever puts items into it past the protocol.
@@ -38,13 +37,11 @@ impl Load {
             let key = |text: &str| AttributeValue::S(text.to_owned()).to_key_string();
             let keys = key(&known.pk).zip(key(&known.sk)).context("texts are keys")?;
             let stored = turn.item(self.table, &keys.0, &keys.1)?;
-            let number = stored.map(|json| {
+            let version = stored.map(|json| {
                 let item: Value = serde_json::from_str(&json)?;
-                let number =
-                    item[known.version]["N"].as_str().and_then(|it| it.parse::<u64>().ok());
-                anyhow::Ok(number)
+                anyhow::Ok(item[VERSION]["N"].as_str().and_then(|it| it.parse::<u64>().ok()))
             });
-            if number.transpose()? != known.number.map(Some) {
+            if version.transpose()? != known.version.map(Some) {
                 return Ok(false);
             }
         }
@@ -55,13 +52,13 @@ impl Load {
 }
 
 impl Unchanged {
-    /// What an item must be that is replaced where its version is this one, or where it is absent.
-    pub(crate) fn of(item: &Item, version: &'static str, number: Option<u64>) -> Self {
+    /// What must be where an item is put: the same of a version, or nothing.
+    pub(crate) fn of(item: &Item, version: Option<u64>) -> Self {
         let text = |name| match item.get(name) {
             Some(Attribute::S(text)) => text.clone(),
             _ => String::new(),
         };
-        Self { pk: text(PK), sk: text(SK), version, number }
+        Self { pk: text(PK), sk: text(SK), version }
     }
 }
 

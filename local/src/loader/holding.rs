@@ -1,16 +1,20 @@
-//! A table for the ingest function that holds readings back. Stores none of them.
+//! A table that holds readings back: the ingest function puts them in, the registry function sees them among those that
+//! are stored. Stores none of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, Hints, Reading, Room, RoomId, Timestamp, Token, TokenHash};
+use domain::{
+    Device, DeviceId, DeviceUpdate, Hints, Order, Reading, Room, RoomId, Stay, Timestamp, Token,
+    TokenHash,
+};
 use dynamodb::DynamoStore;
 use table::{
     AddArrival, Added, CountIntroduced, FindRegistry, FindToken, InsertOutcome, Invocation,
-    LateChanges, LateMark, Listing, MarkLateChanges, MergeReadings, PutOutcome, PutReadings,
-    ReadRegistry, ReadRollupState, RegisterDevices, Registration, RollupState, RoomWalk,
-    StoreResult, TeachDevice, UpdateOutcome,
+    LateChanges, LateMark, Listing, MarkLateChanges, MergeReadings, Page, PutOutcome, PutReadings,
+    QueryReadings, RangeQuery, ReadRegistry, ReadRollupState, RegisterDevices, Registration,
+    RollupState, RoomWalk, StoreResult, TeachDevice, UpdateOutcome, UpdateRegistry,
 };
 
 /// Readings that are held back, by device and time.
@@ -39,6 +43,16 @@ impl Holding {
     /// What is held back, which is not held any more.
     pub(super) fn take(&self) -> Held {
         std::mem::take(&mut *self.held())
+    }
+
+    /// The table with what is held back until now, which is not held here any more.
+    pub(super) fn split_off(&self) -> Self {
+        Self { table: self.table.clone(), held: Arc::new(Mutex::new(self.take())) }
+    }
+
+    /// The readings that are held back, in any order.
+    pub(super) fn readings(&self) -> Vec<Reading> {
+        self.held().values().flat_map(BTreeMap::values).map(|it| it.reading.clone()).collect()
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -81,6 +95,74 @@ impl MergeReadings for Holding {
     ) -> PutOutcome {
         self.hold(readings, true);
         PutOutcome::default()
+    }
+}
+
+impl QueryReadings for Holding {
+    async fn device_readings(
+        &self,
+        device: &DeviceId,
+        query: &RangeQuery,
+        invocation: &Invocation,
+    ) -> StoreResult<Page> {
+        let page = self.table.device_readings(device, query, invocation).await?;
+        let is_descending = query.order == Order::Descending;
+        let is_behind = |one: Timestamp, other: Timestamp| {
+            if is_descending { one < other } else { one > other }
+        };
+        // Behind the page's last reading the table may have others.
+        let last = page.readings.last().map(|it| it.at).filter(|_| page.has_more);
+        let is_of_page = |at: Timestamp| {
+            query.after.as_ref().is_none_or(|after| is_behind(at, after.at))
+                && last.is_none_or(|last| !is_behind(at, last))
+        };
+        let mut all: BTreeMap<_, _> = page.readings.into_iter().map(|it| (it.at, it)).collect();
+        if let Some(held) = self.held().get(device) {
+            let held = held.range(query.range.from()..query.range.to());
+            for (at, held) in held.filter(|(at, _)| is_of_page(**at)) {
+                let now = match all.get(at) {
+                    Some(known) if held.is_merged => known.merged(&held.reading),
+                    _ => held.reading.clone(),
+                };
+                all.insert(*at, now);
+            }
+        }
+        let mut readings: Vec<_> = all.into_values().collect();
+        if is_descending {
+            readings.reverse();
+        }
+        let has_more = page.has_more || readings.len() > query.limit;
+        readings.truncate(query.limit);
+        Ok(Page { readings, has_more })
+    }
+}
+
+impl UpdateRegistry for Holding {
+    async fn update_device(
+        &self,
+        known: &Device,
+        learned: &DeviceUpdate,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        self.table.update_device(known, learned, invocation).await
+    }
+
+    async fn begin_stay(
+        &self,
+        known: &Device,
+        stay: &Stay,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        self.table.begin_stay(known, stay, invocation).await
+    }
+
+    async fn update_room(
+        &self,
+        id: &RoomId,
+        first_seen: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Room>> {
+        self.table.update_room(id, first_seen, invocation).await
     }
 }
 

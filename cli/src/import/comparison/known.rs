@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::tally::{Totals, month_and_day};
 use crate::client::{Answer, Ask, Client, wait};
+use crate::import::described::{self, Described};
 use crate::pace::{HALF, Pace};
 
 /// The longest time that one request is about.
@@ -25,27 +26,6 @@ pub(super) struct Known<'a> {
     client: &'a Client,
     pace: Pace,
     zone: Zone,
-}
-
-/// What the registry tells of a device.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Described {
-    #[serde(default)]
-    metrics: BTreeMap<String, Metric>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Metric {
-    kind: String,
-    #[serde(default)]
-    net: bool,
-}
-
-impl Described {
-    /// Whether zeros and negative values of a metric take part in its rollups.
-    pub(super) fn counts_all(&self, metric: &MetricName) -> bool {
-        self.metrics.get(metric.as_str()).is_none_or(|it| it.kind != "counter" || it.net)
-    }
 }
 
 /// What a device had before an import.
@@ -139,8 +119,8 @@ impl<'a> Known<'a> {
 
     /// Returns what the registry tells of a device; `None` if it does not know it.
     pub(super) fn described(&self, device: &DeviceId) -> anyhow::Result<Option<Described>> {
-        let Some(text) = self.found(&format!("/devices/{device}"))? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).with_context(|| self.strange())
+        let path = described::path(device.as_str());
+        Described::read(self.client, &path, &self.get(&path)?)
     }
 
     /// Whether the registry knows a room.

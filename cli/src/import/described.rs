@@ -1,0 +1,76 @@
+//! What the registry tells of a device, as far as an import asks. Changes nothing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use domain::MetricName;
+use serde::Deserialize;
+
+use crate::client::{Answer, Ask, Client};
+
+/// A device.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Described {
+    #[serde(default)]
+    metrics: BTreeMap<String, Metric>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Metric {
+    kind: String,
+    #[serde(default)]
+    net: bool,
+    unit: Option<String>,
+}
+
+impl Described {
+    /// Asks a server; `None` if it does not know the device.
+    pub(super) fn ask(client: &Client, device: &str) -> anyhow::Result<Option<Self>> {
+        let path = path(device);
+        let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+        Self::read(client, &path, &answer)
+    }
+
+    /// Reads the answer of a server.
+    pub(super) fn read(
+        client: &Client,
+        path: &str,
+        answer: &Answer,
+    ) -> anyhow::Result<Option<Self>> {
+        match answer.status {
+            200 => serde_json::from_str(&answer.text)
+                .map(Some)
+                .with_context(|| format!("{path} answers, but not as Roomtide does")),
+            404 => Ok(None),
+            _ => Err(client.error(path, answer)),
+        }
+    }
+
+    /// Whether zeros and negative values of a metric take part in its rollups.
+    pub(super) fn counts_all(&self, metric: &MetricName) -> bool {
+        self.metrics.get(metric.as_str()).is_none_or(|it| !it.is_counter() || it.net)
+    }
+
+    /// Whether neither a person nor a sender has said what a metric is.
+    pub(super) fn is_unknown(&self, metric: &str) -> bool {
+        self.metrics.get(metric).is_none_or(|it| it.unit.is_none() && !it.is_counter())
+    }
+
+    /// Returns the metrics that are counters.
+    pub(super) fn counters(&self) -> impl Iterator<Item = MetricName> {
+        let counters = self.metrics.iter().filter(|(_, it)| it.is_counter());
+        counters.filter_map(|(name, _)| name.parse().ok())
+    }
+}
+
+impl Metric {
+    fn is_counter(&self) -> bool {
+        self.kind == "counter"
+    }
+}
+
+/// Returns where a device is asked for.
+pub(super) fn path(device: &str) -> String {
+    format!("/devices/{device}")
+}

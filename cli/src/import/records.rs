@@ -1,0 +1,43 @@
+//! Reads lines that are readings or settings, each by itself. Parses none.
+
+use std::io::BufRead;
+
+use super::line::{Line, Record};
+use super::text_lines::TextLines;
+
+/// Returns the JSON of a line, or what is wrong with it; `None` if it says nothing.
+pub(super) type Json = fn(&[u8]) -> Option<Result<String, String>>;
+
+/// The lines of a text.
+pub(super) struct Records<R> {
+    lines: TextLines<R>,
+    json: Json,
+}
+
+impl<R: BufRead> Records<R> {
+    pub(super) const fn new(reader: R, json: Json) -> Self {
+        Self { lines: TextLines::new(reader), json }
+    }
+}
+
+impl<R: BufRead> Iterator for Records<R> {
+    type Item = anyhow::Result<Line>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Line>> {
+        let Self { lines, json } = self;
+        loop {
+            match lines.read().transpose()? {
+                Ok(Ok(())) => {}
+                Ok(Err(refusal)) => return Some(Ok(Line::Refused(refusal))),
+                Err(error) => return Some(Err(error)),
+            }
+            match json(&lines.text) {
+                None => {}
+                Some(Ok(json)) => {
+                    return Some(Ok(Line::Reading(Record { line: lines.line, json })));
+                }
+                Some(Err(reason)) => return Some(Ok(Line::Refused(lines.refusal(reason)))),
+            }
+        }
+    }
+}
