@@ -220,13 +220,16 @@ async fn is_registered(
     Ok(current.rooms.contains_key(room))
 }
 
-/// The room that the newest of the device's readings names, at or after the one that the batch `named`;
-/// `None` where the device is in that room already.
+/// The room that the newest of the device's readings names, at or after the one that the batch `named`, and since
+/// when, as far back as was looked; `None` where the device is in that room already.
 ///
 /// The registry is not written per reading, so it does not know how new its own room is: a late
 /// reading from elsewhere could look newer. The readings themselves know. Where none of the newest
 /// names a room, the device stays where it is, and the registry notes since when, so that the next
 /// late reading does not start the same search.
+///
+/// The stream may be behind the table, by all of an import. Then no later batch need say that the device has
+/// been in the room for long enough to settle: the readings are searched for that too.
 async fn newest_room(
     store: &(impl FindRegistry + QueryReadings),
     device: &Device,
@@ -238,15 +241,19 @@ async fn newest_room(
     let mut query =
         RangeQuery { range, order: Order::Descending, after: None, limit: 10, consistent: true };
     let mut newest = None;
+    let mut found: Option<(Timestamp, RoomId)> = None;
     loop {
         let page = store.device_readings(device.id(), &query, invocation).await?;
         for reading in &page.readings {
             newest.get_or_insert(reading.at);
             let Some(room) = &reading.named_room else { continue };
-            // A room that no device could introduce is in readings only; no device moves there.
-            if is_registered(store, room, current, invocation).await? {
-                let newer = (reading.at, room.clone());
-                return Ok(Some(newer).filter(|_| device.place().room() != Some(room)));
+            match &mut found {
+                Some((since, named)) if named == room => *since = reading.at,
+                Some(_) => return Ok(found),
+                // A room that no device could introduce is in readings only; no device moves there.
+                None if !is_registered(store, room, current, invocation).await? => {}
+                None if device.place().room() == Some(room) => return Ok(None),
+                None => found = Some((reading.at, room.clone())),
             }
         }
         match (page.readings.last(), newest, device.place().room()) {
@@ -254,6 +261,7 @@ async fn newest_room(
                 query.after = Some(ReadingKey::of(last));
                 query.limit = MAX_SEARCHED_READINGS - 10;
             }
+            _ if found.is_some() => return Ok(found),
             (Some(_), Some(newest), Some(room)) if page.has_more => {
                 return Ok(Some((newest, room.clone())));
             }

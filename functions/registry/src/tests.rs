@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Device, DevicePatch, Edit, Label, Reading, Stay, TimeRange, Timestamp};
+use domain::{Device, DevicePatch, Edit, Label, Reading, Room, Stay, TimeRange, Timestamp};
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use table::{
 };
 
 use super::*;
+use table::RegisterDevices as _;
 
 struct Bench {
     store: MemoryStore,
@@ -402,8 +403,7 @@ async fn a_room_that_holds_for_15_minutes_becomes_a_stay_once() {
     assert_eq!(stays(&bench).await, [stay("a", 0, Some(101)), stay("b", 101, None)]);
 }
 
-/// Days in one batch, a reading a batch, and what lies between; posted one after the other, or all before the
-/// stream delivers the first.
+/// Days in one batch, a reading a batch, and what lies between.
 #[tokio::test]
 async fn a_stay_begins_with_the_first_reading_in_the_room_whatever_the_batches_are() {
     let room = |minute: i64| match minute {
@@ -432,6 +432,36 @@ async fn a_stay_begins_with_the_first_reading_in_the_room_whatever_the_batches_a
             bench.deliver(batch).await;
         }
         assert_eq!(stays(&bench).await.len(), before, "delivered again in another order");
+    }
+}
+
+/// As after an import: all is stored before the stream delivers the first.
+#[tokio::test]
+async fn the_last_stay_is_where_the_device_is_also_if_the_stream_is_behind() {
+    for last in [5, 20, 190] {
+        let room = |n: i64| match n {
+            ..100 => "a",
+            100..170 => "b",
+            170..200 => "a",
+            _ => "c",
+        };
+        for (step, size) in [(4, 1), (4, 7), (4, 130), (4, 1_000), (10, 1), (10, 23), (10, 130)] {
+            let all = 0..200 + last;
+            let readings: Vec<_> = all.map(|n| reading("d", n * step, Some(room(n)))).collect();
+            let bench = Bench::new();
+            bench.store.put_readings(&readings, None, &bench.invocation).await;
+            for id in ["a", "b", "c"] {
+                let room = Room::new(id.parse().expect("an id"), timestamp(0));
+                bench.store.register_room(&room, &bench.invocation).await.expect("memory");
+            }
+            for batch in readings.chunks(size) {
+                bench.deliver(batch).await;
+            }
+            assert_eq!(bench.room_of_device().await, "c");
+            let stays = stays(&bench).await;
+            let expected = stay("c", 200 * step, None);
+            assert_eq!(stays.last(), Some(&expected), "{last} every {step}, batches of {size}");
+        }
     }
 }
 
