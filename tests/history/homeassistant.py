@@ -2,7 +2,7 @@
 had, and the sums that they hold. Absent: MariaDB.
 
 The statements are those that the recorder of Home Assistant 2024.3 makes (schema 42), with what earlier and later
-schemas have instead: https://github.com/home-assistant/core/blob/2024.3.3/homeassistant/components/recorder/db_schema.py
+schemas have instead, up to that of 2026.2 (53): https://github.com/home-assistant/core/blob/2024.3.3/homeassistant/components/recorder/db_schema.py
 """
 
 import json
@@ -11,7 +11,7 @@ import sqlite3
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
-SCHEMAS = [25, 31, 38, 43, 50]
+SCHEMAS = [25, 31, 38, 43, 50, 53]
 FIRST = datetime(2026, 1, 1, tzinfo=timezone.utc)
 STATES_FROM = datetime(2026, 2, 19, tzinfo=timezone.utc)
 LAST = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -27,16 +27,18 @@ def tables(schema):
     entity = "entity_id CHAR(0), metadata_id INTEGER" if has_meta else "entity_id VARCHAR(255)"
     updated = "last_updated CHAR(0), last_updated_ts FLOAT" if has_ts else "last_updated DATETIME"
     start = "start CHAR(0), start_ts FLOAT" if has_ts else "start DATETIME"
-    mean_type = ", mean_type INTEGER" if schema >= 49 else ""
+    unit_class = "unit_class VARCHAR(255), " if schema >= 53 else ""
+    mean_type = ", mean_type SMALLINT NOT NULL" if schema >= 49 else ""
+    mean_weight = "mean_weight FLOAT, " if schema >= 53 else ""
     text = f"""
     CREATE TABLE schema_changes (change_id INTEGER NOT NULL PRIMARY KEY, schema_version INTEGER, changed DATETIME NOT NULL);
     CREATE TABLE state_attributes (attributes_id INTEGER NOT NULL PRIMARY KEY, hash BIGINT, shared_attrs TEXT);
     CREATE TABLE states (state_id INTEGER NOT NULL PRIMARY KEY, {entity}, state VARCHAR(255), attributes CHAR(0), {updated},
         old_state_id INTEGER, attributes_id INTEGER);
     CREATE TABLE statistics_meta (id INTEGER NOT NULL PRIMARY KEY, statistic_id VARCHAR(255), source VARCHAR(32),
-        unit_of_measurement VARCHAR(255), has_mean BOOLEAN, has_sum BOOLEAN, name VARCHAR(255){mean_type});
+        unit_of_measurement VARCHAR(255), {unit_class}has_mean BOOLEAN, has_sum BOOLEAN, name VARCHAR(255){mean_type});
     CREATE TABLE statistics (id INTEGER NOT NULL PRIMARY KEY, created FLOAT, metadata_id INTEGER, {start}, mean FLOAT,
-        min FLOAT, max FLOAT, last_reset FLOAT, state FLOAT, sum FLOAT);
+        {mean_weight}min FLOAT, max FLOAT, last_reset FLOAT, state FLOAT, sum FLOAT);
     """
     return text + ("CREATE TABLE states_meta (metadata_id INTEGER NOT NULL PRIMARY KEY, entity_id VARCHAR(255));" if has_meta else "")
 
@@ -76,7 +78,10 @@ def write(path, schema, values):
             connection.execute("INSERT INTO states_meta VALUES (?, ?)", (number, entity))
         is_counter = entity == "sensor.meter"
         if entity != "binary_sensor.door":
-            columns = (number, entity, "recorder", ATTRIBUTES[entity]["unit_of_measurement"], not is_counter, is_counter, None)
+            attributes = ATTRIBUTES[entity]
+            columns = (number, entity, "recorder", attributes["unit_of_measurement"])
+            columns += (attributes["device_class"],) if schema >= 53 else ()
+            columns += (not is_counter, is_counter, None)
             columns += (0 if is_counter else 1,) if schema >= 49 else ()
             connection.execute(f"INSERT INTO statistics_meta VALUES ({', '.join('?' * len(columns))})", columns)
         for at, value in rows:
