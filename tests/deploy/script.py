@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import stat
 import subprocess
 import sys
@@ -47,6 +48,8 @@ if operation == "cloudformation describe-stacks":
     if account["status"] is None:
         end("An error occurred (ValidationError): Stack with id roomtide does not exist", 254)
     if "StackStatus" in query: end((account["statuses"].pop(0) if account["statuses"] else account["status"]) + "\tarn:stack")
+    if "Description" in query: end(account["description"])
+    if account["status"] == "ROLLBACK_COMPLETE" and "Outputs" in query: end("None")
     if "Auth" in query: end("on")
     if "Parameters" in query: end("\n".join(f"{name}\t{value}" for name, value in account["parameters"].items()) or "None")
     end({"TableName": "the-table", "MqttPolicy": "the-policy", "PageUrl": "https://page.example/", "IngestUrl": "https://ingest.example"}.get(query.split("'")[1], "None"))
@@ -58,11 +61,21 @@ if operation == "cloudformation list-change-sets":
     end(sum(it not in query for it in account["change_sets"]))
 if operation == "cloudformation delete-change-set":
     account["change_sets"] = [it for it in account["change_sets"] if it != option("--change-set-name")]
+if operation == "cloudformation describe-stack-events":
+    # Words between quotes are what is asked for.
+    end(account["kept"] if "DELETE_SKIPPED" in query else account["reasons"])
+if operation == "s3api head-object" and option("--key") not in account["objects"]:
+    end("An error occurred (404) when calling the HeadObject operation: Not Found", 254)
+if operation == "s3api put-object":
+    account["objects"].append(option("--key"))
 if operation == "cloudformation execute-change-set":
     if option("--change-set-name") not in account["change_sets"]:
         end("An error occurred (ChangeSetNotFound) when calling the ExecuteChangeSet operation: ChangeSet does not exist", 254)
     account["change_sets"] = []
     account["status"] = account["becomes"]
+    if account["lost"]:
+        account["lost"].pop()
+        end('Read timeout on endpoint URL: "https://cloudformation.eu-west-1.amazonaws.com/"', 255)
 if operation == "cloudformation delete-stack":
     # By its id: under the name there may be another stack by now.
     if option("--stack-name") != "arn:stack": end("which stack?", 254)
@@ -74,8 +87,8 @@ if operation == "dynamodb transact-write-items":
     account["answers"]["dynamodb query"] = "3"
     json.dump(account, open(place, "w"))
     time.sleep(account["slow"])
-    if account["lost"]:
-        account["lost"].pop()
+    if account["lost_tokens"]:
+        account["lost_tokens"].pop()
         end('Read timeout on endpoint URL: "https://dynamodb.eu-west-1.amazonaws.com/"', 255)
 end(account["answers"].get(operation + " " + query, account["answers"].get(operation, "")))
 '''
@@ -102,6 +115,9 @@ def main():
         updates(Path(folder))
         removal(Path(folder))
         waiting(Path(folder))
+        taken_back(Path(folder))
+        odd_states(Path(folder))
+        templates(Path(folder))
         notes(Path(folder))
         two_runs(Path(folder))
         tokens_once(Path(folder))
@@ -182,7 +198,8 @@ def play(folder, status=None, parameters=None, becomes="CREATE_COMPLETE", refuse
     answers = ANSWERS | {name.replace("_", " ", 1).replace("_", "-"): text for name, text in answers.items()}
     (folder / "account").write_text(json.dumps({
         "status": status, "parameters": parameters or {}, "becomes": becomes, "refused": refused or {}, "answers": answers,
-        "statuses": [], "fails": {}, "then": {}, "note": "", "change_sets": [], "requests": {}, "slow": 0, "lost": []} | (account or {})))
+        "statuses": [], "fails": {}, "then": {}, "note": "", "change_sets": [], "requests": {}, "slow": 0, "lost": [], "lost_tokens": [], "objects": [],
+        "description": "Roomtide - time series", "kept": "None", "reasons": "None"} | (account or {})))
     (folder / "account.arguments").unlink(missing_ok=True)
 
 
@@ -327,12 +344,84 @@ def waiting(folder):
     stopped.until("...")
     stopped.send("\x03")
     has(stopped.end(130), "interrupted; AWS goes on; the same command again says how it ended")
+    # The same command waits for the end, and says it.
+    shown, _ = run(
+        folder, status="UPDATE_ROLLBACK_COMPLETE", becomes="UPDATE_COMPLETE", dynamodb_query="3",
+        account={"statuses": ["UPDATE_IN_PROGRESS"] * 3, "reasons": "QueryFunction\tno such code"})
+    has(shown, "is being changed (UPDATE_IN_PROGRESS); this waits for its end", "was taken back, because of", "no such code", "is deployed")
+    # Whether AWS has begun is looked up.
+    shown, _ = run(folder, account={"lost": [1]})
+    has(shown, "roomtide is deployed", "rt_secret-admin")
+    shown, _ = run(folder, expect=1, refused={"cloudformation execute-change-set": UNREACHABLE})
+    has(shown, "it is not known whether AWS changes the stack", "./deploy again says how it ended")
+
+
+def taken_back(folder):
+    """A run that ends before AWS began leaves no change set and no empty stack, however it ends."""
+    for signal_or_key in ("\x03", signal.SIGTERM, signal.SIGHUP):
+        play(folder)
+        asked = Run(folder)
+        asked.until("Deploy?")
+        if isinstance(signal_or_key, str):
+            asked.send(signal_or_key)
+        else:
+            os.killpg(asked.process.pid, signal_or_key)
+        has(asked.end(130), "interrupted")
+        assert account_of(folder)["change_sets"] == [] and account_of(folder)["status"] is None, account_of(folder)
+    denied = "An error occurred (AccessDenied) when calling"
+    for operation in ("describe-change-set", "execute-change-set"):
+        shown, _ = run(folder, expect=1, refused={f"cloudformation {operation}": denied})
+        has(shown, "AccessDenied")
+        assert account_of(folder)["change_sets"] == [] and account_of(folder)["status"] is None, account_of(folder)
+    # Without a terminal there is no answer.
     play(folder)
-    asked = Run(folder)
-    asked.until("Deploy?")
-    asked.send("\x03")
-    assert "delete-stack" not in operations(called(folder)) and asked.process.wait() in (-2, 130), asked.process.returncode
-    os.close(asked.ours)
+    done = subprocess.run(
+        [folder / "deploy", "--region", "eu-west-1"], env={"PATH": f"{folder}/programs:/usr/bin:/bin", "PLAYED": str(folder / "account"), "HOME": str(folder)},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 1, done
+    has(done.stdout, "--yes answers it without one", "Nothing is deployed by this run")
+    assert account_of(folder)["change_sets"] == [] and account_of(folder)["status"] is None, account_of(folder)
+
+
+def odd_states(folder):
+    """What CloudFormation does not change is not uploaded to, and what a failed first deploy keeps is named."""
+    for status, todo in (
+        ("UPDATE_ROLLBACK_FAILED", "aws cloudformation continue-update-rollback --stack-name roomtide --region eu-west-1"),
+        ("UPDATE_FAILED", "aws cloudformation rollback-stack"),
+        ("ROLLBACK_FAILED", "./deploy --remove --stack-name roomtide"),
+        ("DELETE_FAILED", "./deploy --remove --stack-name roomtide"),
+    ):
+        shown, calls = run(folder, status=status, expect=1, account={"reasons": "Table\tin use"})
+        has(shown, f"roomtide is {status}", todo, "in use")
+        assert "put-object" not in operations(calls), status
+    kept = {"kept": "AWS::DynamoDB::Table\troomtide-Table-1", "reasons": "Domain\tno such certificate"}
+    names = ("AWS::DynamoDB::Table\troomtide-Table-1", "These stay")
+    shown, _ = run(folder, expect=1, becomes="ROLLBACK_COMPLETE", account=kept)
+    has(shown, "ended as ROLLBACK_COMPLETE", "no such certificate", *names)
+    shown, _ = run(folder, expect=1, status="ROLLBACK_COMPLETE", account=kept)
+    has(shown, "the first deploy of roomtide failed", "no such certificate", *names)
+    shown, _ = run(folder, "--remove", status="ROLLBACK_COMPLETE", account=kept)
+    has(shown, "which is ROLLBACK_COMPLETE", *names, "roomtide is deleted")
+    # A stack of somebody else.
+    shown, calls = run(folder, "--remove", "--yes", status="UPDATE_COMPLETE", expect=1, account={"description": "billing of production"})
+    has(shown, "is not Roomtide's", "billing of production")
+    assert "delete-stack" not in operations(calls)
+
+
+def templates(folder):
+    """A template that has changed is deployed, also if the functions have not."""
+    url = lambda calls: next(it[it.index("--template-url") + 1] for it in calls if it[1] == "create-change-set")
+    _, calls = run(folder)
+    before = url(calls)
+    template = folder / "template.json"
+    text = template.read_text()
+    template.write_text(text + " ")
+    _, calls = run(folder, account={"objects": account_of(folder)["objects"]})
+    template.write_text(text)
+    assert url(calls) != before and operations(calls).count("put-object") == 1, calls
+    shown, calls = run(folder, status="UPDATE_COMPLETE", expect=1, **{"cloudformation_describe-change-set": "Remove\tTable\tAWS::DynamoDB::Table\tNone"})
+    has(shown, "would take the table out of the stack")
+    assert "execute-change-set" not in operations(calls)
 
 
 def notes(folder):
@@ -398,10 +487,10 @@ def tokens_once(folder):
     has(process.end(0), "rt_secret-admin", "rt_secret-read", "rt_secret-write", "A first reading")
     assert request(called(folder)) == [TABLE_ID]
     # The answer is lost, and the same request is sent again.
-    shown, calls = run(folder, account={"lost": [1]})
+    shown, calls = run(folder, account={"lost_tokens": [1]})
     has(shown, "rt_secret-admin")
     assert request(calls) == [TABLE_ID] * 2 and len(account_of(folder)["requests"]) == 1
-    shown, _ = run(folder, expect=1, account={"lost": [1] * 9})
+    shown, _ = run(folder, expect=1, account={"lost_tokens": [1] * 9})
     has(shown, "it is not known whether the tokens are stored")
     assert "rt_secret" not in shown, shown
     # Another run has stored its tokens after this one has counted them.
@@ -499,10 +588,11 @@ def refusals(folder):
     shown, _ = run(folder, expect=1, refused={"dynamodb transact-write-items": "AccessDenied"})
     has(shown, "the tokens cannot be stored")
     assert "rt_secret" not in shown, "a token is shown that is not stored"
-    shown, _ = run(folder, expect=1, becomes="ROLLBACK_COMPLETE", **{"cloudformation_describe-stack-events": "Table\tno units left"})
-    has(shown, "ended as ROLLBACK_COMPLETE", "no units left")
-    shown, _ = run(folder, expect=1, status="ROLLBACK_COMPLETE")
-    has(shown, "--remove")
+    shown, _ = run(folder, expect=1, refused={"sts get-caller-identity": UNREACHABLE})
+    has(shown, "AWS does not answer in the region eu-west-1")
+    for count in ("", "<html>"):
+        shown, _ = run(folder, expect=1, status="UPDATE_COMPLETE", becomes="UPDATE_COMPLETE", dynamodb_query=count)
+        has(shown, "does not say how many tokens its table has")
 
 
 def arguments_of_release():
