@@ -113,8 +113,16 @@ async fn main() -> ExitCode {
         }
         Some(Command::Qr) => qr::run().map(|()| ExitCode::SUCCESS),
     };
-    result.unwrap_or_else(|error| {
-        print_error(format_args!("{error:#}"));
-        interrupted::exit_code(&error)
-    })
+    match (result, output::lost()) {
+        (Err(error), _) => {
+            print_error(format_args!("{error:#}"));
+            interrupted::exit_code(&error)
+        }
+        // What was done stays done: a token that nobody has seen is in the list, and can be revoked.
+        (Ok(_), Some(why)) => {
+            print_error(format_args!("standard output could not be written: {why}"));
+            ExitCode::FAILURE
+        }
+        (Ok(code), None) => code,
+    }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     pub(crate) port: u16,
     /// A second port, at which readings are stored and nothing is read: as on AWS, where each function has an address
     /// of its own. The first one then stores none
-    #[arg(long, value_name = "PORT", hide = true)]
+    #[arg(long, value_name = "PORT")]
     ingest_port: Option<u16>,
     /// The directory of the data
     #[arg(long, value_name = "DIR", default_value = "roomtide-data")]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use aws::StoreConfig;
 use http::{Request, Response};
 
@@ -30,7 +31,8 @@ impl DataDirectory {
             let api = Box::pin(TableApi::connect(store)).await?;
             return Ok(Some(Self(Inner::Running(Box::new(api)))));
         }
-        if !engine::database_file(directory).exists() {
+        let file = engine::database_file(directory);
+        if !file.try_exists().with_context(|| file.display().to_string())? {
             return Ok(None);
         }
         let options = Options {

@@ -1,9 +1,8 @@
 //! The dead-letter queue on Amazon SQS, received and given back. Understands no message.
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::MessageSystemAttributeName;
 
 /// The seconds for which a received message is hidden: a command that is killed keeps nothing for longer.
@@ -46,7 +45,7 @@ impl Queue {
         let request = request.visibility_timeout(HIDDEN_SECONDS).wait_time_seconds(WAIT_SECONDS);
         let request =
             request.message_system_attribute_names(MessageSystemAttributeName::SentTimestamp);
-        let answer = request.send().await.map_err(told).context("the queue cannot be read")?;
+        let answer = request.send().await.context("the queue cannot be read")?;
         let received = answer.messages.unwrap_or_default().into_iter().map(|message| {
             let attributes = message.attributes.unwrap_or_default();
             let sent = attributes.get(&MessageSystemAttributeName::SentTimestamp);
@@ -64,20 +63,20 @@ impl Queue {
     pub(super) async fn delete(&self, message: &Received) -> anyhow::Result<()> {
         let request = self.client.delete_message().queue_url(&self.url);
         let sent = request.receipt_handle(&message.handle).send().await;
-        sent.map_err(told).context("the message cannot be deleted from the queue").map(drop)
+        sent.context("the message cannot be deleted from the queue").map(drop)
     }
 
     /// Makes a message visible again, at once.
     pub(super) async fn give_back(&self, message: &Received) -> anyhow::Result<()> {
         let request = self.client.change_message_visibility().queue_url(&self.url);
         let request = request.receipt_handle(&message.handle).visibility_timeout(0);
-        request.send().await.map_err(told).context("a message cannot be given back").map(drop)
+        request.send().await.context("a message cannot be given back").map(drop)
     }
 
     /// The URL of the queue whose failed messages come here.
     pub(super) async fn source(&self) -> anyhow::Result<String> {
         let request = self.client.list_dead_letter_source_queues().queue_url(&self.url);
-        let answer = request.send().await.map_err(told);
+        let answer = request.send().await;
         let answer = answer.context("the work queue is not known; name it by --work-queue URL")?;
         match &answer.queue_urls[..] {
             [url] => Ok(url.clone()),
@@ -91,11 +90,6 @@ impl Queue {
     /// Sends a message to another queue.
     pub(super) async fn send(&self, url: &str, body: &str) -> anyhow::Result<()> {
         let sent = self.client.send_message().queue_url(url).message_body(body).send().await;
-        sent.map_err(told).context("the work queue does not take it").map(drop)
+        sent.context("the work queue does not take it").map(drop)
     }
-}
-
-/// The error with its causes: the SDK's own says "service error" only.
-fn told(error: impl std::error::Error) -> anyhow::Error {
-    anyhow!("{}", DisplayErrorContext(error))
 }

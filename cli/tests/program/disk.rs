@@ -53,3 +53,15 @@ fn a_disk_that_takes_nothing_more_is_shown_once_on_the_terminal() {
     let more: Vec<String> = lines.iter().filter(|line| line.contains("BatchWriteItem")).collect();
     assert!(more.is_empty(), "said once, though it happened again and again: {more:#?}");
 }
+
+/// As a token that is written to a file on a full disk: it is made, and nobody has seen it.
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let mut command = Command::new(PROGRAM);
+    let done = command.args(["completions", "bash"]).stdout(full).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("standard output could not be written: No space left"), "{said}");
+}
