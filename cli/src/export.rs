@@ -211,8 +211,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     let unsorted = is_sorted.then(|| tempfile::tempfile().map(BufWriter::new)).transpose();
     let mut unsorted = unsorted.context(TEMPORARY)?;
 
-    let bar =
-        progress::bar(sources.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
+    let bar = progress::bar(sources.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let range: String = form_urlencoded::Serializer::new(String::new())
         .extend_pairs([("from", &args.from), ("to", &args.to)])
         .finish();

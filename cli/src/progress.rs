@@ -146,7 +146,10 @@ mod tests {
     fn where_nobody_sees_a_bar_a_line_comes_now_and_then() {
         let all = written(Duration::ZERO);
         assert!(all.ends_with("\n   75 %  3 readings\n"), "{all:?}");
-        assert!(all.lines().all(|line| line.ends_with(" readings") || line.ends_with('%')), "{all}");
+        assert!(
+            all.lines().all(|line| line.ends_with(" readings") || line.ends_with('%')),
+            "{all}"
+        );
         assert_eq!(written(EVERY), "", "a short command says nothing");
     }
 }

@@ -71,7 +71,8 @@ impl Described {
             info.role = it.role.as_deref().and_then(Role::parse);
             Some((name, info))
         };
-        self.behind.is_none() && several_meters::is_meter(&self.metrics.iter().filter_map(info).collect())
+        self.behind.is_none()
+            && several_meters::is_meter(&self.metrics.iter().filter_map(info).collect())
     }
 
     /// Returns the metrics that are counters.

@@ -8,6 +8,7 @@ use domain::{DeviceId, Hints, Reading, RoomId, Timestamp};
 
 use super::energy::Energy;
 use super::refusals::Refusals;
+use super::registry::RegistryLine;
 use super::rollup_estimate::RollupEstimate;
 use super::round::{Entry, Rounds, batches};
 use super::sources::OwnSum;
@@ -76,7 +77,7 @@ pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estim
         }
         estimate.lines += round.folded;
         estimate.registry += round.registry.len();
-        let behind = round.registry.iter().filter_map(|line| line.behind());
+        let behind = round.registry.iter().filter_map(RegistryLine::behind);
         behind.for_each(|device| estimate.energy.put_behind(device));
         estimate.refusals.extend(round.refusals);
     }

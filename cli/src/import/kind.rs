@@ -221,7 +221,9 @@ mod tests {
             assert!(error.starts_with(expected) && error.ends_with(KNOWN), "{error}");
         }
         assert_eq!(kind(b" \n").unwrap_err(), "a is empty");
-        for (name, format) in [("a.csv", Format::Csv), ("-", Format::Ndjson), ("a.jsonl.gz", Format::Ndjson)] {
+        for (name, format) in
+            [("a.csv", Format::Csv), ("-", Format::Ndjson), ("a.jsonl.gz", Format::Ndjson)]
+        {
             assert_eq!(of(b"", Path::new(name), None).unwrap(), format, "{name}");
         }
     }

@@ -161,7 +161,8 @@ impl RegistryLine {
         if self.device().is_some_and(|it| except.name(it)) {
             return None;
         }
-        let metric = |body: &String| Some(body.strip_prefix(METRICS)?.split_once('"')?.0.to_owned());
+        let metric =
+            |body: &String| Some(body.strip_prefix(METRICS)?.split_once('"')?.0.to_owned());
         let is_named = |body: &String| metric(body).is_some_and(|name| except.name(&name));
         self.bodies.retain(|steps| !steps.iter().any(is_named));
         Some(self)

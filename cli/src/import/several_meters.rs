@@ -52,8 +52,15 @@ mod tests {
         assert_eq!(said(&["a"]), "");
         let text = said(&["main", "plug"]);
         assert!(text.starts_with("\n2 devices have counters of energy"), "{text}");
-        assert!(text.contains(r#"PATCH /devices/plug with
-  {"behind": "main"}"#.replace("\\n", "\n").as_str()), "{text}");
+        assert!(
+            text.contains(
+                r#"PATCH /devices/plug with
+  {"behind": "main"}"#
+                    .replace("\\n", "\n")
+                    .as_str()
+            ),
+            "{text}"
+        );
         assert!(said(&["m"; 9]).contains(", ...\n"));
     }
 }

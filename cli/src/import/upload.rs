@@ -347,7 +347,14 @@ mod tests {
         let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
         let lines: Vec<String> = (0..readings).map(line).collect();
         let resume = Resume::of(Path::new("-"), None, "", false)?;
-        run(rounds(&lines, 1_000), client, options, resume, &ProgressBar::hidden(), &mut Noted::default())
+        run(
+            rounds(&lines, 1_000),
+            client,
+            options,
+            resume,
+            &ProgressBar::hidden(),
+            &mut Noted::default(),
+        )
     }
 
     #[test]
@@ -388,7 +395,8 @@ mod tests {
         let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
         let watch = Stopwatch::start();
         let bar = ProgressBar::hidden();
-        let summary = run(rounds, &client(&server), OPTIONS, resume, &bar, &mut Noted::default()).unwrap();
+        let summary =
+            run(rounds, &client(&server), OPTIONS, resume, &bar, &mut Noted::default()).unwrap();
         let waited = watch.elapsed().as_secs_f64() - summary.seconds;
         assert!(summary.updated == 1 && waited >= 0.1, "{summary} and {waited} s");
     }
@@ -481,7 +489,14 @@ mod tests {
         });
         let import = || {
             let resume = Resume::of(&file, None, "x", false).unwrap();
-            run(rounds(&lines, 2), &client(&server), OPTIONS, resume, &ProgressBar::hidden(), &mut Noted::default())
+            run(
+                rounds(&lines, 2),
+                &client(&server),
+                OPTIONS,
+                resume,
+                &ProgressBar::hidden(),
+                &mut Noted::default(),
+            )
         };
         let error = format!("{:#}", import().unwrap_err());
         let expected = "stopped; 2 readings stored, the same command continues after 2 lines";

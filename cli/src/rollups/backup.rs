@@ -67,8 +67,7 @@ pub(crate) async fn export(
     }
     let meant = |id: &&DeviceId| only.is_empty() || only.contains(id);
     let meant: Vec<&DeviceId> = devices.keys().filter(meant).collect();
-    let bar =
-        progress::bar(meant.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
+    let bar = progress::bar(meant.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let mut count = Count::default();
     for id in meant {
         for stay in stays::of_device(store, id, range).await? {

@@ -229,7 +229,8 @@ impl<'a> Comparison<'a> {
                         compared.is_lossy = months.lossy > 0;
                         compared.text = months.text(known.zone().name(), report_at);
                         write!(compared.text, "{gaps}")?;
-                        let meters: Vec<&str> = months.meters.iter().map(DeviceId::as_str).collect();
+                        let meters: Vec<&str> =
+                            months.meters.iter().map(DeviceId::as_str).collect();
                         compared.text.push_str(&several_meters::said(&meters));
                         if !gaps.is_empty() {
                             report.comment(gaps.to_string().trim());
@@ -337,7 +338,9 @@ fn compare(
             months.meters.push(device.clone());
         }
         if uncounted.contains(device) {
-            report.comment(format_args!("{device} is not compared: its lines are in no order of time"));
+            report.comment(format_args!(
+                "{device} is not compared: its lines are in no order of time"
+            ));
             months.uncounted += 1;
             continue;
         }

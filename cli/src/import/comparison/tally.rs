@@ -325,8 +325,12 @@ mod tests {
         tally.add(&later);
         assert_eq!(months(&tally, true), [("2026-01".to_owned(), 1, "2".to_owned())]);
         let device = &tally.devices[&"d".parse().unwrap()];
-        let counts: Vec<i64> =
-            device.months.values().flat_map(|it| it.metrics.values()).map(|it| it.of(true).count).collect();
+        let counts: Vec<i64> = device
+            .months
+            .values()
+            .flat_map(|it| it.metrics.values())
+            .map(|it| it.of(true).count)
+            .collect();
         assert_eq!(counts, [1, 1, 1]);
     }
 

@@ -118,7 +118,10 @@ mod tests {
             let fields = fields.iter().map(|it| ((*it).to_owned(), "1".to_owned())).collect();
             let mut point = Point { fields, ..point(0) };
             let notes = Notes::default();
-            selection.takes(&mut point, &notes).then_some(point.fields.len()).ok_or(notes.to_string())
+            selection
+                .takes(&mut point, &notes)
+                .then_some(point.fields.len())
+                .ok_or(notes.to_string())
         };
         assert_eq!(of(&["usage_idle", "n"]), Ok(1));
         let said = "left out     1 points of metrics that --except names".to_owned();
@@ -128,9 +131,12 @@ mod tests {
     #[test]
     fn a_span_has_its_beginning_and_not_its_end() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let selection =
-            Selection::of((Some("2026-01-11T16:00:00Z"), Some("2026-01-11T17:00:00Z")), (&[], &[]), now)
-                .unwrap();
+        let selection = Selection::of(
+            (Some("2026-01-11T16:00:00Z"), Some("2026-01-11T17:00:00Z")),
+            (&[], &[]),
+            now,
+        )
+        .unwrap();
         let notes = Notes::default();
         let begin = 1_768_147_200_000_000_000;
         let hour = 3_600_000_000_000;

@@ -130,7 +130,8 @@ fn rounds(
             sent.stored += (batch.len() - lost) as u64;
             bar.set_message(format!("{} points", sent.stored));
             if lost == 0 {
-                witness = batch.last().and_then(|line| reading(line, watcher.now)).or(witness.take());
+                witness =
+                    batch.last().and_then(|line| reading(line, watcher.now)).or(witness.take());
             }
             for (place, refusal) in refused.lines {
                 refused_lines.push(batch[place].clone());
