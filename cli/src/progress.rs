@@ -38,7 +38,7 @@ fn target(is_seen: bool) -> ProgressDrawTarget {
     ProgressDrawTarget::term_like_with_hz(Box::new(lines), 1)
 }
 
-/// A terminal of which only the newest line of some seconds is written.
+/// A terminal that writes the newest line of some seconds, and no other.
 #[derive(Debug)]
 struct Lines<W>(Mutex<State<W>>);
 

@@ -12,7 +12,7 @@ impl Patterns {
         Self(patterns.to_vec())
     }
 
-    /// Whether there is none.
+    /// Whether they name nothing.
     pub(super) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -61,7 +61,7 @@ fn is_match(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::Timestamp;
+    use domain::{MetricName, Timestamp};
 
     use super::*;
 
@@ -78,7 +78,7 @@ mod tests {
             let reading = local::read_reading(json, Timestamp::MAX).unwrap();
             let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
             let found = Patterns::of(&patterns).leave_out_of(reading).map(|it| {
-                let names: Vec<&str> = it.metrics().keys().map(|name| name.as_str()).collect();
+                let names: Vec<&str> = it.metrics().keys().map(MetricName::as_str).collect();
                 names.join(",")
             });
             assert_eq!(found.as_deref(), left, "{patterns:?}");

@@ -275,7 +275,7 @@ impl<'a> Comparison<'a> {
         }
         let mut report = Report::new(head, None);
         report.comment("The import stopped before its end. What was on its way then is in these lines, stored or not:");
-        report.comment("a line of which nothing is stored deletes nothing of the import.");
+        report.comment("a line deletes nothing of the import where nothing of it is stored.");
         write_take_back(&state.tally, &state.earlier, &mut report);
         report.write(report_at)?;
         match &mut state.kept {
