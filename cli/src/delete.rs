@@ -9,12 +9,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::{Args as ClapArgs, Subcommand};
 use domain::{DeviceId, HomeId, RoomId, Timestamp};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
 use crate::output::{counted, print};
+use crate::progress;
 
 /// The command line of `roomtide delete`.
 #[derive(Debug, ClapArgs)]
@@ -186,9 +187,12 @@ fn devices(
             }
         }
         let path = format!("/devices/{id}");
-        match to_the_wait(&path, client)? {
-            Waits { path: Some(path), deleted } => begun.push((id, path, deleted)),
-            Waits { path: None, deleted } => deleted_is(id, deleted),
+        let bar = bar()?;
+        let waits = to_the_wait(&path, client, &bar)?;
+        bar.finish_and_clear();
+        match waits {
+            Waits { again: Some((path, _)), deleted } => begun.push((id, path, deleted)),
+            Waits { again: None, deleted } => deleted_is(id, deleted),
         }
     }
     for (id, path, deleted) in begun {
@@ -225,25 +229,39 @@ fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
 
 /// A deletion that has nothing left to delete.
 struct Waits {
-    /// The request that ends it, after a wait; `None` if it is over.
-    path: Option<String>,
+    /// The request that ends it, after a wait of these seconds; `None` if it is over.
+    again: Option<(String, u64)>,
     deleted: u64,
 }
 
+/// Makes the bar of a deletion. The first answer may take some seconds.
+fn bar() -> anyhow::Result<ProgressBar> {
+    let bar = progress::bar(0, "  {bar:40} {pos} of {len} deleted  {msg}")?;
+    bar.set_message("finding what is to be deleted");
+    Ok(bar)
+}
+
 /// Repeats the request until nothing is left to delete, and waits for nothing.
-fn to_the_wait(path: &str, client: &Client) -> anyhow::Result<Waits> {
+fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result<Waits> {
     let (mut path, mut deleted) = (path.to_owned(), 0);
     loop {
-        let Some(progress) = ask(&path, client)? else { return Ok(Waits { path: None, deleted }) };
+        let Some(progress) = ask(&path, client).inspect_err(|_| bar.abandon())? else {
+            return Ok(Waits { again: None, deleted });
+        };
+        // Somebody else may end this deletion, and the device may come again: the new device stays.
         if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
             path = format!("{path}?begun={begun}");
         }
         deleted += progress.deleted;
         if !progress.has_more {
-            return Ok(Waits { path: None, deleted });
+            return Ok(Waits { again: None, deleted });
         }
-        if progress.wait_seconds.is_some() {
-            return Ok(Waits { path: Some(path), deleted });
+        let left = progress.left.or(progress.left_at_least).unwrap_or_default();
+        bar.inc(progress.deleted);
+        bar.set_length(bar.position() + left);
+        bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
+        if let Some(seconds) = progress.wait_seconds {
+            return Ok(Waits { again: Some((path, seconds)), deleted });
         }
     }
 }
@@ -262,34 +280,16 @@ fn confirm(what: &What, input: &mut impl BufRead) -> anyhow::Result<()> {
 
 /// Repeats the request until nothing is left. Returns how many items are deleted.
 fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
-    let style = "  {bar:40} {pos} of {len} deleted  {msg}";
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
-    let mut deleted = 0;
-    let mut path = path.to_owned();
+    let bar = bar()?;
+    let (mut path, mut all) = (path.to_owned(), 0);
     loop {
-        let Some(progress) = ask(&path, client).inspect_err(|_| bar.abandon())? else {
+        let Waits { again, deleted } = to_the_wait(&path, client, &bar)?;
+        all += deleted;
+        let Some((next, seconds)) = again else {
             bar.finish_and_clear();
-            return Ok(deleted);
+            return Ok(all);
         };
-        // Somebody else may end this deletion, and the device may come again: the new device stays.
-        if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
-            path = format!("{path}?begun={begun}");
-        }
-        deleted += progress.deleted;
-        if !progress.has_more {
-            bar.finish_and_clear();
-            return Ok(deleted);
-        }
-        let left = progress.left.or(progress.left_at_least).unwrap_or_default();
-        bar.set_length(deleted + left);
-        bar.set_position(deleted);
-        bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
-        if bar.is_hidden()
-            && let Some(seconds) = progress.wait_seconds
-        {
-            print(format_args!("{deleted} deleted; asking again in {seconds} s"));
-        }
-        for second in (0..progress.wait_seconds.unwrap_or_default()).rev() {
+        for second in (0..seconds).rev() {
             bar.set_message(format!(
                 "over in {} min {:02} s",
                 (second + 1) / 60,
@@ -297,6 +297,7 @@ fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::
             ));
             sleep(Duration::from_secs(1));
         }
+        path = next;
     }
 }
 
@@ -345,6 +346,22 @@ mod tests {
         let sleep = |time: Duration| *slept.lock().unwrap() += time.as_secs();
         assert_eq!(to_the_end("/devices/d", &client, sleep).unwrap(), 10_007);
         assert_eq!(*slept.lock().unwrap(), 3);
+    }
+
+    #[test]
+    fn a_deletion_tells_how_far_it_is() {
+        let server = fake_server::serve(|n, _| {
+            let text = match n {
+                0 => r#"{"deleted": 10000, "has_more": true, "left_at_least": 10000}"#,
+                _ => r#"{"deleted": 7, "has_more": true, "left": 3, "wait_seconds": 3}"#,
+            };
+            Reply::of(202, text)
+        });
+        let (client, bar) = (Client::new(&server.url, None).unwrap(), ProgressBar::hidden());
+        let path = "/devices/d/readings?from=a&to=b";
+        let Waits { again, deleted } = to_the_wait(path, &client, &bar).unwrap();
+        assert_eq!((again, deleted), (Some((path.to_owned(), 3)), 10_007));
+        assert_eq!((bar.position(), bar.length()), (10_007, Some(10_010)));
     }
 
     #[test]

@@ -10,11 +10,11 @@ use std::thread;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::client::{self, Ask, Client};
 use crate::import::Refusal;
 use crate::output::{counted, print, print_error};
+use crate::progress;
 use edits::DeviceEdit;
 
 /// The command line of `roomtide devices`.
@@ -103,8 +103,7 @@ fn number(count: usize) -> u64 {
 /// Sends the edits, several at once. Returns those that the server refuses, by line.
 fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
     let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left";
-    let bar = ProgressBar::new(number(edits.len()));
-    bar.set_style(ProgressStyle::with_template(style)?);
+    let bar = progress::bar(number(edits.len()), style)?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (refused, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
     let work = || {

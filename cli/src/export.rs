@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use domain::{DeviceId, RoomId, TimeRange};
-use indicatif::{ProgressBar, ProgressStyle};
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -29,6 +28,7 @@ use crate::import::{Line, RUN, Record, sorted};
 use crate::interrupted;
 use crate::output::{counted, print, print_error};
 use crate::place::Place;
+use crate::progress;
 use crate::rollups;
 use crate::source_api::SourceApi;
 
@@ -211,8 +211,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     let unsorted = is_sorted.then(|| tempfile::tempfile().map(BufWriter::new)).transpose();
     let mut unsorted = unsorted.context(TEMPORARY)?;
 
-    let style = ProgressStyle::with_template("  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
-    let bar = ProgressBar::new(sources.len() as u64).with_style(style);
+    let bar = progress::bar(sources.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let range: String = form_urlencoded::Serializer::new(String::new())
         .extend_pairs([("from", &args.from), ("to", &args.to)])
         .finish();

@@ -8,6 +8,7 @@ mod columns;
 mod comparison;
 mod concurrent;
 mod described;
+mod energy;
 mod estimate;
 mod exported_lines;
 #[cfg(test)]
@@ -15,10 +16,12 @@ pub(crate) mod fake_server;
 mod hourly;
 mod kind;
 mod line;
+mod noted;
 mod number;
 mod of_server;
 mod of_source;
 mod order;
+mod patterns;
 mod points;
 mod records;
 mod refusals;
@@ -30,6 +33,7 @@ mod round;
 mod rows;
 mod session;
 mod settings;
+mod several_meters;
 mod sort;
 mod source;
 mod sources;
@@ -44,17 +48,18 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use domain::Timestamp;
-use indicatif::ProgressBar;
 
 use crate::output::print;
-use crate::rollups;
+use crate::{progress, rollups};
 
 pub(crate) use args::ImportArgs;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
 use kind::Format;
 pub(crate) use line::{Line, Record};
+use noted::Noted;
+use patterns::Patterns;
 pub(crate) use refusals::Refusal;
-use session::{after_upload, client, connect, exit_code, stop_on_ctrl_c};
+use session::{Compared, after_upload, client, connect, exit_code, stop_on_ctrl_c};
 pub(crate) use sort::{RUN, sorted};
 pub(crate) use source::csv_lines;
 use sources::home_assistant::{self, Database};
@@ -107,7 +112,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     if args.file.is_dir() {
         args.ensure_fit(Format::Emoncms)?;
         let source = emoncms::open_directory(&args.file)?;
-        return of_source::import(args, source, &ProgressBar::new_spinner(), now);
+        return of_source::import(args, source, &progress::spinner(), now);
     }
     let input = source::open(&args.file, args.format)?;
     let format = args.read_as(input.format());
@@ -133,16 +138,16 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             if !args.dry_run && anchors == Anchors::default() {
                 source.notes.say(BEFORE_THE_METER.to_owned());
             }
-            of_source::import(args, source, &ProgressBar::new_spinner(), now)
+            of_source::import(args, source, &progress::spinner(), now)
         }
         Format::Emoncms => {
             let source = emoncms::open_archive(input.into_reader(), &args.file)?;
-            of_source::import(args, source, &ProgressBar::new_spinner(), now)
+            of_source::import(args, source, &progress::spinner(), now)
         }
         Format::Csv | Format::Ndjson | Format::ExportedLines => import_readings(args, input, now),
         Format::InfluxDb => bail!("a running InfluxDB is an address, http://HOST:8086"),
         Format::HomeAssistant => {
-            let bar = ProgressBar::new_spinner();
+            let bar = progress::spinner();
             let database = if input.is_plain() {
                 Database::open(&args.file)?
             } else {
@@ -153,7 +158,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             of_source::import(args, source, &bar, now)
         }
         Format::HomeAssistantBackup => {
-            let bar = ProgressBar::new_spinner();
+            let bar = progress::spinner();
             let (database, storage) = home_assistant::open_backup(input.into_reader(), &args.file)?;
             let source = home_assistant::source(database, storage)?;
             of_source::import(args, source, &bar, now)
@@ -191,30 +196,45 @@ fn import_readings(
         let bar = source.progress_bar();
         Ok((source.lines(&columns)?, bar))
     };
-    let batch = args.batch.get();
-    let rounds_of = |lines| round::Rounds::new(lines, now, ROUND.max(4 * batch), args.merge);
+    let options = args.upload_options();
+    let rounds_of = |lines| {
+        let rounds = round::Rounds::new(lines, now, ROUND.max(4 * options.batch), args.merge);
+        rounds.without(Patterns::of(&args.except))
+    };
     if args.dry_run {
         let (lines, bar) = order::lines(&args.file, open)?;
-        let estimate = estimate::of(rounds_of(lines), batch);
+        let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
+        let estimate = estimate::of(rounds_of(lines), options);
         bar.finish_and_clear();
-        let mut estimate = estimate?;
-        estimate.pace = args.upload_options().pace;
+        let estimate = estimate?;
         print(&estimate);
         return Ok(exit_code(&estimate.refusals, 0));
     }
     // The lines that are processed are counted in the order in which they are sent.
-    let asked =
-        format!("by time {} {:?} {} {:?}", args.target.name(), args.format, args.merge, args.csv);
+    let ImportArgs { format, merge, csv, except, .. } = args;
+    let asked = format!("by time {} {format:?} {merge} {csv:?} {except:?}", args.target.name());
     let (client, resume) = connect(args, &asked)?;
     let (lines, bar) = order::lines(&args.file, open)?;
+    let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
     stop_on_ctrl_c(client.interrupted());
-    let rounds = rounds_of(lines);
-    let options = args.upload_options();
-    let summary = upload::run(rounds, &client, options, resume, &bar);
+    let compared = Compared::begin(args, &client, &resume, now)?;
+    let mut noted = Noted::of(&compared.comparison);
+    let summary = upload::run(rounds_of(lines), &client, options, resume, &bar, &mut noted);
     bar.finish_and_clear();
-    let summary = summary?;
+    let summary = compared.unless_stopped(summary)?;
     print(&summary);
-    let code = exit_code(&summary.refusals, summary.refused_before);
-    after_upload(&client, summary.stored)?;
-    Ok(code)
+    let is_rolled_up = after_upload(&client, summary.stored)?;
+    compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
+}
+
+/// Returns the lines, if there are any.
+fn unless_empty(lines: line::Lines) -> Option<line::Lines> {
+    let mut lines = lines.peekable();
+    lines.peek().is_some().then(|| Box::new(lines) as line::Lines)
+}
+
+/// Says that there is nothing to import, as of an export of an empty table.
+fn is_empty(args: &ImportArgs) -> ExitCode {
+    print(format_args!("{} has nothing in it", args.file.display()));
+    ExitCode::SUCCESS
 }

@@ -17,6 +17,7 @@ mod output;
 mod pace;
 mod patience;
 mod place;
+mod progress;
 mod progress_file;
 mod qr;
 mod reindex;

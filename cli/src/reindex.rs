@@ -8,7 +8,6 @@ use anyhow::{Context as _, bail};
 use domain::{Device, Timestamp};
 use dynamodb::DynamoStore;
 use futures_util::future::try_join_all;
-use indicatif::{ProgressBar, ProgressStyle};
 use runtime::clock::{Clock as _, SystemClock};
 use serde::{Deserialize, Serialize};
 use table::{IndexDevices as _, ListDevices as _};
@@ -17,7 +16,7 @@ use crate::interrupted::Interrupted;
 use crate::output::{counted, print};
 use crate::patience::patiently;
 use crate::place::Place;
-use crate::progress_file;
+use crate::{progress, progress_file};
 
 /// The command line of `roomtide reindex`.
 #[derive(Debug, clap::Args)]
@@ -93,9 +92,8 @@ async fn reindex(
     let mut devices = listing.found;
     devices.sort_by(|a, b| a.id().cmp(b.id()));
     let count = u64::try_from(devices.len())?;
-    let bar = ProgressBar::new(count);
-    let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left";
-    bar.set_style(ProgressStyle::with_template(style)?);
+    let bar =
+        progress::bar(count, "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left")?;
     let done =
         |device: &&Device| progress.after.as_deref().is_some_and(|it| device.id().as_str() <= it);
     let first = devices.iter().take_while(done).count();

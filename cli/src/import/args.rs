@@ -87,7 +87,7 @@ pub(crate) struct ImportArgs {
     pub(super) state: Option<PathBuf>,
     /// The file of the report, instead of FILE.roomtide-report beside the imported file. Run with sh, it takes the
     /// import back
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Sources")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub(super) report: Option<PathBuf>,
     /// The write units a second of a table with bounded capacity that the import takes, with its rollups; by default half
     /// of the table's, which the server tells
@@ -124,6 +124,10 @@ pub(crate) struct ImportArgs {
     /// 'sensor.living_*'; may be given several times
     #[arg(long, value_name = "GLOB", help_heading = "Sources")]
     pub(super) only: Vec<String>,
+    /// The series, or the devices of CSV and NDJSON, and the metrics that are left out, by a pattern such as
+    /// '*_linkquality'; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    pub(super) except: Vec<String>,
     /// The database, or DATABASE.POLICY, whose points are imported; given several times, all of them. By default one
     /// of an export, with the retention policy autogen if there is one, or the only one of a server, with its default
     /// policy: the report says which. Of InfluxDB 2 it is a bucket
@@ -196,8 +200,8 @@ impl ImportArgs {
         if format != Format::HomeAssistant && self.storage.is_some() {
             bail!("{file} is {}; --storage does not fit it", format.name());
         }
-        if !is_source && (self.thin.is_some() || self.report.is_some()) {
-            bail!("{file} is {}; --thin and --report do not fit it", format.name());
+        if !is_source && self.thin.is_some() {
+            bail!("{file} is {}; --thin does not fit it", format.name());
         }
         if format == Format::InfluxDb && self.thin.is_some() {
             bail!(

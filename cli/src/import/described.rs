@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use domain::MetricName;
+use domain::{MetricInfo, MetricKind, MetricName, Role};
 use serde::Deserialize;
 
+use super::several_meters;
 use crate::client::{Answer, Ask, Client};
 
 /// A device.
@@ -14,6 +15,8 @@ use crate::client::{Answer, Ask, Client};
 pub(super) struct Described {
     #[serde(default)]
     metrics: BTreeMap<String, Metric>,
+    /// The meter that the device is behind.
+    behind: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -22,6 +25,7 @@ struct Metric {
     #[serde(default)]
     net: bool,
     unit: Option<String>,
+    role: Option<String>,
 }
 
 impl Described {
@@ -55,6 +59,20 @@ impl Described {
     /// Whether neither a person nor a sender has said what a metric is.
     pub(super) fn is_unknown(&self, metric: &str) -> bool {
         self.metrics.get(metric).is_none_or(|it| it.unit.is_none() && !it.is_counter())
+    }
+
+    /// Whether a sum counts the device by itself, by counters of what is used.
+    pub(super) fn is_meter(&self) -> bool {
+        let info = |(name, it): (&String, &Metric)| {
+            let name: MetricName = name.parse().ok()?;
+            let mut info = MetricInfo::from(&name);
+            info.kind = if it.is_counter() { MetricKind::Counter } else { MetricKind::Gauge };
+            info.unit = it.unit.as_ref().and_then(|unit| unit.parse().ok());
+            info.role = it.role.as_deref().and_then(Role::parse);
+            Some((name, info))
+        };
+        self.behind.is_none()
+            && several_meters::is_meter(&self.metrics.iter().filter_map(info).collect())
     }
 
     /// Returns the metrics that are counters.

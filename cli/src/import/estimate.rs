@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-use domain::{DeviceId, Reading, RoomId, Timestamp};
+use domain::{DeviceId, Hints, Reading, RoomId, Timestamp};
 
+use super::energy::Energy;
 use super::refusals::Refusals;
+use super::registry::RegistryLine;
 use super::rollup_estimate::RollupEstimate;
 use super::round::{Entry, Rounds, batches};
+use super::sources::OwnSum;
+use super::upload::UploadOptions;
 use crate::pace::HALF;
 
 /// Dollars per million write units, read units, HTTP API requests and Lambda requests.
@@ -42,8 +46,9 @@ pub(super) struct Estimate {
     requests: u64,
     registry: usize,
     rollups: RollupEstimate,
+    energy: Energy,
     /// The write units a second that a person chose.
-    pub(super) pace: Option<f64>,
+    pace: Option<f64>,
     /// Whether the choice of thinning is shown.
     pub(super) can_be_thinned: bool,
     pub(super) refusals: Refusals,
@@ -57,35 +62,45 @@ struct Written {
 }
 
 /// Estimates an import from all its lines.
-pub(super) fn of(rounds: Rounds, batch: usize) -> anyhow::Result<Estimate> {
-    let mut estimate = Estimate::default();
+pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estimate> {
+    let mut estimate = Estimate::with_own_sums(BTreeMap::new(), options.pace);
+    let (batch, hints) = (options.batch, Hints::default());
     for round in rounds {
         let round = round?;
-        for entries in [&round.puts, &round.merges] {
+        // Of a file in order of time, an earlier round may hold the first.
+        for entries in [&round.merges, &round.puts] {
             estimate.requests += batches(entries, batch).len() as u64;
             estimate.lines += entries.len() as u64;
             for Entry { reading, .. } in entries {
-                estimate.add(reading);
+                estimate.add(reading, &hints);
             }
         }
         estimate.lines += round.folded;
         estimate.registry += round.registry.len();
+        let behind = round.registry.iter().filter_map(RegistryLine::behind);
+        behind.for_each(|device| estimate.energy.put_behind(device));
         estimate.refusals.extend(round.refusals);
     }
     Ok(estimate)
 }
 
 impl Estimate {
+    /// Makes an empty one, of a source with these sums of its own and a pace that a person chose.
+    pub(super) fn with_own_sums(own: BTreeMap<String, OwnSum>, pace: Option<f64>) -> Self {
+        Self { energy: Energy::new(own), pace, ..Self::default() }
+    }
+
     /// Adds the readings of a request, each of its own device and timestamp.
-    pub(super) fn add_request<'a>(&mut self, readings: impl Iterator<Item = &'a Reading>) {
+    pub(super) fn add_request(&mut self, readings: &[(Reading, Hints)]) {
         self.requests += 1;
-        for reading in readings {
+        for (reading, hints) in readings {
             self.lines += 1;
-            self.add(reading);
+            self.add(reading, hints);
         }
     }
 
-    fn add(&mut self, reading: &Reading) {
+    fn add(&mut self, reading: &Reading, hints: &Hints) {
+        self.energy.add(reading, hints);
         self.keys.insert(self.hasher.hash_one((&reading.device, reading.at)));
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));
         self.span = Some((first.min(reading.at), last.max(reading.at)));
@@ -126,6 +141,7 @@ impl fmt::Display for Estimate {
     #[expect(clippy::cast_precision_loss, reason = "an estimate in dollars")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let readings = self.keys.len() as u64;
+        write!(f, "{}", self.energy)?;
         writeln!(f, "readings     {readings}")?;
         if let Some((first, last)) = self.span {
             writeln!(f, "             from {first} to {last}")?;
@@ -208,7 +224,8 @@ mod tests {
             .map(|(line, json)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
             .collect();
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        of(Rounds::new(Box::new(lines.into_iter()), now, size, false), 2).unwrap()
+        let options = UploadOptions { batch: 2, strict: false, pace: None };
+        of(Rounds::new(Box::new(lines.into_iter()), now, size, false), options).unwrap()
     }
 
     #[test]

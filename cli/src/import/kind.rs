@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use tar::Archive;
 
 use super::sources::home_assistant::{self, MAGIC, is_archive};
@@ -96,8 +96,12 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
     let shown = path.display();
     let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii())
     else {
-        if bytes.is_empty() || bytes.iter().all(u8::is_ascii_whitespace) {
-            bail!("{shown} is empty");
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            // As an export of an empty table is.
+            let is_export = |it: &Format| matches!(it, Format::Csv | Format::Ndjson);
+            let stream = (path == Path::new("-")).then_some(Format::Ndjson);
+            let format = asked.or_else(|| Format::of(path)).or(stream).filter(is_export);
+            return format.with_context(|| format!("{shown} is empty"));
         }
         bail!("{shown} is no text; {KNOWN}");
     };
@@ -217,5 +221,10 @@ mod tests {
             assert!(error.starts_with(expected) && error.ends_with(KNOWN), "{error}");
         }
         assert_eq!(kind(b" \n").unwrap_err(), "a is empty");
+        for (name, format) in
+            [("a.csv", Format::Csv), ("-", Format::Ndjson), ("a.jsonl.gz", Format::Ndjson)]
+        {
+            assert_eq!(of(b"", Path::new(name), None).unwrap(), format, "{name}");
+        }
     }
 }

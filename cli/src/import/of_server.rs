@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::args::ImportArgs;
 use super::comparison::{Comparison, GoesOn, Places};
 use super::of_source::{self, Wanted, print_counts};
-use super::points::{Counts, Sent, United, Watched, send, take_back};
+use super::points::{Counts, Sent, United, Watched, send};
 use super::resume::{Resume, Witness};
-use super::session::{self, after_upload, exit_code_compared, stop_on_ctrl_c};
+use super::session::{self, Compared, after_upload, stop_on_ctrl_c};
 use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
 use super::sources::{Notes, Point, Source, Units};
 use crate::client::{self, Client};
 use crate::output::{counted, print};
-use crate::progress_file;
+use crate::{progress, progress_file};
 
 /// How far an import came: everything before it is stored or refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let server = Arc::new(Server::connect(address, source_token.as_deref())?);
     let notes = Notes::default();
     let contexts = influxdb::contexts(&server, &args.database, |text| notes.say(text))?;
-    let bar = ProgressBar::new_spinner();
+    let bar = progress::spinner();
     if args.dry_run {
         let points = Box::new(all_points(server, contexts, Wanted::of(args, now)?.span()));
         let units = Units::default();
@@ -69,16 +69,18 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let known = earlier(&path, &asked).filter(|_| !args.again);
     let mut progress = still_true(known, &client)?;
     stop_on_ctrl_c(client.interrupted());
-    let head = of_source::head(args, server.shown(), now);
+    let head = session::head(args, server.shown(), now);
     let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
     let kept = progress_file::with_suffix(&path, "-before");
     let reached_window = progress.as_ref().map(Progress::window);
     let goes_on = reached_window.as_deref().map_or(GoesOn::No, GoesOn::After);
     let comparison = Comparison::begin(&client, Some(kept), goes_on, now)?;
+    let compared = Compared { comparison, head, places };
+    let comparison = &compared.comparison;
     let mut run = Run {
         args,
         client: &client,
-        comparison: &comparison,
+        comparison,
         wanted,
         notes,
         bar,
@@ -114,7 +116,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
             });
         if let Err(error) = result {
             run.bar.finish_and_clear();
-            comparison.stopped(&head, &places)?;
+            comparison.stopped(&compared.head, &compared.places)?;
             let stored = counted(run.sent.stored, "point");
             return Err(match &reached {
                 Some(known) => error.context(format!(
@@ -132,9 +134,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     run.print();
     let is_rolled_up = after_upload(&client, run.sent.stored)?;
     let refusals = run.sent.refusals;
-    let compared = comparison.finish(is_rolled_up, &head, &places)?;
-    print(&compared.text);
-    Ok(exit_code_compared(compared.is_lossy, &refusals, 0))
+    compared.finish(is_rolled_up, &refusals, 0)
 }
 
 /// The points of all windows.
@@ -190,9 +190,8 @@ impl Run<'_> {
         let options = args.upload_options();
         // A window is sent again as a whole.
         let mut resume = Resume::of(Path::new("-"), None, "", false)?;
-        let watched = Watched::new(united.by_ref(), comparison, *now);
-        let mut sent = send(watched, client, options, &mut resume, bar, *now)?;
-        take_back(comparison, &std::mem::take(&mut sent.refused), *now);
+        let watched = Watched::new(united.by_ref(), Some(comparison), *now);
+        let sent = send(watched, client, options, &mut resume, bar)?;
         self.sent.add(sent);
         self.counts.add(united.counts());
         Ok(resume.witness().cloned())
@@ -348,7 +347,7 @@ mod tests {
         let compared = std::fs::read_to_string(report).unwrap();
         let expected = "a::m,v,2024-10,7,28,7,28,0,0,equal\n";
         assert!(compared.contains(expected), "of both runs: {compared}");
-        let expected = "take_back readings a::m --from 2024-10-05T00:00:00.000Z --to 2024-10-11T00:00:00.001Z ";
+        let expected = "take_back readings --from 2024-10-05T00:00:00.000Z --to 2024-10-11T00:00:00.001Z \"$@\" -- a::m\n";
         assert!(compared.contains(expected), "{compared}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the report alone");
         assert!(!state.exists());

@@ -9,14 +9,12 @@ use domain::{DeviceId, MetricName, Timestamp};
 use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
-use super::comparison::{Comparison, GoesOn, Head, Places};
 use super::described::Described;
 use super::hourly;
 use super::points::{
     CountersOf, Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send,
-    take_back,
 };
-use super::session::{after_upload, connect, exit_code, exit_code_compared, stop_on_ctrl_c};
+use super::session::{Compared, after_upload, connect, exit_code, stop_on_ctrl_c};
 use super::settings;
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
@@ -82,19 +80,13 @@ pub(super) fn import(
     );
     let (client, mut resume) = connect(args, &asked)?;
     stop_on_ctrl_c(client.interrupted());
-    let (head, places) = (head(args, &args.file.display().to_string(), now), places(args)?);
-    let kept = resume.beside("-before");
-    let goes_on = if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No };
-    let comparison = Comparison::begin(&client, kept, goes_on, now)?;
+    let compared = Compared::begin(args, &client, &resume, now)?;
+    let comparison = &compared.comparison;
     let groups = groups(&mut united, thin_before, now, Box::new(|id| counters_of(id, &client)));
-    let watched = Watched::new(groups, &comparison, now);
-    let sent = send(watched, &client, options, &mut resume, bar, now);
+    let watched = Watched::new(groups, Some(comparison), now);
+    let sent = send(watched, &client, options, &mut resume, bar);
     bar.finish_and_clear();
-    if sent.is_err() {
-        comparison.stopped(&head, &places)?;
-    }
-    let sent = sent?;
-    take_back(&comparison, &sent.refused, now);
+    let sent = compared.unless_stopped(sent)?;
     resume.finish();
     print(&sent);
     print_counts(united.counts());
@@ -115,9 +107,7 @@ pub(super) fn import(
     if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client)? {
         print(said);
     }
-    let compared = comparison.finish(is_rolled_up, &head, &places)?;
-    print(&compared.text);
-    Ok(exit_code_compared(compared.is_lossy, &all, refused_before))
+    compared.finish(is_rolled_up, &all, refused_before)
 }
 
 /// Returns the groups of lines that are sent: those before an instant thinned, if there is one.
@@ -140,17 +130,6 @@ fn counters_of(device: &DeviceId, client: &Client) -> anyhow::Result<BTreeSet<Me
     Ok(known.iter().flat_map(Described::counters).collect())
 }
 
-/// What a report begins with. A password in an address is not in it.
-pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
-    let (target, url) = (args.target.name().to_owned(), args.target.url().to_owned());
-    Head { source: source.to_owned(), target, url, began }
-}
-
-/// Where the report goes: beside the file, if it is one.
-fn places(args: &ImportArgs) -> anyhow::Result<Places> {
-    Places::of(args.report.as_deref(), args.file.is_file().then_some(args.file.as_path()))
-}
-
 /// What a person wants of a source.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
@@ -161,7 +140,8 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Reads the options, and the map where it is not a dry run that writes it.
     pub(super) fn of(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Self> {
-        let selection = Selection::of(args.from.as_deref(), args.to.as_deref(), &args.only, now)?;
+        let span = (args.from.as_deref(), args.to.as_deref());
+        let selection = Selection::of(span, (&args.only, &args.except), now)?;
         let map_file = args.csv.map.first().map(Path::new);
         let map = match map_file.filter(|file| !args.dry_run || file.exists()) {
             Some(file) => SeriesMap::read(file)?,
@@ -184,8 +164,8 @@ impl Wanted {
     ) -> impl Iterator<Item = anyhow::Result<Point>> {
         let has_units = !units.is_empty();
         points.filter_map(move |point| {
-            let point = point.and_then(|point| {
-                if !self.selection.takes(&point, &notes) {
+            let point = point.and_then(|mut point| {
+                if !self.selection.takes(&mut point, &notes) {
                     return Ok(None);
                 }
                 let series = has_units.then(|| point.series());

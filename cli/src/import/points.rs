@@ -3,7 +3,6 @@
 //! They go to the write endpoint and not to `POST /readings`, because a write teaches the devices their units, kinds and
 //! names, and maps by the settings of the token: so the points become what the sender itself would have made of them.
 
-mod energy;
 mod map;
 mod report;
 mod selection;
@@ -18,4 +17,4 @@ pub(super) use selection::Selection;
 pub(super) use send::{Sent, send};
 pub(super) use thin::{CountersOf, Thinned};
 pub(super) use unite::{Counts, Group, United};
-pub(super) use watched::{Watched, take_back};
+pub(super) use watched::Watched;

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The most refusals that are shown with their reasons.
+/// The most reasons that are shown, and the most lines of one.
 const MAX_SHOWN: usize = 20;
+const MAX_LINES: usize = 3;
 
 /// A line, or a cell of a line, that is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -25,11 +26,40 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// Refusals for the same reason.
+#[derive(Debug)]
+struct Alike {
+    reason: String,
+    count: u64,
+    /// The first of them.
+    lines: Vec<u64>,
+}
+
+impl fmt::Display for Alike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, count, lines } = self;
+        match lines[..] {
+            [0, ..] if *count > 1 => write!(f, "{reason} ({count} times)"),
+            [0, ..] => f.write_str(reason),
+            [line] => write!(f, "line {line}: {reason}"),
+            _ => {
+                let named: Vec<String> = lines.iter().map(u64::to_string).collect();
+                write!(f, "lines {}", named.join(", "))?;
+                let hidden = count - lines.len() as u64;
+                if hidden > 0 {
+                    write!(f, " and {hidden} more")?;
+                }
+                write!(f, ": {reason}")
+            }
+        }
+    }
+}
+
 /// All refusals of an import.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     count: u64,
-    first: Vec<Refusal>,
+    first: Vec<Alike>,
 }
 
 impl Refusals {
@@ -45,31 +75,38 @@ impl Refusals {
 
     /// Adds others.
     pub(super) fn append(&mut self, others: Self) {
-        let Self { count, first } = others;
-        let unnamed = count - first.len() as u64;
-        self.extend(first);
-        self.count += unnamed;
+        self.count += others.count;
+        others.first.into_iter().for_each(|alike| self.name(alike));
     }
 
     /// Returns the first.
-    pub(super) fn first(&self) -> Option<&Refusal> {
-        self.first.first()
+    pub(super) fn first(&self) -> Option<Refusal> {
+        let first = self.first.first()?;
+        Some(Refusal { line: first.lines[0], reason: first.reason.clone() })
+    }
+
+    fn name(&mut self, alike: Alike) {
+        if let Some(known) = self.first.iter_mut().find(|it| it.reason == alike.reason) {
+            known.count += alike.count;
+            known.lines.extend(alike.lines);
+            known.lines.truncate(MAX_LINES);
+        } else if self.first.len() < MAX_SHOWN {
+            self.first.push(alike);
+        }
     }
 
     /// Returns those that are shown.
     #[cfg(test)]
     pub(super) fn shown(&self) -> Vec<String> {
-        self.first.iter().map(Refusal::to_string).collect()
+        self.first.iter().map(Alike::to_string).collect()
     }
 }
 
 impl Extend<Refusal> for Refusals {
     fn extend<I: IntoIterator<Item = Refusal>>(&mut self, refusals: I) {
-        for refusal in refusals {
+        for Refusal { line, reason } in refusals {
             self.count += 1;
-            if self.first.len() < MAX_SHOWN {
-                self.first.push(refusal);
-            }
+            self.name(Alike { reason, count: 1, lines: vec![line] });
         }
     }
 }
@@ -79,10 +116,10 @@ impl fmt::Display for Refusals {
         if self.count > 0 {
             write!(f, "\nrefused      {}", self.count)?;
         }
-        for refusal in &self.first {
-            write!(f, "\n  {refusal}")?;
+        for alike in &self.first {
+            write!(f, "\n  {alike}")?;
         }
-        let hidden = self.count - self.first.len() as u64;
+        let hidden = self.count - self.first.iter().map(|it| it.count).sum::<u64>();
         if hidden > 0 {
             write!(f, "\n  and {hidden} more")?;
         }
@@ -94,13 +131,33 @@ impl fmt::Display for Refusals {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_first_twenty_are_named_and_the_rest_is_counted() {
+    fn refusals(count: u64, reason: impl Fn(u64) -> String) -> Refusals {
         let mut refusals = Refusals::default();
-        assert_eq!(refusals.to_string(), "");
-        refusals.extend((1..=25).map(|line| Refusal { line, reason: "t: no".to_owned() }));
-        let text = refusals.to_string();
-        assert!(text.contains("refused      25\n  line 1: t: no\n"), "{text}");
-        assert!(text.ends_with("line 20: t: no\n  and 5 more"), "{text}");
+        refusals.extend((1..=count).map(|line| Refusal { line, reason: reason(line) }));
+        refusals
+    }
+
+    #[test]
+    fn the_first_twenty_reasons_are_named_and_the_rest_is_counted() {
+        assert_eq!(Refusals::default().to_string(), "");
+        let text = refusals(25, |line| format!("t: no {line}")).to_string();
+        assert!(text.contains("refused      25\n  line 1: t: no 1\n"), "{text}");
+        assert!(text.ends_with("line 20: t: no 20\n  and 5 more"), "{text}");
+    }
+
+    #[test]
+    fn the_same_reason_stands_once_with_its_first_lines() {
+        let mut all = refusals(25, |_| "t: no".to_owned());
+        assert_eq!(all.shown(), ["lines 1, 2, 3 and 22 more: t: no"]);
+        all.append(refusals(2, |line| if line == 1 { "t: no" } else { "u: no" }.to_owned()));
+        all.add_unnamed(4);
+        let expected =
+            "\nrefused      31\n  lines 1, 2, 3 and 23 more: t: no\n  line 2: u: no\n  and 4 more";
+        assert_eq!(all.to_string(), expected);
+        assert_eq!(all.first().unwrap().to_string(), "line 1: t: no");
+        assert_eq!(refusals(2, |_| "x".to_owned()).shown(), ["lines 1, 2: x"]);
+        let mut placed = Refusals::default();
+        placed.extend((0..2).map(|_| Refusal { line: 0, reason: "a.db: no".to_owned() }));
+        assert_eq!(placed.shown(), ["a.db: no (2 times)"]);
     }
 }

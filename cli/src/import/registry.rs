@@ -15,11 +15,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::line::Record;
+use super::patterns::Patterns;
 use super::refusals::Refusal;
 use crate::client::{Ask, Client};
 
 /// The longest wait for a device or a metric that is not registered yet.
 const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// The beginning of a body that is of one metric.
+const METRICS: &str = r#"{"metrics":{""#;
 
 /// A registry entry of a backup: the PATCH requests that restore a device or a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +154,29 @@ impl RegistryLine {
             }
             _ => Err("describes a device or a room, not both".to_owned()),
         }
+    }
+
+    /// Returns the line without the metrics that these patterns name; `None` if they name the device.
+    pub(super) fn without(mut self, except: &Patterns) -> Option<Self> {
+        if self.device().is_some_and(|it| except.name(it)) {
+            return None;
+        }
+        let metric =
+            |body: &String| Some(body.strip_prefix(METRICS)?.split_once('"')?.0.to_owned());
+        let is_named = |body: &String| metric(body).is_some_and(|name| except.name(&name));
+        self.bodies.retain(|steps| !steps.iter().any(is_named));
+        Some(self)
+    }
+
+    /// Returns the device that it is about.
+    fn device(&self) -> Option<&str> {
+        self.path.strip_prefix("/devices/")
+    }
+
+    /// Returns the device, if it is put behind another.
+    pub(super) fn behind(&self) -> Option<DeviceId> {
+        let is_behind = self.bodies.iter().flatten().any(|it| it.starts_with(r#"{"behind":"#));
+        self.device().filter(|_| is_behind)?.parse().ok()
     }
 
     fn is_room(&self) -> bool {
@@ -403,6 +430,10 @@ mod tests {
                 r#"{"behind":"main"}"#,
             ]
         );
+        assert_eq!(device.behind().map(|it| it.to_string()).as_deref(), Some("d"));
+        let except = |pattern: &str| device.clone().without(&Patterns::of(&[pattern.to_owned()]));
+        assert_eq!(except("current_*").unwrap().bodies.len(), device.bodies.len() - 1);
+        assert_eq!((except("main"), except("d")), (Some(device.clone()), None));
         let learned = line(r#"{"device":{"device_id":"d","room":"r","room_pinned":false}}"#);
         assert!(learned.unwrap().bodies.is_empty(), "the readings tell the room");
         let by_hand = line(r#"{"device":{"device_id":"d","room":"r"}}"#).unwrap();

@@ -19,6 +19,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::line::{Line, Lines, Record};
+use super::patterns::Patterns;
 use super::refusals::Refusal;
 use super::registry::RegistryLine;
 
@@ -61,6 +62,8 @@ pub(super) struct Rounds {
     size: usize,
     /// Whether every reading is merged, whatever the earlier rounds hold.
     merge: bool,
+    /// The devices and metrics that are left out.
+    except: Patterns,
     spans: HashMap<DeviceId, (Timestamp, Timestamp)>,
     position: u64,
     /// Readings that did not fit into the previous round: parts of its last line.
@@ -72,19 +75,23 @@ impl Rounds {
     /// Makes rounds of these lines, which are received at `now`.
     pub(super) fn new(lines: Lines, now: Timestamp, size: usize, merge: bool) -> Self {
         let (spans, position, carried) = (HashMap::new(), 0, VecDeque::new());
-        Self { lines, now, size, merge, spans, position, carried, ended: false }
+        let except = Patterns::default();
+        Self { lines, now, size, merge, except, spans, position, carried, ended: false }
     }
 
-    /// Skips the first lines, which are stored. Returns their refusals and registry entries again.
-    pub(super) fn skip_lines(&mut self, lines: u64) -> anyhow::Result<Round> {
-        let mut skipped = Round::default();
-        while self.position < lines {
-            let Some(line) = self.lines.next().transpose()? else { break };
-            self.position += 1;
-            self.read(line, &mut skipped).iter().for_each(|entry| self.cover(&entry.reading));
+    /// Leaves out devices and metrics.
+    pub(super) fn without(self, except: Patterns) -> Self {
+        Self { except, ..self }
+    }
+
+    /// Returns the next round of the first lines, which are stored; `None` behind them.
+    pub(super) fn next_stored(&mut self, lines: u64) -> anyhow::Result<Option<Round>> {
+        let left = lines.saturating_sub(self.position);
+        if left == 0 || self.ended {
+            return Ok(None);
         }
-        skipped.end = self.position;
-        Ok(skipped)
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
+        self.fill(most).map(Some)
     }
 
     /// Returns the entries of a line: one, or several if it has many metrics. Registry entries and
@@ -102,9 +109,10 @@ impl Rounds {
         for part in parts(record) {
             match meaning(&part, self.now) {
                 Ok(Meaning::Reading(reading)) => {
-                    entries.push_back(Entry { line, reading: *reading });
+                    let reading = self.except.leave_out_of(*reading);
+                    entries.extend(reading.map(|reading| Entry { line, reading }));
                 }
-                Ok(Meaning::Registry(line)) => round.registry.push(line),
+                Ok(Meaning::Registry(line)) => round.registry.extend(line.without(&self.except)),
                 Err(reason) => {
                     round.refusals.push(Refusal { line, reason });
                     return VecDeque::new();
@@ -130,7 +138,7 @@ impl Rounds {
         }
     }
 
-    fn fill(&mut self) -> anyhow::Result<Round> {
+    fn fill(&mut self, size: usize) -> anyhow::Result<Round> {
         let mut round = Round::default();
         let mut entries: Vec<Entry> = Vec::new();
         let mut places: HashMap<(DeviceId, Timestamp), usize> = HashMap::new();
@@ -138,7 +146,7 @@ impl Rounds {
         let mut taken = 0;
         loop {
             let Some(entry) = waiting.pop_front() else {
-                if taken == self.size {
+                if taken == size {
                     break;
                 }
                 let Some(line) = self.lines.next().transpose()? else {
@@ -181,7 +189,7 @@ impl Iterator for Rounds {
         if self.ended && self.carried.is_empty() {
             return None;
         }
-        let round = self.fill();
+        let round = self.fill(self.size);
         self.ended |= round.is_err();
         Some(round)
     }
@@ -359,7 +367,8 @@ mod tests {
         let lines: Vec<String> = [0, 5, 5].map(|at| line("d", at, "\"t\":1")).into();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let mut rounds = rounds(&lines, 10);
-        assert_eq!(rounds.skip_lines(2).unwrap().end, 2);
+        assert_eq!(rounds.next_stored(2).unwrap().unwrap().end, 2);
+        assert!(rounds.next_stored(2).unwrap().is_none());
         let round = rounds.next().unwrap().unwrap();
         assert_eq!((round.puts.len(), round.merges.len(), round.end), (0, 1, 3));
     }

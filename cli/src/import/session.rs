@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use domain::Timestamp;
-use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::args::ImportArgs;
+use super::comparison::{Comparison, GoesOn, Head, Places};
 use super::refusals::Refusals;
 use super::resume;
 use super::rolled_up::{self, Waited};
 use crate::client::{Ask, Client};
 use crate::interrupted;
 use crate::output::print;
+use crate::progress;
 
 /// The end of a report if the server does not tell whether everything is rolled up.
 const UNTOLD: &str = "\
@@ -63,7 +64,7 @@ pub(super) fn after_upload(client: &Client, stored: u64) -> anyhow::Result<bool>
     if stored == 0 {
         return Ok(true);
     }
-    let bar = ProgressBar::new_spinner();
+    let bar = progress::spinner();
     let waited = rolled_up::wait(client, &bar);
     bar.finish_and_clear();
     let waited = waited?;
@@ -91,13 +92,54 @@ pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
     if refusals.count() + refused_before == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() }
 }
 
-/// Returns the exit code of an import that was compared with its source.
-pub(super) fn exit_code_compared(
-    is_lossy: bool,
-    refusals: &Refusals,
-    refused_before: u64,
-) -> ExitCode {
-    if is_lossy { SOME_MISSING.into() } else { exit_code(refusals, refused_before) }
+/// The comparison of an import, and its report.
+pub(super) struct Compared<'a> {
+    pub(super) comparison: Comparison<'a>,
+    pub(super) head: Head,
+    pub(super) places: Places,
+}
+
+impl<'a> Compared<'a> {
+    /// Begins that of a file, whose report is beside it.
+    pub(super) fn begin(
+        args: &ImportArgs,
+        client: &'a Client,
+        resume: &resume::Resume,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        let beside = args.file.is_file().then_some(args.file.as_path());
+        let places = Places::of(args.report.as_deref(), beside)?;
+        let goes_on = if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No };
+        let comparison = Comparison::begin(client, resume.beside("-before"), goes_on, now)?;
+        Ok(Self { comparison, head: head(args, &args.file.display().to_string(), now), places })
+    }
+
+    /// Returns what was sent. Writes the report of an import that stopped.
+    pub(super) fn unless_stopped<T>(&self, sent: anyhow::Result<T>) -> anyhow::Result<T> {
+        if sent.is_err() {
+            self.comparison.stopped(&self.head, &self.places)?;
+        }
+        sent
+    }
+
+    /// Says how the table compares with the source. Returns the exit code.
+    pub(super) fn finish(
+        self,
+        is_rolled_up: bool,
+        refusals: &Refusals,
+        refused_before: u64,
+    ) -> anyhow::Result<ExitCode> {
+        let compared = self.comparison.finish(is_rolled_up, &self.head, &self.places)?;
+        print(&compared.text);
+        let code = exit_code(refusals, refused_before);
+        Ok(if compared.is_lossy { SOME_MISSING.into() } else { code })
+    }
+}
+
+/// What a report begins with. A password in an address is not in it.
+pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
+    let (target, url) = (args.target.name().to_owned(), args.target.url().to_owned());
+    Head { source: source.to_owned(), target, url, began }
 }
 
 /// Checks that the table has the last reading that the interrupted import stored. Returns the reason to

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use csv::{ByteRecord, StringRecord};
 use flate2::bufread::MultiGzDecoder;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::clock_change::Passes;
 use super::columns::Columns;
@@ -18,6 +18,7 @@ use super::records::Records;
 use super::refusals::Refusal;
 use super::rows::Rows;
 use super::text_lines::TextLines;
+use crate::progress;
 
 /// An open file.
 pub(super) struct InputFile {
@@ -31,12 +32,11 @@ pub(super) struct InputFile {
 /// Opens a file. `-` is standard input.
 pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputFile> {
     let (raw, bar): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
-        (Box::new(io::stdin()), ProgressBar::new_spinner())
+        (Box::new(io::stdin()), progress::spinner())
     } else {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         let bytes = file.metadata()?.len();
-        let style = "  {bar:40} {percent:>3} %  {msg}  {eta} left";
-        let bar = ProgressBar::new(bytes).with_style(ProgressStyle::with_template(style)?);
+        let bar = progress::bar(bytes, "  {bar:40} {percent:>3} %  {msg}  {eta} left")?;
         (Box::new(bar.wrap_read(file)), bar)
     };
     let mut raw = BufReader::new(raw);
@@ -175,10 +175,15 @@ pub(crate) fn csv_lines(
     columns: &Columns,
 ) -> anyhow::Result<Lines> {
     let (header, separator, mut csv) = CsvRows::open(BufReader::new(reader))?;
+    let mut records = std::iter::from_fn(move || csv.read().transpose()).peekable();
+    // A header alone names no metric, as that of an export of an empty table.
+    if records.peek().is_none() {
+        return Ok(Box::new(std::iter::empty()));
+    }
     let mut rows = Rows::new(columns, &header, separator)?;
     let mut passes = Passes::default();
     // Behind the last row stands the end, which decides what waited for it.
-    let records = std::iter::from_fn(move || csv.read().transpose()).map(Some).chain([None]);
+    let records = records.map(Some).chain([None]);
     let mut failed = false;
     let lines = records.flat_map(move |record| {
         let mut lines = Vec::new();

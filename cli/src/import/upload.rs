@@ -10,6 +10,7 @@ use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
 use super::concurrent::concurrently;
+use super::noted::Noted;
 use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
@@ -98,9 +99,10 @@ pub(super) fn run(
     options: UploadOptions,
     mut resume: Resume,
     bar: &ProgressBar,
+    noted: &mut Noted<'_>,
 ) -> anyhow::Result<Summary> {
     let mut summary = Summary::new();
-    let result = send_rounds(&mut rounds, client, options, &mut resume, bar, &mut summary);
+    let result = send_rounds(&mut rounds, client, options, &mut resume, bar, (noted, &mut summary));
     if client.holds_back() {
         summary.stored = summary.safe;
     }
@@ -139,16 +141,21 @@ fn send_rounds(
     options: UploadOptions,
     resume: &mut Resume,
     bar: &ProgressBar,
-    summary: &mut Summary,
+    (noted, summary): (&mut Noted<'_>, &mut Summary),
 ) -> anyhow::Result<()> {
     let watch = Stopwatch::start();
     let pace = Pace::chosen_or(options.pace, SHARE);
     summary.refused_before = resume.refused();
-    let skipped = rounds.skip_lines(resume.acknowledged())?;
     let mut registry = Vec::new();
-    for round in [Ok(skipped)].into_iter().chain(rounds) {
+    while let Some(round) = rounds.next_stored(resume.acknowledged())? {
+        noted.note(&round)?;
+        refuse(round.refusals, options, summary)?;
+        registry.extend(round.registry);
+    }
+    for round in rounds {
         let round = round?;
         refuse(round.refusals.clone(), options, summary)?;
+        noted.note(&round)?;
         let refusals = send(&round, (client, &pace), options, |stored| {
             summary.stored += stored;
             bar.set_message(format!("{} readings", summary.stored));
@@ -157,7 +164,11 @@ fn send_rounds(
         summary.safe = summary.stored;
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
-        let witness = round.puts.iter().chain(&round.merges).rev().find(is_stored);
+        let entries = || round.puts.iter().chain(&round.merges);
+        let witness = entries().rev().find(is_stored);
+        for entry in entries().filter(|entry| !is_stored(entry)) {
+            noted.take_back(&entry.reading)?;
+        }
         // Refused lines count as processed, unless the first of them ends the import.
         let count = refusals.len() as u64;
         refuse(refusals, options, summary)?;
@@ -336,7 +347,14 @@ mod tests {
         let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
         let lines: Vec<String> = (0..readings).map(line).collect();
         let resume = Resume::of(Path::new("-"), None, "", false)?;
-        run(rounds(&lines, 1_000), client, options, resume, &ProgressBar::hidden())
+        run(
+            rounds(&lines, 1_000),
+            client,
+            options,
+            resume,
+            &ProgressBar::hidden(),
+            &mut Noted::default(),
+        )
     }
 
     #[test]
@@ -377,7 +395,8 @@ mod tests {
         let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
         let watch = Stopwatch::start();
         let bar = ProgressBar::hidden();
-        let summary = run(rounds, &client(&server), OPTIONS, resume, &bar).unwrap();
+        let summary =
+            run(rounds, &client(&server), OPTIONS, resume, &bar, &mut Noted::default()).unwrap();
         let waited = watch.elapsed().as_secs_f64() - summary.seconds;
         assert!(summary.updated == 1 && waited >= 0.1, "{summary} and {waited} s");
     }
@@ -470,7 +489,14 @@ mod tests {
         });
         let import = || {
             let resume = Resume::of(&file, None, "x", false).unwrap();
-            run(rounds(&lines, 2), &client(&server), OPTIONS, resume, &ProgressBar::hidden())
+            run(
+                rounds(&lines, 2),
+                &client(&server),
+                OPTIONS,
+                resume,
+                &ProgressBar::hidden(),
+                &mut Noted::default(),
+            )
         };
         let error = format!("{:#}", import().unwrap_err());
         let expected = "stopped; 2 readings stored, the same command continues after 2 lines";
@@ -577,7 +603,7 @@ mod tests {
             let options = UploadOptions { batch, strict: false, pace: None };
             let client = client(&server);
             // A server may fail for longer than the client has patience; then nothing is promised.
-            if run(rounds(&lines, size), &client, options, resume, &ProgressBar::hidden()).is_ok() {
+            if run(rounds(&lines, size), &client, options, resume, &ProgressBar::hidden(), &mut Noted::default()).is_ok() {
                 // A request whose answer was lost may still be under way, on a busy machine for long.
                 for _ in 0..100 {
                     thread::sleep(Duration::from_millis(20));

@@ -13,7 +13,7 @@ use domain::{Device, DeviceId, DeviceStay, Order, Stay, TimeRange, Timestamp, Zo
 use dynamodb::DynamoStore;
 use flate2::bufread::MultiGzDecoder;
 use futures_util::future::try_join_all;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use rollups::{SeenRooms, named_by_rollup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -27,6 +27,7 @@ use super::stays;
 use crate::export::ExportFile;
 use crate::output::{counted, print};
 use crate::patience::patiently;
+use crate::progress;
 
 /// The rollups of 15 minutes that are read at once.
 const WINDOW: TimeDelta = TimeDelta::days(64);
@@ -66,8 +67,7 @@ pub(crate) async fn export(
     }
     let meant = |id: &&DeviceId| only.is_empty() || only.contains(id);
     let meant: Vec<&DeviceId> = devices.keys().filter(meant).collect();
-    let style = ProgressStyle::with_template("  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
-    let bar = ProgressBar::new(meant.len() as u64).with_style(style);
+    let bar = progress::bar(meant.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let mut count = Count::default();
     for id in meant {
         for stay in stays::of_device(store, id, range).await? {
@@ -194,8 +194,7 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
     let cannot_read = || format!("cannot read {}", path.display());
     let file = std::fs::File::open(path).with_context(cannot_read)?;
     let bytes = file.metadata().with_context(cannot_read)?.len();
-    let style = ProgressStyle::with_template("  {bar:40} {percent:>3} %  {msg}  {eta} left")?;
-    let bar = ProgressBar::new(bytes).with_style(style);
+    let bar = progress::bar(bytes, "  {bar:40} {percent:>3} %  {msg}  {eta} left")?;
     let mut raw = BufReader::new(bar.wrap_read(file));
     let gzip = raw.fill_buf().with_context(cannot_read)?.starts_with(&[0x1f, 0x8b]);
     let reader: Box<dyn BufRead> =

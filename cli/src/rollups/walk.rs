@@ -5,7 +5,6 @@ use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, LocalDate, Order, Quarter, TimeRange, Timestamp, Zone};
 use futures_util::future::try_join_all;
-use indicatif::{ProgressBar, ProgressStyle};
 use rollups::{Store, is_closing, newest_sealable_edge};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +16,7 @@ use table::{
 use super::progress::Progress;
 use super::scope::Scope;
 use crate::patience::patiently;
+use crate::progress;
 
 /// The ports of the table that the commands use.
 pub(super) trait Table:
@@ -111,7 +111,7 @@ impl<'a, S: Table> Walk<'a, S> {
         T: Default + Serialize + DeserializeOwned,
     {
         let style = "  {bar:40} {percent:>3} %  {msg}  {eta} left";
-        let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
+        let bar = progress::bar(0, style)?;
         let mut begins = Vec::with_capacity(self.devices.len());
         for device in &self.devices {
             let begin = self.begin(device).await?;

@@ -87,7 +87,7 @@ fn counts_and_sums_of_each_month_are_compared_and_the_gap_is_named_until_it_is_f
         // The live sender's ten are beside them.
         ",50,",
         "# sensor.meter is not taken back on days on which it had readings before: 2026-02-01",
-        "take_back readings sensor.meter --from 2026-01-31T23:00:00.000Z --to 2026-01-31T23:59:00.001Z",
+        "take_back readings --from 2026-01-31T23:00:00.000Z --to 2026-01-31T23:59:00.001Z \"$@\" -- sensor.meter\n",
     ] {
         assert!(report.contains(expected), "{expected:?} is not in {report}");
     }

@@ -42,6 +42,14 @@ fn an_interrupted_import_says_what_is_stored_and_how_to_continue() {
     let said = lines.last().unwrap();
     assert!(said.starts_with("roomtide: stopped; ") && said.ends_with(": interrupted"), "{said}");
     assert!(said.contains(" stored, the same command "), "{said}");
+    let report = directory.path().join("readings.ndjson.roomtide-report-stopped");
+    let report = fs::read_to_string(report).unwrap();
+    for expected in [
+        "What was on its way then is in these lines, stored or not",
+        "take_back readings --from 2026-01-11T16:00:00.000Z",
+    ] {
+        assert!(report.contains(expected), "{expected:?} is not in {report}");
+    }
 }
 
 #[test]

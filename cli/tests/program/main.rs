@@ -11,6 +11,7 @@ mod history;
 mod import_report;
 mod interrupt;
 mod private;
+mod readings_report;
 mod refusals;
 mod rollups;
 mod server;

@@ -2,7 +2,7 @@
 //! reading.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,11 @@ use super::report::{Head, Places, Report, Row};
 use super::take_back::{self, Spans};
 use super::tally::{OfDevice, Tally, Totals, month_and_day};
 use crate::client::Client;
+use crate::import::described::Described;
 use crate::import::rolled_up::{self, Waited};
+use crate::import::{round, several_meters};
 use crate::output::counted;
+use crate::progress;
 
 /// The most months that are shown.
 const MAX_SHOWN: usize = 20;
@@ -48,6 +51,8 @@ struct State {
     values: BTreeMap<DeviceId, MetricName>,
     /// Whether an import goes on, and nobody knows what was there before it.
     is_past_unknown: bool,
+    /// The devices whose values cannot be counted without keeping all of them.
+    uncounted: BTreeSet<DeviceId>,
 }
 
 /// The result of a comparison.
@@ -68,6 +73,9 @@ struct Months {
     lossy: usize,
     /// The devices whose rollups do not reach so far back.
     untold: u64,
+    uncounted: u64,
+    /// The devices that a sum counts by themselves.
+    meters: Vec<DeviceId>,
     /// The first that are not equal, the lossy first.
     shown: Vec<String>,
     shown_lossy: Vec<String>,
@@ -95,7 +103,7 @@ impl<'a> Comparison<'a> {
         };
         if known.is_ok() && earlier.is_some() && goes_on == GoesOn::No {
             // Without what was written a moment ago, a line would take back what is not the import's.
-            let bar = ProgressBar::new_spinner();
+            let bar = progress::spinner();
             let waited = rolled_up::wait(client, &bar);
             bar.finish_and_clear();
             if waited? != Waited::RolledUp {
@@ -116,12 +124,16 @@ impl<'a> Comparison<'a> {
             earlier,
             values: BTreeMap::new(),
             kept,
+            uncounted: BTreeSet::new(),
         };
         Ok(Self { known, state: RefCell::new(state), now })
     }
 
     /// Notes readings before they are sent: asks what their devices had, and adds them up.
-    pub(in crate::import) fn note(&self, readings: &[(Reading, Hints)]) -> anyhow::Result<()> {
+    pub(in crate::import) fn note<'r>(
+        &self,
+        readings: impl IntoIterator<Item = (&'r Reading, &'r Hints)>,
+    ) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
         for (reading, hints) in readings {
             if !state.values.contains_key(&reading.device) {
@@ -155,8 +167,28 @@ impl<'a> Comparison<'a> {
     }
 
     /// Notes that the server refused a reading.
-    pub(in crate::import) fn take_back(&self, reading: &Reading) {
-        self.state.borrow_mut().window.take_back(reading);
+    pub(in crate::import) fn take_back(&self, reading: &Reading) -> anyhow::Result<()> {
+        let mut state = self.state.borrow_mut();
+        state.window.take_back(reading);
+        let refused = round::json(reading);
+        // It was refused in an earlier run, too, whose progress was not saved.
+        if state.earlier.refused.remove(&refused) {
+            return Ok(());
+        }
+        state.kept.as_mut().map_or(Ok(()), |kept| kept.add_refused(refused))
+    }
+
+    /// Notes that a reading replaces values of an earlier one of its device and time.
+    pub(in crate::import) fn replace(&self, earlier: &Reading, later: &Reading) {
+        self.state.borrow_mut().window.replace(earlier, later);
+    }
+
+    /// Notes that a device's readings come in an order in which what replaces what is not known.
+    pub(in crate::import) fn leave_out(&self, device: &DeviceId) {
+        let mut state = self.state.borrow_mut();
+        if !state.uncounted.contains(device) {
+            state.uncounted.insert(device.clone());
+        }
     }
 
     /// Keeps what was noted since the last window: it is stored, and is not read again.
@@ -178,24 +210,28 @@ impl<'a> Comparison<'a> {
         places: &Places,
     ) -> anyhow::Result<Compared> {
         let Self { known, state, .. } = self;
-        let bar = ProgressBar::new_spinner();
+        let bar = progress::spinner();
         let report_at = places.report.as_deref();
         let mut state = state.into_inner();
         state.absorb_window();
-        let State { tally, earlier, kept, is_past_unknown, .. } = state;
+        state.take_back_earlier();
+        let State { tally, earlier, kept, is_past_unknown, uncounted, .. } = state;
         let known = known.and_then(|known| if is_rolled_up { Ok(known) } else { Err(BEHIND) });
         let mut report = Report::new(head, known.as_ref().ok().map(Known::zone));
         let mut compared = Compared::default();
         match &known {
             Err(why) => compared.text = format!("not compared with the source: {why}"),
             Ok(known) => {
-                let result = compare(known, &tally, &earlier, &mut report, &bar);
+                let result = compare(known, &tally, (&earlier, &uncounted), &mut report, &bar);
                 bar.finish_and_clear();
                 match result {
                     Ok((months, gaps)) => {
                         compared.is_lossy = months.lossy > 0;
                         compared.text = months.text(known.zone().name(), report_at);
                         write!(compared.text, "{gaps}")?;
+                        let meters: Vec<&str> =
+                            months.meters.iter().map(DeviceId::as_str).collect();
+                        compared.text.push_str(&several_meters::said(&meters));
                         if !gaps.is_empty() {
                             report.comment(gaps.to_string().trim());
                         }
@@ -238,7 +274,8 @@ impl<'a> Comparison<'a> {
             return Ok(());
         }
         let mut report = Report::new(head, None);
-        report.comment("The import stopped before its end.");
+        report.comment("The import stopped before its end. What was on its way then is in these lines, stored or not:");
+        report.comment("a line deletes nothing of the import where nothing of it is stored.");
         write_take_back(&state.tally, &state.earlier, &mut report);
         report.write(report_at)?;
         match &mut state.kept {
@@ -249,6 +286,15 @@ impl<'a> Comparison<'a> {
 }
 
 impl State {
+    /// Takes back what the server refused in earlier runs.
+    fn take_back_earlier(&mut self) {
+        for refused in std::mem::take(&mut self.earlier.refused) {
+            if let Ok(reading) = local::read_reading(&refused, Timestamp::MAX) {
+                self.tally.take_back(&reading);
+            }
+        }
+    }
+
     fn absorb_window(&mut self) {
         for (device, noted) in std::mem::take(&mut self.window.devices) {
             self.tally.absorb(device, noted);
@@ -279,7 +325,7 @@ impl State {
 fn compare(
     known: &Known<'_>,
     tally: &Tally,
-    earlier: &Earlier,
+    (earlier, uncounted): (&Earlier, &BTreeSet<DeviceId>),
     report: &mut Report,
     bar: &ProgressBar,
 ) -> anyhow::Result<(Months, Gaps)> {
@@ -287,7 +333,18 @@ fn compare(
     for (place, (device, imported)) in tally.devices.iter().enumerate() {
         bar.set_message(format!("comparing: {place} of {} devices", tally.devices.len()));
         let before = earlier.devices.get(device).and_then(Option::as_ref);
-        let Some(rows) = rows(known, device, imported, before)? else {
+        let described = known.described(device)?.unwrap_or_default();
+        if described.is_meter() {
+            months.meters.push(device.clone());
+        }
+        if uncounted.contains(device) {
+            report.comment(format_args!(
+                "{device} is not compared: its lines are in no order of time"
+            ));
+            months.uncounted += 1;
+            continue;
+        }
+        let Some(rows) = rows(known, (device, &described), imported, before)? else {
             report.comment(format_args!(
                 "{device} is not compared: its rollups do not reach so far back"
             ));
@@ -310,11 +367,10 @@ fn compare(
 /// The months of a device's metrics; `None` if the server cannot tell.
 fn rows(
     known: &Known<'_>,
-    device: &DeviceId,
+    (device, described): (&DeviceId, &Described),
     imported: &OfDevice,
     before: Option<&Before>,
 ) -> anyhow::Result<Option<Vec<Row>>> {
-    let described = known.described(device)?.unwrap_or_default();
     let spans: Vec<_> = imported.months.values().map(|it| (it.first, it.last)).collect();
     let Some(table) = known.months(device, &spans)? else { return Ok(None) };
     let mut rows = Vec::new();
@@ -364,6 +420,11 @@ impl Months {
         if self.untold > 0 {
             let devices = counted(self.untold, "device");
             write!(text, "\n  not compared: {devices}, whose rollups do not reach so far back")
+                .expect("a text takes everything");
+        }
+        if self.uncounted > 0 {
+            let devices = counted(self.uncounted, "device");
+            write!(text, "\n  not compared: {devices}, whose lines are in no order of time")
                 .expect("a text takes everything");
         }
         for row in self.shown_lossy.iter().chain(&self.shown).take(MAX_SHOWN) {
@@ -459,7 +520,7 @@ mod tests {
                 r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{value}Z","t":{value}}}"#
             );
             let reading = local::read_reading(&json, now).unwrap();
-            comparison.note(&[(reading, Hints::default())]).unwrap();
+            comparison.note([(&reading, &Hints::default())]).unwrap();
         }
         comparison.finish(true, &head(), &Places::default()).unwrap()
     }

@@ -1,7 +1,7 @@
 //! What devices had before an import, kept in a file beside its progress: an import that goes on does not find it any
 //! more. Asks no server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,7 @@ enum Line {
     Device { device: String, before: Option<KeptBefore> },
     Room { room: String, is_new: bool },
     Report { report: PathBuf },
+    Refused { refused: String },
     Window { window: String, devices: BTreeMap<String, KeptDevice> },
 }
 
@@ -63,6 +64,8 @@ pub(super) struct Earlier {
     pub(super) rooms: BTreeMap<RoomId, bool>,
     /// The reports of runs that stopped.
     pub(super) reports: Vec<PathBuf>,
+    /// The readings that the server refused, as JSON: they are read again.
+    pub(super) refused: BTreeSet<String>,
     /// What is stored and not read again.
     pub(super) stored: Vec<(DeviceId, OfDevice)>,
 }
@@ -122,6 +125,11 @@ impl Kept {
         self.add(&Line::Report { report })
     }
 
+    /// Adds a reading that the server refused, before the progress is saved.
+    pub(super) fn add_refused(&mut self, refused: String) -> anyhow::Result<()> {
+        self.add(&Line::Refused { refused })
+    }
+
     /// Adds what a window stored, before the progress is saved.
     pub(super) fn add_window(&mut self, window: &str, tally: &Tally) -> anyhow::Result<()> {
         let devices = tally.devices.iter().map(|(id, it)| (id.to_string(), it.into())).collect();
@@ -167,6 +175,11 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
             }
             Line::Room { room, is_new } => drop(earlier.rooms.insert(room.parse().ok()?, is_new)),
             Line::Report { report } => earlier.reports.push(report),
+            // What a window stored is without them.
+            Line::Refused { refused } if goes_on == GoesOn::Read => {
+                earlier.refused.insert(refused);
+            }
+            Line::Refused { .. } => {}
             Line::Window { devices, .. } => {
                 for (device, stored) in devices {
                     earlier.stored.push((device.parse().ok()?, stored.try_into().ok()?));
@@ -269,6 +282,7 @@ mod tests {
         kept.add_device(&"e".parse().unwrap(), None).unwrap();
         kept.add_room(&"hall".parse().unwrap(), true).unwrap();
         kept.add_report("stopped".into()).unwrap();
+        kept.add_refused("{}".to_owned()).unwrap();
         kept.file.write_all(b"{\"device\":\"f\",\"bef").unwrap();
         let (kept, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();
         let earlier = earlier.unwrap();
@@ -276,6 +290,7 @@ mod tests {
         assert_eq!(earlier.devices[&"e".parse().unwrap()], None);
         assert_eq!((earlier.devices.len(), earlier.rooms.len()), (2, 1));
         assert_eq!(earlier.reports, [PathBuf::from("stopped")]);
+        assert_eq!(earlier.refused, ["{}".to_owned()].into());
         kept.finish();
         assert!(!path.exists());
         let (_, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();

@@ -118,7 +118,7 @@ impl Report {
 
     /// Adds a line that is run.
     pub(super) fn line(&mut self, line: &str) {
-        writeln!(self.0, "{line} \"$@\"").expect("a text takes everything");
+        writeln!(self.0, "{line}").expect("a text takes everything");
     }
 
     /// Writes the file.

@@ -65,22 +65,26 @@ pub(super) fn quoted(word: &str) -> String {
 
 /// Writes the line that deletes a device's readings of a span.
 pub(super) fn readings(device: &DeviceId, (from, to): (Timestamp, Timestamp)) -> String {
-    format!("take_back readings {} --from {from} --to {to}", quoted(device.as_str()))
+    take_back(&format!("readings --from {from} --to {to}"), device.as_str())
+}
+
+/// Writes a line with its options and with those of the whole report; an id may look like an option.
+fn take_back(options: &str, id: &str) -> String {
+    format!("take_back {options} \"$@\" -- {}", quoted(id))
 }
 
 /// Writes the lines that delete devices and rooms which the import brought, if they have nothing else.
 pub(super) fn brought(devices: &[&DeviceId], rooms: &[RoomId]) -> Vec<String> {
-    let words = |devices: &[&DeviceId]| {
-        let ids = devices.iter().map(|id| quoted(id.as_str()));
-        ids.collect::<Vec<_>>().join(" --also ")
+    let all = |options: &str| -> Vec<String> {
+        let line = |ids: &[&DeviceId]| {
+            let also = ids[1..].iter().map(|id| format!(" --also={}", quoted(id.as_str())));
+            let options = format!("device --if-empty{options}{}", also.collect::<String>());
+            take_back(&options, ids[0].as_str())
+        };
+        devices.chunks(MAX_DEVICES).map(line).collect()
     };
-    let chunks: Vec<String> = devices.chunks(MAX_DEVICES).map(words).collect();
-    let marked = chunks.iter().map(|ids| format!("take_back device --if-empty --no-wait {ids}"));
-    // A name like an option would be taken for one.
-    let rooms = rooms.iter().filter(|room| !room.as_str().starts_with("--"));
-    let rooms = rooms.map(|room| format!("take_back room {}", quoted(room.as_str())));
-    let ended = chunks.iter().map(|ids| format!("take_back device --if-empty {ids}"));
-    marked.chain(rooms).chain(ended).collect()
+    let rooms = rooms.iter().map(|room| take_back("room", room.as_str()));
+    all(" --no-wait").into_iter().chain(rooms).chain(all("")).collect()
 }
 
 #[cfg(test)]
@@ -133,14 +137,14 @@ mod tests {
         assert_eq!(quoted("sensor.a::b"), "sensor.a::b");
         assert_eq!(quoted("a b'c$(d)"), r"'a b'\''c$(d)'");
         assert_eq!(quoted(""), "''");
-        let ids: Vec<DeviceId> = ["a", "b"].iter().map(|id| id.parse().unwrap()).collect();
-        let lines = brought(&ids.iter().collect::<Vec<_>>(), &["hall".parse().unwrap()]);
+        let ids: Vec<DeviceId> = ["a", "--b"].iter().map(|id| id.parse().unwrap()).collect();
+        let lines = brought(&ids.iter().collect::<Vec<_>>(), &["--hall".parse().unwrap()]);
         assert_eq!(
             lines,
             [
-                "take_back device --if-empty --no-wait a --also b",
-                "take_back room hall",
-                "take_back device --if-empty a --also b"
+                r#"take_back device --if-empty --no-wait --also=--b "$@" -- a"#,
+                r#"take_back room "$@" -- --hall"#,
+                r#"take_back device --if-empty --also=--b "$@" -- a"#,
             ]
         );
     }

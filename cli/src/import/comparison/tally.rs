@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use domain::{DeviceId, Exact, MetricName, Month, Reading, TimeRange, Timestamp, Zone};
+use domain::{Decimal, DeviceId, Exact, MetricName, Month, Reading, TimeRange, Timestamp, Zone};
 
 /// The number of a device's newest distances by which its usual one is known.
 const DISTANCES: usize = 100;
@@ -127,7 +127,22 @@ impl Tally {
         self.count(reading, -1);
     }
 
+    /// Takes back those values of a reading that a later one of its device and time replaces.
+    pub(super) fn replace(&mut self, earlier: &Reading, later: &Reading) {
+        let replaced = earlier.metrics().iter().filter(|(it, _)| later.metrics().contains_key(*it));
+        self.count_values(earlier, replaced, -1);
+    }
+
     fn count(&mut self, reading: &Reading, sign: i64) {
+        self.count_values(reading, reading.metrics().iter(), sign);
+    }
+
+    fn count_values<'a>(
+        &mut self,
+        reading: &Reading,
+        metrics: impl Iterator<Item = (&'a MetricName, &'a Decimal)>,
+        sign: i64,
+    ) {
         let at = reading.at;
         if !self.devices.contains_key(&reading.device) {
             self.devices.insert(reading.device.clone(), OfDevice::default());
@@ -146,7 +161,7 @@ impl Tally {
         (of_month.first, of_month.last) = (of_month.first.min(at), of_month.last.max(at));
         let of_day = of_month.days.entry(day).or_insert((at, at));
         *of_day = (of_day.0.min(at), of_day.1.max(at));
-        for (name, value) in reading.metrics() {
+        for (name, value) in metrics {
             if !of_month.metrics.contains_key(name) {
                 of_month.metrics.insert(name.clone(), Values::default());
             }
@@ -296,6 +311,27 @@ mod tests {
         tally.take_back(&reading(json));
         let (count, sum) = (months(&tally, true)[0].1, months(&tally, true)[0].2.clone());
         assert_eq!((count, &*sum), (1, "0.1"));
+    }
+
+    #[test]
+    fn a_value_that_a_later_line_replaces_counts_once() {
+        let mut tally = Tally::new(Zone::UTC);
+        let of = |values: &str| {
+            reading(&format!(r#"{{"device_id":"d","timestamp":"2026-01-31T23:30:00Z",{values}}}"#))
+        };
+        let (earlier, later) = (of(r#""t":1,"u":5"#), of(r#""t":2,"v":3"#));
+        tally.add(&earlier);
+        tally.replace(&earlier, &later);
+        tally.add(&later);
+        assert_eq!(months(&tally, true), [("2026-01".to_owned(), 1, "2".to_owned())]);
+        let device = &tally.devices[&"d".parse().unwrap()];
+        let counts: Vec<i64> = device
+            .months
+            .values()
+            .flat_map(|it| it.metrics.values())
+            .map(|it| it.of(true).count)
+            .collect();
+        assert_eq!(counts, [1, 1, 1]);
     }
 
     #[test]

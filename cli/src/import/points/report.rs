@@ -7,7 +7,6 @@ use std::path::Path;
 
 use domain::{Hints, Reading, Timestamp};
 
-use super::energy::Energy;
 use super::map::{self, Row};
 use super::send::{batches, body};
 use super::unite::Group;
@@ -26,7 +25,6 @@ const CHUNK: usize = 2_000;
 pub(in crate::import) struct Report {
     /// By measurement and tags.
     series: BTreeMap<String, Series>,
-    energy: Energy,
     estimate: Estimate,
 }
 
@@ -61,8 +59,8 @@ impl Report {
         options: UploadOptions,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let mut report = Self { energy: Energy::new(own_sums), ..Self::default() };
-        report.estimate.pace = options.pace;
+        let estimate = Estimate::with_own_sums(own_sums, options.pace);
+        let mut report = Self { series: BTreeMap::new(), estimate };
         let mut groups = groups.peekable();
         while groups.peek().is_some() {
             let chunk: Vec<Group> = groups.by_ref().take(CHUNK).collect::<anyhow::Result<_>>()?;
@@ -87,10 +85,7 @@ impl Report {
 
     fn add(&mut self, body: &str, way: Way, now: Timestamp) -> anyhow::Result<()> {
         let read = read(body, way, now)?;
-        self.estimate.add_request(read.readings.iter().map(|(reading, _)| reading));
-        for (reading, hints) in &read.readings {
-            self.energy.add(reading, hints);
-        }
+        self.estimate.add_request(&read.readings);
         let lines: Vec<&str> = body.split('\n').collect();
         let refused = read.refused.into_iter().map(|(number, why)| {
             let line = lines.get(number - 1).map(|line| domain::excerpt(line)).unwrap_or_default();
@@ -168,6 +163,6 @@ impl fmt::Display for Report {
         if self.series.len() > MAX_SHOWN {
             writeln!(f, "  and {} more", self.series.len() - MAX_SHOWN)?;
         }
-        write!(f, "{}{}", self.energy, self.estimate)
+        write!(f, "{}", self.estimate)
     }
 }

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use domain::Timestamp;
 
+use crate::import::patterns::Patterns;
 use crate::import::sources::{Notes, Point};
 
 /// Nanoseconds of a millisecond.
@@ -14,15 +15,15 @@ pub(in crate::import) struct Selection {
     /// Nanoseconds; the first is in the span, the second is not.
     from: Option<i64>,
     to: Option<i64>,
-    only: Vec<String>,
+    only: Patterns,
+    except: Patterns,
 }
 
 impl Selection {
-    /// Reads the options --from, --to and --only.
+    /// Reads the options --from and --to, --only and --except.
     pub(in crate::import) fn of(
-        from: Option<&str>,
-        to: Option<&str>,
-        only: &[String],
+        (from, to): (Option<&str>, Option<&str>),
+        (only, except): (&[String], &[String]),
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let nanos = |text: Option<&str>, option| {
@@ -30,7 +31,8 @@ impl Selection {
             let at = Timestamp::parse(text, now).with_context(|| format!("{option} {text:?}"))?;
             anyhow::Ok(Some(at.as_millis().saturating_mul(MILLISECOND)))
         };
-        Ok(Self { from: nanos(from, "--from")?, to: nanos(to, "--to")?, only: only.to_vec() })
+        let (only, except) = (Patterns::of(only), Patterns::of(except));
+        Ok(Self { from: nanos(from, "--from")?, to: nanos(to, "--to")?, only, except })
     }
 
     /// Returns the span in nanoseconds, whose end is not in it.
@@ -38,50 +40,39 @@ impl Selection {
         (self.from.unwrap_or(i64::MIN), self.to.unwrap_or(i64::MAX))
     }
 
-    /// Returns whether a point is wanted; counts it otherwise.
-    pub(in crate::import) fn takes(&self, point: &Point, notes: &Notes) -> bool {
+    /// Returns whether a point is wanted; counts it otherwise. Takes fields out of it that are not.
+    pub(in crate::import) fn takes(&self, point: &mut Point, notes: &Notes) -> bool {
         let why = if self.from.is_some_and(|from| point.nanos < from) {
             "points before --from"
         } else if self.to.is_some_and(|to| point.nanos >= to) {
             "points from --to on"
-        } else if !self.only.is_empty() && !self.names(point) {
+        } else if !self.only.is_empty() && !names(&self.only, point) {
             "points of series that --only does not name"
+        } else if names(&self.except, point) {
+            "points of series that --except names"
         } else {
-            return true;
+            point.fields.retain(|(field, _)| !self.except.name(field));
+            if !point.fields.is_empty() {
+                return true;
+            }
+            "points of metrics that --except names"
         };
         notes.leave_out(why);
         false
     }
-
-    /// Whether a pattern is that of the series, of its entity, of its measurement or of a tag's value.
-    fn names(&self, point: &Point) -> bool {
-        let values =
-            point.tags.split(',').filter_map(|tag| tag.split_once('=').map(|(_, value)| value));
-        let mut names = vec![point.series(), point.measurement.clone()];
-        names.extend(point.entity());
-        names.extend(values.map(ToOwned::to_owned));
-        self.only.iter().any(|pattern| names.iter().any(|name| is_match(pattern, name)))
-    }
 }
 
-/// Whether a text is of a pattern, in which `*` is any text and `?` any character.
-fn is_match(pattern: &str, text: &str) -> bool {
-    match pattern.chars().next() {
-        None => text.is_empty(),
-        Some('*') => {
-            let rest = &pattern[1..];
-            text.char_indices()
-                .map(|(at, _)| at)
-                .chain([text.len()])
-                .any(|at| is_match(rest, &text[at..]))
-        }
-        Some(wanted) => {
-            let mut characters = text.chars();
-            let first = characters.next();
-            let fits = first.is_some_and(|c| wanted == '?' || wanted == c);
-            fits && is_match(&pattern[wanted.len_utf8()..], characters.as_str())
-        }
+/// Whether a pattern is that of the series, of its entity, of its measurement or of a tag's value.
+fn names(patterns: &Patterns, point: &Point) -> bool {
+    if patterns.is_empty() {
+        return false;
     }
+    let values =
+        point.tags.split(',').filter_map(|tag| tag.split_once('=').map(|(_, value)| value));
+    let mut names = vec![point.series(), point.measurement.clone()];
+    names.extend(point.entity());
+    names.extend(values.map(ToOwned::to_owned));
+    names.iter().any(|name| patterns.name(name))
 }
 
 #[cfg(test)]
@@ -92,7 +83,7 @@ mod tests {
         Point {
             measurement: "°C".to_owned(),
             tags: "domain=sensor,entity_id=living_room".to_owned(),
-            fields: Vec::new(),
+            fields: vec![("value".to_owned(), "1".to_owned())],
             nanos,
             line: 0,
             way: crate::import::sources::Way::Plain,
@@ -111,28 +102,52 @@ mod tests {
             ("living", false),
             ("**room", true),
         ] {
-            let selection = Selection { only: vec![pattern.to_owned()], ..Selection::default() };
-            assert_eq!(selection.takes(&point(0), &Notes::default()), fits, "{pattern}");
+            let patterns = Patterns::of(&[pattern.to_owned()]);
+            let only = Selection { only: patterns.clone(), ..Selection::default() };
+            let except = Selection { except: patterns, ..Selection::default() };
+            let takes = |of: &Selection| of.takes(&mut point(0), &Notes::default());
+            assert_eq!((takes(&only), takes(&except)), (fits, !fits), "{pattern}");
         }
+    }
+
+    #[test]
+    fn fields_are_left_out_alone() {
+        let except = Patterns::of(&["usage_*".to_owned()]);
+        let selection = Selection { except, ..Selection::default() };
+        let of = |fields: &[&str]| {
+            let fields = fields.iter().map(|it| ((*it).to_owned(), "1".to_owned())).collect();
+            let mut point = Point { fields, ..point(0) };
+            let notes = Notes::default();
+            selection
+                .takes(&mut point, &notes)
+                .then_some(point.fields.len())
+                .ok_or(notes.to_string())
+        };
+        assert_eq!(of(&["usage_idle", "n"]), Ok(1));
+        let said = "left out     1 points of metrics that --except names".to_owned();
+        assert_eq!(of(&["usage_idle"]), Err(said));
     }
 
     #[test]
     fn a_span_has_its_beginning_and_not_its_end() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let selection =
-            Selection::of(Some("2026-01-11T16:00:00Z"), Some("2026-01-11T17:00:00Z"), &[], now)
-                .unwrap();
+        let selection = Selection::of(
+            (Some("2026-01-11T16:00:00Z"), Some("2026-01-11T17:00:00Z")),
+            (&[], &[]),
+            now,
+        )
+        .unwrap();
         let notes = Notes::default();
         let begin = 1_768_147_200_000_000_000;
         let hour = 3_600_000_000_000;
         let taken = [begin - 1, begin, begin + hour - 1, begin + hour]
-            .map(|at| selection.takes(&point(at), &notes));
+            .map(|at| selection.takes(&mut point(at), &notes));
         assert_eq!(taken, [false, true, true, false]);
         assert_eq!(
             notes.to_string(),
             "left out     1 points before --from\nleft out     1 points from --to on"
         );
-        let error = Selection::of(Some("soon"), None, &[], now).unwrap_err();
+        let error = Selection::of((Some("soon"), None), (&[], &[]), now).unwrap_err();
         assert!(format!("{error:#}").starts_with("--from \"soon\""), "{error:#}");
     }
 }

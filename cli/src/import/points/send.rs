@@ -10,6 +10,7 @@ use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
 use super::unite::{Group, SentLine};
+use super::watched::Watched;
 use crate::client::{Ask, Client, wait};
 use crate::import::concurrent::concurrently;
 use crate::import::refusals::{Refusal, Refusals};
@@ -23,8 +24,6 @@ use crate::pace::Pace;
 pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
 /// The lines of a round, after which the progress is saved.
 const ROUND: usize = 16_000;
-/// The most refused lines that are kept.
-const MAX_REFUSED: usize = 100_000;
 /// The largest body of a request.
 const MAX_BODY: usize = 512 << 10;
 
@@ -39,8 +38,6 @@ pub(in crate::import) struct Sent {
     pub(in crate::import) refused_before: u64,
     /// What it refused.
     pub(in crate::import) refusals: Refusals,
-    /// The lines that it refused now, the first of them.
-    pub(in crate::import) refused: Vec<SentLine>,
     seconds: f64,
 }
 
@@ -73,16 +70,15 @@ impl fmt::Display for Sent {
 /// Rounds are sent one after the other. Within a round the requests may run in any order and be repeated: no two of
 /// its lines are of one series and time.
 pub(in crate::import) fn send(
-    groups: impl Iterator<Item = anyhow::Result<Group>>,
+    groups: Watched<'_, impl Iterator<Item = anyhow::Result<Group>>>,
     client: &Client,
     options: UploadOptions,
     resume: &mut Resume,
     bar: &ProgressBar,
-    now: Timestamp,
 ) -> anyhow::Result<Sent> {
     let mut sent = Sent { refused_before: resume.refused(), ..Sent::default() };
     let watch = Stopwatch::start();
-    let result = rounds(groups, client, options, resume, bar, now, &mut sent);
+    let result = rounds(groups, client, options, resume, bar, &mut sent);
     sent.seconds = watch.elapsed().as_secs_f64();
     if client.holds_back() {
         sent.stored = sent.safe;
@@ -104,15 +100,15 @@ pub(in crate::import) fn send(
 }
 
 fn rounds(
-    groups: impl Iterator<Item = anyhow::Result<Group>>,
+    groups: Watched<'_, impl Iterator<Item = anyhow::Result<Group>>>,
     client: &Client,
     options: UploadOptions,
     resume: &mut Resume,
     bar: &ProgressBar,
-    now: Timestamp,
     sent: &mut Sent,
 ) -> anyhow::Result<()> {
     let pace = Pace::chosen_or(options.pace, SHARE);
+    let watcher = groups.watcher;
     let mut groups = groups.peekable();
     let mut position = 0;
     while groups.peek().is_some() {
@@ -126,7 +122,7 @@ fn rounds(
                 round.push(group);
             }
         }
-        let mut refusals = Vec::new();
+        let (mut refusals, mut refused_lines) = (Vec::new(), Vec::new());
         let mut unnamed = 0;
         let mut witness = None;
         let mut stored = |batch: &Batch<'_>, refused: Refused| {
@@ -134,12 +130,11 @@ fn rounds(
             sent.stored += (batch.len() - lost) as u64;
             bar.set_message(format!("{} points", sent.stored));
             if lost == 0 {
-                witness = batch.last().and_then(|line| reading(line, now)).or(witness.take());
+                witness =
+                    batch.last().and_then(|line| reading(line, watcher.now)).or(witness.take());
             }
             for (place, refusal) in refused.lines {
-                if sent.refused.len() < MAX_REFUSED {
-                    sent.refused.push(batch[place].clone());
-                }
+                refused_lines.push(batch[place].clone());
                 refusals.push(refusal);
             }
             unnamed += refused.unnamed as u64;
@@ -166,6 +161,7 @@ fn rounds(
         )?;
         client.store()?;
         sent.safe = sent.stored;
+        refused_lines.iter().try_for_each(|line| watcher.take_back(line))?;
         refusals.sort_by_key(|refusal| refusal.line);
         if let (true, Some(first)) = (options.strict, refusals.first()) {
             bail!("{first}");

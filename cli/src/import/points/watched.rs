@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use domain::Timestamp;
+use domain::{Hints, Reading, Timestamp};
 
 use super::send::{batches, body};
 use super::unite::{Group, SentLine};
@@ -16,18 +16,24 @@ const LINES: usize = 500;
 /// Groups that a comparison notes.
 pub(in crate::import) struct Watched<'a, I> {
     groups: I,
-    comparison: &'a Comparison<'a>,
-    now: Timestamp,
+    pub(super) watcher: Watcher<'a>,
     noted: VecDeque<anyhow::Result<Group>>,
+}
+
+/// A comparison of the readings that lines become; none in tests.
+#[derive(Clone, Copy)]
+pub(super) struct Watcher<'a> {
+    pub(super) comparison: Option<&'a Comparison<'a>>,
+    pub(super) now: Timestamp,
 }
 
 impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Watched<'a, I> {
     pub(in crate::import) fn new(
         groups: I,
-        comparison: &'a Comparison<'a>,
+        comparison: Option<&'a Comparison<'a>>,
         now: Timestamp,
     ) -> Self {
-        Self { groups, comparison, now, noted: VecDeque::new() }
+        Self { groups, watcher: Watcher { comparison, now }, noted: VecDeque::new() }
     }
 
     fn note_next(&mut self) -> anyhow::Result<()> {
@@ -43,19 +49,33 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Watched<'a, I> {
             }
         }
         for batch in batches(&groups, LINES) {
-            note(self.comparison, &body(&batch), batch[0].way, self.now)?;
+            self.watcher.note(&body(&batch), batch[0].way)?;
         }
         self.noted.extend(groups.into_iter().map(Ok).chain(failed));
         Ok(())
     }
 }
 
-fn note(comparison: &Comparison<'_>, body: &str, way: Way, now: Timestamp) -> anyhow::Result<()> {
-    let (device_tags, room_tag) = way.tags();
-    let read = local::read_points(body.as_bytes(), now, device_tags, room_tag);
-    // What the server makes of lines that cannot be read is its affair.
-    let Ok(read) = read else { return Ok(()) };
-    comparison.note(&read.readings)
+impl Watcher<'_> {
+    fn note(&self, body: &str, way: Way) -> anyhow::Result<()> {
+        let Some(comparison) = self.comparison else { return Ok(()) };
+        let readings = self.read(body, way);
+        comparison.note(readings.iter().map(|(reading, hints)| (reading, hints)))
+    }
+
+    /// Takes back a line that the server refused.
+    pub(super) fn take_back(&self, line: &SentLine) -> anyhow::Result<()> {
+        let Some(comparison) = self.comparison else { return Ok(()) };
+        let readings = self.read(&line.text, line.way);
+        readings.iter().try_for_each(|(reading, _)| comparison.take_back(reading))
+    }
+
+    /// What the server makes of lines that cannot be read is its affair.
+    fn read(&self, body: &str, way: Way) -> Vec<(Reading, Hints)> {
+        let (device_tags, room_tag) = way.tags();
+        let read = local::read_points(body.as_bytes(), self.now, device_tags, room_tag);
+        read.unwrap_or_default().readings
+    }
 }
 
 impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Watched<'_, I> {
@@ -68,20 +88,5 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Watched<'_, I> {
             return Some(Err(error));
         }
         self.noted.pop_front()
-    }
-}
-
-/// Takes back lines that the server refused.
-pub(in crate::import) fn take_back(
-    comparison: &Comparison<'_>,
-    lines: &[SentLine],
-    now: Timestamp,
-) {
-    for line in lines {
-        let (device_tags, room_tag) = line.way.tags();
-        let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag);
-        for (reading, _) in read.unwrap_or_default().readings {
-            comparison.take_back(&reading);
-        }
     }
 }

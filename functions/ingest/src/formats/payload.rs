@@ -194,7 +194,7 @@ impl Payload {
         let (united, own): (Vec<_>, Vec<_>) = numbers
             .into_iter()
             .map(|(path, value)| (metric_name(&path.replace('/', "_")), path, value))
-            .map(|(name, path, value)| (units::of_name(name.as_str()), name, path, value))
+            .map(|(name, path, value)| (units::of_name(name.as_str(), &path), name, path, value))
             .partition(|(unit, ..)| unit.is_some());
         for (unit, name, path, value) in own.into_iter().chain(united) {
             let unit = unit.filter(|(metric, _)| !self.has(rest.part, metric));

@@ -112,8 +112,15 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("uvi", "uv_index"),
 ];
 
-/// The metric that a name means, and the way to its unit. The name is written as a metric's: `power_k_w`.
-pub(crate) fn of_name(name: &str) -> Option<(&'static str, Conversion)> {
+/// The end of a name that a meter of three phases has, and no unit.
+const PHASE: &str = "_a";
+
+/// The metric that a name means, and the way to its unit. The name is written as a metric's, `power_k_w`, and as its
+/// sender wrote it: `current_A` is in amperes, `current_a` is of the first of three phases.
+pub(crate) fn of_name(name: &str, written: &str) -> Option<(&'static str, Conversion)> {
+    if written.ends_with(PHASE) {
+        return None;
+    }
     if let Some((_, metric)) = SYNONYMS.iter().find(|(known, _)| *known == name) {
         return Some((metric, Conversion::Same));
     }
@@ -160,14 +167,16 @@ mod tests {
             ("atmp", "21", "temperature 21"),
             ("rhum", "44", "humidity 44"),
         ] {
-            let (metric, conversion) = of_name(name).expect(name);
+            let (metric, conversion) = of_name(name, name).expect(name);
             let value = conversion.apply(Decimal::parse(value).expect("a number"));
             assert_eq!(format!("{metric} {}", value.expect("a number")), expected, "{name}");
         }
         for name in
             ["temperature", "temperature_1_c", "energy_k_wh", "pressure_k_pa", "c", "_c", "usage_c"]
         {
-            assert!(of_name(name).is_none(), "{name}");
+            assert!(of_name(name, name).is_none(), "{name}");
         }
+        assert!(of_name("current_a", "current_a").is_none());
+        assert!(of_name("current_a", "current_A").is_some());
     }
 }

@@ -31,7 +31,8 @@ fn send_to(
     let mut resume = Resume::of(file, None, "x", false)?;
     let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
     let groups = (0..lines).map(|n| Ok(vec![line(n)]));
-    send(groups, &client, options, &mut resume, &ProgressBar::hidden(), now)
+    let watched = Watched::new(groups, None, now);
+    send(watched, &client, options, &mut resume, &ProgressBar::hidden())
 }
 
 #[test]

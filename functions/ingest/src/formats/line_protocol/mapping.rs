@@ -159,7 +159,7 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
     let mut points = Vec::with_capacity(2);
     for (mut metrics, measurement) in [(whole, None), (of_measurement, Some(&*measurement))] {
         if entity.is_none() && !MACHINES.contains(&&*line.measurement.unescaped()) {
-            add_units(&mut metrics);
+            add_units(&mut metrics, &line.measurement.unescaped());
         }
         if !metrics.is_empty() {
             points.push(Point { device: identity.device(measurement)?, metrics });
@@ -173,12 +173,13 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
 /// Gives the metrics whose names tell a unit the vocabulary's name. Where the unit is another one, the metric stays
 /// as it is, for questions in its sender's words, and the other is added. The vocabulary's own name comes first, then
 /// the first in the order of names; what comes too late keeps its own name.
-fn add_units(metrics: &mut Metrics<'_>) {
+fn add_units(metrics: &mut Metrics<'_>, measurement: &str) {
     let mut order: Vec<usize> = (0..metrics.len()).collect();
     order.sort_by(|a, b| metrics[*a].0.cmp(&metrics[*b].0));
     for n in order {
         let (name, value, field) = metrics[n].clone();
-        let Some((metric, conversion)) = units::of_name(name.as_str()) else { continue };
+        let written = if field == "value" { measurement } else { &*field };
+        let Some((metric, conversion)) = units::of_name(name.as_str(), written) else { continue };
         if metrics.iter().any(|(known, ..)| known.as_str() == metric) {
             continue;
         }

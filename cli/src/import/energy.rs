@@ -4,7 +4,7 @@
 //! stands what others make of the same values: the source itself where it has sums, as Home Assistant has, else the usual
 //! rule that a lower value is a reset whose whole value counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use chrono::TimeDelta;
@@ -13,7 +13,8 @@ use domain::{
     MetricRule, Month, Reading, Sample, Timestamp, Unit,
 };
 
-use crate::import::sources::OwnSum;
+use super::several_meters;
+use super::sources::OwnSum;
 use crate::output::counted;
 
 /// A time without values from which on it is named.
@@ -32,6 +33,8 @@ pub(super) struct Energy {
     devices: BTreeMap<DeviceId, Learned>,
     counters: BTreeMap<(DeviceId, MetricName), Counter>,
     own: BTreeMap<String, OwnSum>,
+    /// The devices that the source puts behind another.
+    behind: BTreeSet<DeviceId>,
 }
 
 /// A device as the registry will know it.
@@ -81,6 +84,11 @@ impl Energy {
     /// Makes one with the source's own sums.
     pub(super) fn new(own: BTreeMap<String, OwnSum>) -> Self {
         Self { own, ..Self::default() }
+    }
+
+    /// Notes that the source puts a device behind another.
+    pub(super) fn put_behind(&mut self, device: DeviceId) {
+        self.behind.insert(device);
     }
 
     /// Adds a reading. Those of a device come in order of time.
@@ -324,7 +332,10 @@ impl fmt::Display for Energy {
         if self.counters.len() > MAX_COUNTERS {
             write!(f, "\n  and {} more", self.counters.len() - MAX_COUNTERS)?;
         }
-        writeln!(f)
+        let meters = self.devices.iter().filter(|(id, _)| !self.behind.contains(*id));
+        let meters = meters.filter(|(_, it)| several_meters::is_meter(it.device.metrics()));
+        let meters: Vec<&str> = meters.map(|(id, _)| id.as_str()).collect();
+        writeln!(f, "{}", several_meters::said(&meters))
     }
 }
 

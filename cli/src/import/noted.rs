@@ -1,0 +1,72 @@
+//! Rounds of readings, noted by a comparison before they are sent. Sends nothing.
+
+use std::collections::HashMap;
+
+use domain::{DeviceId, Hints, Reading, Timestamp};
+
+use super::comparison::Comparison;
+use super::round::Round;
+
+/// What was noted of each device, so that a value which a later line replaces counts once.
+///
+/// Within a round each device and time is there once. A file is in order of time, so only the last reading of a
+/// device may come again. Standard input may be in any order: a device that goes back is not compared.
+#[derive(Default)]
+pub(super) struct Noted<'a> {
+    comparison: Option<&'a Comparison<'a>>,
+    seen: HashMap<DeviceId, Seen>,
+}
+
+/// The readings of a device in earlier rounds.
+struct Seen {
+    first: Timestamp,
+    newest: Timestamp,
+    last: Reading,
+}
+
+impl<'a> Noted<'a> {
+    /// Notes for a comparison.
+    pub(super) fn of(comparison: &'a Comparison<'a>) -> Self {
+        Self { comparison: Some(comparison), seen: HashMap::new() }
+    }
+
+    /// Notes the readings of a round.
+    pub(super) fn note(&mut self, round: &Round) -> anyhow::Result<()> {
+        let Some(comparison) = self.comparison else { return Ok(()) };
+        let hints = Hints::default();
+        let mut spans: HashMap<&DeviceId, (Timestamp, Timestamp, &Reading)> = HashMap::new();
+        // What an earlier round may hold comes first in time.
+        for reading in round.merges.iter().chain(&round.puts).map(|entry| &entry.reading) {
+            let Reading { device, at, .. } = reading;
+            match self.seen.get(device) {
+                Some(seen) if seen.last.at == *at => comparison.replace(&seen.last, reading),
+                Some(seen) if (seen.first..=seen.newest).contains(at) => {
+                    comparison.leave_out(device);
+                }
+                _ => {}
+            }
+            comparison.note([(reading, &hints)])?;
+            let span = spans.entry(device).or_insert((*at, *at, reading));
+            *span = (span.0.min(*at), span.1.max(*at), reading);
+        }
+        for (device, (first, newest, last)) in spans {
+            let Some(seen) = self.seen.get_mut(device) else {
+                let last = last.clone();
+                self.seen.insert(device.clone(), Seen { first, newest, last });
+                continue;
+            };
+            (seen.first, seen.newest) = (seen.first.min(first), seen.newest.max(newest));
+            // The metrics of both are in the table.
+            let is_absorbed = seen.last.at == last.at && seen.last.absorb(last.clone()).is_ok();
+            if !is_absorbed {
+                seen.last = last.clone();
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the server refused a reading.
+    pub(super) fn take_back(&self, reading: &Reading) -> anyhow::Result<()> {
+        self.comparison.map_or(Ok(()), |comparison| comparison.take_back(reading))
+    }
+}
