@@ -64,8 +64,14 @@ pub fn judge(
         .and_then(|it| it.acknowledged)
         .filter(|at| fold.phase.fired().is_some_and(|episode| episode.since <= *at));
     if rule.tells(now) {
-        let boundary = known.max(teller.told.until).map(|at| at.min(horizon));
-        teller.tell_new(turns.iter().filter(|turn| Some(turn.at()) > boundary));
+        let told = teller.told.until.map(|at| at.min(horizon));
+        // What fires at an instant can end at the same one.
+        let can_end = teller.told.is_firing;
+        let is_new = |turn: &&Turn| {
+            let at = Some(turn.at());
+            at > known && (at > told || can_end && at == told)
+        };
+        teller.tell_new(turns.iter().filter(is_new));
         let is_edited = state.is_some_and(|it| it.changed != rule.changed);
         teller.correct(&turns, start.from, is_edited);
         teller.repeat(acknowledged.is_some());
@@ -264,12 +270,12 @@ fn due(
     ahead: &[Observation],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let waits =
-        ahead.iter().find(|it| !matches!(rule.side(it.value.as_ref()), None | Some(Side::Clear)));
+    let is_clear =
+        |it: &Observation| matches!(rule.side(it.value.as_ref()), None | Some(Side::Clear));
     if let Phase::Normal { from } = state.fold.phase
         && from.saturating_add(SETTLING) <= now
         && !state.told.is_firing
-        && waits.is_none()
+        && ahead.iter().all(is_clear)
     {
         return None;
     }
@@ -277,7 +283,7 @@ fn due(
         state.fold.due(rule, patience).filter(|at| *at > now),
         next_repeat(rule, &state.told, state.acknowledged.is_some(), now).filter(|at| *at > now),
         rule.paused_until.filter(|until| *until > now),
-        waits.map(|it| it.at.saturating_add(-MAX_AHEAD)),
+        ahead.first().map(|it| it.at.saturating_add(-MAX_AHEAD)),
     ];
     let latest = now.saturating_add(MAX_UNJUDGED);
     Some(next.into_iter().flatten().fold(latest, Timestamp::min))

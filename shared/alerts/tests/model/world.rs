@@ -16,6 +16,8 @@ use super::oracle::{Plain, truth};
 /// The first minute of all schedules, since 1970.
 const BEGIN: i64 = 29_000_000;
 const DAY: i64 = 1_440;
+/// More steps than a minute has at rest.
+const MAX_STEPS: usize = 1_000;
 
 /// A design of judgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +149,10 @@ pub(crate) fn judged(
     touched: Option<i64>,
     now: i64,
 ) -> Judgement {
-    let known = state.filter(|_| design != Design::AlwaysNormal);
+    let (known, touched) = match design {
+        Design::AlwaysNormal => (None, touched.or(Some(now))),
+        _ => (state, touched),
+    };
     let start = Start::of(rule, known, touched.map(at), at(now));
     let mut asked = readings.asked(&start);
     if design == Design::NewestOnly {
@@ -253,6 +258,8 @@ pub(crate) struct World {
     value: i64,
     now: i64,
     has_bad_clocks: bool,
+    /// Whether each judge ends before the next one begins, and none dies.
+    is_calm: bool,
     wrong: Vec<String>,
 }
 
@@ -274,6 +281,7 @@ impl World {
             value: 27,
             now: BEGIN,
             has_bad_clocks: rng.u8(..5) == 0,
+            is_calm: rng.u8(..3) == 0,
             wrong: Vec::new(),
             rng,
         }
@@ -296,18 +304,28 @@ impl World {
     pub(crate) fn come_to_rest(&mut self) {
         self.has_bad_clocks = false;
         let end = self.now + 20;
-        while self.now < end {
-            while !self.tasks.is_empty() || self.spawn() {
-                self.step(0);
-            }
+        while self.now <= end {
             self.now += 1;
+            self.settle();
         }
-        while !self.tasks.is_empty() || self.spawn() {
+        self.compare();
+    }
+
+    /// Ends everything that is under way or has a reason.
+    fn settle(&mut self) {
+        // A wrong design may never come to rest.
+        let mut steps = 0..MAX_STEPS;
+        while steps.next().is_some() && (!self.tasks.is_empty() || self.spawn()) {
             self.step(0);
         }
     }
 
-    pub(crate) fn wrong(mut self) -> Vec<String> {
+    pub(crate) fn wrong(self) -> Vec<String> {
+        self.wrong
+    }
+
+    /// Compares what is stored and told with the truth.
+    fn compare(&mut self) {
         let mut admitted = self.readings.0.clone();
         admitted.retain(|at, _| *at <= self.now + 2);
         let newest = admitted.last_key_value().map_or(self.now, |(at, _)| self.now.max(*at));
@@ -330,12 +348,11 @@ impl World {
             Ok(_) => {}
             Err(why) => self.wrong.push(why),
         }
-        self.wrong
     }
 
     fn send(&mut self) {
         // Most batches are current; some are late, ahead, or doubled.
-        let late = if self.rng.u8(..4) == 0 { self.rng.i64(0..45) } else { 0 };
+        let late = if self.rng.u8(..4) == 0 { self.rng.i64(0..40) } else { 0 };
         let ahead = match self.rng.u8(..40) {
             0 => DAY,
             1 => 3,
@@ -361,6 +378,9 @@ impl World {
     fn change(&mut self) {
         match self.rng.u8(..8) {
             0 => {
+                if self.is_calm {
+                    self.settle();
+                }
                 self.plain = some_rule(&mut self.rng);
                 self.rule = rule_of(self.plain, self.now);
                 self.begin(Vec::new(), None, None, 0);
@@ -394,17 +414,27 @@ impl World {
     }
 
     fn pass_minute(&mut self) {
+        if self.is_calm && self.rng.u8(..4) == 0 {
+            // No stale judgement has to be found by its time: the last reading settles it.
+            self.settle();
+            // A late reading can show that there was a silence before it, which is over: it is passed over.
+            if !self.minds_silence() {
+                self.compare();
+            }
+        }
         // The stream does not lag for long, or its batches would be history.
-        while self.stream.len() > 3 {
+        let (minutes, lag) = if self.rng.u8(..20) == 0 { (self.rng.i64(1..30), 0) } else { (1, 3) };
+        while self.stream.len() > lag {
             self.step_some();
         }
-        self.now += if self.rng.u8(..20) == 0 { self.rng.i64(1..30) } else { 1 };
+        self.now += minutes;
     }
 
     fn begin(&mut self, batch: Vec<i64>, touched: Option<i64>, moves: Option<usize>, looks: usize) {
+        let is_odd = self.has_bad_clocks && !self.is_calm && moves.is_none();
         let skew = match self.rng.u8(..12) {
-            0 if self.has_bad_clocks && moves.is_none() => DAY,
-            1 if self.has_bad_clocks && moves.is_none() => -DAY,
+            0 if is_odd => DAY,
+            1 if is_odd => -DAY,
             _ => 0,
         };
         let (rule, plain) = (self.rule.clone(), self.plain);
@@ -433,8 +463,7 @@ impl World {
         }
         // What has no state is watched for silence alone.
         let newest = self.readings.0.range(..=self.now).next_back().map(|it| *it.0);
-        let minds = self.plain.above.is_none() || self.plain.no_data == 1;
-        if minds
+        if self.minds_silence()
             && state.is_none_or(|it| it.due.is_none())
             && let Some(newest) = newest
             && newest + self.plain.silent_after <= self.now
@@ -445,16 +474,21 @@ impl World {
         false
     }
 
+    fn minds_silence(&self) -> bool {
+        self.plain.above.is_none() || self.plain.no_data == 1
+    }
+
     /// A judge goes on, begins, dies, or is thought dead and goes on later.
     fn step_some(&mut self) {
-        if self.tasks.is_empty() || self.rng.u8(..6) == 0 && self.tasks.len() < 4 {
+        let has_room = !self.is_calm && self.tasks.len() < 4;
+        if self.tasks.is_empty() || has_room && self.rng.u8(..6) == 0 {
             self.spawn();
         }
         if self.tasks.is_empty() {
             return;
         }
         let task = self.rng.usize(..self.tasks.len());
-        if self.rng.u8(..10) == 0 {
+        if !self.is_calm && self.rng.u8(..10) == 0 {
             self.tasks.remove(task);
         } else {
             self.step(task);
