@@ -5,20 +5,29 @@
 //! there on, calls [`judge`], and stores the state and its messages in one transaction, on the condition that the
 //! state is still the one that was read.
 
+mod duration;
 mod fold;
+mod json;
 mod judge;
 mod message;
+mod preview;
+mod quiet;
 mod rule;
+mod silence;
 mod start;
 mod state;
 mod text;
 
 pub use fold::{Fold, Observation, Phase};
+pub use json::RuleError;
 pub use judge::{Judgement, Sight, judge, passes};
 pub use message::{Message, News};
+pub use preview::{Episode, preview};
+pub use quiet::{QuietHours, QuietHoursError};
 pub use rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
 };
+pub use silence::{Day, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, State, Told};
 

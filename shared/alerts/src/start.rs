@@ -57,13 +57,23 @@ impl Start {
         Self { from, fold: Fold::normal(from), is_fresh: true }
     }
 
-    /// Before the anchor. An episode that had fired there and lasts fired there: nothing before it was touched.
-    const fn amid(state: &State, from: Timestamp) -> Self {
+    /// Before the anchor. An episode that lasts had begun there, or had fired: nothing before it was touched.
+    fn amid(state: &State, from: Timestamp) -> Self {
         let mut start = Self::fresh(from);
-        if let Some(episode) = state.fold.phase.fired()
-            && episode.at.as_millis() <= from.as_millis()
-        {
-            start.fold.phase = Phase::Firing { since: episode.since, fired: episode.at };
+        match state.fold.phase {
+            Phase::Firing { since, fired } | Phase::Recovering { since, fired, .. }
+                if fired <= from =>
+            {
+                start.fold.phase = Phase::Firing { since, fired };
+            }
+            Phase::Pending { since }
+            | Phase::Firing { since, .. }
+            | Phase::Recovering { since, .. }
+                if since <= from =>
+            {
+                start.fold.phase = Phase::Pending { since };
+            }
+            _ => {}
         }
         start
     }

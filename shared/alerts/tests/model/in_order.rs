@@ -3,7 +3,8 @@
 
 use fastrand::Rng;
 
-use alerts::{News, State};
+use alerts::{News, Sight, State, preview};
+use chrono::TimeDelta;
 
 use super::oracle::truth;
 use super::world::{Design, Readings, at, follow, is_passed, judged, minute, rule_of, some_rule};
@@ -74,6 +75,17 @@ pub(crate) fn run(seed: u64, design: Design) -> Vec<String> {
     let mut wrong: Vec<String> = follow(&messages).err().into_iter().collect();
     if told != truth.turns {
         wrong.push(format!("{plain:?} told {told:?}, but {truth:?}"));
+    }
+    let all = readings.batch(&readings.0.keys().copied().collect::<Vec<_>>());
+    let silent_after = TimeDelta::minutes(plain.silent_after);
+    let sight = Sight { readings: &all, silent_after, pauses: &[] };
+    let shown: Vec<(bool, i64)> = preview(&rule, &sight, at(end))
+        .iter()
+        .flat_map(|it| [Some((true, minute(it.fired))), it.ended.map(|at| (false, minute(at)))])
+        .flatten()
+        .collect();
+    if shown != truth.turns {
+        wrong.push(format!("{plain:?} shows {shown:?}, but {truth:?}"));
     }
     wrong
 }
