@@ -288,3 +288,6 @@ fn due(
     let latest = now.saturating_add(MAX_UNJUDGED);
     Some(next.into_iter().flatten().fold(latest, Timestamp::min))
 }
+
+#[cfg(test)]
+mod tests;

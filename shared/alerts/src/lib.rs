@@ -17,6 +17,7 @@ mod silence;
 mod start;
 mod state;
 mod text;
+mod words;
 
 pub use fold::{Fold, Observation, Phase};
 pub use json::RuleError;
@@ -30,6 +31,7 @@ pub use rule::{
 pub use silence::{Day, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, State, Told};
+pub use words::Names;
 
 use chrono::TimeDelta;
 
