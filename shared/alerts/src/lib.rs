@@ -5,11 +5,13 @@
 //! there on, calls [`judge`], and stores the state and its messages in one transaction, on the condition that the
 //! state is still the one that was read.
 
+mod demand;
 mod duration;
 mod fold;
 mod json;
 mod judge;
 mod message;
+mod once;
 mod preview;
 mod quiet;
 mod rule;
@@ -19,10 +21,12 @@ mod state;
 mod text;
 mod words;
 
+pub use demand::{Projection, RECENT, RunningPeriod};
 pub use fold::{Fold, Observation, Phase};
 pub use json::RuleError;
 pub use judge::{Judgement, Sight, judge, passes};
 pub use message::{Message, News};
+pub use once::{Figure, Once};
 pub use preview::{Episode, preview};
 pub use quiet::{QuietHours, QuietHoursError};
 pub use rule::{

@@ -11,6 +11,7 @@ fn read(text: &str) -> Result<Timestamp, domain::TimestampError> {
 pub(crate) mod instant {
     use super::*;
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     pub(crate) fn serialize<S: Serializer>(
         at: &Timestamp,
         serializer: S,
