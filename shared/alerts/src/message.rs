@@ -36,7 +36,7 @@ pub enum News {
     Repeated,
     /// The episode that was told never was: readings came late, were corrected or deleted.
     TakenBack,
-    /// The episode that was told is none by the rule as it is now.
+    /// By the rule as it is now, the episode that was told does not exist.
     Edited,
 }
 

@@ -236,7 +236,7 @@ struct Task {
 #[derive(Debug)]
 enum Step {
     Begun,
-    HasState(Option<(u64, State)>),
+    HasState(Option<Box<(u64, State)>>),
     Judged(Option<u64>, Box<Judgement>),
     /// The state is stored, the messages are not sent: a wrong design.
     Stored(Vec<Message>),
@@ -507,10 +507,10 @@ impl World {
                 if passes {
                     return self.finish(&task);
                 }
-                task.step = Step::HasState(self.state.clone());
+                task.step = Step::HasState(self.state.clone().map(Box::new));
             }
             Step::HasState(state) => {
-                let known = state.as_ref().map(|(_, it)| it);
+                let known = state.as_ref().map(|it| &it.1);
                 let read = (&self.readings, task.batch.as_slice());
                 let judgement =
                     judged(self.design, &task.rule, task.plain, known, read, task.touched, now);
