@@ -137,8 +137,9 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("domain", &[]),
+    ("alerts", &["domain"]),
     ("influxql", &["domain"]),
     ("table", &["domain"]),
     ("rollups", &["domain", "table"]),

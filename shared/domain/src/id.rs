@@ -1,4 +1,4 @@
-//! The ids of devices, rooms and homes, with one allow-list for all. Does not know which ids exist.
+//! The ids of devices, rooms, homes and rules, with one allow-list for all. Does not know which ids exist.
 
 use super::parsed_text::parsed_text;
 
@@ -64,6 +64,10 @@ parsed_text! {
 parsed_text! {
     /// The id of a home, with the rules of a [`DeviceId`].
     HomeId, check, IdError
+}
+parsed_text! {
+    /// The id of a rule of alerts, with the rules of a [`DeviceId`].
+    RuleId, check, IdError
 }
 
 impl DeviceId {

@@ -1,0 +1,93 @@
+//! Where the demand period that runs is heading: its mean power at its end. Reads no meter.
+
+use chrono::TimeDelta;
+use domain::{Exact, TimeRange, Timestamp};
+
+/// How long a period has run before anything is said of it, and the time whose power is taken for the rest.
+pub const RECENT: TimeDelta = TimeDelta::minutes(3);
+/// The milliseconds of an hour.
+const HOUR: i64 = 3_600_000;
+
+/// What is known of the period that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningPeriod {
+    /// The period.
+    pub range: TimeRange,
+    /// The energy since its start, in kWh.
+    pub energy: Exact,
+    /// The energy of the last three minutes, in kWh.
+    pub recent: Exact,
+    /// One step of the counter by which the last three minutes were measured, in kWh; zero where a power was measured.
+    pub step: Exact,
+}
+
+/// The mean power of a period, in kW, as it will be at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Projection {
+    /// If the power stays as it was.
+    pub expected: Exact,
+    /// If the counter had moved a step just now: it is at least this. It decides whether a rule fires.
+    pub least: Exact,
+}
+
+impl RunningPeriod {
+    /// The projection; `None` in the first three minutes and once the period is over.
+    #[must_use]
+    pub fn project(&self, now: Timestamp) -> Option<Projection> {
+        let (from, to) = (self.range.from(), self.range.to());
+        if now.since(from) < RECENT || now >= to {
+            return None;
+        }
+        let rest = to.since(now).num_milliseconds();
+        let window = RECENT.num_milliseconds();
+        let whole = Exact::from(to.since(from).num_milliseconds() * window);
+        // kWh of the whole period, times the window; per period that is kW.
+        let kilowatts = |recent: &Exact| {
+            let energy = &(&self.energy * window) + &(recent * rest);
+            (&energy * HOUR).rounded_quotient(&whole)
+        };
+        let least = (&self.recent - &self.step).max(Exact::zero());
+        Some(Projection { expected: kilowatts(&self.recent)?, least: kilowatts(&least)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_millis(minute * 60_000).expect("in range")
+    }
+
+    fn project(energy: &str, recent: &str, step: &str, now: i64) -> Option<(String, String)> {
+        let exact = |text: &str| Exact::parse(text).expect("a number");
+        let range = TimeRange::new(at(30), at(60)).expect("a range");
+        let period = RunningPeriod {
+            range,
+            energy: exact(energy),
+            recent: exact(recent),
+            step: exact(step),
+        };
+        let found = period.project(at(now))?;
+        Some((found.expected.to_string(), found.least.to_string()))
+    }
+
+    #[test]
+    fn the_rest_goes_on_as_the_last_three_minutes() {
+        // 1 kWh in ten minutes, then 6 kW, which is 0.3 kWh in three: 1 + 2 kWh in half an hour.
+        let found = project("1", "0.3", "0", 40).expect("it runs");
+        assert_eq!(found, ("6".to_owned(), "6".to_owned()));
+        assert_eq!(project("1", "0.3", "0", 32), None, "too early");
+        assert!(project("1", "0.3", "0", 33).is_some());
+        assert_eq!(project("1", "0.3", "0", 60), None, "over");
+    }
+
+    #[test]
+    fn a_step_of_the_counter_is_no_power() {
+        // A counter of 0.1 kWh that has just moved: nothing, or 2 kW.
+        let found = project("0.1", "0.1", "0.1", 35).expect("it runs");
+        assert_eq!(found, ("1.86666666666667".to_owned(), "0.2".to_owned()));
+        let (_, least) = project("0.1", "0", "0.1", 35).expect("it runs");
+        assert_eq!(least, "0.2", "no power is negative");
+    }
+}

@@ -1,0 +1,239 @@
+//! The fold: observations in order of time become phases and their turns. Knows nothing of what was told.
+//!
+//! A value holds until the next one, at most until the device counts as silent. What the clock brings about at an
+//! instant comes before the observation of that instant: a judgement that was there a moment earlier has said it.
+
+use chrono::TimeDelta;
+use domain::{Decimal, TimeRange, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::rule::{NoData, Rule, Side};
+use crate::text::{decimal, instant, maybe};
+
+/// What a device sent at an instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    /// The timestamp of the reading.
+    pub at: Timestamp,
+    /// The value of the rule's metric, if the reading has one. Without one it shows that the device lives.
+    pub value: Option<Decimal>,
+}
+
+/// Where a state is. `since` is the breach that began the episode; an episode is known by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "lowercase")]
+pub enum Phase {
+    /// There is nothing to tell.
+    Normal {
+        /// Since when.
+        #[serde(with = "instant")]
+        from: Timestamp,
+    },
+    /// In breach, but not for long enough.
+    Pending {
+        /// The first breach.
+        #[serde(with = "instant")]
+        since: Timestamp,
+    },
+    /// In breach for long enough.
+    Firing {
+        /// The first breach.
+        #[serde(with = "instant")]
+        since: Timestamp,
+        /// When it had lasted.
+        #[serde(with = "instant")]
+        fired: Timestamp,
+    },
+    /// Clear, but not for long enough.
+    Recovering {
+        /// The first breach.
+        #[serde(with = "instant")]
+        since: Timestamp,
+        /// When the breach had lasted.
+        #[serde(with = "instant")]
+        fired: Timestamp,
+        /// The first clear value.
+        #[serde(with = "instant")]
+        clear: Timestamp,
+    },
+}
+
+/// An episode that fired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fired {
+    pub(crate) since: Timestamp,
+    pub(crate) at: Timestamp,
+}
+
+impl Phase {
+    pub(crate) const fn fired(self) -> Option<Fired> {
+        match self {
+            Self::Normal { .. } | Self::Pending { .. } => None,
+            Self::Firing { since, fired } | Self::Recovering { since, fired, .. } => {
+                Some(Fired { since, at: fired })
+            }
+        }
+    }
+}
+
+/// The fold up to an instant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fold {
+    /// Where it is.
+    #[serde(flatten)]
+    pub phase: Phase,
+    /// The newest value of the metric, also where it no longer holds.
+    #[serde(with = "decimal", default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Decimal>,
+    /// The newest observation.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Timestamp>,
+    /// Whether the device counts as silent since then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_silent: bool,
+}
+
+/// What there is to tell of a fold: an episode fires and ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) episode: Fired,
+    /// When it ended; `None` where it fires.
+    pub(crate) ended: Option<Timestamp>,
+    /// The newest value at that instant.
+    pub(crate) value: Option<Decimal>,
+}
+
+impl Turn {
+    pub(crate) fn at(&self) -> Timestamp {
+        self.ended.unwrap_or(self.episode.at)
+    }
+}
+
+/// When a device counts as silent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience<'a> {
+    pub(crate) limit: TimeDelta,
+    /// When nothing was taken in, in order: silence counts from the return.
+    pub(crate) pauses: &'a [TimeRange],
+}
+
+impl Patience<'_> {
+    fn ends(self, seen: Timestamp) -> Timestamp {
+        self.pauses.iter().fold(seen.saturating_add(self.limit), |end, pause| {
+            let is_touched = pause.from() <= end && pause.to() > seen;
+            if is_touched { end.max(pause.to().saturating_add(self.limit)) } else { end }
+        })
+    }
+}
+
+/// What goes on with time alone.
+enum Due {
+    Phase,
+    Silence,
+}
+
+impl Fold {
+    /// A fold that begins, as normal.
+    pub(crate) const fn normal(from: Timestamp) -> Self {
+        Self { phase: Phase::Normal { from }, value: None, seen: None, is_silent: false }
+    }
+
+    /// Takes the next observation in; the clock has been brought to its instant.
+    pub(crate) fn take(&mut self, rule: &Rule, observation: &Observation) {
+        let Observation { at, value } = observation;
+        self.seen = Some(*at);
+        self.is_silent = false;
+        if value.is_some() {
+            self.value.clone_from(value);
+        }
+        match rule.side(value.as_ref()) {
+            Some(Side::Breach) => self.breach(*at),
+            Some(Side::Clear) => self.clear(*at),
+            Some(Side::Between) | None => {}
+        }
+    }
+
+    /// Lets the time pass, up to and including `to`.
+    pub(crate) fn advance(
+        &mut self,
+        rule: &Rule,
+        patience: Patience<'_>,
+        to: Timestamp,
+        turns: &mut Vec<Turn>,
+    ) {
+        while let Some((at, due)) = self.next(rule, patience).filter(|(at, _)| *at <= to) {
+            match due {
+                Due::Phase => self.turn(at, turns),
+                Due::Silence => self.fall_silent(rule, at),
+            }
+        }
+    }
+
+    /// The instant at which time alone changes something next.
+    pub(crate) fn due(&self, rule: &Rule, patience: Patience<'_>) -> Option<Timestamp> {
+        self.next(rule, patience).map(|(at, _)| at)
+    }
+
+    fn next(&self, rule: &Rule, patience: Patience<'_>) -> Option<(Timestamp, Due)> {
+        let phase = match self.phase {
+            Phase::Pending { since } => Some(since.saturating_add(rule.hold)),
+            Phase::Recovering { clear, .. } => Some(clear.saturating_add(rule.clear_hold)),
+            Phase::Normal { .. } | Phase::Firing { .. } => None,
+        };
+        let silence = self.seen.filter(|_| !self.is_silent).map(|seen| patience.ends(seen));
+        match (phase, silence) {
+            (Some(phase), Some(silence)) if phase > silence => Some((silence, Due::Silence)),
+            (Some(phase), _) => Some((phase, Due::Phase)),
+            (None, silence) => silence.map(|at| (at, Due::Silence)),
+        }
+    }
+
+    fn turn(&mut self, at: Timestamp, turns: &mut Vec<Turn>) {
+        let (episode, ended) = match self.phase {
+            Phase::Pending { since } => {
+                self.phase = Phase::Firing { since, fired: at };
+                (Fired { since, at }, None)
+            }
+            Phase::Recovering { since, fired, .. } => {
+                self.phase = Phase::Normal { from: at };
+                (Fired { since, at: fired }, Some(at))
+            }
+            Phase::Normal { .. } | Phase::Firing { .. } => return,
+        };
+        turns.push(Turn { episode, ended, value: self.value.clone() });
+    }
+
+    fn fall_silent(&mut self, rule: &Rule, at: Timestamp) {
+        self.is_silent = true;
+        match rule.no_data() {
+            NoData::Fire => self.breach(at),
+            NoData::Clear => self.clear(at),
+            // Nothing shows that the breach, or its end, goes on.
+            NoData::Keep => match self.phase {
+                Phase::Pending { .. } => self.phase = Phase::Normal { from: at },
+                Phase::Recovering { since, fired, .. } => {
+                    self.phase = Phase::Firing { since, fired };
+                }
+                Phase::Normal { .. } | Phase::Firing { .. } => {}
+            },
+        }
+    }
+
+    const fn breach(&mut self, at: Timestamp) {
+        match self.phase {
+            Phase::Normal { .. } => self.phase = Phase::Pending { since: at },
+            Phase::Recovering { since, fired, .. } => self.phase = Phase::Firing { since, fired },
+            Phase::Pending { .. } | Phase::Firing { .. } => {}
+        }
+    }
+
+    const fn clear(&mut self, at: Timestamp) {
+        match self.phase {
+            Phase::Pending { .. } => self.phase = Phase::Normal { from: at },
+            Phase::Firing { since, fired } => {
+                self.phase = Phase::Recovering { since, fired, clear: at };
+            }
+            Phase::Normal { .. } | Phase::Recovering { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! A rule as people write it: parses and writes the members of an object. Does not know where it is sent or kept.
+//!
+//! The object is a [`Value`], which a document of JSON or TOML becomes. A number that needs more than 15 digits is
+//! written as a string.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::TimeDelta;
+use domain::{CalendarUnit, Decimal, Timestamp, excerpt};
+use serde_json::{Map, Value, json};
+
+use crate::duration;
+use crate::rule::{
+    CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
+};
+
+/// The longest time between repetitions, and the longest silence that a rule can name.
+const MAX_REPEAT: TimeDelta = TimeDelta::days(7);
+const MEMBERS: &str = "name, device, room, kind, tag, mean_of_room, metric, above, below, clear, clear_above, \
+                       clear_below, silent_for, budget_kwh, per, demand_kw, period, counter, for, clear_for, \
+                       no_data, repeat, recovery, ignores_quiet_hours, on and paused_until";
+const SCOPES: &str = "needs exactly one of device, room, kind, tag and mean_of_room";
+const WATCHES: &str = "needs exactly one of above or below (both are a band), silent_for, budget_kwh, demand_kw and counter";
+
+/// The member of a rule that is wrong, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {why}")]
+pub struct RuleError {
+    /// The member.
+    pub field: String,
+    /// The reason, with what is allowed.
+    pub why: String,
+}
+
+fn wrong(field: &str, why: impl fmt::Display) -> RuleError {
+    RuleError { field: excerpt(field), why: why.to_string() }
+}
+
+/// The members that have not been read yet.
+struct Members(Map<String, Value>);
+
+impl Members {
+    fn has(&self, field: &str) -> bool {
+        self.0.contains_key(field)
+    }
+
+    fn take<T>(
+        &mut self,
+        field: &str,
+        read: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Result<Option<T>, RuleError> {
+        let value = self.0.remove(field).filter(|value| !value.is_null());
+        value.map(|value| read(&value)).transpose().map_err(|why| wrong(field, why))
+    }
+
+    fn parsed<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        field: &str,
+    ) -> Result<Option<T>, RuleError> {
+        self.take(field, |value| string(value)?.parse().map_err(|why: T::Err| why.to_string()))
+    }
+
+    fn number(&mut self, field: &str) -> Result<Option<Decimal>, RuleError> {
+        self.take(field, number)
+    }
+
+    fn flag(&mut self, field: &str, default: bool) -> Result<bool, RuleError> {
+        let flag =
+            self.take(field, |it| it.as_bool().ok_or_else(|| "must be true or false".to_owned()));
+        Ok(flag?.unwrap_or(default))
+    }
+
+    fn duration(
+        &mut self,
+        field: &str,
+        (least, most): (TimeDelta, TimeDelta),
+    ) -> Result<Option<TimeDelta>, RuleError> {
+        self.take(field, |value| {
+            let text = string(value)?;
+            let read = duration::parse(text).filter(|it| (least..=most).contains(it));
+            let (least, most) = (duration::text(least), duration::text(most));
+            let shown = excerpt(text);
+            read.ok_or_else(|| {
+                format!(
+                    "is {shown:?}; expected a time from {least} to {most} such as 90s, 15m or 6h"
+                )
+            })
+        })
+    }
+
+    fn one_of<T: Copy>(
+        &mut self,
+        field: &str,
+        known: &[(&str, T)],
+    ) -> Result<Option<T>, RuleError> {
+        self.take(field, |value| choice(string(value)?, known))
+    }
+}
+
+fn string(value: &Value) -> Result<&str, String> {
+    value.as_str().ok_or_else(|| "must be a string".to_owned())
+}
+
+fn number(value: &Value) -> Result<Decimal, String> {
+    let text = match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        _ => return Err("must be a number".to_owned()),
+    };
+    Decimal::parse(&text).map_err(|why| why.to_string())
+}
+
+fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
+    let found = known.iter().find(|(name, _)| *name == text);
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    let all = names.join(", ");
+    found.map(|it| it.1).ok_or_else(|| format!("is {:?}; expected one of {all}", excerpt(text)))
+}
+
+const NO_DATA: [(&str, NoData); 3] =
+    [("keep", NoData::Keep), ("fire", NoData::Fire), ("clear", NoData::Clear)];
+const BUDGETS: [(&str, CalendarUnit); 2] =
+    [("day", CalendarUnit::Day), ("month", CalendarUnit::Month)];
+const PERIODS: [(&str, CalendarUnit); 3] =
+    [("15m", CalendarUnit::Quarter), ("30m", CalendarUnit::HalfHour), ("1h", CalendarUnit::Hour)];
+const EVENTS: [(&str, CounterEvent); 3] = [
+    ("reset", CounterEvent::Reset),
+    ("suspect", CounterEvent::Suspect),
+    ("ambiguous", CounterEvent::Ambiguous),
+];
+
+fn name_of<T: PartialEq>(known: &[(&'static str, T)], value: &T) -> &'static str {
+    known.iter().find(|(_, it)| it == value).map_or("", |it| it.0)
+}
+
+impl Rule {
+    /// Reads a rule that was saved at `changed`.
+    pub fn from_json(value: Value, changed: Timestamp) -> Result<Self, RuleError> {
+        let Value::Object(members) = value else { return Err(wrong("rule", "must be an object")) };
+        let mut members = Members(members);
+        let name = members.parsed("name")?.ok_or_else(|| wrong("name", "is missing"))?;
+        let scope = scope(&mut members)?;
+        let watch = watch(&mut members)?;
+        let none = TimeDelta::zero();
+        let is_once = !matches!(watch, Watch::Metric { .. } | Watch::Silence { .. });
+        if is_once {
+            for field in ["for", "clear_for", "no_data"] {
+                if members.has(field) {
+                    return Err(wrong(field, "is for metrics and silence only"));
+                }
+            }
+        }
+        let rule = Self {
+            name,
+            scope,
+            watch,
+            hold: members.duration("for", (none, MAX_FOR))?.unwrap_or(none),
+            clear_hold: members.duration("clear_for", (none, MAX_FOR))?.unwrap_or(none),
+            no_data: members.one_of("no_data", &NO_DATA)?.unwrap_or(NoData::Keep),
+            repeat: members.duration("repeat", (TimeDelta::hours(1), MAX_REPEAT))?,
+            tells_recovery: members.flag("recovery", !is_once)?,
+            ignores_quiet_hours: members.flag("ignores_quiet_hours", false)?,
+            is_on: members.flag("on", true)?,
+            paused_until: members.take("paused_until", |value| {
+                Timestamp::parse_absolute(string(value)?).map_err(|why| why.to_string())
+            })?,
+            changed,
+        };
+        if let Some(unknown) = members.0.keys().next() {
+            return Err(wrong(
+                unknown,
+                format!("is not known or not for this kind of rule; known are {MEMBERS}"),
+            ));
+        }
+        if is_once && rule.tells_recovery {
+            return Err(wrong(
+                "recovery",
+                "must be false: budgets, demands and counters have none",
+            ));
+        }
+        Ok(rule)
+    }
+
+    /// The rule as [`from_json`](Self::from_json) reads it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut members = json!({
+            "name": self.name,
+            "recovery": self.tells_recovery,
+            "ignores_quiet_hours": self.ignores_quiet_hours,
+            "on": self.is_on,
+        });
+        let mut set = |field: &str, value: Value| members[field] = value;
+        let (field, value) = match &self.scope {
+            Scope::Device(id) => ("device", id.as_str()),
+            Scope::Each(Group::Room(id)) => ("room", id.as_str()),
+            Scope::Each(Group::Kind(kind)) => ("kind", kind.as_str()),
+            Scope::Each(Group::Tag(tag)) => ("tag", tag.as_str()),
+            Scope::RoomMean(id) => ("mean_of_room", id.as_str()),
+        };
+        set(field, value.into());
+        let exact = |value: &Decimal| Value::from(value.as_str());
+        match &self.watch {
+            Watch::Metric { metric, limits } => {
+                set("metric", metric.as_str().into());
+                if let Some(edge) = limits.above() {
+                    set("above", exact(&edge.limit));
+                    set("clear_above", exact(&edge.clear));
+                }
+                if let Some(edge) = limits.below() {
+                    set("below", exact(&edge.limit));
+                    set("clear_below", exact(&edge.clear));
+                }
+            }
+            Watch::Silence { after } => {
+                set(
+                    "silent_for",
+                    after.map_or_else(|| "usual".into(), |it| duration::text(it).into()),
+                );
+            }
+            Watch::Budget { kwh, per } => {
+                set("budget_kwh", exact(kwh));
+                set("per", name_of(&BUDGETS, per).into());
+            }
+            Watch::Demand { period, limit } => {
+                let limit = match limit {
+                    DemandLimit::Kilowatts(kilowatts) => exact(kilowatts),
+                    DemandLimit::Peak => "peak".into(),
+                };
+                set("demand_kw", limit);
+                set("period", name_of(&PERIODS, period).into());
+            }
+            Watch::Counter { metric, events } => {
+                set("metric", metric.as_str().into());
+                let events = events.iter().map(|event| name_of(&EVENTS, event));
+                set("counter", events.collect());
+            }
+        }
+        if matches!(self.watch, Watch::Metric { .. } | Watch::Silence { .. }) {
+            set("for", duration::text(self.hold).into());
+            set("clear_for", duration::text(self.clear_hold).into());
+            set("no_data", name_of(&NO_DATA, &self.no_data).into());
+        }
+        if let Some(repeat) = self.repeat {
+            set("repeat", duration::text(repeat).into());
+        }
+        if let Some(until) = self.paused_until {
+            set("paused_until", until.to_string().into());
+        }
+        members
+    }
+}
+
+fn scope(members: &mut Members) -> Result<Scope, RuleError> {
+    let found = [
+        members.parsed("device")?.map(Scope::Device),
+        members.parsed("room")?.map(|it| Scope::Each(Group::Room(it))),
+        members.parsed("kind")?.map(|it| Scope::Each(Group::Kind(it))),
+        members.parsed("tag")?.map(|it| Scope::Each(Group::Tag(it))),
+        members.parsed("mean_of_room")?.map(Scope::RoomMean),
+    ];
+    let mut found = found.into_iter().flatten();
+    match (found.next(), found.next()) {
+        (Some(scope), None) => Ok(scope),
+        _ => Err(wrong("device", SCOPES)),
+    }
+}
+
+fn watch(members: &mut Members) -> Result<Watch, RuleError> {
+    let kinds = ["above", "silent_for", "budget_kwh", "demand_kw", "counter"];
+    let named = kinds
+        .into_iter()
+        .filter(|kind| members.has(kind) || *kind == "above" && members.has("below"));
+    match named.collect::<Vec<_>>()[..] {
+        ["above"] => limits(members),
+        ["silent_for"] => {
+            let is_usual = members.0.get("silent_for").is_some_and(|it| it == "usual");
+            let bounds = (TimeDelta::minutes(1), MAX_REPEAT);
+            let after = if is_usual {
+                members.0.remove("silent_for");
+                None
+            } else {
+                members.duration("silent_for", bounds)?
+            };
+            Ok(Watch::Silence { after })
+        }
+        ["budget_kwh"] => {
+            let kwh = positive("budget_kwh", members.number("budget_kwh")?)?;
+            let per = members.one_of("per", &BUDGETS)?;
+            Ok(Watch::Budget {
+                kwh,
+                per: per.ok_or_else(|| wrong("per", "is missing; expected day or month"))?,
+            })
+        }
+        ["demand_kw"] => {
+            let limit = if members.0.get("demand_kw").is_some_and(|it| it == "peak") {
+                members.0.remove("demand_kw");
+                DemandLimit::Peak
+            } else {
+                DemandLimit::Kilowatts(positive("demand_kw", members.number("demand_kw")?)?)
+            };
+            let period = members.one_of("period", &PERIODS)?;
+            let period =
+                period.ok_or_else(|| wrong("period", "is missing; expected 15m, 30m or 1h"))?;
+            Ok(Watch::Demand { period, limit })
+        }
+        ["counter"] => {
+            let events = members.take("counter", |value| {
+                let events = value.as_array().filter(|it| !it.is_empty());
+                let events = events.ok_or("must be an array of reset, suspect and ambiguous")?;
+                let events = events.iter().map(|it| choice(string(it)?, &EVENTS));
+                events.collect::<Result<BTreeSet<_>, String>>()
+            })?;
+            Ok(Watch::Counter { metric: metric(members)?, events: events.unwrap_or_default() })
+        }
+        _ => Err(wrong("above", WATCHES)),
+    }
+}
+
+fn metric(members: &mut Members) -> Result<domain::MetricName, RuleError> {
+    members.parsed("metric")?.ok_or_else(|| wrong("metric", "is missing"))
+}
+
+fn positive(field: &str, number: Option<Decimal>) -> Result<Decimal, RuleError> {
+    match number {
+        Some(number) if number.is_positive() => Ok(number),
+        _ => Err(wrong(field, "must be a number above zero")),
+    }
+}
+
+/// `clear` is for a rule with one limit; a band has `clear_above` and `clear_below`.
+fn limits(members: &mut Members) -> Result<Watch, RuleError> {
+    let (above, below) = (members.number("above")?, members.number("below")?);
+    let one = if above.is_some() && below.is_some() { None } else { members.number("clear")? };
+    let mut edge = |field: &str, limit: Option<Decimal>| {
+        let Some(limit) = limit else { return Ok(None) };
+        let clear = members.number(field)?.or_else(|| one.clone());
+        Ok(Some(Edge { clear: clear.unwrap_or_else(|| limit.clone()), limit }))
+    };
+    let (above, below) = (edge("clear_above", above)?, edge("clear_below", below)?);
+    let limits = Limits::new(above, below).ok_or_else(|| {
+        wrong("clear", "must be at most above and at least below, and some value must be clear")
+    })?;
+    Ok(Watch::Metric { metric: metric(members)?, limits })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Rule, String> {
+        let value = serde_json::from_str(text).expect("JSON");
+        Rule::from_json(value, Timestamp::MIN).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn each_kind_of_rule_is_read_back_as_it_was_written() {
+        for text in [
+            r#"{"name": "Freezer", "device": "f", "metric": "temperature", "above": -12.5, "clear": -15,
+                "for": "10m", "clear_for": "5m", "no_data": "fire", "repeat": "6h", "recovery": false,
+                "ignores_quiet_hours": true, "paused_until": "2026-01-11T16:00:00Z", "on": false}"#,
+            r#"{"name": "Air", "mean_of_room": "bed", "metric": "humidity", "above": 60, "below": 40,
+                "clear_above": 55, "clear_below": "45"}"#,
+            r#"{"name": "Cold", "kind": "thermometer", "metric": "temperature", "below": 5}"#,
+            r#"{"name": "Gone", "tag": "battery", "silent_for": "usual"}"#,
+            r#"{"name": "Gone", "room": "cellar", "silent_for": "2h", "repeat": "7d"}"#,
+            r#"{"name": "Day", "device": "meter", "budget_kwh": 10, "per": "day"}"#,
+            r#"{"name": "Peak", "device": "meter", "demand_kw": "peak", "period": "15m"}"#,
+            r#"{"name": "Demand", "device": "meter", "demand_kw": 4.5, "period": "1h"}"#,
+            r#"{"name": "Meter", "device": "meter", "metric": "cumulative_kwh_p", "counter": ["reset", "suspect"]}"#,
+        ] {
+            let rule = read(text).expect(text);
+            assert_eq!(Rule::from_json(rule.to_json(), Timestamp::MIN), Ok(rule), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_other_rule_is_refused_with_its_field_and_what_is_allowed() {
+        let limit = r#""name": "n", "device": "d", "metric": "t", "above": 5"#;
+        for (members, why) in [
+            (r#""device": "d""#, "name: is missing"),
+            (r#""name": """#, "name: is empty"),
+            (r#""name": 5"#, "name: must be a string"),
+            (r#""name": "n""#, "device: needs exactly one of"),
+            (r#""name": "n", "device": "a", "room": "b""#, "device: needs exactly one of"),
+            (r#""name": "n", "device": "a/b""#, "device: contains '/'"),
+            (r#""name": "n", "device": "d""#, "above: needs exactly one of"),
+            (r#""name": "n", "device": "d", "above": 5, "silent_for": "1h""#, "above: needs"),
+            (r#""name": "n", "device": "d", "above": 5"#, "metric: is missing"),
+            (r#""name": "n", "device": "d", "metric": "T", "above": 5"#, "metric: \"T\" is not"),
+            (
+                r#""name": "n", "device": "d", "metric": "t", "above": "x""#,
+                "above: \"x\" is not a number",
+            ),
+            (
+                r#""name": "n", "device": "d", "metric": "t", "above": [5]"#,
+                "above: must be a number",
+            ),
+            (
+                r#""name": "n", "device": "d", "metric": "t", "above": 5, "clear": 6"#,
+                "clear: must be at most",
+            ),
+            (
+                r#""name": "n", "device": "d", "metric": "t", "above": 1, "below": 9"#,
+                "clear: must be",
+            ),
+            (
+                r#""name": "n", "device": "d", "metric": "t", "above": 9, "below": 1, "clear": 5"#,
+                "clear: is not known",
+            ),
+            (
+                &format!(r#"{limit}, "for": "13h""#),
+                "for: is \"13h\"; expected a time from 0s to 12h",
+            ),
+            (&format!(r#"{limit}, "for": 5"#), "for: must be a string"),
+            (&format!(r#"{limit}, "clear_for": "-1m""#), "clear_for: is \"-1m\""),
+            (
+                &format!(r#"{limit}, "no_data": "no""#),
+                "no_data: is \"no\"; expected one of keep, fire, clear",
+            ),
+            (
+                &format!(r#"{limit}, "repeat": "5m""#),
+                "repeat: is \"5m\"; expected a time from 1h to 7d",
+            ),
+            (&format!(r#"{limit}, "recovery": 1"#), "recovery: must be true or false"),
+            (&format!(r#"{limit}, "paused_until": "x""#), "paused_until: \"x\" is not a timestamp"),
+            (&format!(r#"{limit}, "period": "1h""#), "period: is not known or not for this kind"),
+            (r#""name": "n", "device": "d", "silent_for": "8d""#, "silent_for: is \"8d\""),
+            (
+                r#""name": "n", "device": "d", "budget_kwh": 0, "per": "day""#,
+                "budget_kwh: must be a number above",
+            ),
+            (
+                r#""name": "n", "device": "d", "budget_kwh": 5"#,
+                "per: is missing; expected day or month",
+            ),
+            (
+                r#""name": "n", "device": "d", "budget_kwh": 5, "per": "week""#,
+                "per: is \"week\"; expected one of day",
+            ),
+            (
+                r#""name": "n", "device": "d", "budget_kwh": 5, "per": "day", "for": "1m""#,
+                "for: is for metrics",
+            ),
+            (
+                r#""name": "n", "device": "d", "budget_kwh": 5, "per": "day", "recovery": true"#,
+                "recovery: must be false",
+            ),
+            (
+                r#""name": "n", "device": "d", "demand_kw": -1, "period": "1h""#,
+                "demand_kw: must be",
+            ),
+            (r#""name": "n", "device": "d", "demand_kw": 1"#, "period: is missing"),
+            (
+                r#""name": "n", "device": "d", "metric": "t", "counter": []"#,
+                "counter: must be an array",
+            ),
+            (
+                r#""name": "n", "device": "d", "metric": "t", "counter": ["dip"]"#,
+                "counter: is \"dip\"; expected one of reset",
+            ),
+        ] {
+            let refused = read(&format!("{{{members}}}")).expect_err(members);
+            assert!(refused.starts_with(why), "{members}: {refused}");
+        }
+    }
+}

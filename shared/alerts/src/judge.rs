@@ -1,0 +1,293 @@
+//! The judgement of a rule on one subject: the state that its readings make, and what is told of it. Reads and
+//! stores nothing.
+
+use chrono::TimeDelta;
+use domain::{TimeRange, Timestamp};
+
+use crate::fold::{Fired, Fold, Observation, Patience, Phase, Turn};
+use crate::message::{Message, News};
+use crate::rule::{Rule, Side, Watch};
+use crate::start::Start;
+use crate::state::{Anchor, State, Told};
+use crate::{MAX_AHEAD, MAX_UNJUDGED, SETTLING};
+
+/// What is there to judge.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight<'a> {
+    /// The readings as [`Start`] asks for them, in order of time, also those ahead of the clock.
+    pub readings: &'a [Observation],
+    /// After how long without a reading the device counts as silent, unless the rule says it.
+    pub silent_after: TimeDelta,
+    /// The times at which nothing was taken in, in order.
+    pub pauses: &'a [TimeRange],
+}
+
+/// A state and what is told of it: both are stored, or neither.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The state to store, also where it is the one that was read.
+    pub state: State,
+    /// The messages, in order.
+    pub messages: Vec<Message>,
+}
+
+/// Judges readings. A rule that is off or pauses has a state and tells nothing; what is true at its end is told
+/// then.
+#[must_use]
+pub fn judge(
+    rule: &Rule,
+    state: Option<&State>,
+    start: &Start,
+    sight: &Sight<'_>,
+    now: Timestamp,
+) -> Judgement {
+    let horizon = now.saturating_add(MAX_AHEAD);
+    let patience = Patience::of(rule, sight);
+    let (readings, ahead) =
+        sight.readings.split_at(sight.readings.partition_point(|it| it.at <= horizon));
+    let readings = start.needed(readings);
+    let newest = readings.last().map(|it| it.at);
+    let known = state.and_then(|it| it.judged).map(|at| at.min(horizon));
+    let judged = newest.max(known);
+
+    let anchor_at = judged.map_or(start.from, |at| at.saturating_add(-SETTLING).max(start.from));
+    let (mut fold, mut turns) = (start.fold.clone(), Vec::new());
+    let (early, late) = readings.split_at(readings.partition_point(|it| it.at <= anchor_at));
+    fold.run(rule, patience, early, anchor_at, &mut turns);
+    let anchor = Anchor { at: anchor_at, fold: fold.clone() };
+    fold.run(rule, patience, late, newest.map_or(now, |at| at.max(now)), &mut turns);
+
+    let told = state.map(|it| it.told.clone()).unwrap_or_default();
+    let number = state.map_or(0, |it| it.number);
+    let mut teller = Teller { rule, fold: &fold, now, told, number, messages: Vec::new() };
+    let acknowledged = state
+        .and_then(|it| it.acknowledged)
+        .filter(|at| fold.phase.fired().is_some_and(|episode| episode.since <= *at));
+    if rule.tells(now) {
+        let told = teller.told.until.map(|at| at.min(horizon));
+        // What fires at an instant can end at the same one.
+        let can_end = teller.told.is_firing;
+        let is_new = |turn: &&Turn| {
+            let at = Some(turn.at());
+            at > known && (at > told || can_end && at == told)
+        };
+        teller.tell_new(turns.iter().filter(is_new));
+        let is_edited = state.is_some_and(|it| it.changed != rule.changed);
+        teller.correct(&turns, start.from, is_edited);
+        teller.repeat(acknowledged.is_some());
+    }
+
+    let Teller { told, number, messages, .. } = teller;
+    let mut state = State {
+        changed: rule.changed,
+        fold,
+        judged,
+        anchor,
+        told,
+        number,
+        acknowledged,
+        due: None,
+    };
+    state.due = due(rule, &state, patience, ahead, now);
+    Judgement { state, messages }
+}
+
+/// Whether a batch of one device can be passed over without a read of its readings; it is in order of time.
+///
+/// There is no state to change, and every value is beyond the clearing limit: a value between the limits could keep
+/// a state that an earlier reading makes. What is older than an hour is history.
+#[must_use]
+pub fn passes(rule: &Rule, state: Option<&State>, batch: &[Observation], now: Timestamp) -> bool {
+    let late = now.saturating_add(-SETTLING);
+    if batch.last().is_none_or(|newest| newest.at < late) {
+        return true;
+    }
+    let is_at_rest = state.is_none_or(|it| it.due.is_none() && it.changed == rule.changed);
+    let is_clear =
+        |it: &Observation| matches!(rule.side(it.value.as_ref()), None | Some(Side::Clear));
+    is_at_rest && batch.iter().all(is_clear)
+}
+
+impl<'a> Patience<'a> {
+    pub(crate) fn of(rule: &Rule, sight: &Sight<'a>) -> Self {
+        let limit = match rule.watch {
+            Watch::Silence { after: Some(after) } => after,
+            _ => sight.silent_after,
+        };
+        Self { limit, pauses: sight.pauses }
+    }
+}
+
+impl Start {
+    /// The readings behind the start and, if it needs it, the newest one before.
+    fn needed<'a>(&self, readings: &'a [Observation]) -> &'a [Observation] {
+        let before = readings.partition_point(|it| it.at <= self.from);
+        &readings[before.saturating_sub(usize::from(self.is_fresh()))..]
+    }
+}
+
+impl Fold {
+    /// Takes observations in, and lets the time pass to `to`.
+    pub(crate) fn run(
+        &mut self,
+        rule: &Rule,
+        patience: Patience<'_>,
+        observations: &[Observation],
+        to: Timestamp,
+        turns: &mut Vec<Turn>,
+    ) {
+        for observation in observations {
+            self.advance(rule, patience, observation.at, turns);
+            self.take(rule, observation);
+        }
+        self.advance(rule, patience, to, turns);
+    }
+}
+
+/// Says what is new, in the order of time, so that a recovery follows each message that something fires.
+struct Teller<'a> {
+    rule: &'a Rule,
+    /// The fold of all readings.
+    fold: &'a Fold,
+    now: Timestamp,
+    told: Told,
+    number: u64,
+    messages: Vec<Message>,
+}
+
+impl Teller<'_> {
+    /// Tells the episodes that end behind what was judged.
+    fn tell_new<'a>(&mut self, turns: impl Iterator<Item = &'a Turn>) {
+        let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
+        for turn in turns {
+            // What still fires is told as a difference.
+            let Some(ended) = turn.ended else { continue };
+            if self.told.is_firing {
+                self.tell(News::Recovered, turn.episode, turn.ended);
+            } else if ended >= oldest {
+                self.tell(News::Passed, turn.episode, turn.ended);
+            }
+        }
+    }
+
+    /// Tells the difference between what was told and what is.
+    fn correct(&mut self, turns: &[Turn], from: Timestamp, is_edited: bool) {
+        match (self.told.is_firing, self.fold.phase.fired()) {
+            (false, Some(episode)) => self.tell(News::Fired, episode, None),
+            (true, None) => {
+                let (news, ended) = self.ending(turns, from, is_edited);
+                let (since, at) = (self.told.since, self.told.fired);
+                let episode =
+                    Fired { since: since.unwrap_or(self.now), at: at.unwrap_or(self.now) };
+                self.tell(news, episode, ended);
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// How the episode that was told ended, if it was one.
+    fn ending(
+        &self,
+        turns: &[Turn],
+        from: Timestamp,
+        is_edited: bool,
+    ) -> (News, Option<Timestamp>) {
+        if is_edited {
+            return (News::Edited, None);
+        }
+        let (since, fired) = (self.told.since, self.told.fired);
+        let is_told = |turn: &&Turn| {
+            Some(turn.episode.since) <= fired && turn.ended.is_some() && turn.ended >= since
+        };
+        match turns.iter().rev().find(is_told) {
+            Some(turn) => (News::Recovered, turn.ended),
+            None if since <= Some(from) => {
+                let ended = match self.fold.phase {
+                    Phase::Normal { from } => Some(from),
+                    _ => None,
+                };
+                (News::Recovered, ended)
+            }
+            None => (News::TakenBack, None),
+        }
+    }
+
+    fn repeat(&mut self, is_acknowledged: bool) {
+        let (Some(at), Some(episode)) =
+            (self.next_repeat(is_acknowledged), self.fold.phase.fired())
+        else {
+            return;
+        };
+        if at <= self.now {
+            self.tell(News::Repeated, episode, None);
+        }
+    }
+
+    fn next_repeat(&self, is_acknowledged: bool) -> Option<Timestamp> {
+        next_repeat(self.rule, &self.told, is_acknowledged, self.now)
+    }
+
+    fn tell(&mut self, news: News, episode: Fired, ended: Option<Timestamp>) {
+        self.told = Told {
+            is_firing: news.is_firing(),
+            since: Some(episode.since),
+            fired: Some(episode.at),
+            until: self.told.until.max(ended.or(Some(episode.at))),
+            sent: Some(self.now),
+        };
+        if news == News::Recovered && !self.rule.tells_recovery {
+            return;
+        }
+        self.number += 1;
+        self.messages.push(Message {
+            number: self.number,
+            news,
+            since: episode.since,
+            fired: episode.at,
+            ended,
+            value: self.fold.value.clone(),
+            seen: self.fold.seen,
+        });
+    }
+}
+
+/// When what fires is told again. Counted from now at the latest: the clock may have been ahead.
+fn next_repeat(
+    rule: &Rule,
+    told: &Told,
+    is_acknowledged: bool,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let every = rule.repeat.filter(|_| told.is_firing && !is_acknowledged)?;
+    Some(told.sent?.min(now).saturating_add(every))
+}
+
+/// When the state is to be judged again; `None` once it has been normal, and told so, for an hour.
+fn due(
+    rule: &Rule,
+    state: &State,
+    patience: Patience<'_>,
+    ahead: &[Observation],
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let is_clear =
+        |it: &Observation| matches!(rule.side(it.value.as_ref()), None | Some(Side::Clear));
+    if let Phase::Normal { from } = state.fold.phase
+        && from.saturating_add(SETTLING) <= now
+        && !state.told.is_firing
+        && ahead.iter().all(is_clear)
+    {
+        return None;
+    }
+    let next = [
+        state.fold.due(rule, patience).filter(|at| *at > now),
+        next_repeat(rule, &state.told, state.acknowledged.is_some(), now).filter(|at| *at > now),
+        rule.paused_until.filter(|until| *until > now),
+        ahead.first().map(|it| it.at.saturating_add(-MAX_AHEAD)),
+    ];
+    let latest = now.saturating_add(MAX_UNJUDGED);
+    Some(next.into_iter().flatten().fold(latest, Timestamp::min))
+}
+
+#[cfg(test)]
+mod tests;

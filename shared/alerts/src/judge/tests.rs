@@ -1,0 +1,132 @@
+//! Single judgements: pauses, repetitions, acknowledgements, edits, history. Random schedules are in the model.
+
+use domain::Decimal;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fold::Phase;
+
+/// Minutes after some instant.
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_millis((29_000_000 + minute) * 60_000).expect("in range")
+}
+
+fn rule(more: &Value, changed: i64) -> Rule {
+    let mut members = json!({"name": "n", "device": "d", "metric": "t", "above": 30, "clear": 28});
+    for (name, value) in more.as_object().expect("an object") {
+        members[name] = value.clone();
+    }
+    Rule::from_json(members, at(changed)).expect("a rule")
+}
+
+/// The state and the news of all that there is, judged at a minute.
+fn judged(
+    rule: &Rule,
+    state: Option<&State>,
+    values: &[(i64, i64)],
+    now: i64,
+) -> (State, Vec<News>) {
+    let number = |value: &i64| Decimal::parse(&value.to_string()).ok();
+    let readings: Vec<_> =
+        values.iter().map(|(m, value)| Observation { at: at(*m), value: number(value) }).collect();
+    let touched = values.first().map(|(minute, _)| at(*minute));
+    let start = Start::of(rule, state, touched, at(now));
+    let sight = Sight { readings: &readings, silent_after: TimeDelta::hours(12), pauses: &[] };
+    let Judgement { state, messages } = judge(rule, state, &start, &sight, at(now));
+    // A state is stored as text and read again.
+    let text = serde_json::to_string(&state).expect("JSON");
+    assert_eq!(serde_json::from_str::<State>(&text).expect(&text), state);
+    (state, messages.iter().map(|it| it.news).collect())
+}
+
+#[test]
+fn an_episode_that_is_over_when_first_seen_is_told_once_or_is_history() {
+    let rule = rule(&json!({}), -1_000);
+    let values = [(0, 27), (10, 35), (20, 27)];
+    assert_eq!(judged(&rule, None, &values, 79).1, [News::Passed]);
+    assert_eq!(judged(&rule, None, &values, 81).1, []);
+    let (state, news) = judged(&rule, None, &values[..2], 15);
+    assert_eq!(news, [News::Fired]);
+    assert_eq!(judged(&rule, Some(&state), &values, 81).1, [News::Recovered], "told, so ended");
+    let edited = Rule { changed: at(25), ..rule };
+    assert_eq!(judged(&edited, None, &values, 30).1, [], "over before the rule was there");
+}
+
+#[test]
+fn a_rule_that_pauses_tells_at_its_end_what_is_true_then() {
+    let paused = rule(&json!({"paused_until": at(60).to_string()}), -1_000);
+    let (state, news) = judged(&paused, None, &[(10, 35)], 20);
+    assert_eq!((news, state.is_firing(), state.told.is_firing), (vec![], true, false));
+    assert!(state.is_due(at(60)));
+    assert_eq!(judged(&paused, Some(&state), &[(10, 35)], 60).1, [News::Fired]);
+    assert_eq!(judged(&paused, Some(&state), &[(10, 35), (30, 20)], 100).1, [], "over meanwhile");
+    let off = rule(&json!({"on": false}), -1_000);
+    assert_eq!(judged(&off, None, &[(10, 35)], 20).1, []);
+}
+
+#[test]
+fn it_is_repeated_until_somebody_acknowledges_it_and_a_new_episode_again() {
+    let rule = rule(&json!({"repeat": "1h", "recovery": false}), -1_000);
+    let (state, _) = judged(&rule, None, &[(10, 35)], 10);
+    assert_eq!(judged(&rule, Some(&state), &[(10, 35)], 69).1, []);
+    let (mut state, news) = judged(&rule, Some(&state), &[(10, 35)], 70);
+    assert_eq!((news, state.number), (vec![News::Repeated], 2));
+    assert!(state.acknowledge());
+    let (state, news) = judged(&rule, Some(&state), &[(10, 35)], 140);
+    assert_eq!((news, state.acknowledged), (vec![], Some(at(10))));
+    let (mut state, news) = judged(&rule, Some(&state), &[(10, 35), (141, 20)], 141);
+    assert_eq!((news, state.acknowledged), (vec![], None), "no recovery is wanted");
+    assert!(!state.acknowledge());
+    let (_, news) = judged(&rule, Some(&state), &[(10, 35), (141, 20), (142, 35)], 142);
+    assert_eq!(news, [News::Fired]);
+}
+
+#[test]
+fn new_limits_judge_anew_and_repeat_nothing() {
+    let values = [(0, 33), (5, 33)];
+    let (state, _) = judged(&rule(&json!({}), -1_000), None, &values, 5);
+    let higher = rule(&json!({"above": 40, "clear": 40}), 6);
+    let (edited, news) = judged(&higher, Some(&state), &values, 6);
+    assert_eq!((news, edited.is_firing()), (vec![News::Edited], false));
+    let same = rule(&json!({"above": 32}), 6);
+    assert_eq!(judged(&same, Some(&state), &values, 6).1, []);
+    assert_eq!(judged(&same, None, &values, 6).1, [News::Fired], "saved amid a breach");
+}
+
+#[test]
+fn what_was_told_wrongly_is_taken_back() {
+    let rule = rule(&json!({}), -1_000);
+    let (state, _) = judged(&rule, None, &[(0, 20), (10, 35)], 10);
+    assert_eq!(judged(&rule, Some(&state), &[(0, 20), (10, 25)], 11).1, [News::TakenBack]);
+    let (_, news) = judged(&rule, Some(&state), &[(0, 20), (10, 35), (11, 25)], 11);
+    assert_eq!(news, [News::Recovered]);
+}
+
+#[test]
+fn a_dead_device_fires_nothing_and_a_pause_of_the_server_is_no_silence() {
+    let rule = rule(&json!({"for": "30m"}), -1_000);
+    let readings = [Observation { at: at(0), value: Decimal::parse("35").ok() }];
+    let (start, silent_after) = (Start::of(&rule, None, None, at(60)), TimeDelta::minutes(20));
+    let pause = TimeRange::new(at(15), at(25)).expect("a range");
+    let phase = |pauses: &[TimeRange]| {
+        let sight = Sight { readings: &readings, silent_after, pauses };
+        judge(&rule, None, &start, &sight, at(44)).state.fold.phase
+    };
+    assert!(matches!(phase(&[]), Phase::Normal { .. }));
+    assert_eq!(phase(&[pause]), Phase::Firing { since: at(0), fired: at(30) });
+}
+
+#[test]
+fn only_clear_batches_without_a_state_are_passed_over() {
+    let rule = rule(&json!({}), -1_000);
+    let batch =
+        |minute, value: &str| [Observation { at: at(minute), value: Decimal::parse(value).ok() }];
+    assert!(passes(&rule, None, &batch(0, "28"), at(0)));
+    assert!(!passes(&rule, None, &batch(0, "28.1"), at(0)), "between the limits");
+    assert!(!passes(&rule, None, &batch(0, "31"), at(60)));
+    assert!(passes(&rule, None, &batch(0, "31"), at(61)), "late");
+    let (state, _) = judged(&rule, None, &[(0, 35), (1, 20)], 1);
+    assert!(!passes(&rule, Some(&state), &batch(2, "20"), at(2)), "normal for less than an hour");
+    let (state, _) = judged(&rule, Some(&state), &[(0, 35), (1, 20)], 61);
+    assert!(passes(&rule, Some(&state), &batch(62, "20"), at(62)));
+}

@@ -1,0 +1,50 @@
+//! Rules and the fold that judges readings by them. Has no store, no clock and no channel.
+//!
+//! A state is the fold of the readings that are stored, and a message is what the fold says beyond what was
+//! judged before. Who calls reads the state, asks [`Start::of`] where the fold begins, reads the readings from
+//! there on, calls [`judge`], and stores the state and its messages in one transaction, on the condition that the
+//! state is still the one that was read.
+
+mod demand;
+mod duration;
+mod fold;
+mod json;
+mod judge;
+mod message;
+mod once;
+mod preview;
+mod quiet;
+mod rule;
+mod silence;
+mod start;
+mod state;
+mod text;
+mod words;
+
+pub use demand::{Projection, RECENT, RunningPeriod};
+pub use fold::{Fold, Observation, Phase};
+pub use json::RuleError;
+pub use judge::{Judgement, Sight, judge, passes};
+pub use message::{Message, News};
+pub use once::{Figure, Once};
+pub use preview::{Episode, preview};
+pub use quiet::{QuietHours, QuietHoursError};
+pub use rule::{
+    CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
+};
+pub use silence::{Day, silence_limit};
+pub use start::Start;
+pub use state::{Anchor, State, Told};
+pub use words::Names;
+
+use chrono::TimeDelta;
+
+/// How far ahead of the clock a reading may be and is judged; beyond, it waits for its time.
+pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
+/// How late readings may be for the stream to judge them, how long a state that is normal is kept, and how long
+/// ago an episode may have ended to be told.
+pub const SETTLING: TimeDelta = TimeDelta::hours(1);
+/// How long a state stands at most before it is judged again.
+pub const MAX_UNJUDGED: TimeDelta = TimeDelta::minutes(15);
+/// How far back a fold begins at most.
+pub const MAX_BACK: TimeDelta = TimeDelta::days(1);

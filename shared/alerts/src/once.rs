@@ -1,0 +1,136 @@
+//! What is told once: a budget or a demand of a period, a step of a counter. Computes no figure.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use domain::{Exact, Timestamp};
+
+use crate::rule::{Rule, Watch};
+
+/// How long it is remembered what was told: longer than the longest period.
+const REMEMBERED: TimeDelta = TimeDelta::days(40);
+/// How old a step of a counter is at most to be told: an import has hundreds.
+const MAX_AGE: TimeDelta = TimeDelta::days(1);
+
+/// A figure that a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// The start of the period, or the time of the reading that ends the step.
+    pub at: Timestamp,
+    /// The energy in kWh, the least demand in kW, or the size of the step.
+    pub value: Exact,
+    /// Whether it is beyond the rule's limit; of a step, whether it is one that the rule tells.
+    pub is_beyond: bool,
+}
+
+/// What was told of a rule and a subject.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Once {
+    /// The periods or steps that were told, with the number of the message.
+    pub told: BTreeMap<Timestamp, u64>,
+    /// The number of messages so far.
+    pub number: u64,
+    /// When the rule was saved by which it was judged.
+    pub changed: Option<Timestamp>,
+}
+
+impl Once {
+    /// The state after `figures`, and which of them to tell, with the number of each message. Both are stored
+    /// together, as with [`judge`](crate::judge).
+    ///
+    /// Of an edited rule, a period that is not beyond its new limit is forgotten, so that it is told when it is;
+    /// what is still beyond is not told again.
+    #[must_use]
+    pub fn judge<'a>(
+        &self,
+        rule: &Rule,
+        figures: &'a [Figure],
+        now: Timestamp,
+    ) -> (Self, Vec<(u64, &'a Figure)>) {
+        let mut state = self.clone();
+        let is_edited = self.changed != Some(rule.changed);
+        state.changed = Some(rule.changed);
+        state.told.retain(|at, _| now.since(*at) < REMEMBERED);
+        let is_step = matches!(rule.watch, Watch::Counter { .. });
+        let mut news = Vec::new();
+        for figure in figures {
+            if is_edited && !figure.is_beyond {
+                state.told.remove(&figure.at);
+            }
+            let is_fresh = !is_step || now.since(figure.at) < MAX_AGE;
+            if !figure.is_beyond
+                || !is_fresh
+                || !rule.tells(now)
+                || state.told.contains_key(&figure.at)
+            {
+                continue;
+            }
+            state.number += 1;
+            state.told.insert(figure.at, state.number);
+            news.push((state.number, figure));
+        }
+        (state, news)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+    const NOTHING: [u64; 0] = [];
+
+    fn at(hour: i64) -> Timestamp {
+        Timestamp::from_millis((480_000 + hour) * HOUR).expect("in range")
+    }
+
+    fn rule(members: serde_json::Value, changed: i64) -> Rule {
+        Rule::from_json(members, at(changed)).expect("a rule")
+    }
+
+    fn figure(hour: i64, is_beyond: bool) -> Figure {
+        Figure { at: at(hour), value: Exact::from(5_i64), is_beyond }
+    }
+
+    fn told(state: &Once, rule: &Rule, figures: &[Figure], now: i64) -> (Once, Vec<u64>) {
+        let (state, news) = state.judge(rule, figures, at(now));
+        (state, news.iter().map(|(number, _)| *number).collect())
+    }
+
+    #[test]
+    fn a_budget_is_told_once_a_period_and_again_by_a_new_limit() {
+        let budget = |changed| {
+            rule(json!({"name": "n", "device": "d", "budget_kwh": 5, "per": "day"}), changed)
+        };
+        let (state, news) = told(&Once::default(), &budget(0), &[figure(0, false)], 5);
+        assert_eq!(news, NOTHING);
+        let (state, news) = told(&state, &budget(0), &[figure(0, true)], 6);
+        assert_eq!(news, [1]);
+        let (state, news) = told(&state, &budget(0), &[figure(0, true)], 7);
+        assert_eq!(news, NOTHING);
+        let (same, news) = told(&state, &budget(8), &[figure(0, true)], 8);
+        assert_eq!(news, NOTHING, "still beyond");
+        let (higher, _) = told(&same, &budget(9), &[figure(0, false)], 9);
+        let (higher, news) = told(&higher, &budget(9), &[figure(0, true)], 10);
+        assert_eq!(news, [2]);
+        assert_eq!(told(&higher, &budget(9), &[figure(24, true)], 30).1, [3], "the next day");
+    }
+
+    #[test]
+    fn steps_of_the_last_day_are_told_however_late_they_are_found() {
+        let counter =
+            rule(json!({"name": "n", "device": "d", "metric": "kwh", "counter": ["reset"]}), 0);
+        let figures = [figure(0, true), figure(30, true), figure(40, false)];
+        let (state, news) = told(&Once::default(), &counter, &figures, 41);
+        assert_eq!(news, [1], "an old one is history");
+        let late = [figure(29, true), figure(30, true)];
+        let (state, news) = told(&state, &counter, &late, 42);
+        assert_eq!(news, [2]);
+        let (state, _) = told(&state, &counter, &[], 42 + 41 * 24);
+        assert!(state.told.is_empty());
+        let off = Rule { is_on: false, ..counter };
+        assert_eq!(told(&state, &off, &[figure(1_030, true)], 1_031).1, NOTHING);
+    }
+}

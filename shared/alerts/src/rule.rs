@@ -1,0 +1,226 @@
+//! A rule: what it watches, by which limits, and how it tells. Judges single values only.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
+
+/// The longest `for` and `clear_for`: with the hour before it, a fold looks back a day at most.
+pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
+
+/// A rule of alerts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub name: Label,
+    /// The devices or the room that it is about.
+    pub scope: Scope,
+    /// What it watches.
+    pub watch: Watch,
+    /// How long a breach lasts before it fires.
+    pub hold: TimeDelta,
+    /// How long values are beyond the clearing limit before it is over.
+    pub clear_hold: TimeDelta,
+    /// What becomes of a state without data.
+    pub no_data: NoData,
+    /// After how long it is told again, until somebody acknowledges it.
+    pub repeat: Option<TimeDelta>,
+    /// Whether its end is told.
+    pub tells_recovery: bool,
+    /// Whether its messages wait for no quiet hours.
+    pub ignores_quiet_hours: bool,
+    /// Whether it is judged at all.
+    pub is_on: bool,
+    /// Until when it tells nothing.
+    pub paused_until: Option<Timestamp>,
+    /// When it was saved or switched on the last time.
+    pub changed: Timestamp,
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// One device.
+    Device(DeviceId),
+    /// Each device of a group, with a state of its own.
+    Each(Group),
+    /// The mean of a room by quarters of an hour. An observation is a quarter's mean at the quarter's end.
+    RoomMean(RoomId),
+}
+
+/// Several devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Group {
+    /// Those in a room.
+    Room(RoomId),
+    /// Those of a kind.
+    Kind(Label),
+    /// Those with a tag.
+    Tag(Label),
+}
+
+/// What a rule watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watch {
+    /// The values of a metric.
+    Metric {
+        /// The metric.
+        metric: MetricName,
+        /// Its limits.
+        limits: Limits,
+    },
+    /// That readings come.
+    Silence {
+        /// The time without a reading; by the usual interval of the device if there is none.
+        after: Option<TimeDelta>,
+    },
+    /// The energy of a day or a month.
+    Budget {
+        /// The limit in kWh.
+        kwh: Decimal,
+        /// A day or a month.
+        per: CalendarUnit,
+    },
+    /// The mean power of the demand period that runs.
+    Demand {
+        /// Its length: 15, 30 or 60 minutes.
+        period: CalendarUnit,
+        /// The limit.
+        limit: DemandLimit,
+    },
+    /// The steps of a counter.
+    Counter {
+        /// The metric.
+        metric: MetricName,
+        /// The steps that are told.
+        events: BTreeSet<CounterEvent>,
+    },
+}
+
+/// The limit of a running demand period.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DemandLimit {
+    /// So many kW.
+    Kilowatts(Decimal),
+    /// The highest period of the month so far.
+    Peak,
+}
+
+/// A step of a counter that somebody should look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CounterEvent {
+    /// It began again near zero.
+    Reset,
+    /// It cannot be explained.
+    Suspect,
+    /// It began again or passed its modulus.
+    Ambiguous,
+}
+
+/// What becomes of a state while its device is silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoData {
+    /// It stays. What has not lasted yet begins anew with the next value.
+    Keep,
+    /// It counts as a breach.
+    Fire,
+    /// It counts as clear.
+    Clear,
+}
+
+/// Where a limit is crossed, and where it is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// A value beyond it is a breach.
+    pub limit: Decimal,
+    /// A value that has come back to it is clear.
+    pub clear: Decimal,
+}
+
+/// The limits of a metric: an upper one, a lower one or both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    above: Option<Edge>,
+    below: Option<Edge>,
+}
+
+/// Where a value lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Beyond a limit.
+    Breach,
+    /// Between a limit and its clearing limit: everything stays as it is.
+    Between,
+    /// Within the clearing limits.
+    Clear,
+}
+
+impl Limits {
+    /// The limits, if there is one, if each clears within itself, and if some value is clear.
+    #[must_use]
+    pub fn new(above: Option<Edge>, below: Option<Edge>) -> Option<Self> {
+        let clears = above.as_ref().is_none_or(|it| it.clear <= it.limit)
+            && below.as_ref().is_none_or(|it| it.clear >= it.limit);
+        let has_inside = match (&below, &above) {
+            (Some(below), Some(above)) => below.clear <= above.clear,
+            (None, None) => false,
+            _ => true,
+        };
+        (clears && has_inside).then_some(Self { above, below })
+    }
+
+    /// The upper limit.
+    #[must_use]
+    pub const fn above(&self) -> Option<&Edge> {
+        self.above.as_ref()
+    }
+
+    /// The lower limit.
+    #[must_use]
+    pub const fn below(&self) -> Option<&Edge> {
+        self.below.as_ref()
+    }
+
+    pub(crate) fn side(&self, value: &Decimal) -> Side {
+        let (above, below) = (self.above.as_ref(), self.below.as_ref());
+        if above.is_some_and(|it| *value > it.limit) || below.is_some_and(|it| *value < it.limit) {
+            Side::Breach
+        } else if above.is_some_and(|it| *value > it.clear)
+            || below.is_some_and(|it| *value < it.clear)
+        {
+            Side::Between
+        } else {
+            Side::Clear
+        }
+    }
+}
+
+impl Rule {
+    /// Where an observation lies; `None` if it says nothing of what the rule watches.
+    pub(crate) fn side(&self, value: Option<&Decimal>) -> Option<Side> {
+        match &self.watch {
+            Watch::Metric { limits, .. } => value.map(|value| limits.side(value)),
+            Watch::Silence { .. } => Some(Side::Clear),
+            Watch::Budget { .. } | Watch::Demand { .. } | Watch::Counter { .. } => None,
+        }
+    }
+
+    /// What silence is to the rule: to a rule about silence it is the breach.
+    pub(crate) const fn no_data(&self) -> NoData {
+        match self.watch {
+            Watch::Silence { .. } => NoData::Fire,
+            _ => self.no_data,
+        }
+    }
+
+    /// Whether it tells anything at `now`.
+    #[must_use]
+    pub fn tells(&self, now: Timestamp) -> bool {
+        self.is_on && self.paused_until.is_none_or(|until| until <= now)
+    }
+
+    /// How far before an instant a fold begins that knows nothing before it.
+    pub(crate) fn reach(&self) -> TimeDelta {
+        self.hold.max(self.clear_hold) + crate::SETTLING
+    }
+}

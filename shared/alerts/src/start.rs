@@ -1,0 +1,92 @@
+//! Where a fold begins. Reads and folds nothing.
+
+use domain::Timestamp;
+
+use crate::fold::{Fold, Phase};
+use crate::rule::Rule;
+use crate::state::State;
+use crate::{MAX_AHEAD, MAX_BACK, SETTLING};
+
+/// Where a fold begins, and what is known there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    pub(crate) from: Timestamp,
+    pub(crate) fold: Fold,
+    is_fresh: bool,
+}
+
+impl Start {
+    /// Where the fold of a judgement begins.
+    ///
+    /// `touched` is the earliest instant at which readings were stored, overwritten or deleted: the first
+    /// timestamp of a batch, or that of a look. Without it the time alone has passed, or a person saved the rule.
+    /// A fold begins at the anchor of the state. Where something before that was touched, or there is no anchor to
+    /// trust, it begins an hour and the rule's own times before, a day back at most.
+    #[must_use]
+    pub fn of(
+        rule: &Rule,
+        state: Option<&State>,
+        touched: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
+        let day = now.saturating_add(-MAX_BACK);
+        let before = |at: Timestamp| at.min(now).saturating_add(-rule.reach()).max(day);
+        let Some(state) = state else {
+            return Self::fresh(touched.map_or(day, before));
+        };
+        // Of a clock that was ahead, or of other limits.
+        let newest = now.saturating_add(MAX_AHEAD - SETTLING);
+        if state.anchor.at > newest || state.changed != rule.changed {
+            return Self::fresh(day);
+        }
+        let anchored =
+            Self { from: state.anchor.at, fold: state.anchor.fold.clone(), is_fresh: false };
+        let Some(touched) = touched else { return anchored };
+        let from = before(touched);
+        if touched <= state.anchor.at {
+            Self::amid(state, from)
+        } else if state.due.is_none() && from > state.anchor.at {
+            Self::fresh(from)
+        } else {
+            anchored
+        }
+    }
+
+    /// As normal.
+    const fn fresh(from: Timestamp) -> Self {
+        Self { from, fold: Fold::normal(from), is_fresh: true }
+    }
+
+    /// Before the anchor. An episode that lasts had begun there, or had fired: nothing before it was touched.
+    fn amid(state: &State, from: Timestamp) -> Self {
+        let mut start = Self::fresh(from);
+        match state.fold.phase {
+            Phase::Firing { since, fired } | Phase::Recovering { since, fired, .. }
+                if fired <= from =>
+            {
+                start.fold.phase = Phase::Firing { since, fired };
+            }
+            Phase::Pending { since }
+            | Phase::Firing { since, .. }
+            | Phase::Recovering { since, .. }
+                if since <= from =>
+            {
+                start.fold.phase = Phase::Pending { since };
+            }
+            _ => {}
+        }
+        start
+    }
+
+    /// The instant after which all readings have to be read.
+    #[must_use]
+    pub const fn from(&self) -> Timestamp {
+        self.from
+    }
+
+    /// Whether the newest reading at or before [`from`](Self::from) has to be read too: its value may still hold.
+    #[must_use]
+    pub const fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+}

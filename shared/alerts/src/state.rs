@@ -1,0 +1,88 @@
+//! The state of a rule on one subject, as it is stored. Judges nothing.
+
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::MAX_UNJUDGED;
+use crate::fold::Fold;
+use crate::text::{instant, maybe};
+
+/// The state of a rule on one device or room.
+///
+/// Each judgement stores one, on the condition that nobody stored another since it was read. A condition on times
+/// would not do: a late reading changes a state and is no newer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// When the rule that it was judged by was saved.
+    #[serde(with = "instant")]
+    pub changed: Timestamp,
+    /// The fold of all readings.
+    pub fold: Fold,
+    /// The newest reading that was judged.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Timestamp>,
+    /// Where the next fold begins.
+    pub anchor: Anchor,
+    /// What was told last.
+    pub told: Told,
+    /// The number of messages so far.
+    pub number: u64,
+    /// The first breach of the episode that somebody acknowledged.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Timestamp>,
+    /// When it is to be judged again, whether or not there are readings. Without it the state has been normal for
+    /// an hour and may be forgotten.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+}
+
+/// The fold an hour before the newest reading that was judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anchor {
+    /// All readings up to and including this instant are in it.
+    #[serde(with = "instant")]
+    pub at: Timestamp,
+    /// The fold.
+    pub fold: Fold,
+}
+
+/// What was told last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Whether the state fires, as told.
+    pub is_firing: bool,
+    /// The first breach of the episode that was told last.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// When that episode fired.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    pub fired: Option<Timestamp>,
+    /// The newest turn of the fold that was told.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// The time of the judgement that told last; repeats count from it.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Timestamp>,
+}
+
+impl State {
+    /// Whether an episode lasts.
+    #[must_use]
+    pub fn is_firing(&self) -> bool {
+        self.fold.phase.fired().is_some()
+    }
+
+    /// Whether it is to be judged, though no reading asks for it. A time that no right clock sets is due too.
+    #[must_use]
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        let latest = now.saturating_add(MAX_UNJUDGED);
+        self.due.is_some_and(|due| due <= now || due > latest)
+    }
+
+    /// Acknowledges the episode that lasts; it is repeated no longer. Returns whether there is one.
+    pub fn acknowledge(&mut self) -> bool {
+        let since = self.fold.phase.fired().map(|episode| episode.since);
+        self.acknowledged = since.or(self.acknowledged);
+        since.is_some()
+    }
+}

@@ -1,0 +1,178 @@
+//! The plain text of a message. Knows no channel.
+
+use chrono::{DateTime, TimeDelta};
+use domain::{Decimal, Timestamp, Unit, Zone};
+
+use crate::duration;
+use crate::message::{Message, News};
+use crate::rule::{Limits, Rule, Watch};
+
+/// What the text names beside the rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// The device or room, as people call it.
+    pub subject: &'a str,
+    /// The unit of the metric.
+    pub unit: Option<&'a Unit>,
+    /// The zone whose clock tells when.
+    pub zone: Zone,
+    /// When the text is written; another day is named with its date.
+    pub now: Timestamp,
+}
+
+impl Message {
+    /// The text: one line.
+    #[must_use]
+    pub fn text(&self, rule: &Rule, names: Names<'_>) -> String {
+        let what = self.what(rule, names);
+        let since = names.clock(self.since);
+        let line = match self.news {
+            News::Fired => format!("{what} since {since}"),
+            News::Repeated => format!("still {what} since {since}"),
+            News::Passed => {
+                let ended = self.ended.unwrap_or(self.fired);
+                format!("was {what} from {since} to {}", names.clock(ended))
+            }
+            News::Recovered => match self.ended {
+                Some(ended) => format!("over since {}: {what} from {since}", names.clock(ended)),
+                None => format!("over: {what} from {since}"),
+            },
+            News::TakenBack => format!(
+                "taken back: {what} since {since} was wrong, by readings that came late or were changed"
+            ),
+            News::Edited => format!("over, because the rule was changed: {what} since {since}"),
+        };
+        let value = self.shown_value(rule, names);
+        format!("{}: {}: {line}{value}", rule.name, names.subject)
+    }
+
+    /// What the rule says is the case.
+    fn what(&self, rule: &Rule, names: Names<'_>) -> String {
+        match &rule.watch {
+            Watch::Metric { metric, limits } => {
+                let lasting = match rule.hold {
+                    none if none <= TimeDelta::zero() => String::new(),
+                    hold => format!(" for {}", duration::text(hold)),
+                };
+                format!("{metric} {}{lasting}", names.limits(limits))
+            }
+            Watch::Silence { .. } => match self.seen {
+                Some(seen) => format!("no reading, the last at {},", names.clock(seen)),
+                None => "no reading".to_owned(),
+            },
+            Watch::Budget { kwh, per } => format!("more than {kwh} kWh in 1{}", per.as_str()),
+            Watch::Demand { period, .. } => format!("demand of {} too high", period.as_str()),
+            Watch::Counter { metric, .. } => format!("{metric} has an odd step"),
+        }
+    }
+
+    fn shown_value(&self, rule: &Rule, names: Names<'_>) -> String {
+        match (&rule.watch, &self.value) {
+            (Watch::Metric { .. }, Some(value)) => format!("; now {}", names.quantity(value)),
+            _ => String::new(),
+        }
+    }
+}
+
+impl Names<'_> {
+    fn quantity(self, value: &Decimal) -> String {
+        self.unit.map_or_else(|| value.to_string(), |unit| format!("{value} {unit}"))
+    }
+
+    fn limits(self, limits: &Limits) -> String {
+        let limit = |edge: &crate::Edge| self.quantity(&edge.limit);
+        match (limits.below().map(limit), limits.above().map(limit)) {
+            (Some(below), Some(above)) => format!("outside {below} to {above}"),
+            (None, Some(above)) => format!("above {above}"),
+            (Some(below), None) => format!("below {below}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// What the local clock shows; with the date on another day.
+    fn clock(self, at: Timestamp) -> String {
+        let second = at.as_millis().div_euclid(1_000);
+        let shown = DateTime::from_timestamp(second + self.zone.offset(second), 0);
+        let time = shown.map(|it| it.format("%H:%M").to_string()).unwrap_or_default();
+        let (date, today) = (self.zone.date(at), self.zone.date(self.now));
+        if date == today { time } else { format!("{date} {time}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse_absolute(text).expect("a timestamp")
+    }
+
+    fn text(rule: &str, news: News) -> String {
+        let value = serde_json::from_str(rule).expect("JSON");
+        let rule = Rule::from_json(value, Timestamp::MIN).expect("a rule");
+        let message = Message {
+            number: 1,
+            news,
+            since: at("2026-01-11T13:05:00Z"),
+            fired: at("2026-01-11T13:15:00Z"),
+            ended: matches!(news, News::Recovered | News::Passed)
+                .then(|| at("2026-01-11T13:40:00Z")),
+            value: Decimal::parse("9.1").ok(),
+            seen: Some(at("2026-01-10T13:39:00Z")),
+        };
+        let unit = "°C".parse().expect("a unit");
+        let names = Names {
+            subject: "Deep freezer",
+            unit: Some(&unit),
+            zone: "Europe/Berlin".parse().expect("a zone"),
+            now: at("2026-01-11T13:41:00Z"),
+        };
+        message.text(&rule, names)
+    }
+
+    #[test]
+    fn a_text_says_what_since_when_and_what_is_now() {
+        let rule =
+            r#"{"name": "Warm", "device": "f", "metric": "temperature", "above": 8, "for": "10m"}"#;
+        for (news, expected) in [
+            (
+                News::Fired,
+                "Warm: Deep freezer: temperature above 8 °C for 10m since 14:05; now 9.1 °C",
+            ),
+            (
+                News::Repeated,
+                "Warm: Deep freezer: still temperature above 8 °C for 10m since 14:05; now 9.1 °C",
+            ),
+            (
+                News::Recovered,
+                "Warm: Deep freezer: over since 14:40: temperature above 8 °C for 10m from 14:05; now 9.1 °C",
+            ),
+            (
+                News::Passed,
+                "Warm: Deep freezer: was temperature above 8 °C for 10m from 14:05 to 14:40; now 9.1 °C",
+            ),
+            (
+                News::TakenBack,
+                "Warm: Deep freezer: taken back: temperature above 8 °C for 10m since 14:05 was wrong, by \
+                 readings that came late or were changed; now 9.1 °C",
+            ),
+            (
+                News::Edited,
+                "Warm: Deep freezer: over, because the rule was changed: temperature above 8 °C for 10m since \
+                 14:05; now 9.1 °C",
+            ),
+        ] {
+            assert_eq!(text(rule, news), expected);
+        }
+        let silence = r#"{"name": "Gone", "device": "f", "silent_for": "usual"}"#;
+        assert_eq!(
+            text(silence, News::Fired),
+            "Gone: Deep freezer: no reading, the last at 2026-01-10 14:39, since 14:05"
+        );
+        let band = r#"{"name": "Air", "mean_of_room": "r", "metric": "temperature", "above": 25, "below": 18}"#;
+        assert_eq!(
+            text(band, News::Fired),
+            "Air: Deep freezer: temperature outside 18 °C to 25 °C since 14:05; now 9.1 °C"
+        );
+    }
+}
