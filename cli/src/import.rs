@@ -33,6 +33,7 @@ mod settings;
 mod sort;
 mod source;
 mod sources;
+mod storing;
 mod target;
 mod text_lines;
 mod timestamp;
