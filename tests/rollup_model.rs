@@ -2,6 +2,7 @@
 //! the fold of its readings. Knows few keys and few values, so that everything meets.
 
 mod design;
+mod rebuild;
 mod steps;
 mod world;
 
@@ -62,6 +63,22 @@ fn run_with_wrong_clocks(seed: u64, design: Design) -> Vec<String> {
 #[test]
 fn a_clock_that_was_ahead_hides_nothing() {
     assert_right(SCHEDULES / 2, |seed| run_with_wrong_clocks(seed, Design::Ours));
+}
+
+/// Runs a schedule in which somebody rebuilds the rollups again and again.
+fn run_with_rebuilds(seed: u64, design: Design) -> Vec<String> {
+    asleep(async {
+        let mut world = World::new(seed, design).await;
+        world.has_rebuilds = true;
+        world.live().await;
+        world.come_to_rest().await;
+        world.wrong()
+    })
+}
+
+#[test]
+fn a_rebuild_beside_the_function_leaves_no_wrong_rollup() {
+    assert_right(SCHEDULES, |seed| run_with_rebuilds(seed, Design::Ours));
 }
 
 /// The harness sees what is wrong with a design, or it would see nothing in ours. The first schedule is one

@@ -125,9 +125,11 @@ impl Client {
         self.here.is_some()
     }
 
-    /// Returns when what was answered is stored. A server stores before it answers.
-    pub(crate) fn store(&self) -> anyhow::Result<()> {
-        self.here.as_ref().map_or(Ok(()), |here| here.store())
+    /// Begins to store what was answered, in a thread of its own. Returns `None` if it is stored: a server stores before
+    /// it answers.
+    pub(crate) fn store(&self) -> Option<thread::JoinHandle<anyhow::Result<()>>> {
+        let here = Arc::clone(self.here.as_ref()?);
+        Some(thread::spawn(move || here.store()))
     }
 
     fn send_once(&self, ask: Ask<'_>) -> Result<(Answer, Option<Duration>), ureq::Error> {

@@ -37,6 +37,7 @@ mod several_meters;
 mod sort;
 mod source;
 mod sources;
+mod storing;
 mod target;
 mod text_lines;
 mod timestamp;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
-use local::DataDirectory;
+use local::{Bulk, DataDirectory};
 use table::layout::Layout;
 use table::shards::Shards;
 
@@ -118,6 +118,11 @@ impl OpenTable {
         let mut table = self.with_devices().await?;
         table.store = patiently(async |it| table.store.clone().as_laid_out(it).await).await?;
         Ok(table)
+    }
+
+    /// Returns the way for many rollups at once, if this process has the data open.
+    pub(crate) fn bulk(&self) -> Option<Bulk> {
+        self.data.as_ref().and_then(DataDirectory::bulk)
     }
 
     /// Closes the data directory, if this process opened one.

@@ -61,12 +61,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let progress = place.progress_file(command);
     let table = place.open().await?.with_indexes().await?;
-    let store = &table.store;
+    let (store, bulk) = (&table.store, table.bulk());
     let work = async {
         match action {
             Action::Verify(verify) => verify::run(&verify, store, &progress, SystemClock).await,
             Action::Rebuild(rebuild) => {
-                let stored = rebuild::run(&rebuild, store, &progress, SystemClock).await?;
+                let stored = rebuild::run(&rebuild, store, bulk, &progress, SystemClock).await?;
                 print(stored);
                 Ok(ExitCode::SUCCESS)
             }

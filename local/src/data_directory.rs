@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use aws::StoreConfig;
 use http::{Request, Response};
 
-use crate::{Data, Options, System, TableApi, engine};
+use crate::{Bulk, Data, Options, System, TableApi, engine};
 
 /// The data in a directory, for a command that reads or changes it.
 ///
@@ -51,6 +51,15 @@ impl DataDirectory {
         match &self.0 {
             Inner::Running(api) => api.store_config(),
             Inner::Opened(system) => system.store_config(),
+        }
+    }
+
+    /// Returns the way for many rollups at once; `None` if another process has the data open.
+    #[must_use]
+    pub fn bulk(&self) -> Option<Bulk> {
+        match &self.0 {
+            Inner::Running(_) => None,
+            Inner::Opened(system) => Some(system.bulk()),
         }
     }
 

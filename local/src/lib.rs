@@ -14,6 +14,7 @@
 //! It does not show the built binaries, the permissions and the real event source mappings.
 
 mod addresses;
+mod bulk;
 mod options;
 pub mod private;
 pub mod table_definition;
@@ -37,6 +38,7 @@ mod table_api;
 mod warning;
 mod work_queue;
 
+pub use bulk::Bulk;
 pub use data_directory::DataDirectory;
 pub use ingest::{
     Event as IngestEvent, LineTextError, LineTexts, PointsRead, read_line, read_points,

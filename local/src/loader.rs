@@ -10,7 +10,6 @@
 //! stored.
 
 mod holding;
-mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,26 +17,24 @@ use anyhow::{Context as _, anyhow, bail};
 use api::endpoints::Function;
 use aws_lambda_events::event::apigw::ApiGatewayV2httpResponse;
 use chrono::TimeDelta;
-use domain::{DeviceId, LocalDate, Order, Quarter, TimeRange, Timestamp, Zone};
+use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use http::{Request, Response};
-use rollups::{Assumed, DeviceRules, Fold, Folded, Retention, SeenRooms, is_over};
+use rollups::{Assumed, DeviceRules, Fold, Folded, Retention, SeenRooms, Snapshot, is_over};
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use runtime::telemetry::Telemetry;
-use table::item::{Item, expires, from_reading, from_rollup};
+use table::item::{Item, expires, from_reading};
 use table::{
     FindRegistry as _, Indexing, Invocation, MergeReadings as _, PutReadings as _,
-    ReadConditionsSchema as _, ReadRollups as _, ReadStoredReadings as _, StoredReading,
+    ReadConditionsSchema as _, StoredReading,
 };
 
-use crate::Options;
 use crate::dead_letters::DeadLetters;
-use crate::engine::{Load, Unchanged};
 use crate::functions::{self, Functions};
 use crate::gateway;
+use crate::{Bulk, Options};
 use holding::{HeldReading, Holding};
-use window::Window;
 
 /// The time for which what the table has is read at once, so that it fits into memory.
 const WINDOW: TimeDelta = TimeDelta::days(31);
@@ -53,7 +50,7 @@ pub struct Loader {
     telemetry: Telemetry,
     table: DynamoStore,
     holding: Holding,
-    load: Load,
+    bulk: Bulk,
     zone: Zone,
     retention: Retention,
     seen: SeenRooms,
@@ -73,7 +70,7 @@ impl Loader {
     pub(crate) async fn new(
         functions: Functions,
         table: DynamoStore,
-        load: Load,
+        bulk: Bulk,
         zone: Zone,
         options: &Options,
     ) -> Self {
@@ -83,7 +80,7 @@ impl Loader {
         let ingest = ingest::Ingest::new(holding.clone(), SystemClock, telemetry.clone(), settings);
         Box::pin(ingest.load()).await;
         let (retention, seen) = (functions::retention(options), SeenRooms::default());
-        Self { functions, ingest, telemetry, table, holding, load, zone, retention, seen }
+        Self { functions, ingest, telemetry, table, holding, bulk, zone, retention, seen }
     }
 
     /// Sends a request to the API. Readings are held until [`store`](Self::store).
@@ -175,12 +172,8 @@ impl Loader {
             bail!("{first} is on no local day")
         };
         let range = TimeRange::new(begin.from(), end.to())?;
-        // The rollups first, as in every fold: whoever reads the readings later puts later.
-        let mut rollups = self.table.quarters(device, range, true, invocation).await?;
-        let days = self.table.days(device, dates, Order::Ascending, usize::MAX - 1, invocation);
-        rollups.extend(days.await?);
-        let stored = self.table.stored_readings(device, range, invocation).await?;
-        let mut all: BTreeMap<_, _> = stored.into_iter().map(|it| (it.reading.at, it)).collect();
+        let mut snapshot = Snapshot::read(&self.table, device, range, dates, invocation).await?;
+        let all = snapshot.readings();
         let retention = self.retention.readings;
         let (mut new, mut merged) = (BTreeSet::new(), Vec::new());
         for (at, held) in readings {
@@ -202,8 +195,7 @@ impl Loader {
         }
         // What others have written keeps attributes that only they know; the stream folds it again.
         self.store_ordinarily(merged.into_iter(), invocation).await?;
-        let window = Window::of(&self.table, all, rollups);
-        if !self.fold(&rules, &window, &new, invocation).await? {
+        if !self.fold(&rules, &snapshot, &new, invocation).await? {
             return Ok(Attempt::Changed);
         }
         let mut items: Vec<Item> = Vec::new();
@@ -211,14 +203,7 @@ impl Loader {
             let attributes = from_reading(&readings[at].reading, retention);
             items.push(attributes.map(|(name, value)| (name.to_owned(), value)).collect());
         }
-        let mut unchanged = Vec::new();
-        for (rollup, version) in window.into_put() {
-            let item = from_rollup(&rollup);
-            unchanged.push(Unchanged::of(&item, version));
-            items.push(item);
-        }
-        let load = self.load.clone();
-        let is_put = tokio::task::spawn_blocking(move || load.put(items, &unchanged)).await??;
+        let is_put = self.bulk.put(items, snapshot.into_changes()).await?;
         Ok(if is_put { Attempt::Stored } else { Attempt::Changed })
     }
 
@@ -226,13 +211,13 @@ impl Loader {
     async fn fold(
         &self,
         device: &DeviceRules,
-        window: &Window<'_>,
+        snapshot: &Snapshot<'_, DynamoStore>,
         readings: &BTreeSet<Timestamp>,
         invocation: &Invocation,
     ) -> anyhow::Result<bool> {
         let (seen, retention) = (&self.seen, &self.retention);
         let now = SystemClock.now();
-        let fold = Fold { store: window, device, seen, retention, now, invocation };
+        let fold = Fold { store: snapshot, device, seen, retention, now, invocation };
         let mut dates: BTreeMap<LocalDate, BTreeSet<Quarter>> = BTreeMap::new();
         for at in readings {
             let quarter = Quarter::of(*at);

@@ -21,6 +21,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::addresses::Addresses;
+use crate::bulk::Bulk;
 use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
@@ -292,10 +293,16 @@ impl System {
 
     /// Returns what stores days that are over with their rollups. It must be gone before the system ends.
     pub async fn loader(&self) -> anyhow::Result<Loader> {
-        let Self { functions, table, engine, time_zone, options, .. } = self;
+        let Self { functions, table, time_zone, options, .. } = self;
         let zone = time_zone.parse().map_err(|error| anyhow!("{error}"))?;
-        let loader = Loader::new(functions.clone(), table.clone(), engine.load(), zone, options);
+        let loader = Loader::new(functions.clone(), table.clone(), self.bulk(), zone, options);
         Ok(Box::pin(loader).await)
+    }
+
+    /// Returns the way for many rollups at once. It must be gone before the system ends.
+    #[must_use]
+    pub fn bulk(&self) -> Bulk {
+        Bulk::of(self.engine.load())
     }
 
     /// Sends a request to the API without a connection.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::{DeviceId, SWEEP_GROUPS, TimeRange, Timestamp};
+use rollups::Change;
 use table::memory::MemoryStore;
 use table::{
-    Expected, Invocation, KeepRollupState as _, ReadRollupState as _, ReadRollups as _, RollupKey,
-    RollupState, StoreResult, StoredReading, StoredRollup,
+    Expected, Invocation, KeepRollupState as _, PutRollups as _, ReadRollupState as _,
+    ReadRollups as _, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
 };
 
 use super::design::Design;
@@ -47,6 +48,25 @@ impl Table {
     /// Notes what the instance is at.
     pub(super) fn begin(&self, is_streaming: bool) {
         self.is_streaming.store(is_streaming, Ordering::Relaxed);
+    }
+
+    /// Puts rollups, all or none, where what they replace is still there.
+    pub(super) async fn put_all(
+        &self,
+        changes: Vec<Change>,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        for Change { rollup, replaced } in &changes {
+            let known = self.memory.rollup(&rollup.key, invocation).await?;
+            if known.map(|it| it.version) != *replaced {
+                return Ok(false);
+            }
+        }
+        for Change { rollup, replaced } in changes {
+            let expected = replaced.map_or(Expected::Absent, Expected::Version);
+            assert!(self.memory.put_rollup(&rollup, expected, invocation).await?);
+        }
+        Ok(true)
     }
 
     async fn stored_readings(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, DeviceId, DevicePatch, Edit, FoldRules, MetricPatch, Quarter, Reading,
+    Bucket, DeviceId, DevicePatch, Edit, FoldRules, LocalDate, MetricPatch, Quarter, Reading,
     Rollup as Folded, TimeRange, Zone, sweep_group,
 };
 use fastrand::Rng;
@@ -23,6 +23,7 @@ use table::{
 };
 
 use super::design::Design;
+use super::rebuild::rebuild;
 use super::steps::{Steps, Table};
 use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
 use crate::given::{at, device, metric, number, reading, register_devices_of};
@@ -64,6 +65,8 @@ enum Event {
     Records(usize, usize),
     Message(FoldRequest),
     Schedule,
+    /// A rebuild of a device, in a transaction or not.
+    Rebuild(DeviceId, bool),
 }
 
 /// The first record to deliver again; for a message 0 if it failed.
@@ -88,6 +91,8 @@ pub(super) struct World {
     is_old: bool,
     /// Some clocks are ahead.
     pub(super) has_wrong_clocks: bool,
+    /// Somebody rebuilds rollups.
+    pub(super) has_rebuilds: bool,
 }
 
 impl World {
@@ -106,6 +111,7 @@ impl World {
             retention: kept([30, 60, 90]),
             is_old: false,
             has_wrong_clocks: false,
+            has_rebuilds: false,
         };
         for _ in 0..INSTANCES {
             let instance = world.instance();
@@ -126,7 +132,7 @@ impl World {
         let skew = self.rng.i64(-MAX_SKEW..=MAX_SKEW);
         let clock = TestClock::at(at(self.now + skew));
         let settings = Settings {
-            zone: "Asia/Tokyo".parse().expect("a zone"),
+            zone: zone(),
             retention: self.retention,
             following: rollups::Following::default(),
             max_read_units: u32::MAX,
@@ -151,6 +157,9 @@ impl World {
         for _ in 0..length {
             if self.has_wrong_clocks && self.rng.u8(..10) == 0 {
                 self.start_ahead().await;
+            }
+            if self.has_rebuilds && self.rng.u8(..10) == 0 {
+                self.rebuild();
             }
             match self.rng.u8(..100) {
                 0..12 => self.write().await,
@@ -275,6 +284,16 @@ impl World {
                 let _ = function.handle_schedule(deadline()).await;
                 None
             }),
+            Event::Rebuild(id, is_transaction) => {
+                let (steps, now) = (instance.steps.clone(), at(self.now + instance.skew));
+                let retention = self.retention;
+                Box::pin(async move {
+                    // What fails is rebuilt by the next one, if there is one.
+                    let days = (zone(), &days()[..]);
+                    let _ = rebuild(&steps, &id, days, (retention, now), is_transaction).await;
+                    None
+                })
+            }
         };
         instance.task = Some(Task { future, event, is_given_up: false });
     }
@@ -304,6 +323,14 @@ impl World {
         let minute = (at(self.now).as_millis() + self.instances[n].skew).div_euclid(MINUTE);
         self.advance((group - minute).rem_euclid(15));
         self.start(n, Event::Schedule);
+    }
+
+    fn rebuild(&mut self) {
+        let id = device(DEVICES[self.rng.usize(..DEVICES.len())]);
+        let is_transaction = self.rng.bool();
+        if let Some(n) = self.any(false) {
+            self.start(n, Event::Rebuild(id, is_transaction));
+        }
     }
 
     /// An instance starts with a clock that is ahead, and sweeps: its clock is right again when it is done, or
@@ -387,7 +414,7 @@ impl World {
             Event::Message(request) if answer.is_some() => {
                 self.queue.send(&[request], &self.invocation).await.expect("memory");
             }
-            Event::Message(_) | Event::Schedule => {}
+            Event::Message(_) | Event::Schedule | Event::Rebuild(..) => {}
         }
     }
 
@@ -496,12 +523,10 @@ impl World {
     fn wrong_days(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         let rollups = self.rollups();
-        let zone: Zone = "Asia/Tokyo".parse().expect("a zone");
         for id in DEVICES.map(device) {
             let rules = self.rules(&id);
-            for minute in [MINUTES[0], MINUTES[11]] {
-                let date = zone.date(at(minute * MINUTE));
-                let range = zone.day(date).expect("a day");
+            for date in days() {
+                let range = zone().day(date).expect("a day");
                 let mut expected = Folded::default();
                 for (key, rollup) in &rollups {
                     let is_inside =
@@ -540,6 +565,15 @@ impl World {
         let found = futures_util::FutureExt::now_or_never(found).expect("memory does not wait");
         found.expect("memory").found.first().map_or_else(FoldRules::default, FoldRules::of)
     }
+}
+
+fn zone() -> Zone {
+    "Asia/Tokyo".parse().expect("a zone")
+}
+
+/// The days of the readings.
+fn days() -> [LocalDate; 2] {
+    [MINUTES[0], MINUTES[11]].map(|minute| zone().date(at(minute * MINUTE)))
 }
 
 /// The retention of readings, quarters and days, in days.

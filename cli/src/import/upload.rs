@@ -15,6 +15,7 @@ use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
+use super::storing::{SentRound, Storing};
 use super::write_units;
 use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
 use crate::output::{counted, print};
@@ -43,8 +44,6 @@ pub(super) struct UploadOptions {
 #[derive(Debug)]
 pub(super) struct Summary {
     pub(super) stored: u64,
-    /// Those of rounds that are over.
-    safe: u64,
     folded: u64,
     updated: usize,
     pub(super) refusals: Refusals,
@@ -58,7 +57,6 @@ impl Summary {
     fn new() -> Self {
         Self {
             stored: 0,
-            safe: 0,
             folded: 0,
             updated: 0,
             refusals: Refusals::default(),
@@ -102,9 +100,13 @@ pub(super) fn run(
     noted: &mut Noted<'_>,
 ) -> anyhow::Result<Summary> {
     let mut summary = Summary::new();
-    let result = send_rounds(&mut rounds, client, options, &mut resume, bar, (noted, &mut summary));
+    let mut storing = Storing::after(&mut resume);
+    let result =
+        send_rounds(&mut rounds, client, options, &mut storing, bar, (noted, &mut summary));
+    // Of what was sent before a failure a round may still be stored.
+    let result = result.and(storing.end());
     if client.holds_back() {
-        summary.stored = summary.safe;
+        summary.stored = storing.stored();
     }
     if let Err(error) = result {
         return Err(match stopped(&summary, &resume, options) {
@@ -139,15 +141,15 @@ fn send_rounds(
     rounds: &mut Rounds,
     client: &Client,
     options: UploadOptions,
-    resume: &mut Resume,
+    storing: &mut Storing<'_>,
     bar: &ProgressBar,
     (noted, summary): (&mut Noted<'_>, &mut Summary),
 ) -> anyhow::Result<()> {
     let watch = Stopwatch::start();
     let pace = Pace::chosen_or(options.pace, SHARE);
-    summary.refused_before = resume.refused();
+    summary.refused_before = storing.resume.refused();
     let mut registry = Vec::new();
-    while let Some(round) = rounds.next_stored(resume.acknowledged())? {
+    while let Some(round) = rounds.next_stored(storing.resume.acknowledged())? {
         noted.note(&round)?;
         refuse(round.refusals, options, summary)?;
         registry.extend(round.registry);
@@ -160,8 +162,6 @@ fn send_rounds(
             summary.stored += stored;
             bar.set_message(format!("{} readings", summary.stored));
         })?;
-        client.store()?;
-        summary.safe = summary.stored;
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
         let entries = || round.puts.iter().chain(&round.merges);
@@ -169,13 +169,19 @@ fn send_rounds(
         for entry in entries().filter(|entry| !is_stored(entry)) {
             noted.take_back(&entry.reading)?;
         }
-        // Refused lines count as processed, unless the first of them ends the import.
-        let count = refusals.len() as u64;
+        let sent = SentRound {
+            readings: summary.stored,
+            // Refused lines count as processed, unless the first of them ends the import.
+            end: if options.strict && !refusals.is_empty() { 0 } else { round.end },
+            witness: witness.map(|entry| entry.reading.clone()),
+            refused: refusals.len() as u64,
+        };
+        storing.begin(client, sent)?;
         refuse(refusals, options, summary)?;
-        resume.acknowledge(round.end, witness.map(|entry| &entry.reading), count)?;
         summary.folded += round.folded;
         registry.extend(round.registry);
     }
+    storing.end()?;
     summary.seconds = watch.elapsed().as_secs_f64();
     let lines = registry.len();
     let refusals = registry::apply(registry, client, |text| bar.suspend(|| print(text)))?;

@@ -1,19 +1,20 @@
-//! `roomtide rollups rebuild`: folds all rollups again, by compare-and-swap. Chooses no order of days.
+//! `roomtide rollups rebuild`: folds some days of a device in memory, and puts their rollups where the table still has
+//! what was read. Chooses no order of days.
 
 use std::fmt;
+use std::future::ready;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, bail};
 use chrono::TimeDelta;
-use domain::{Bucket, Device, DeviceId, LocalDate, Order, RoomId, TimeRange, Timestamp, Zone};
-use rollups::{Assumed, DeviceRules, Fold, Folded, Retention, SeenRooms};
+use domain::{Bucket, Device, TimeRange, Timestamp, Zone};
+use futures_util::future::try_join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use local::Bulk;
+use rollups::{Assumed, Change, DeviceRules, Fold, Folded, Retention, SeenRooms, Snapshot};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
-use table::{
-    Expected, Indexing, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings,
-    RollupKey, Seen, StoreResult, StoredReading, StoredRollup,
-};
+use table::{Expected, Indexing, Invocation, ReadRollups as _, RollupKey, StoreError, StoreResult};
 
 use super::progress::Progress;
 use super::scope::Scope;
@@ -47,6 +48,16 @@ pub(super) struct Rebuilt {
     pub(super) kept: u64,
 }
 
+impl Rebuilt {
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            quarters: self.quarters + other.quarters,
+            days: self.days + other.days,
+            kept: self.kept + other.kept,
+        }
+    }
+}
+
 impl fmt::Display for Rebuilt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { quarters, days, kept } = *self;
@@ -63,16 +74,24 @@ impl fmt::Display for Rebuilt {
     }
 }
 
-/// Rebuilds the rollups. Returns their number.
+/// The days of a window that is put in one transaction: what they have fits into memory.
+const WINDOW: usize = 31;
+/// The windows that are folded at once in a transaction each: one is read while another is put.
+const AT_ONCE: usize = 2;
+/// The rollups of a window that are put at once.
+const PUT_CONCURRENCY: usize = 8;
+
+/// Rebuilds the rollups, in transactions where there is a way for many at once. Returns their number.
 pub(super) async fn run(
     args: &Rebuild,
     store: &impl Table,
+    bulk: Option<Bulk>,
     progress: &Path,
     clock: impl Clock,
 ) -> anyhow::Result<Rebuilt> {
     let (state, stored_zone) = walk::state(store).await?;
     let zone = args.time_zone.unwrap_or(stored_zone);
-    let walk = Walk::over(store, &args.scope, zone, clock.now()).await?;
+    let mut walk = Walk::over(store, &args.scope, zone, clock.now()).await?;
     if zone != stored_zone {
         zone_change::check(&walk, &args.scope, stored_zone, clock.now()).await?;
         // Set before the days are folded: from now on the function folds in the new zone too, and a day of
@@ -101,14 +120,23 @@ pub(super) async fn run(
     let whole_from = args.time_zone.map(|_| args.scope.range(clock.now())).transpose()?;
     let whole_from = whole_from.map_or(Timestamp::MIN, TimeRange::from);
     let seen = SeenRooms::default();
-    let rebuild = RebuildDay { store, zone, seen, retention, whole_from, indexing, clock };
-    let add = |sum: &mut Rebuilt, day: Rebuilt| {
-        sum.quarters += day.quarters;
-        sum.days += day.days;
-        sum.kept += day.kept;
+    // Without transactions a day at a time, so that who changes a rollup meanwhile has a day read again.
+    let window = if bulk.is_some() { WINDOW } else { 1 };
+    if bulk.is_some() {
+        walk.days = WINDOW * AT_ONCE;
+    }
+    let rebuild = RebuildDays { store, bulk, zone, seen, retention, whole_from, indexing, clock };
+    let visit = async |device: &Device, days: &[Day]| {
+        let windows = days.chunks(window).map(|days| rebuild.days(device, days));
+        let rebuilt =
+            try_join_all(windows).await?.into_iter().fold(Rebuilt::default(), Rebuilt::plus);
+        Ok((rebuilt != Rebuilt::default()).then_some(rebuilt))
+    };
+    let add = |sum: &mut Rebuilt, days| {
+        *sum = std::mem::take(sum).plus(days);
         format!("{} of 15 minutes", counted(sum.quarters, "rollup"))
     };
-    walk.visit(&mut progress, async |device, day| rebuild.day(device, day).await, add).await?;
+    walk.visit(&mut progress, visit, add).await?;
     if args.scope.is_everything() {
         patiently(async |invocation| {
             store.set_rebuilt(Timestamp::MIN, zone.name(), invocation).await
@@ -124,8 +152,9 @@ pub(super) async fn run(
     Ok(progress.finish())
 }
 
-struct RebuildDay<'a, S, C> {
+struct RebuildDays<'a, S, C> {
     store: &'a S,
+    bulk: Option<Bulk>,
     zone: Zone,
     seen: SeenRooms,
     retention: Retention,
@@ -138,15 +167,14 @@ struct RebuildDay<'a, S, C> {
 /// The most times that a device is read again because its settings changed meanwhile.
 const MAX_CHANGES: usize = 5;
 
-impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
-    /// Folds a day's quarters of an hour, then the day. Returns `None` if there was nothing to fold.
-    async fn day(&self, device: &Device, day: Day) -> anyhow::Result<Option<Rebuilt>> {
+impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
+    /// Folds the quarters of an hour of some days that follow each other, and the days.
+    async fn days(&self, device: &Device, days: &[Day]) -> anyhow::Result<Rebuilt> {
         let mut rules = DeviceRules::of(device).indexed(&self.indexing);
         for _ in 0..MAX_CHANGES {
-            let rebuilt = patiently(async |invocation| self.fold(&rules, day, invocation).await);
+            let rebuilt = patiently(async |invocation| self.fold(&rules, days, invocation).await);
             if let Some(rebuilt) = rebuilt.await? {
-                let is_anything = rebuilt != Rebuilt::default();
-                return Ok(is_anything.then_some(rebuilt));
+                return Ok(rebuilt);
             }
             let ids = [device.id().clone()];
             let listing =
@@ -158,9 +186,9 @@ impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
             rules = DeviceRules::of(found).indexed(&indexing.await?);
         }
         bail!(
-            "{}: the rollups of {} are folded with newer settings than the device has",
+            "{}: the rollups from {} on are folded with newer settings than the device has",
             device.id(),
-            day.date
+            days[0].date
         )
     }
 
@@ -168,137 +196,79 @@ impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
     async fn fold(
         &self,
         device: &DeviceRules,
-        day: Day,
+        days: &[Day],
         invocation: &Invocation,
     ) -> StoreResult<Option<Rebuilt>> {
-        let store = &Unflagged::of(self.store);
-        let now = self.clock.now();
-        let (seen, retention) = (&self.seen, &self.retention);
-        let fold = Fold { store, device, seen, retention, now, invocation };
+        let (Some(first), Some(last)) = (days.first(), days.last()) else {
+            return Ok(Some(Rebuilt::default()));
+        };
+        // In some zones of the past a day begins within a quarter of an hour.
+        let from =
+            first.quarters.map_or(first.range.from(), |it| it.from().min(first.range.from()));
+        let range =
+            TimeRange::new(from, last.range.to()).expect("a day does not end before it begins");
+        let dates = (first.date, last.date);
+        let snapshot = Snapshot::read(self.store, &device.id, range, dates, invocation).await?;
+        // A rebuild changes no reading.
+        let snapshot = snapshot.without_flags();
+        let (store, seen, retention) = (&snapshot, &self.seen, &self.retention);
+        let fold = Fold { store, device, seen, retention, now: self.clock.now(), invocation };
         let mut folded = 0;
-        if let Some(quarters) = day.quarters {
-            let window = fold.quarters_of(quarters, Assumed::Nothing).await?;
-            if window.is_outdated {
-                return Ok(None);
-            }
-            folded = window.folded.len() as u64;
-            // What is not folded again is in the index as it is stored.
-            if self.indexing != Indexing::Off && store.stored().0 < folded {
-                let store = self.store;
-                let fold = Fold { store, device, seen, retention, now, invocation };
+        for day in days {
+            let mut is_anything = false;
+            if let Some(quarters) = day.quarters {
+                let window = fold.quarters_of(quarters, Assumed::Nothing).await?;
+                if window.is_outdated {
+                    return Ok(None);
+                }
+                is_anything = !window.folded.is_empty();
+                folded += window.folded.len() as u64;
+                // What is not folded again is in the index as it is stored.
                 fold.index_quarters(quarters).await?;
             }
-        }
-        let key = RollupKey::day(device.id.clone(), day.date);
-        let is_folded = day.is_over && day.range.from() >= self.whole_from;
-        if is_folded && (folded > 0 || self.store.rollup(&key, invocation).await?.is_some()) {
-            match fold.day(self.zone, day.date, Assumed::Nothing).await? {
-                Folded::Outdated => return Ok(None),
-                Folded::Stored | Folded::Frozen => folded += 1,
-                Folded::Skipped => {}
+            let key = RollupKey::day(device.id.clone(), day.date);
+            let is_folded = day.is_over && day.range.from() >= self.whole_from;
+            if is_folded && (is_anything || snapshot.rollup(&key, invocation).await?.is_some()) {
+                match fold.day(self.zone, day.date, Assumed::Nothing).await? {
+                    Folded::Outdated => return Ok(None),
+                    Folded::Stored | Folded::Frozen => folded += 1,
+                    Folded::Skipped => {}
+                }
             }
         }
-        let (quarters, days) = store.stored();
-        Ok(Some(Rebuilt { quarters, days, kept: folded.saturating_sub(quarters + days) }))
-    }
-}
-
-/// A table in which no rollup is flagged as frozen: that says that a reading has changed, and a rebuild
-/// changes none. Counts what is stored.
-struct Unflagged<'a, S> {
-    store: &'a S,
-    quarters: AtomicU64,
-    days: AtomicU64,
-}
-
-impl<'a, S> Unflagged<'a, S> {
-    const fn of(store: &'a S) -> Self {
-        Self { store, quarters: AtomicU64::new(0), days: AtomicU64::new(0) }
-    }
-
-    fn stored(&self) -> (u64, u64) {
-        (self.quarters.load(Ordering::Relaxed), self.days.load(Ordering::Relaxed))
-    }
-}
-
-impl<S: PutRollups> PutRollups for Unflagged<'_, S> {
-    async fn put_rollup(
-        &self,
-        stored: &StoredRollup,
-        expected: Expected,
-        invocation: &Invocation,
-    ) -> StoreResult<bool> {
-        if stored.is_frozen {
-            return Ok(true);
+        let changes = snapshot.into_changes();
+        let is_day = |it: &&Change| matches!(it.rollup.key.bucket, Bucket::Day(_));
+        let days = changes.iter().filter(is_day).count() as u64;
+        let stored = changes.len() as u64;
+        if !self.put(changes, invocation).await? {
+            return Err(StoreError::Contended(format!("rollups of {}", device.id)));
         }
-        let is_stored = self.store.put_rollup(stored, expected, invocation).await?;
-        let count = match stored.key.bucket {
-            Bucket::Quarter(_) => &self.quarters,
-            Bucket::Day(_) => &self.days,
-        };
-        count.fetch_add(u64::from(is_stored), Ordering::Relaxed);
-        Ok(is_stored)
+        Ok(Some(Rebuilt { quarters: stored - days, days, kept: folded.saturating_sub(stored) }))
+    }
+
+    /// Returns whether all are put; what somebody else has changed meanwhile is not.
+    async fn put(&self, changes: Vec<Change>, invocation: &Invocation) -> StoreResult<bool> {
+        if let Some(bulk) = &self.bulk {
+            let put = bulk.put(Vec::new(), changes).await;
+            return put.map_err(|why| StoreError::Unavailable(why.into()));
+        }
+        // A day is put when what it sums up is.
+        let is_day = |it: &Change| matches!(it.rollup.key.bucket, Bucket::Day(_));
+        let (days, quarters): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_day);
+        Ok(self.put_each(&quarters, invocation).await? && self.put_each(&days, invocation).await?)
+    }
+
+    async fn put_each(&self, changes: &[Change], invocation: &Invocation) -> StoreResult<bool> {
+        let puts: Vec<_> = changes
+            .iter()
+            .map(|change| {
+                let expected = change.replaced.map_or(Expected::Absent, Expected::Version);
+                self.store.put_rollup(&change.rollup, expected, invocation)
+            })
+            .collect();
+        stream::iter(puts).buffer_unordered(PUT_CONCURRENCY).try_all(ready).await
     }
 }
 
-impl<S: NoteSeen> NoteSeen for Unflagged<'_, S> {
-    async fn seen(
-        &self,
-        room: &RoomId,
-        device: &DeviceId,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<Seen>> {
-        self.store.seen(room, device, invocation).await
-    }
-
-    async fn put_seen(
-        &self,
-        seen: &Seen,
-        expected: Expected,
-        invocation: &Invocation,
-    ) -> StoreResult<bool> {
-        self.store.put_seen(seen, expected, invocation).await
-    }
-}
-
-impl<S: ReadRollups> ReadRollups for Unflagged<'_, S> {
-    async fn rollup(
-        &self,
-        key: &RollupKey,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<StoredRollup>> {
-        self.store.rollup(key, invocation).await
-    }
-
-    async fn quarters(
-        &self,
-        device: &DeviceId,
-        range: TimeRange,
-        consistent: bool,
-        invocation: &Invocation,
-    ) -> StoreResult<Vec<StoredRollup>> {
-        self.store.quarters(device, range, consistent, invocation).await
-    }
-
-    async fn days(
-        &self,
-        device: &DeviceId,
-        dates: (LocalDate, LocalDate),
-        order: Order,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> StoreResult<Vec<StoredRollup>> {
-        self.store.days(device, dates, order, limit, invocation).await
-    }
-}
-
-impl<S: ReadStoredReadings> ReadStoredReadings for Unflagged<'_, S> {
-    async fn stored_readings(
-        &self,
-        device: &DeviceId,
-        range: TimeRange,
-        invocation: &Invocation,
-    ) -> StoreResult<Vec<StoredReading>> {
-        self.store.stored_readings(device, range, invocation).await
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -76,7 +76,7 @@ impl Bench {
         let options = [&["roomtide", "rebuild"], options].concat();
         let Action::Rebuild(args) = Line::try_parse_from(options)?.action else { panic!("asked") };
         let args: Rebuild = args;
-        rebuild::run(&args, &self.store, &self.progress(), self.clock.clone()).await
+        rebuild::run(&args, &self.store, None, &self.progress(), self.clock.clone()).await
     }
 
     /// Returns whether the rollups are what they should be.

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use domain::{
     Bucket, Device, DeviceId, Extent, FoldRules, Quarter, Rollup, TimeRange, Timestamp, Zone,
 };
+use futures_util::future::try_join_all;
 use rollups::{GRACE, is_closing, newest_possible_mark};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
@@ -126,7 +127,12 @@ pub(super) async fn run(
         }
         format!("{} compared", counted(sum.quarters, "rollup"))
     };
-    walk.visit(&mut progress, async |device, day| comparison.day(device, day).await, add).await?;
+    let visit = async |device: &Device, days: &[Day]| {
+        let visited = try_join_all(days.iter().map(|day| comparison.day(device, *day))).await?;
+        let verdicts: Vec<_> = visited.into_iter().flatten().collect();
+        Ok((!verdicts.is_empty()).then_some(verdicts))
+    };
+    walk.visit(&mut progress, visit, add).await?;
     let found = progress.finish();
 
     let keys: Vec<RollupKey> = found.suspects.iter().filter_map(Suspect::key).collect();
@@ -271,12 +277,8 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         Ok(true)
     }
 
-    /// Compares a day's quarters of an hour, and the day. Returns `None` if there is nothing.
-    async fn day(
-        &self,
-        device: &Device,
-        day: Day,
-    ) -> anyhow::Result<Option<Vec<(RollupKey, Verdict)>>> {
+    /// Compares a day's quarters of an hour, and the day.
+    async fn day(&self, device: &Device, day: Day) -> anyhow::Result<Vec<(RollupKey, Verdict)>> {
         let mut verdicts = Vec::new();
         if let Some(range) = day.quarters {
             let buckets =
@@ -292,7 +294,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
             verdicts.push((RollupKey { device: device.id().clone(), bucket }, verdict));
         }
         verdicts.retain(|(_, verdict)| *verdict != Verdict::Nothing);
-        Ok((!verdicts.is_empty()).then_some(verdicts))
+        Ok(verdicts)
     }
 
     /// Compares one bucket.

@@ -1,10 +1,8 @@
-//! Visits the days of devices, several at once, and passes over times without readings and rollups. Changes
-//! nothing itself.
+//! Visits the days of devices and passes over times without readings and rollups. Changes nothing itself.
 
 use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, LocalDate, Order, Quarter, TimeRange, Timestamp, Zone};
-use futures_util::future::try_join_all;
 use rollups::{Store, is_closing, newest_sealable_edge};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,8 +41,8 @@ impl<S> Table for S where
 {
 }
 
-/// The number of days that are visited at once.
-const CONCURRENCY: usize = 8;
+/// The number of days that are visited at once, if a command does not say another.
+pub(super) const DAYS: usize = 8;
 /// The rollups of 15 minutes that are searched at once where there are no readings.
 const SEARCHED: TimeDelta = TimeDelta::days(64);
 /// A local day, as far as it is visited.
@@ -69,6 +67,8 @@ pub(super) struct Walk<'a, S> {
     pub(super) devices: Vec<Device>,
     /// From the beginning to the end of a quarter of an hour.
     range: TimeRange,
+    /// The number of days that are visited at once.
+    pub(super) days: usize,
 }
 
 impl<'a, S: Table> Walk<'a, S> {
@@ -95,16 +95,17 @@ impl<'a, S: Table> Walk<'a, S> {
         if !scope.device.is_empty() {
             devices.retain(|device| scope.device.contains(device.id()));
         }
-        Ok(Self { store, zone, devices, range })
+        Ok(Self { store, zone, devices, range, days: DAYS })
     }
 
     /// Visits every day of every device on which there is anything, and keeps how far it came.
     ///
-    /// `visit` returns `None` if there was nothing; `add` keeps what it returned otherwise.
+    /// `visit` gets some days that follow each other, and returns `None` if there was nothing; `add` keeps what it
+    /// returned otherwise.
     pub(super) async fn visit<T, V>(
         &self,
         progress: &mut Progress<T>,
-        visit: impl AsyncFn(&Device, Day) -> anyhow::Result<Option<V>>,
+        visit: impl AsyncFn(&Device, &[Day]) -> anyhow::Result<Option<V>>,
         add: impl Fn(&mut T, V) -> String,
     ) -> anyhow::Result<()>
     where
@@ -124,13 +125,11 @@ impl<'a, S: Table> Walk<'a, S> {
             while at < self.range.to() {
                 let before = at;
                 let batch = self.days(at);
-                let visited = try_join_all(batch.iter().map(|day| visit(device, *day))).await?;
+                let visited = visit(device, &batch).await?;
                 at = batch.last().map_or(self.range.to(), |day| day.range.to());
-                if visited.iter().all(Option::is_none) {
-                    at = self.next(device.id(), at).await?;
-                }
-                for found in visited.into_iter().flatten() {
-                    bar.set_message(add(progress.found(), found));
+                match visited {
+                    Some(found) => bar.set_message(add(progress.found(), found)),
+                    None => at = self.next(device.id(), at).await?,
                 }
                 progress.save(device.id(), at)?;
                 bar.inc(days(before, at.min(self.range.to())));
@@ -142,8 +141,8 @@ impl<'a, S: Table> Walk<'a, S> {
 
     /// The next days from a time on.
     fn days(&self, mut at: Timestamp) -> Vec<Day> {
-        let mut days = Vec::with_capacity(CONCURRENCY);
-        while days.len() < CONCURRENCY && at < self.range.to() {
+        let mut days = Vec::with_capacity(self.days);
+        while days.len() < self.days && at < self.range.to() {
             let date = self.zone.date(at);
             let range = self.zone.day(date).expect("a timestamp lies in it");
             let from = Quarter::of(range.from()).start().max(self.range.from());

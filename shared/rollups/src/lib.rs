@@ -20,6 +20,7 @@ mod late;
 mod retention;
 mod sealing;
 mod seen_rooms;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -31,4 +32,5 @@ pub use late::LateMarking;
 pub use retention::{Retention, is_closing};
 pub use sealing::{GRACE, SKEW, is_over, newest_possible_mark, newest_sealable_edge};
 pub use seen_rooms::{NamedRooms, SeenRooms, named_by_readings, named_by_rollup};
+pub use snapshot::{Change, Snapshot};
 pub use window::FoldedWindow;

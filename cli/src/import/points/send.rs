@@ -15,6 +15,7 @@ use crate::client::{Ask, Client, wait};
 use crate::import::concurrent::concurrently;
 use crate::import::refusals::{Refusal, Refusals};
 use crate::import::resume::Resume;
+use crate::import::storing::{SentRound, Storing};
 use crate::import::upload::{FIRST_BATCH, SECONDS_A_BATCH, SHARE, UploadOptions};
 use crate::import::write_units;
 use crate::output::counted;
@@ -32,8 +33,6 @@ const MAX_BODY: usize = 512 << 10;
 pub(in crate::import) struct Sent {
     /// The points that the server stored.
     pub(in crate::import) stored: u64,
-    /// Those of rounds that are over.
-    safe: u64,
     /// The points that it refused in earlier runs of the import.
     pub(in crate::import) refused_before: u64,
     /// What it refused.
@@ -78,10 +77,13 @@ pub(in crate::import) fn send(
 ) -> anyhow::Result<Sent> {
     let mut sent = Sent { refused_before: resume.refused(), ..Sent::default() };
     let watch = Stopwatch::start();
-    let result = rounds(groups, client, options, resume, bar, &mut sent);
+    let mut storing = Storing::after(resume);
+    let result = rounds(groups, client, options, &mut storing, bar, &mut sent);
+    // Of what was sent before a failure a round may still be stored.
+    let result = result.and(storing.end());
     sent.seconds = watch.elapsed().as_secs_f64();
     if client.holds_back() {
-        sent.stored = sent.safe;
+        sent.stored = storing.stored();
     }
     match result {
         Ok(()) => Ok(sent),
@@ -103,7 +105,7 @@ fn rounds(
     groups: Watched<'_, impl Iterator<Item = anyhow::Result<Group>>>,
     client: &Client,
     options: UploadOptions,
-    resume: &mut Resume,
+    storing: &mut Storing<'_>,
     bar: &ProgressBar,
     sent: &mut Sent,
 ) -> anyhow::Result<()> {
@@ -113,7 +115,7 @@ fn rounds(
     let mut position = 0;
     while groups.peek().is_some() {
         let mut round: Vec<Group> = Vec::new();
-        let (mut lines, done) = (0, resume.acknowledged());
+        let (mut lines, done) = (0, storing.resume.acknowledged());
         while let Some(group) = groups.next_if(|_| lines < ROUND) {
             let group = group?;
             position += group.len() as u64;
@@ -159,17 +161,19 @@ fn rounds(
             |batch, stop| write((client, &pace), batch, stop),
             &mut stored,
         )?;
-        client.store()?;
-        sent.safe = sent.stored;
         refused_lines.iter().try_for_each(|line| watcher.take_back(line))?;
         refusals.sort_by_key(|refusal| refusal.line);
+        let count = refusals.len() as u64 + unnamed;
+        let is_refused = options.strict && !refusals.is_empty();
+        // Refused lines count as processed, unless the first of them ends the import.
+        let end = if is_refused { 0 } else { position };
+        let sent_round = SentRound { readings: sent.stored, end, witness, refused: count };
+        storing.begin(client, sent_round)?;
         if let (true, Some(first)) = (options.strict, refusals.first()) {
             bail!("{first}");
         }
-        let count = refusals.len() as u64 + unnamed;
         sent.refusals.extend(refusals);
         sent.refusals.add_unnamed(unnamed);
-        resume.acknowledge(position, witness.as_ref(), count)?;
     }
     Ok(())
 }

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::{Bucket, DeviceId, LocalDate, Order, RoomId, TimeRange, Timestamp};
-use dynamodb::DynamoStore;
 use table::{
     Expected, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings, RollupKey, Seen,
     StoreResult, StoredReading, StoredRollup,
 };
 
-/// The days.
+/// Some days of a device, as the table had them. Folds put their rollups here; whoever stores these stores them only
+/// where the table still has the versions that were read.
 #[derive(Debug)]
-pub(super) struct Window<'a> {
-    table: &'a DynamoStore,
+pub struct Snapshot<'a, S> {
+    table: &'a S,
     readings: BTreeMap<Timestamp, StoredReading>,
     rollups: Mutex<Rollups>,
+    has_flags: bool,
 }
 
 #[derive(Debug)]
@@ -26,22 +27,61 @@ struct Rollups {
     put: BTreeMap<RollupKey, Option<u64>>,
 }
 
-impl<'a> Window<'a> {
-    /// The days with their readings, and the rollups that the table has.
-    pub(super) fn of(
-        table: &'a DynamoStore,
-        readings: BTreeMap<Timestamp, StoredReading>,
-        rollups: impl IntoIterator<Item = StoredRollup>,
-    ) -> Self {
+/// A rollup that was folded, and the version that the table must still have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The rollup.
+    pub rollup: StoredRollup,
+    /// The version that it replaces; `None` if there must be none.
+    pub replaced: Option<u64>,
+}
+
+/// More days than a range has.
+const UNLIMITED: usize = usize::MAX - 1;
+
+impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
+    /// Reads the rollups and readings of a range, and the rollups of its days from the first to the last.
+    pub async fn read(
+        table: &'a S,
+        device: &DeviceId,
+        range: TimeRange,
+        dates: (LocalDate, LocalDate),
+        invocation: &Invocation,
+    ) -> StoreResult<Self> {
+        // As in every fold what is folded is read after the version: the quarters after the days, the readings after
+        // both. Whoever reads later puts later.
+        let mut rollups =
+            table.days(device, dates, Order::Ascending, UNLIMITED, invocation).await?;
+        rollups.extend(table.quarters(device, range, true, invocation).await?);
+        let readings = table.stored_readings(device, range, invocation).await?;
         let now = rollups.into_iter().map(|it| (it.key.clone(), it)).collect();
-        Self { table, readings, rollups: Mutex::new(Rollups { now, put: BTreeMap::new() }) }
+        Ok(Self {
+            table,
+            readings: readings.into_iter().map(|it| (it.reading.at, it)).collect(),
+            rollups: Mutex::new(Rollups { now, put: BTreeMap::new() }),
+            has_flags: true,
+        })
+    }
+}
+
+impl<S> Snapshot<'_, S> {
+    /// The same, in which no rollup is flagged as frozen: a flag says that a reading has changed.
+    #[must_use]
+    pub fn without_flags(self) -> Self {
+        Self { has_flags: false, ..self }
     }
 
-    /// The rollups that were put, each with the version that it replaces.
-    pub(super) fn into_put(self) -> Vec<(StoredRollup, Option<u64>)> {
+    /// The readings, by their timestamps.
+    pub const fn readings(&mut self) -> &mut BTreeMap<Timestamp, StoredReading> {
+        &mut self.readings
+    }
+
+    /// The rollups that were put.
+    pub fn into_changes(self) -> Vec<Change> {
         let Rollups { mut now, put } =
             self.rollups.into_inner().unwrap_or_else(PoisonError::into_inner);
-        put.into_iter().filter_map(|(key, version)| Some((now.remove(&key)?, version))).collect()
+        let change = |(key, replaced)| Some(Change { rollup: now.remove(&key)?, replaced });
+        put.into_iter().filter_map(change).collect()
     }
 
     fn rollups(&self) -> MutexGuard<'_, Rollups> {
@@ -49,7 +89,7 @@ impl<'a> Window<'a> {
     }
 }
 
-impl ReadStoredReadings for Window<'_> {
+impl<S: Send + Sync> ReadStoredReadings for Snapshot<'_, S> {
     async fn stored_readings(
         &self,
         _device: &DeviceId,
@@ -61,7 +101,7 @@ impl ReadStoredReadings for Window<'_> {
     }
 }
 
-impl ReadRollups for Window<'_> {
+impl<S: Send + Sync> ReadRollups for Snapshot<'_, S> {
     async fn rollup(
         &self,
         key: &RollupKey,
@@ -104,13 +144,16 @@ impl ReadRollups for Window<'_> {
     }
 }
 
-impl PutRollups for Window<'_> {
+impl<S: Send + Sync> PutRollups for Snapshot<'_, S> {
     async fn put_rollup(
         &self,
         stored: &StoredRollup,
         expected: Expected,
         _invocation: &Invocation,
     ) -> StoreResult<bool> {
+        if stored.is_frozen && !self.has_flags {
+            return Ok(true);
+        }
         let mut rollups = self.rollups();
         let known = rollups.now.get(&stored.key);
         let version = known.map(|known| known.version);
@@ -131,7 +174,7 @@ impl PutRollups for Window<'_> {
     }
 }
 
-impl NoteSeen for Window<'_> {
+impl<S: NoteSeen> NoteSeen for Snapshot<'_, S> {
     async fn seen(
         &self,
         room: &RoomId,

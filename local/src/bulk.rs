@@ -1,0 +1,35 @@
+//! Puts folded rollups in one transaction, with the readings that they sum up. Folds nothing.
+
+use rollups::Change;
+use table::item::{Item, from_rollup};
+
+use crate::engine::{Load, Unchanged};
+
+/// The way past the table's protocol, for the process that has the data open. It must be gone before the system ends.
+#[derive(Clone)]
+pub struct Bulk(Load);
+
+impl Bulk {
+    pub(crate) const fn of(load: Load) -> Self {
+        Self(load)
+    }
+
+    /// Puts items and rollups, all or none. Returns whether they are put: where the table has other versions than the
+    /// rollups replace, none is.
+    pub async fn put(&self, mut items: Vec<Item>, changes: Vec<Change>) -> anyhow::Result<bool> {
+        let mut unchanged = Vec::with_capacity(changes.len());
+        for Change { rollup, replaced } in changes {
+            let item = from_rollup(&rollup);
+            unchanged.push(Unchanged::of(&item, replaced));
+            items.push(item);
+        }
+        let load = self.0.clone();
+        tokio::task::spawn_blocking(move || load.put(items, &unchanged)).await?
+    }
+}
+
+impl std::fmt::Debug for Bulk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Bulk")
+    }
+}
