@@ -45,9 +45,11 @@ mod upload;
 mod write_units;
 
 use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use domain::Timestamp;
 
 use crate::output::print;
@@ -94,6 +96,11 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
     }
     if args.place.table.is_some() {
         bail!("--table: readings are imported with --url; only --rollups go into a table");
+    }
+    // Before a directory is made for what it holds.
+    if args.address().is_none() && args.file != Path::new("-") {
+        let file = args.file.display();
+        fs::metadata(&args.file).with_context(|| format!("cannot read {file}"))?;
     }
     if !args.dry_run {
         args.target = Target::of(args.url.as_deref(), &args.place).await?;

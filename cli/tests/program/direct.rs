@@ -116,6 +116,16 @@ fn an_interrupted_import_names_no_reading_that_is_not_stored() {
 }
 
 #[test]
+fn a_file_that_is_missing_makes_no_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let output = roomtide(&["import", "no-such-file.csv"], &data);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("cannot read no-such-file.csv"), "{}", said(&output));
+    assert!(!data.exists());
+}
+
+#[test]
 fn a_directory_that_is_in_use_is_not_imported_into() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
