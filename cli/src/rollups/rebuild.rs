@@ -40,7 +40,7 @@ pub(super) struct Rebuild {
 }
 
 /// The number of rollups that a rebuild stored and left.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rebuilt {
     pub(super) quarters: u64,
     pub(super) days: u64,
@@ -74,10 +74,6 @@ impl fmt::Display for Rebuilt {
     }
 }
 
-/// The days of a window that is put in one transaction: what they have fits into memory.
-const WINDOW: usize = 31;
-/// The windows that are folded at once in a transaction each: one is read while another is put.
-const AT_ONCE: usize = 2;
 /// The rollups of a window that are put at once.
 const PUT_CONCURRENCY: usize = 8;
 
@@ -91,7 +87,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<Rebuilt> {
     let (state, stored_zone) = walk::state(store).await?;
     let zone = args.time_zone.unwrap_or(stored_zone);
-    let mut walk = Walk::over(store, &args.scope, zone, clock.now()).await?;
+    let walk = Walk::over(store, &args.scope, zone, clock.now()).await?;
     if zone != stored_zone {
         zone_change::check(&walk, &args.scope, stored_zone, clock.now()).await?;
         // Set before the days are folded: from now on the function folds in the new zone too, and a day of
@@ -120,20 +116,16 @@ pub(super) async fn run(
     let whole_from = args.time_zone.map(|_| args.scope.range(clock.now())).transpose()?;
     let whole_from = whole_from.map_or(Timestamp::MIN, TimeRange::from);
     let seen = SeenRooms::default();
-    // Without transactions a day at a time, so that who changes a rollup meanwhile has a day read again.
-    let window = if bulk.is_some() { WINDOW } else { 1 };
-    if bulk.is_some() {
-        walk.days = WINDOW * AT_ONCE;
-    }
+    // Put by put a day at a time, so that who changes a rollup meanwhile has one day read again.
+    let window = if bulk.is_some() { walk::DAYS } else { 1 };
     let rebuild = RebuildDays { store, bulk, zone, seen, retention, whole_from, indexing, clock };
     let visit = async |device: &Device, days: &[Day]| {
         let windows = days.chunks(window).map(|days| rebuild.days(device, days));
-        let rebuilt =
-            try_join_all(windows).await?.into_iter().fold(Rebuilt::default(), Rebuilt::plus);
-        Ok((rebuilt != Rebuilt::default()).then_some(rebuilt))
+        let sum = try_join_all(windows).await?.into_iter().fold(Rebuilt::default(), Rebuilt::plus);
+        Ok((sum != Rebuilt::default()).then_some(sum))
     };
     let add = |sum: &mut Rebuilt, days| {
-        *sum = std::mem::take(sum).plus(days);
+        *sum = sum.plus(days);
         format!("{} of 15 minutes", counted(sum.quarters, "rollup"))
     };
     walk.visit(&mut progress, visit, add).await?;

@@ -41,7 +41,7 @@ impl<S> Table for S where
 {
 }
 
-/// The number of days that are visited at once, if a command does not say another.
+/// The number of days that are visited at once: what they have fits into memory.
 pub(super) const DAYS: usize = 8;
 /// The rollups of 15 minutes that are searched at once where there are no readings.
 const SEARCHED: TimeDelta = TimeDelta::days(64);
@@ -67,8 +67,6 @@ pub(super) struct Walk<'a, S> {
     pub(super) devices: Vec<Device>,
     /// From the beginning to the end of a quarter of an hour.
     range: TimeRange,
-    /// The number of days that are visited at once.
-    pub(super) days: usize,
 }
 
 impl<'a, S: Table> Walk<'a, S> {
@@ -95,7 +93,7 @@ impl<'a, S: Table> Walk<'a, S> {
         if !scope.device.is_empty() {
             devices.retain(|device| scope.device.contains(device.id()));
         }
-        Ok(Self { store, zone, devices, range, days: DAYS })
+        Ok(Self { store, zone, devices, range })
     }
 
     /// Visits every day of every device on which there is anything, and keeps how far it came.
@@ -141,8 +139,8 @@ impl<'a, S: Table> Walk<'a, S> {
 
     /// The next days from a time on.
     fn days(&self, mut at: Timestamp) -> Vec<Day> {
-        let mut days = Vec::with_capacity(self.days);
-        while days.len() < self.days && at < self.range.to() {
+        let mut days = Vec::with_capacity(DAYS);
+        while days.len() < DAYS && at < self.range.to() {
             let date = self.zone.date(at);
             let range = self.zone.day(date).expect("a timestamp lies in it");
             let from = Quarter::of(range.from()).start().max(self.range.from());
