@@ -71,7 +71,7 @@ pub enum Watch {
     },
     /// That readings come.
     Silence {
-        /// The time without a reading; by the usual interval of the device if there is none.
+        /// The time without a reading; without it, the usual interval of the device decides.
         after: Option<TimeDelta>,
     },
     /// The energy of a day or a month.
