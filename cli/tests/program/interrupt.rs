@@ -137,6 +137,14 @@ fn files(directory: &Path) -> usize {
     fs::read_dir(directory).unwrap().count()
 }
 
+/// Whether whoever runs these tests ignores a hangup, as `nohup` does: then what they start ignores it too.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 1)
+}
+
 #[test]
 fn an_export_that_a_signal_ends_leaves_no_file() {
     let url = stalling();
@@ -152,6 +160,9 @@ fn an_export_that_a_signal_ends_leaves_no_file() {
         ("-INT", 130, "a.parquet"),
         ("-TERM", 143, ""),
     ] {
+        if signal == "-HUP" && hangup_is_ignored() {
+            continue;
+        }
         let directory = tempfile::tempdir().unwrap();
         // With `nohup` a closed terminal is no reason to end.
         for goes_on in [false, true] {
