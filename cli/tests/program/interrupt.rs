@@ -139,7 +139,7 @@ fn files(directory: &Path) -> usize {
 
 /// Whether whoever runs these tests ignores a hangup, as `nohup` does: then what they start ignores it too.
 fn hangup_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask & 1 == 1)
