@@ -8,10 +8,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::TimeDelta;
-use domain::{CalendarUnit, Decimal, Timestamp, excerpt};
+use domain::{CalendarUnit, Decimal, Timestamp, duration, excerpt};
 use serde_json::{Map, Value, json};
 
-use crate::duration;
+use crate::UNITS;
 use crate::rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
 };
@@ -79,8 +79,8 @@ impl Members {
     ) -> Result<Option<TimeDelta>, RuleError> {
         self.take(field, |value| {
             let text = string(value)?;
-            let read = duration::parse(text).filter(|it| (least..=most).contains(it));
-            let (least, most) = (duration::text(least), duration::text(most));
+            let read = duration::parse(text, UNITS).filter(|it| (least..=most).contains(it));
+            let (least, most) = (duration::text(least, UNITS), duration::text(most, UNITS));
             let shown = excerpt(text);
             read.ok_or_else(|| {
                 format!(
@@ -217,7 +217,7 @@ impl Rule {
             Watch::Silence { after } => {
                 set(
                     "silent_for",
-                    after.map_or_else(|| "usual".into(), |it| duration::text(it).into()),
+                    after.map_or_else(|| "usual".into(), |it| duration::text(it, UNITS).into()),
                 );
             }
             Watch::Budget { kwh, per } => {
@@ -239,12 +239,12 @@ impl Rule {
             }
         }
         if matches!(self.watch, Watch::Metric { .. } | Watch::Silence { .. }) {
-            set("for", duration::text(self.hold).into());
-            set("clear_for", duration::text(self.clear_hold).into());
+            set("for", duration::text(self.hold, UNITS).into());
+            set("clear_for", duration::text(self.clear_hold, UNITS).into());
             set("no_data", name_of(&NO_DATA, &self.no_data).into());
         }
         if let Some(repeat) = self.repeat {
-            set("repeat", duration::text(repeat).into());
+            set("repeat", duration::text(repeat, UNITS).into());
         }
         if let Some(until) = self.paused_until {
             set("paused_until", until.to_string().into());

@@ -6,7 +6,6 @@
 //! state is still the one that was read.
 
 mod demand;
-mod duration;
 mod fold;
 mod json;
 mod judge;
@@ -39,6 +38,8 @@ pub use words::Names;
 
 use chrono::TimeDelta;
 
+/// The units of a rule's durations.
+const UNITS: &str = "smhd";
 /// How far ahead of the clock a reading may be and is judged; beyond, it waits for its time.
 pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
 /// How late readings may be for the stream to judge them, how long a state that is normal is kept, and how long

@@ -1,9 +1,9 @@
 //! The plain text of a message. Knows no channel.
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Decimal, Timestamp, Unit, Zone};
+use domain::{Decimal, Timestamp, Unit, Zone, duration};
 
-use crate::duration;
+use crate::UNITS;
 use crate::message::{Message, News};
 use crate::rule::{Limits, Rule, Watch};
 
@@ -52,7 +52,7 @@ impl Message {
             Watch::Metric { metric, limits } => {
                 let lasting = match rule.hold {
                     none if none <= TimeDelta::zero() => String::new(),
-                    hold => format!(" for {}", duration::text(hold)),
+                    hold => format!(" for {}", duration::text(hold, UNITS)),
                 };
                 format!("{metric} {}{lasting}", names.limits(limits))
             }

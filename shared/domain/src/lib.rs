@@ -10,6 +10,7 @@ mod decimal;
 mod deletion;
 mod device;
 mod device_patch;
+pub mod duration;
 mod edit;
 mod energy;
 mod energy_unit;

@@ -5,7 +5,7 @@ use std::fmt;
 use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Serialize, Serializer};
 
-use super::{Decimal, excerpt};
+use super::{Decimal, duration, excerpt};
 
 /// A point in time, in UTC, to the millisecond, from 1970-01-01 up to and including the year 9999.
 ///
@@ -129,25 +129,11 @@ fn distance(text: &str) -> Option<TimeDelta> {
     if text.is_empty() {
         return Some(TimeDelta::zero());
     }
-    let sign = match text.chars().next()? {
-        '-' => -1,
-        '+' => 1,
-        _ => return None,
-    };
-    let unit = match text.chars().last()? {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        'w' => 604_800,
-        _ => return None,
-    };
-    let digits = text.get(1..text.len() - 1)?;
-    if !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
+    let size = |text| duration::parse(text, "smhdw");
+    match text.strip_prefix('-') {
+        Some(back) => size(back).map(|it| -it),
+        None => size(text.strip_prefix('+')?),
     }
-    let count: i64 = digits.parse().ok()?;
-    TimeDelta::try_seconds(count.checked_mul(sign * unit)?)
 }
 
 /// An epoch number, whose unit follows from its size. Digits below a millisecond are cut off.

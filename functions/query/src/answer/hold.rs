@@ -1,29 +1,21 @@
 //! The text of the time for which a power holds, such as `15m`. Holds no power.
 
 use chrono::TimeDelta;
+use domain::duration;
 
+const UNITS: &str = "smh";
 /// The longest time: a day.
 const MAX_SECONDS: i64 = 86_400;
 
 /// Reads a time.
 pub(crate) fn parse(text: &str) -> Option<TimeDelta> {
-    let (digits, seconds) = [("s", 1), ("m", 60), ("h", 3_600)]
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let seconds = digits.parse::<i64>().ok()?.checked_mul(seconds)?;
-    (1..=MAX_SECONDS).contains(&seconds).then(|| TimeDelta::seconds(seconds))
+    let hold = duration::parse(text, UNITS)?;
+    (1..=MAX_SECONDS).contains(&hold.num_seconds()).then_some(hold)
 }
 
 /// The text of a time, in the largest unit that has no fraction.
 pub(crate) fn text(hold: TimeDelta) -> String {
-    match hold.num_seconds() {
-        seconds if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
-        seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
-        seconds => format!("{seconds}s"),
-    }
+    duration::text(hold, UNITS)
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use api::{Params, Problem, ProblemKind};
-use chrono::TimeDelta;
 use domain::{
     AttributeName, Device, RoomId, SearchCondition, SearchConditionError, Subject, Timestamp,
-    excerpt,
+    duration, excerpt,
 };
 use serde::Serialize;
 use table::MAX_CACHED_ENTRIES;
@@ -117,24 +116,9 @@ fn refused<E: Display>(field: &str) -> impl FnOnce(E) -> Problem {
 
 /// The timestamp before which the newest reading of a silent device lies.
 fn silent_since(text: &str, now: Timestamp) -> Result<Timestamp, Problem> {
-    let age = || {
-        let unit = text.char_indices().last()?;
-        let seconds = match unit.1 {
-            's' => 1,
-            'm' => 60,
-            'h' => 3_600,
-            'd' => 86_400,
-            'w' => 604_800,
-            _ => return None,
-        };
-        let digits = &text[..unit.0];
-        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        let number: i64 = digits.parse().ok().filter(|_| is_number)?;
-        TimeDelta::try_seconds(number.checked_mul(seconds)?)
-    };
     let wrong =
         || format!("is {:?}; expected an age such as 90s, 15m, 2h, 7d or 1w", excerpt(text));
-    let age = age().ok_or_else(|| Problem::field("silent", wrong()))?;
+    let age = duration::parse(text, "smhdw").ok_or_else(|| Problem::field("silent", wrong()))?;
     Ok(now.saturating_add(-age))
 }
 

@@ -1,0 +1,66 @@
+//! The texts of durations, such as `10m`. Has no limits of its own.
+
+use chrono::TimeDelta;
+
+/// The units and their seconds, the largest first.
+const UNITS: [(char, i64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+
+/// Reads a whole number with one of these units behind it, such as those of `"smhdw"`.
+#[must_use]
+pub fn parse(text: &str, units: &str) -> Option<TimeDelta> {
+    let (digits, seconds) = UNITS
+        .into_iter()
+        .filter(|(unit, _)| units.contains(*unit))
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: i64 = digits.parse().ok().filter(|_| is_number)?;
+    TimeDelta::try_seconds(number.checked_mul(seconds)?)
+}
+
+/// The text of whole seconds, in the largest of these units that leaves no fraction.
+#[must_use]
+pub fn text(duration: TimeDelta, units: &str) -> String {
+    let seconds = duration.num_seconds();
+    let fits = |(unit, length): &(char, i64)| {
+        units.contains(*unit) && seconds != 0 && seconds % length == 0
+    };
+    let (unit, length) = UNITS.into_iter().find(fits).unwrap_or(('s', 1));
+    format!("{}{unit}", seconds / length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_read_back_as_it_was_written() {
+        for (shown, units) in [
+            ("1s", "smh"),
+            ("90s", "smh"),
+            ("15m", "smhd"),
+            ("24h", "smh"),
+            ("1d", "smhd"),
+            ("2w", "smhdw"),
+        ] {
+            let read = parse(shown, units).expect(shown);
+            assert_eq!(text(read, units), shown);
+        }
+        assert_eq!(text(TimeDelta::zero(), "smh"), "0s");
+        assert_eq!(text(TimeDelta::days(14), "smhd"), "14d");
+        for wrong in [
+            "",
+            "m",
+            "15",
+            "-1m",
+            "+1m",
+            "1.5h",
+            "1w",
+            "1 h",
+            "1é",
+            "99999999999999999999h",
+            "9223372036854775807h",
+        ] {
+            assert_eq!(parse(wrong, "smhd"), None, "{wrong}");
+        }
+    }
+}
