@@ -6,7 +6,7 @@ use domain::{TimeRange, Timestamp};
 
 use crate::fold::{Fired, Fold, Observation, Patience, Phase, Turn};
 use crate::message::{Message, News};
-use crate::rule::{Rule, Side, Watch};
+use crate::rule::{Rule, Watch};
 use crate::start::Start;
 use crate::state::{Anchor, State, Told};
 use crate::{MAX_AHEAD, MAX_UNJUDGED, SETTLING};
@@ -103,9 +103,7 @@ pub fn passes(rule: &Rule, state: Option<&State>, batch: &[Observation], now: Ti
         return true;
     }
     let is_at_rest = state.is_none_or(|it| it.due.is_none() && it.changed == rule.changed);
-    let is_clear =
-        |it: &Observation| matches!(rule.side(it.value.as_ref()), None | Some(Side::Clear));
-    is_at_rest && batch.iter().all(is_clear)
+    is_at_rest && batch.iter().all(|it| rule.is_clear(it))
 }
 
 impl<'a> Patience<'a> {
@@ -213,18 +211,13 @@ impl Teller<'_> {
     }
 
     fn repeat(&mut self, is_acknowledged: bool) {
-        let (Some(at), Some(episode)) =
-            (self.next_repeat(is_acknowledged), self.fold.phase.fired())
-        else {
+        let at = next_repeat(self.rule, &self.told, is_acknowledged, self.now);
+        let (Some(at), Some(episode)) = (at, self.fold.phase.fired()) else {
             return;
         };
         if at <= self.now {
             self.tell(News::Repeated, episode, None);
         }
-    }
-
-    fn next_repeat(&self, is_acknowledged: bool) -> Option<Timestamp> {
-        next_repeat(self.rule, &self.told, is_acknowledged, self.now)
     }
 
     fn tell(&mut self, news: News, episode: Fired, ended: Option<Timestamp>) {
@@ -270,12 +263,10 @@ fn due(
     ahead: &[Observation],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let is_clear =
-        |it: &Observation| matches!(rule.side(it.value.as_ref()), None | Some(Side::Clear));
     if let Phase::Normal { from } = state.fold.phase
         && from.saturating_add(SETTLING) <= now
         && !state.told.is_firing
-        && ahead.iter().all(is_clear)
+        && ahead.iter().all(|it| rule.is_clear(it))
     {
         return None;
     }
