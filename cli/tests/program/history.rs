@@ -71,6 +71,15 @@ pub(crate) fn import(server: &Server, file: &Path, words: &[&str]) -> Output {
         .unwrap()
 }
 
+/// What an import says that ends with this code.
+pub(crate) fn said(file: &Path, server: &Server, words: &[&str], code: i32) -> String {
+    let done = import(server, file, words);
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let wrong = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(code), "{said}{wrong}");
+    said
+}
+
 /// Everything that a server knows of these devices, but when it learned it.
 fn known(server: &Server) -> Vec<String> {
     let mut all = Vec::new();

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::history::{http, import};
+use crate::history::{http, import, said};
 use crate::server::{PROGRAM, Server};
 
 /// 2026-01-31T23:00:00Z, in seconds: an hour before a month ends.
@@ -51,14 +50,6 @@ fn table(server: &Server) -> Vec<String> {
         }
     }
     all
-}
-
-fn said(file: &Path, server: &Server, words: &[&str], code: i32) -> String {
-    let done = import(server, file, words);
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    let wrong = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(code), "{said}{wrong}");
-    said
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::history::{http, import};
+use crate::history::{http, import, said};
 use crate::server::{PROGRAM, Server};
 
 /// 2026-01-11T16:00:00Z, in seconds.
@@ -22,17 +22,32 @@ fn body(server: &Server, path: &str) -> String {
     answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
-fn said(file: &Path, server: &Server, words: &[&str], code: i32) -> String {
-    let done = import(server, file, words);
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    let wrong = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(code), "{said}{wrong}");
-    said
+/// The file of this ending that an import puts beside its source.
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let name = format!("{}.{ending}", file.file_name().unwrap().to_str().unwrap());
+    file.with_file_name(name)
 }
 
 fn report(file: &Path) -> String {
-    let name = format!("{}.roomtide-report", file.file_name().unwrap().to_str().unwrap());
-    std::fs::read_to_string(file.with_file_name(name)).unwrap()
+    std::fs::read_to_string(beside(file, "roomtide-report")).unwrap()
+}
+
+/// Begins an import, and kills it once it has noted how far it came.
+fn import_and_kill(file: &Path, server: &Server) {
+    let mut killed = Command::new(PROGRAM)
+        .args(["import", "--url", &server.url])
+        .arg(file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let state = beside(file, "roomtide-import");
+    assert!((0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        state.exists()
+    }));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
 }
 
 #[test]
@@ -47,20 +62,7 @@ fn a_killed_import_counts_the_whole_file_and_names_an_hour_that_somebody_else_wr
         writeln!(text, "{},d,{}.5", START + second, n % 7).unwrap();
     }
     std::fs::write(&file, text).unwrap();
-    let mut killed = Command::new(PROGRAM)
-        .args(["import", "--url", &server.url])
-        .arg(&file)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let state = directory.path().join("readings.csv.roomtide-import");
-    assert!((0..600).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        state.exists()
-    }));
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    import_and_kill(&file, &server);
     post(&server, &format!(r#"{{"device_id": "d", "timestamp": {}, "t": 100}}"#, START + 60));
     let resumed = said(&file, &server, &[], 4);
     assert!(resumed.contains("lines are processed already"), "{resumed}");
@@ -103,20 +105,7 @@ fn what_the_server_refused_before_a_kill_is_not_missing() {
         writeln!(text, r#"{{"device_id":"d","timestamp":{},"t":1}}"#, START + second).unwrap();
     }
     std::fs::write(&file, text).unwrap();
-    let state = directory.path().join("readings.ndjson.roomtide-import");
-    let mut killed = Command::new(PROGRAM)
-        .args(["import", "--url", &server.url])
-        .arg(&file)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    assert!((0..600).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        state.exists()
-    }));
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    import_and_kill(&file, &server);
     let resumed = said(&file, &server, &[], 3);
     for expected in
         ["10 readings refused by the server before", "all counts and sums are the source's"]
