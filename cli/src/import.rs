@@ -97,12 +97,12 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
     if args.place.table.is_some() {
         bail!("--table: readings are imported with --url; only --rollups go into a table");
     }
-    // Before a directory is made for what it holds.
-    if args.address().is_none() && args.file != Path::new("-") {
-        let file = args.file.display();
-        fs::metadata(&args.file).with_context(|| format!("cannot read {file}"))?;
-    }
     if !args.dry_run {
+        // Before a directory is made for what it holds.
+        if args.address().is_none() && args.file != Path::new("-") {
+            let file = args.file.display();
+            fs::metadata(&args.file).with_context(|| format!("cannot read {file}"))?;
+        }
         args.target = Target::of(args.url.as_deref(), &args.place).await?;
     }
     let target = args.target.clone();
