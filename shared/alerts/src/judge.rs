@@ -103,7 +103,7 @@ pub fn passes(rule: &Rule, state: Option<&State>, batch: &[Observation], now: Ti
         return true;
     }
     let is_at_rest = state.is_none_or(|it| it.due.is_none() && it.changed == rule.changed);
-    is_at_rest && batch.iter().all(|it| rule.is_clear(it))
+    is_at_rest && batch.iter().all(|it| rule.is_clear(it.value.as_ref()))
 }
 
 impl<'a> Patience<'a> {
@@ -266,7 +266,7 @@ fn due(
     if let Phase::Normal { from } = state.fold.phase
         && from.saturating_add(SETTLING) <= now
         && !state.told.is_firing
-        && ahead.iter().all(|it| rule.is_clear(it))
+        && ahead.iter().all(|it| rule.is_clear(it.value.as_ref()))
     {
         return None;
     }

@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
 
-use crate::fold::Observation;
-
 /// The longest `for` and `clear_for`: with the hour before it, a fold looks back a day at most.
 pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
 
@@ -207,9 +205,9 @@ impl Rule {
         }
     }
 
-    /// Whether a reading is beyond the clearing limit, or has no value of the rule's metric.
-    pub(crate) fn is_clear(&self, observation: &Observation) -> bool {
-        matches!(self.side(observation.value.as_ref()), None | Some(Side::Clear))
+    /// Whether an observation is beyond the clearing limit, or says nothing of what the rule watches.
+    pub(crate) fn is_clear(&self, value: Option<&Decimal>) -> bool {
+        matches!(self.side(value), None | Some(Side::Clear))
     }
 
     /// What silence is to the rule: to a rule about silence it is the breach.
