@@ -1,9 +1,9 @@
 //! Puts folded rollups in one transaction, with the readings that they sum up. Folds nothing.
 
 use rollups::Change;
-use table::item::{Item, from_rollup};
+use table::item::from_rollup;
 
-use crate::engine::{Load, Unchanged};
+use crate::engine::{Load, NewItem, Unchanged};
 
 /// The way past the table's protocol, for the process that has the data open. It must be gone before the system ends.
 #[derive(Clone)]
@@ -14,14 +14,24 @@ impl Bulk {
         Self(load)
     }
 
+    /// Puts rollups, all or none. Returns whether they are put: where the table has other versions than they replace,
+    /// none is.
+    pub async fn put_rollups(&self, changes: Vec<Change>) -> anyhow::Result<bool> {
+        self.put(Vec::new(), changes).await
+    }
+
     /// Puts items and rollups, all or none. Returns whether they are put: where the table has other versions than the
     /// rollups replace, none is.
-    pub async fn put(&self, mut items: Vec<Item>, changes: Vec<Change>) -> anyhow::Result<bool> {
+    pub(crate) async fn put(
+        &self,
+        mut items: Vec<NewItem>,
+        changes: Vec<Change>,
+    ) -> anyhow::Result<bool> {
         let mut unchanged = Vec::with_capacity(changes.len());
         for Change { rollup, replaced } in changes {
             let item = from_rollup(&rollup);
             unchanged.push(Unchanged::of(&item, replaced));
-            items.push(item);
+            items.push(NewItem { item, keeps_others: false });
         }
         let load = self.0.clone();
         tokio::task::spawn_blocking(move || load.put(items, &unchanged)).await?

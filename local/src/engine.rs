@@ -43,7 +43,7 @@ use table::layout;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 
-pub(crate) use load::{Load, Unchanged};
+pub(crate) use load::{Load, NewItem, Unchanged};
 pub(crate) use queue::{Message, Queue};
 pub(crate) use stream::{Record, Stream};
 

@@ -38,7 +38,7 @@ pub(crate) const PROVISIONED: MaxUnits = MaxUnits { read: 11, write: 11 };
 
 /// The time for which a mark of late changes holds. A write costs nothing here, and answers that say for longer
 /// than they must that rollups may lack something are of no use.
-const LATE_AHEAD: TimeDelta = TimeDelta::seconds(2);
+pub(crate) const LATE_AHEAD: TimeDelta = TimeDelta::seconds(2);
 
 /// The times for which readings and rollups are kept.
 pub(crate) fn retention(options: &Options) -> Retention {

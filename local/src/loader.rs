@@ -20,17 +20,20 @@ use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use http::{Request, Response};
-use rollups::{Assumed, DeviceRules, Fold, Folded, Retention, SeenRooms, Snapshot, is_over};
+use rollups::{
+    Assumed, DeviceRules, Fold, Folded, LateMarking, Retention, SeenRooms, Snapshot, is_over,
+};
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use runtime::telemetry::Telemetry;
-use table::item::{Item, expires, from_reading};
+use table::item::{expires, from_reading};
 use table::{
     FindRegistry as _, Indexing, Invocation, MergeReadings as _, PutReadings as _,
     ReadConditionsSchema as _, StoredReading,
 };
 
 use crate::dead_letters::DeadLetters;
+use crate::engine::NewItem;
 use crate::functions::{self, Functions};
 use crate::gateway;
 use crate::{Bulk, Options};
@@ -54,6 +57,7 @@ pub struct Loader {
     zone: Zone,
     retention: Retention,
     seen: SeenRooms,
+    late: LateMarking,
 }
 
 /// The held readings of some days of a device.
@@ -80,7 +84,8 @@ impl Loader {
         let ingest = ingest::Ingest::new(holding.clone(), SystemClock, telemetry.clone(), settings);
         Box::pin(ingest.load()).await;
         let (retention, seen) = (functions::retention(options), SeenRooms::default());
-        Self { functions, ingest, telemetry, table, holding, bulk, zone, retention, seen }
+        let late = LateMarking::new(functions::LATE_AHEAD);
+        Self { functions, ingest, telemetry, table, holding, bulk, zone, retention, seen, late }
     }
 
     /// Sends a request to the API. Readings are held until [`store`](Self::store).
@@ -175,34 +180,26 @@ impl Loader {
         let mut snapshot = Snapshot::read(&self.table, device, range, dates, invocation).await?;
         let all = snapshot.readings();
         let retention = self.retention.readings;
-        let (mut new, mut merged) = (BTreeSet::new(), Vec::new());
+        let mut changed = BTreeMap::new();
         for (at, held) in readings {
-            match all.get(at) {
-                Some(known) if held.is_merged => {
-                    if known.reading.merged(&held.reading) != known.reading {
-                        merged.push(held);
-                    }
-                }
-                known => {
-                    let expires = retention.map(|retention| expires(*at, retention));
-                    let reading = StoredReading { reading: held.reading.clone(), expires };
-                    if known != Some(&reading) {
-                        all.insert(*at, reading);
-                        new.insert(*at);
-                    }
-                }
+            let known = all.get(at);
+            let expires = retention.map(|retention| expires(*at, retention));
+            let reading = match known {
+                Some(known) if held.is_merged => known.reading.merged(&held.reading),
+                _ => held.reading.clone(),
+            };
+            let attributes = from_reading(&reading, retention);
+            let item = attributes.map(|(name, value)| (name.to_owned(), value)).collect();
+            let new = StoredReading { reading, expires };
+            if known != Some(&new) {
+                all.insert(*at, new);
+                changed.insert(*at, NewItem { item, keeps_others: held.is_merged });
             }
         }
-        // What others have written keeps attributes that only they know; the stream folds it again.
-        self.store_ordinarily(merged.into_iter(), invocation).await?;
-        if !self.fold(&rules, &snapshot, &new, invocation).await? {
+        if !self.fold(&rules, &snapshot, &changed, invocation).await? {
             return Ok(Attempt::Changed);
         }
-        let mut items: Vec<Item> = Vec::new();
-        for at in &new {
-            let attributes = from_reading(&readings[at].reading, retention);
-            items.push(attributes.map(|(name, value)| (name.to_owned(), value)).collect());
-        }
+        let items = changed.into_values().collect();
         let is_put = self.bulk.put(items, snapshot.into_changes()).await?;
         Ok(if is_put { Attempt::Stored } else { Attempt::Changed })
     }
@@ -212,14 +209,14 @@ impl Loader {
         &self,
         device: &DeviceRules,
         snapshot: &Snapshot<'_, DynamoStore>,
-        readings: &BTreeSet<Timestamp>,
+        changed: &BTreeMap<Timestamp, NewItem>,
         invocation: &Invocation,
     ) -> anyhow::Result<bool> {
         let (seen, retention) = (&self.seen, &self.retention);
         let now = SystemClock.now();
         let fold = Fold { store: snapshot, device, seen, retention, now, invocation };
         let mut dates: BTreeMap<LocalDate, BTreeSet<Quarter>> = BTreeMap::new();
-        for at in readings {
+        for at in changed.keys() {
             let quarter = Quarter::of(*at);
             dates.entry(self.zone.date(quarter.start())).or_default().insert(quarter);
         }
@@ -244,12 +241,16 @@ impl Loader {
         Ok(listing.found.first().map(|it| DeviceRules::of(it).indexed(&indexing)))
     }
 
-    /// Stores readings as any other process does.
+    /// Stores readings as any other process does; the stream folds them. They are marked before, because until then
+    /// answers about their time lack them.
     async fn store_ordinarily(
         &self,
-        readings: impl Iterator<Item = &HeldReading>,
+        readings: impl Iterator<Item = &HeldReading> + Clone,
         invocation: &Invocation,
     ) -> anyhow::Result<()> {
+        let changed = readings.clone().map(|it| (&it.reading.device, it.reading.at));
+        let mark = || self.late.mark(&self.table, changed.clone(), SystemClock.now(), invocation);
+        let marked = mark().await?;
         let (merged, put): (Vec<_>, Vec<_>) = readings.partition(|it| it.is_merged);
         let all = |them: Vec<&HeldReading>| -> Vec<_> {
             them.into_iter().map(|it| it.reading.clone()).collect()
@@ -257,6 +258,9 @@ impl Loader {
         let retention = self.retention.readings;
         let merged = self.table.merge_readings(&all(merged), retention, invocation).await;
         let put = self.table.put_readings(&all(put), retention, invocation).await;
+        if marked.is_some_and(|until| until <= SystemClock.now()) {
+            mark().await?;
+        }
         merged.cause.or(put.cause).map_or(Ok(()), |cause| Err(cause.into()))
     }
 }

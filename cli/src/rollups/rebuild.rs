@@ -241,7 +241,7 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
     /// Returns whether all are put; what somebody else has changed meanwhile is not.
     async fn put(&self, changes: Vec<Change>, invocation: &Invocation) -> StoreResult<bool> {
         if let Some(bulk) = &self.bulk {
-            let put = bulk.put(Vec::new(), changes).await;
+            let put = bulk.put_rollups(changes).await;
             return put.map_err(|why| StoreError::Unavailable(why.into()));
         }
         // A day is put when what it sums up is.

@@ -1,15 +1,17 @@
 //! Many items in one transaction, without records of the stream: for items that come with everything that is made of
 //! them. Makes no item.
 
+use std::collections::HashMap;
+
 use anyhow::Context as _;
 use dynoxide::types::AttributeValue;
 use dynoxide::{Database, ImportOptions};
 use serde_json::Value;
-use table::item::attribute::VERSION;
+use table::item::attribute::{NAMED, NAMED_ROOM, VERSION};
 use table::item::{Attribute, Item};
-use table::keys::{PK, SK};
+use table::keys::{PK, ROOM, SK, TTL};
 
-use super::writer::Turns;
+use super::writer::{Turns, WriterConnection};
 
 /// An item that another is to replace, and the version that it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +20,17 @@ pub(crate) struct Unchanged {
     pub(crate) sk: String,
     /// `None` if the item must be absent.
     pub(crate) version: Option<u64>,
+}
+
+/// The attributes that a whole reading does without where it has no room and does not expire: they are not kept.
+const MAY_LACK: [&str; 4] = [ROOM, NAMED, NAMED_ROOM, TTL];
+
+/// An item to put.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NewItem {
+    pub(crate) item: Item,
+    /// Whether what is stored under its key keeps the attributes that the item does not name, as a merged reading does.
+    pub(crate) keeps_others: bool,
 }
 
 /// The engine's file, for whoever puts items into it past the protocol.
@@ -30,13 +43,11 @@ pub(crate) struct Load {
 
 impl Load {
     /// Puts items, all or none, if those of `unchanged` are as they were; returns whether they are. Blocks.
-    pub(crate) fn put(&self, items: Vec<Item>, unchanged: &[Unchanged]) -> anyhow::Result<bool> {
+    pub(crate) fn put(&self, items: Vec<NewItem>, unchanged: &[Unchanged]) -> anyhow::Result<bool> {
         // Nobody else writes while this turn lasts.
         let turn = self.turns.blocking_lock();
         for known in unchanged {
-            let key = |text: &str| AttributeValue::S(text.to_owned()).to_key_string();
-            let keys = key(&known.pk).zip(key(&known.sk)).context("texts are keys")?;
-            let stored = turn.item(self.table, &keys.0, &keys.1)?;
+            let stored = self.stored(&turn, &known.pk, &known.sk)?;
             let version = stored.map(|json| {
                 let item: Value = serde_json::from_str(&json)?;
                 anyhow::Ok(item[VERSION]["N"].as_str().and_then(|it| it.parse::<u64>().ok()))
@@ -45,20 +56,48 @@ impl Load {
                 return Ok(false);
             }
         }
-        let items = items.into_iter().map(to_engine).collect();
+        let with_others = |NewItem { item, keeps_others }: NewItem| {
+            let (pk, sk) = (text(&item, PK), text(&item, SK));
+            let mut all = to_engine(item);
+            let stored = if keeps_others { self.stored(&turn, &pk, &sk)? } else { None };
+            let stored: dynoxide::types::Item =
+                stored.map_or(Ok(HashMap::new()), |json| serde_json::from_str(&json))?;
+            for (name, value) in stored {
+                if !MAY_LACK.contains(&name.as_str()) {
+                    all.entry(name).or_insert(value);
+                }
+            }
+            anyhow::Ok(all)
+        };
+        let items = items.into_iter().map(with_others).collect::<anyhow::Result<_>>()?;
         self.database.import_items(self.table, items, ImportOptions::default())?;
         Ok(true)
+    }
+
+    /// An item, as the engine stores it.
+    fn stored(
+        &self,
+        turn: &WriterConnection,
+        pk: &str,
+        sk: &str,
+    ) -> anyhow::Result<Option<String>> {
+        let key = |text: &str| AttributeValue::S(text.to_owned()).to_key_string();
+        let (pk, sk) = key(pk).zip(key(sk)).context("texts are keys")?;
+        turn.item(self.table, &pk, &sk)
     }
 }
 
 impl Unchanged {
     /// What must be where an item is put: the same of a version, or nothing.
     pub(crate) fn of(item: &Item, version: Option<u64>) -> Self {
-        let text = |name| match item.get(name) {
-            Some(Attribute::S(text)) => text.clone(),
-            _ => String::new(),
-        };
-        Self { pk: text(PK), sk: text(SK), version }
+        Self { pk: text(item, PK), sk: text(item, SK), version }
+    }
+}
+
+fn text(item: &Item, name: &str) -> String {
+    match item.get(name) {
+        Some(Attribute::S(text)) => text.clone(),
+        _ => String::new(),
     }
 }
 

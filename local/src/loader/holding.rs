@@ -167,7 +167,7 @@ impl UpdateRegistry for Holding {
 }
 
 impl MarkLateChanges for Holding {
-    /// Marks nothing: nobody else asks while this process has the data open.
+    /// Marks nothing: nothing is stored. Who stores what is held marks what the stream has still to tell.
     async fn put_late_marks(
         &self,
         _marks: &[LateMark],
