@@ -359,6 +359,14 @@ fn open(file: &Path) -> anyhow::Result<Database> {
     if verdict != "ok" {
         bail!("{verdict}");
     }
+    // The engine would add its tables to those of another program.
+    let tables =
+        "SELECT min(name), total(name = '_tables') FROM sqlite_master WHERE type = 'table'";
+    let (first, own): (Option<String>, f64) =
+        connection.query_row(tables, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if let Some(first) = first.filter(|_| own < 1.0) {
+        bail!("it has tables of another program, such as {first}");
+    }
     let database = Database::new(file.to_str().context("its path is not Unicode")?)?;
     database.disable_bulk_loading()?;
     Ok(database)
@@ -487,6 +495,22 @@ mod tests {
                 }[0..512],
             );
         }
+    }
+
+    #[test]
+    fn the_database_of_another_program_stays_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("roomtide.db");
+        let other = Connection::open(&file).unwrap();
+        other
+            .execute_batch("CREATE TABLE songs (name TEXT); INSERT INTO songs VALUES ('a')")
+            .unwrap();
+        drop(other);
+        let before = fs::read(&file).unwrap();
+        let error = start(directory.path()).err().unwrap().to_string();
+        assert!(error.contains("tables of another program, such as songs"), "{error}");
+        assert!(error.contains("roomtide.db") && error.contains("--data-dir"), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), before);
     }
 
     #[cfg(unix)]
