@@ -9,6 +9,7 @@ mod demand;
 mod fold;
 mod json;
 mod judge;
+mod members;
 mod message;
 mod once;
 mod preview;
@@ -22,8 +23,8 @@ mod words;
 
 pub use demand::{Projection, RECENT, RunningPeriod};
 pub use fold::{Fold, Observation, Phase};
-pub use json::RuleError;
 pub use judge::{Judgement, Sight, judge, passes};
+pub use members::MemberError;
 pub use message::{Message, News};
 pub use once::{Figure, Once};
 pub use preview::{Episode, preview};
