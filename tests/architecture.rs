@@ -137,9 +137,10 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("domain", &[]),
     ("alerts", &["domain"]),
+    ("sending", &["domain", "alerts"]),
     ("influxql", &["domain"]),
     ("table", &["domain"]),
     ("rollups", &["domain", "table"]),

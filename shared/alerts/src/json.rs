@@ -4,14 +4,13 @@
 //! written as a string.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 
 use chrono::TimeDelta;
-use domain::{CalendarUnit, Decimal, Timestamp, duration, excerpt};
-use serde_json::{Map, Value, json};
+use domain::{CalendarUnit, Decimal, Timestamp, duration};
+use serde_json::{Value, json};
 
 use crate::UNITS;
+use crate::members::{MemberError, Members, choice, name_of, string, wrong};
 use crate::rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
 };
@@ -23,101 +22,6 @@ const MEMBERS: &str = "name, device, room, kind, tag, mean_of_room, metric, abov
                        no_data, repeat, recovery, ignores_quiet_hours, on and paused_until";
 const SCOPES: &str = "needs exactly one of device, room, kind, tag and mean_of_room";
 const WATCHES: &str = "needs exactly one of above or below (both are a band), silent_for, budget_kwh, demand_kw and counter";
-
-/// The member of a rule that is wrong, and why.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {why}")]
-pub struct RuleError {
-    /// The member.
-    pub field: String,
-    /// The reason, with what is allowed.
-    pub why: String,
-}
-
-fn wrong(field: &str, why: impl fmt::Display) -> RuleError {
-    RuleError { field: excerpt(field), why: why.to_string() }
-}
-
-/// The members that have not been read yet.
-struct Members(Map<String, Value>);
-
-impl Members {
-    fn has(&self, field: &str) -> bool {
-        self.0.contains_key(field)
-    }
-
-    fn take<T>(
-        &mut self,
-        field: &str,
-        read: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Result<Option<T>, RuleError> {
-        let value = self.0.remove(field).filter(|value| !value.is_null());
-        value.map(|value| read(&value)).transpose().map_err(|why| wrong(field, why))
-    }
-
-    fn parsed<T: FromStr<Err: fmt::Display>>(
-        &mut self,
-        field: &str,
-    ) -> Result<Option<T>, RuleError> {
-        self.take(field, |value| string(value)?.parse().map_err(|why: T::Err| why.to_string()))
-    }
-
-    fn number(&mut self, field: &str) -> Result<Option<Decimal>, RuleError> {
-        self.take(field, number)
-    }
-
-    fn flag(&mut self, field: &str, default: bool) -> Result<bool, RuleError> {
-        let flag =
-            self.take(field, |it| it.as_bool().ok_or_else(|| "must be true or false".to_owned()));
-        Ok(flag?.unwrap_or(default))
-    }
-
-    fn duration(
-        &mut self,
-        field: &str,
-        (least, most): (TimeDelta, TimeDelta),
-    ) -> Result<Option<TimeDelta>, RuleError> {
-        self.take(field, |value| {
-            let text = string(value)?;
-            let read = duration::parse(text, UNITS).filter(|it| (least..=most).contains(it));
-            let (least, most) = (duration::text(least, UNITS), duration::text(most, UNITS));
-            let shown = excerpt(text);
-            read.ok_or_else(|| {
-                format!(
-                    "is {shown:?}; expected a time from {least} to {most} such as 90s, 15m or 6h"
-                )
-            })
-        })
-    }
-
-    fn one_of<T: Copy>(
-        &mut self,
-        field: &str,
-        known: &[(&str, T)],
-    ) -> Result<Option<T>, RuleError> {
-        self.take(field, |value| choice(string(value)?, known))
-    }
-}
-
-fn string(value: &Value) -> Result<&str, String> {
-    value.as_str().ok_or_else(|| "must be a string".to_owned())
-}
-
-fn number(value: &Value) -> Result<Decimal, String> {
-    let text = match value {
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.clone(),
-        _ => return Err("must be a number".to_owned()),
-    };
-    Decimal::parse(&text).map_err(|why| why.to_string())
-}
-
-fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
-    let found = known.iter().find(|(name, _)| *name == text);
-    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    let all = names.join(", ");
-    found.map(|it| it.1).ok_or_else(|| format!("is {:?}; expected one of {all}", excerpt(text)))
-}
 
 const NO_DATA: [(&str, NoData); 3] =
     [("keep", NoData::Keep), ("fire", NoData::Fire), ("clear", NoData::Clear)];
@@ -131,16 +35,11 @@ const EVENTS: [(&str, CounterEvent); 3] = [
     ("ambiguous", CounterEvent::Ambiguous),
 ];
 
-fn name_of<T: PartialEq>(known: &[(&'static str, T)], value: &T) -> &'static str {
-    known.iter().find(|(_, it)| it == value).map_or("", |it| it.0)
-}
-
 impl Rule {
     /// Reads a rule that was saved at `changed`.
-    pub fn from_json(value: Value, changed: Timestamp) -> Result<Self, RuleError> {
-        let Value::Object(members) = value else { return Err(wrong("rule", "must be an object")) };
-        let mut members = Members(members);
-        let name = members.parsed("name")?.ok_or_else(|| wrong("name", "is missing"))?;
+    pub fn from_json(value: Value, changed: Timestamp) -> Result<Self, MemberError> {
+        let mut members = Members::of(value, "rule")?;
+        let name = members.needed("name")?;
         let scope = scope(&mut members)?;
         let watch = watch(&mut members)?;
         let none = TimeDelta::zero();
@@ -168,12 +67,9 @@ impl Rule {
             })?,
             changed,
         };
-        if let Some(unknown) = members.0.keys().next() {
-            return Err(wrong(
-                unknown,
-                format!("is not known or not for this kind of rule; known are {MEMBERS}"),
-            ));
-        }
+        members.none_left(|| {
+            format!("is not known or not for this kind of rule; known are {MEMBERS}")
+        })?;
         if is_once && rule.tells_recovery {
             return Err(wrong(
                 "recovery",
@@ -253,7 +149,7 @@ impl Rule {
     }
 }
 
-fn scope(members: &mut Members) -> Result<Scope, RuleError> {
+fn scope(members: &mut Members) -> Result<Scope, MemberError> {
     let found = [
         members.parsed("device")?.map(Scope::Device),
         members.parsed("room")?.map(|it| Scope::Each(Group::Room(it))),
@@ -268,7 +164,7 @@ fn scope(members: &mut Members) -> Result<Scope, RuleError> {
     }
 }
 
-fn watch(members: &mut Members) -> Result<Watch, RuleError> {
+fn watch(members: &mut Members) -> Result<Watch, MemberError> {
     let kinds = ["above", "silent_for", "budget_kwh", "demand_kw", "counter"];
     let named = kinds
         .into_iter()
@@ -276,10 +172,10 @@ fn watch(members: &mut Members) -> Result<Watch, RuleError> {
     match named.collect::<Vec<_>>()[..] {
         ["above"] => limits(members),
         ["silent_for"] => {
-            let is_usual = members.0.get("silent_for").is_some_and(|it| it == "usual");
+            let is_usual = members.is("silent_for", "usual");
             let bounds = (TimeDelta::minutes(1), MAX_REPEAT);
             let after = if is_usual {
-                members.0.remove("silent_for");
+                members.forget("silent_for");
                 None
             } else {
                 members.duration("silent_for", bounds)?
@@ -295,8 +191,8 @@ fn watch(members: &mut Members) -> Result<Watch, RuleError> {
             })
         }
         ["demand_kw"] => {
-            let limit = if members.0.get("demand_kw").is_some_and(|it| it == "peak") {
-                members.0.remove("demand_kw");
+            let limit = if members.is("demand_kw", "peak") {
+                members.forget("demand_kw");
                 DemandLimit::Peak
             } else {
                 DemandLimit::Kilowatts(positive("demand_kw", members.number("demand_kw")?)?)
@@ -319,11 +215,11 @@ fn watch(members: &mut Members) -> Result<Watch, RuleError> {
     }
 }
 
-fn metric(members: &mut Members) -> Result<domain::MetricName, RuleError> {
-    members.parsed("metric")?.ok_or_else(|| wrong("metric", "is missing"))
+fn metric(members: &mut Members) -> Result<domain::MetricName, MemberError> {
+    members.needed("metric")
 }
 
-fn positive(field: &str, number: Option<Decimal>) -> Result<Decimal, RuleError> {
+fn positive(field: &str, number: Option<Decimal>) -> Result<Decimal, MemberError> {
     match number {
         Some(number) if number.is_positive() => Ok(number),
         _ => Err(wrong(field, "must be a number above zero")),
@@ -331,7 +227,7 @@ fn positive(field: &str, number: Option<Decimal>) -> Result<Decimal, RuleError> 
 }
 
 /// `clear` is for a rule with one limit; a band has `clear_above` and `clear_below`.
-fn limits(members: &mut Members) -> Result<Watch, RuleError> {
+fn limits(members: &mut Members) -> Result<Watch, MemberError> {
     let (above, below) = (members.number("above")?, members.number("below")?);
     let one = if above.is_some() && below.is_some() { None } else { members.number("clear")? };
     let mut edge = |field: &str, limit: Option<Decimal>| {

@@ -1,29 +1,48 @@
-//! Rules and the fold that judges readings by them. Has no store, no clock and no channel.
+//! Rules, the fold that judges readings by them, and the requests that deliver messages. Has no store and no clock,
+//! and sends nothing.
 //!
 //! A state is the fold of the readings that are stored, and a message is what the fold says beyond what was
 //! judged before. Who calls reads the state, asks [`Start::of`] where the fold begins, reads the readings from
 //! there on, calls [`judge`], and stores the state and its messages in one transaction, on the condition that the
 //! state is still the one that was read.
+//!
+//! A [`Channel`] is what everybody sees of where messages go, a [`Secret`] what the sender alone reads. [`Post::by`]
+//! makes the request, [`Answer::verdict`] says what follows from its answer, and [`next_attempt`] when it is sent
+//! again.
 
+mod address;
+mod answer;
+mod back_off;
+mod body;
+mod channel;
 mod demand;
+mod fit;
 mod fold;
 mod json;
 mod judge;
+mod members;
 mod message;
 mod once;
 mod preview;
 mod quiet;
 mod rule;
+mod secret;
 mod silence;
 mod start;
 mod state;
 mod text;
+mod url;
 mod words;
 
+pub use address::{ForbiddenAddress, Reach};
+pub use answer::{Answer, Verdict};
+pub use back_off::{MAX_PAUSE, MAX_RETRIED, next_attempt};
+pub use body::{Email, Notice, Outgoing, Post, Request};
+pub use channel::{Channel, ChannelKind};
 pub use demand::{Projection, RECENT, RunningPeriod};
 pub use fold::{Fold, Observation, Phase};
-pub use json::RuleError;
 pub use judge::{Judgement, Sight, judge, passes};
+pub use members::MemberError;
 pub use message::{Message, News};
 pub use once::{Figure, Once};
 pub use preview::{Episode, preview};
@@ -31,9 +50,11 @@ pub use quiet::{QuietHours, QuietHoursError};
 pub use rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
 };
+pub use secret::Secret;
 pub use silence::{Day, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, State, Told};
+pub use url::{Url, UrlError};
 pub use words::Names;
 
 use chrono::TimeDelta;

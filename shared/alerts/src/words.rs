@@ -24,6 +24,11 @@ impl Message {
     /// The text: one line.
     #[must_use]
     pub fn text(&self, rule: &Rule, names: Names<'_>) -> String {
+        format!("{}: {}", names.headline(rule), self.line(rule, names))
+    }
+
+    /// The text without its headline.
+    pub(crate) fn line(&self, rule: &Rule, names: Names<'_>) -> String {
         let what = self.what(rule, names);
         let since = names.clock(self.since);
         let line = match self.news {
@@ -43,7 +48,7 @@ impl Message {
             News::Edited => format!("over, because the rule was changed: {what} since {since}"),
         };
         let value = self.shown_value(rule, names);
-        format!("{}: {}: {line}{value}", rule.name, names.subject)
+        format!("{line}{value}")
     }
 
     /// What the rule says is the case.
@@ -75,6 +80,11 @@ impl Message {
 }
 
 impl Names<'_> {
+    /// The rule and what it is about.
+    pub(crate) fn headline(self, rule: &Rule) -> String {
+        format!("{}: {}", rule.name, self.subject)
+    }
+
     fn quantity(self, value: &Decimal) -> String {
         self.unit.map_or_else(|| value.to_string(), |unit| format!("{value} {unit}"))
     }

@@ -1,0 +1,360 @@
+//! IP addresses that messages may be sent to. Resolves no name and opens no connection.
+//!
+//! Blocks: <https://www.iana.org/assignments/iana-ipv4-special-registry> and
+//! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How far messages may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Public addresses by https: the server is deployed. Its own loopback has the runtime API of Lambda, and
+    /// whoever may write a channel must not reach what the server alone reaches.
+    Public,
+    /// The local network too, also by http: the server runs on a laptop, in the network of whoever writes channels.
+    Local,
+}
+
+/// An address that is not connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{ip}, which is {block}; {allowed}")]
+pub struct ForbiddenAddress {
+    /// The address.
+    pub ip: IpAddr,
+    /// What the block that contains it is for.
+    pub block: &'static str,
+    allowed: &'static str,
+}
+
+impl Reach {
+    /// Checks that an address may be connected to.
+    ///
+    /// An IPv6 address that stands for an IPv4 address, by mapping, NAT64 or ISATAP, is as forbidden as that address.
+    /// All other IPv6 addresses are refused unless they are in the block that global addresses are given out of.
+    pub fn check(self, ip: IpAddr) -> Result<(), ForbiddenAddress> {
+        let found = match ip {
+            IpAddr::V4(v4) => block_of_v4(v4, self),
+            IpAddr::V6(v6) => block_of_v6(v6, self),
+        };
+        let allowed = match self {
+            Self::Public => "a deployed server connects to public addresses only",
+            Self::Local => "messages go to public addresses and to the local network only",
+        };
+        found.map_or(Ok(()), |block| Err(ForbiddenAddress { ip, block, allowed }))
+    }
+}
+
+/// A block of addresses: its first address, the length of its prefix, what it is for, and whether it is part of the
+/// local network.
+type Block<Ip> = (Ip, u32, &'static str, bool);
+
+const fn v4(a: u8, b: u8, c: u8, d: u8) -> Ipv4Addr {
+    Ipv4Addr::new(a, b, c, d)
+}
+
+const fn v6(a: u16, b: u16, c: u16, d: u16) -> Ipv6Addr {
+    Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)
+}
+
+/// Where clouds give a machine its credentials. 169.254.169.254 is link-local; these are inside blocks that a laptop
+/// may connect to.
+const METADATA: &str = "the metadata service of a cloud";
+
+/// The first block that contains an address decides.
+const V4_BLOCKS: [Block<Ipv4Addr>; 21] = [
+    (v4(100, 100, 100, 200), 32, METADATA, false),
+    (v4(168, 63, 129, 16), 32, METADATA, false),
+    (v4(0, 0, 0, 0), 8, "\"this network\"", false),
+    (v4(10, 0, 0, 0), 8, "private", true),
+    // Also the addresses of private networks over the internet such as Tailscale.
+    (v4(100, 64, 0, 0), 10, "shared address space", true),
+    (v4(127, 0, 0, 0), 8, "loopback", true),
+    (v4(169, 254, 0, 0), 16, "link-local", false),
+    (v4(172, 16, 0, 0), 12, "private", true),
+    (v4(192, 0, 0, 0), 24, "for protocols", false),
+    (v4(192, 0, 2, 0), 24, "for documentation", false),
+    (v4(192, 31, 196, 0), 24, "for AS112", false),
+    (v4(192, 52, 193, 0), 24, "for multicast tunnels", false),
+    (v4(192, 88, 99, 0), 24, "for 6to4 relays", false),
+    (v4(192, 168, 0, 0), 16, "private", true),
+    (v4(192, 175, 48, 0), 24, "for AS112", false),
+    (v4(198, 18, 0, 0), 15, "for benchmarks", false),
+    (v4(198, 51, 100, 0), 24, "for documentation", false),
+    (v4(203, 0, 113, 0), 24, "for documentation", false),
+    (v4(224, 0, 0, 0), 4, "multicast", false),
+    (v4(255, 255, 255, 255), 32, "broadcast", false),
+    (v4(240, 0, 0, 0), 4, "reserved", false),
+];
+
+/// The first block that contains an address decides. Teredo and 6to4 contain IPv4 addresses too; both are refused
+/// whichever they contain, for no maker's server is reached so.
+const V6_BLOCKS: [Block<Ipv6Addr>; 20] = [
+    (v6(0xfd00, 0xec2, 0, 0), 32, METADATA, false),
+    (v6(0xfd20, 0xce, 0, 0), 32, METADATA, false),
+    (Ipv6Addr::UNSPECIFIED, 128, "unspecified", false),
+    (Ipv6Addr::LOCALHOST, 128, "loopback", true),
+    (Ipv6Addr::UNSPECIFIED, 96, "IPv4-compatible", false),
+    (v6(0x64, 0xff9b, 1, 0), 48, "for a network's own NAT64", false),
+    (v6(0x100, 0, 0, 0), 64, "for discarding", false),
+    (v6(0x100, 0, 0, 1), 64, "a dummy prefix", false),
+    (v6(0x2001, 0, 0, 0), 32, "Teredo", false),
+    (v6(0x2001, 0, 0, 0), 23, "for protocols", false),
+    (v6(0x2001, 0xdb8, 0, 0), 32, "for documentation", false),
+    (v6(0x2002, 0, 0, 0), 16, "6to4", false),
+    (v6(0x2620, 0x4f, 0x8000, 0), 48, "for AS112", false),
+    (v6(0x3fff, 0, 0, 0), 20, "for documentation", false),
+    (v6(0x5f00, 0, 0, 0), 16, "for segment routing", false),
+    (v6(0xfc00, 0, 0, 0), 7, "unique-local", true),
+    (v6(0xfe80, 0, 0, 0), 10, "link-local", false),
+    (v6(0xfec0, 0, 0, 0), 10, "site-local", false),
+    (v6(0xff00, 0, 0, 0), 8, "multicast", false),
+    (Ipv6Addr::UNSPECIFIED, 0, "not given out", false),
+];
+
+/// The block that forbids an address.
+fn block_of_v4(ip: Ipv4Addr, reach: Reach) -> Option<&'static str> {
+    let is_in = |(first, length, ..): &&Block<Ipv4Addr>| {
+        (ip.to_bits() ^ first.to_bits()).checked_shr(32 - length).unwrap_or(0) == 0
+    };
+    forbidden(V4_BLOCKS.iter().find(is_in), reach)
+}
+
+/// The block that forbids an address.
+fn block_of_v6(ip: Ipv6Addr, reach: Reach) -> Option<&'static str> {
+    let segments = ip.segments();
+    if let Some(mapped) = ip.to_ipv4_mapped() {
+        return block_of_v4(mapped, reach);
+    }
+    // RFC 6052, 3.1: the well-known prefix of NAT64 stands for public addresses only.
+    if segments[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
+        return block_of_v4(last_32_bits(ip), Reach::Public);
+    }
+    let is_in = |(first, length, ..): &&Block<Ipv6Addr>| {
+        (ip.to_bits() ^ first.to_bits()).checked_shr(128 - length).unwrap_or(0) == 0
+    };
+    // RFC 4291, 2.4: global addresses are given out of 2000::/3.
+    let is_given_out = segments[0] >> 13 == 1;
+    let found = V6_BLOCKS.iter().find(is_in).filter(|(_, length, ..)| *length > 0 || !is_given_out);
+    // RFC 5214, 6.1: ISATAP in any prefix.
+    let is_isatap = segments[4] & !0x200 == 0 && segments[5] == 0x5efe;
+    let embedded = is_isatap.then(|| block_of_v4(last_32_bits(ip), reach)).flatten();
+    forbidden(found, reach).or(embedded)
+}
+
+fn forbidden<Ip>(block: Option<&Block<Ip>>, reach: Reach) -> Option<&'static str> {
+    let (_, _, name, is_local) = block?;
+    (reach == Reach::Public || !is_local).then_some(*name)
+}
+
+fn last_32_bits(ip: Ipv6Addr) -> Ipv4Addr {
+    let octets = ip.octets();
+    Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks of IANA's IPv4 registry, multicast beside them; and whether a laptop may connect to them.
+    const REGISTRY_V4: [(&str, bool); 27] = [
+        ("0.0.0.0/8", false),
+        ("0.0.0.0/32", false),
+        ("10.0.0.0/8", true),
+        ("100.64.0.0/10", true),
+        ("127.0.0.0/8", true),
+        ("169.254.0.0/16", false),
+        ("172.16.0.0/12", true),
+        ("192.0.0.0/24", false),
+        ("192.0.0.0/29", false),
+        ("192.0.0.8/32", false),
+        ("192.0.0.9/32", false),
+        ("192.0.0.10/32", false),
+        ("192.0.0.170/32", false),
+        ("192.0.0.171/32", false),
+        ("192.0.2.0/24", false),
+        ("192.31.196.0/24", false),
+        ("192.52.193.0/24", false),
+        ("192.88.99.0/24", false),
+        ("192.88.99.2/32", false),
+        ("192.168.0.0/16", true),
+        ("192.175.48.0/24", false),
+        ("198.18.0.0/15", false),
+        ("198.51.100.0/24", false),
+        ("203.0.113.0/24", false),
+        ("240.0.0.0/4", false),
+        ("255.255.255.255/32", false),
+        ("224.0.0.0/4", false),
+    ];
+
+    /// The blocks of IANA's IPv6 registry but for mapped addresses and NAT64, multicast and site-local beside them.
+    const REGISTRY_V6: [(&str, bool); 26] = [
+        ("::1/128", true),
+        ("::/128", false),
+        ("64:ff9b:1::/48", false),
+        ("100::/64", false),
+        ("100:0:0:1::/64", false),
+        ("2001::/23", false),
+        ("2001::/32", false),
+        ("2001:1::1/128", false),
+        ("2001:1::2/128", false),
+        ("2001:1::3/128", false),
+        ("2001:2::/48", false),
+        ("2001:3::/32", false),
+        ("2001:4:112::/48", false),
+        ("2001:10::/28", false),
+        ("2001:20::/28", false),
+        ("2001:30::/28", false),
+        ("2001:db8::/32", false),
+        ("2002::/16", false),
+        ("2620:4f:8000::/48", false),
+        ("3fff::/20", false),
+        ("5f00::/16", false),
+        ("fc00::/7", true),
+        ("fe80::/10", false),
+        ("fec0::/10", false),
+        ("ff00::/8", false),
+        ("::/96", false),
+    ];
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect(text)
+    }
+
+    fn is_allowed(text: &str) -> (bool, bool) {
+        let ip = ip(text);
+        (Reach::Public.check(ip).is_ok(), Reach::Local.check(ip).is_ok())
+    }
+
+    /// The addresses before, first, last and behind in a block.
+    fn ends(block: &str) -> [IpAddr; 4] {
+        let (first, length) = block.split_once('/').expect("a block");
+        let length: u32 = length.parse().expect("a length");
+        match ip(first) {
+            IpAddr::V4(first) => {
+                let first = first.to_bits();
+                let last = first | u32::MAX.checked_shr(length).unwrap_or(0);
+                [first.wrapping_sub(1), first, last, last.wrapping_add(1)]
+                    .map(|bits| Ipv4Addr::from_bits(bits).into())
+            }
+            IpAddr::V6(first) => {
+                let first = first.to_bits();
+                let last = first | u128::MAX.checked_shr(length).unwrap_or(0);
+                [first.wrapping_sub(1), first, last, last.wrapping_add(1)]
+                    .map(|bits| Ipv6Addr::from_bits(bits).into())
+            }
+        }
+    }
+
+    #[test]
+    fn no_special_block_is_public_and_a_laptop_reaches_the_local_network_only() {
+        for (block, is_local) in REGISTRY_V4.iter().chain(&REGISTRY_V6) {
+            let [_, first, last, _] = ends(block);
+            for ip in [first, last] {
+                assert!(Reach::Public.check(ip).is_err(), "{block}: {ip}");
+                assert_eq!(Reach::Local.check(ip).is_ok(), *is_local, "{block}: {ip}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_neighbours_of_special_blocks_are_public() {
+        for text in [
+            "1.0.0.0",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "169.253.255.255",
+            "169.255.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.0",
+            "192.0.3.0",
+            "192.167.255.255",
+            "192.169.0.0",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "8.8.8.8",
+            "149.154.167.220",
+            "2001:200::",
+            "2001:db7:ffff::",
+            "2001:db9::",
+            "2003::",
+            "2606:4700::6810:1",
+            "2620:4f:7fff::",
+            "2620:4f:8001::",
+            "3ffe:ffff::",
+            "3fff:1000::",
+        ] {
+            assert_eq!(is_allowed(text), (true, true), "{text}");
+        }
+        for block in ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"] {
+            let [before, .., behind] = ends(block);
+            for ip in [before, behind] {
+                assert_eq!(Reach::Public.check(ip), Ok(()), "{block}: {ip}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_out_is_refused() {
+        for text in ["200::1", "1fff::1", "4000::1", "8000::1", "fe00::1", "64:ff9b:2::1"] {
+            assert_eq!(is_allowed(text), (false, false), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_another_form_is_as_forbidden_as_it_is() {
+        for (form, public, local) in [
+            // Mapped.
+            ("::ffff:127.0.0.1", false, true),
+            ("::ffff:10.0.0.1", false, true),
+            ("::ffff:169.254.169.254", false, false),
+            ("::ffff:0.0.0.0", false, false),
+            ("::ffff:8.8.8.8", true, true),
+            // NAT64.
+            ("64:ff9b::127.0.0.1", false, false),
+            ("64:ff9b::10.0.0.1", false, false),
+            ("64:ff9b::169.254.169.254", false, false),
+            ("64:ff9b::8.8.8.8", true, true),
+            ("64:ff9b:1::8.8.8.8", false, false),
+            // IPv4-compatible, 6to4, Teredo.
+            ("::127.0.0.1", false, false),
+            ("::8.8.8.8", false, false),
+            ("2002:7f00:1::", false, false),
+            ("2002:808:808::", false, false),
+            ("2001:0:4136:e378:8000:63bf:3fff:fdd2", false, false),
+            // ISATAP.
+            ("2a00:1450::5efe:127.0.0.1", false, true),
+            ("2a00:1450::200:5efe:10.0.0.1", false, true),
+            ("2a00:1450::5efe:169.254.169.254", false, false),
+            ("2a00:1450::5efe:8.8.8.8", true, true),
+            ("fe80::5efe:8.8.8.8", false, false),
+            // Metadata.
+            ("169.254.169.254", false, false),
+            ("fd00:ec2::254", false, false),
+            ("fd20:ce::254", false, false),
+            ("100.100.100.200", false, false),
+            ("168.63.129.16", false, false),
+        ] {
+            assert_eq!(is_allowed(form), (public, local), "{form}");
+        }
+    }
+
+    #[test]
+    fn the_reason_names_the_address_the_block_and_what_is_allowed() {
+        let text = |reach: Reach, address: &str| reach.check(ip(address)).unwrap_err().to_string();
+        assert_eq!(
+            text(Reach::Public, "127.0.0.1"),
+            "127.0.0.1, which is loopback; a deployed server connects to public addresses only"
+        );
+        assert_eq!(
+            text(Reach::Local, "fe80::1"),
+            "fe80::1, which is link-local; messages go to public addresses and to the local network only"
+        );
+        assert_eq!(Reach::Public.check(ip("::ffff:10.1.2.3")).unwrap_err().block, "private");
+    }
+}

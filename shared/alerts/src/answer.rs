@@ -1,0 +1,219 @@
+//! What a channel's server answered, and what follows from it. Sends nothing.
+
+use chrono::{DateTime, NaiveDateTime, TimeDelta};
+use domain::{Timestamp, excerpt};
+use serde_json::Value;
+
+use crate::body::Request;
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The header `Retry-After`.
+    pub retry_after: Option<String>,
+    /// The beginning of the body, if the status is no success.
+    pub text: String,
+}
+
+/// What follows from an attempt to deliver.
+///
+/// Every attempt that failed is followed by another, for a day: a person may mend in the meantime what no repetition
+/// mends. The difference is what is said of the channel in the meantime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// 2xx. No body is looked at: each maker's errors have a status of their own. Home Assistant answers 200 also to a
+    /// webhook that no automation has, so that nobody can guess one; only a test message shows that it arrives.
+    Delivered,
+    /// A repetition may well help: no answer, 408, 425, 429 and 5xx. Nobody needs to be told unless it lasts.
+    Later {
+        /// The pause that the server asks for.
+        retry_after: Option<TimeDelta>,
+    },
+    /// A person has to mend something; the channel is failing at once. That is 400, 401, 403, 404, 410 and each other
+    /// 4xx (a topic or chat that does not exist, a token that was revoked), and 3xx: redirects are not followed, since
+    /// they would carry secrets to an address that nobody wrote.
+    Failing {
+        /// The pause that the server asks for.
+        retry_after: Option<TimeDelta>,
+    },
+}
+
+impl Verdict {
+    /// The verdict on an attempt without an answer.
+    pub const UNANSWERED: Self = Self::Later { retry_after: None };
+}
+
+impl Answer {
+    /// What follows from the answer, which came at `now`.
+    #[must_use]
+    pub fn verdict(&self, now: Timestamp) -> Verdict {
+        let retry_after = self.pause(now);
+        match self.status {
+            200..=299 => Verdict::Delivered,
+            408 | 425 | 429 | 500..=599 => Verdict::Later { retry_after },
+            _ => Verdict::Failing { retry_after },
+        }
+    }
+
+    /// The answer in a sentence that people may see: nothing of the request is in it.
+    #[must_use]
+    pub fn reason(&self, request: &Request) -> String {
+        let (maker, status) = (request.maker(), self.status);
+        if (300..=399).contains(&status) {
+            let field = request.field();
+            return format!(
+                "{maker} answers {status}; redirects are not followed, so write where it leads to as {field}"
+            );
+        }
+        match self.said().filter(|said| !request.is_part_of(said)) {
+            Some(said) => format!("{maker} answers {status}: {}", excerpt(said.trim())),
+            None => format!("{maker} answers {status}"),
+        }
+    }
+
+    /// The pause that the server asks for: by the header, else as Telegram and Discord write it into the body
+    /// (<https://core.telegram.org/bots/api#responseparameters>,
+    /// <https://discord.com/developers/docs/topics/rate-limits>).
+    fn pause(&self, now: Timestamp) -> Option<TimeDelta> {
+        if let Some(header) = &self.retry_after {
+            return retry_after(header, now);
+        }
+        let body: Value = serde_json::from_str(&self.text).ok()?;
+        let seconds = [&body["parameters"]["retry_after"], &body["retry_after"]];
+        let seconds = seconds.into_iter().find_map(Value::as_f64)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a cast saturates; an hour is the most"
+        )]
+        let seconds = seconds.ceil() as i64;
+        seconds_of(seconds)
+    }
+
+    /// What the server said: the description in an error of Telegram, ntfy or Discord, else the text.
+    fn said(&self) -> Option<String> {
+        let body: Option<Value> = serde_json::from_str(&self.text).ok();
+        let described = body.as_ref().and_then(|body| {
+            ["description", "error", "message"].iter().find_map(|field| body[*field].as_str())
+        });
+        let said = match (described, &body) {
+            (Some(described), _) => described,
+            (None, Some(_)) => return None,
+            (None, None) => &self.text,
+        };
+        // A page says nothing in its beginning.
+        (!said.trim().is_empty() && !said.trim_start().starts_with('<')).then(|| said.to_owned())
+    }
+}
+
+/// RFC 9110, 10.2.3: seconds or a date, in one of three forms.
+fn retry_after(text: &str, now: Timestamp) -> Option<TimeDelta> {
+    let text = text.trim();
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().and_then(seconds_of);
+    }
+    let utc = |format| NaiveDateTime::parse_from_str(text, format).ok().map(|at| at.and_utc());
+    let at = DateTime::parse_from_rfc2822(text)
+        .ok()
+        .map(|at| at.to_utc())
+        .or_else(|| utc("%A, %d-%b-%y %H:%M:%S GMT"))
+        .or_else(|| utc("%a %b %e %H:%M:%S %Y"))?;
+    seconds_of(at.timestamp() - now.as_millis().div_euclid(1_000))
+}
+
+fn seconds_of(seconds: i64) -> Option<TimeDelta> {
+    (seconds >= 0).then(|| TimeDelta::seconds(seconds.min(86_400)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::tests::request;
+
+    fn now() -> Timestamp {
+        Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp")
+    }
+
+    fn answer(status: u16, retry_after: Option<&str>, text: &str) -> Answer {
+        Answer { status, retry_after: retry_after.map(str::to_owned), text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_status_decides() {
+        for status in 100..=599 {
+            let verdict = answer(status, None, "").verdict(now());
+            match status {
+                200..=299 => assert_eq!(verdict, Verdict::Delivered),
+                408 | 425 | 429 | 500.. => assert_eq!(verdict, Verdict::UNANSWERED, "{status}"),
+                _ => assert_eq!(verdict, Verdict::Failing { retry_after: None }, "{status}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_says_how_long_to_wait_in_seconds_or_as_a_date_or_in_its_body() {
+        for (header, body, seconds) in [
+            (Some("120"), "", Some(120)),
+            (Some(" 0 "), "", Some(0)),
+            (Some("99999999999"), "", Some(86_400)),
+            (Some("99999999999999999999999"), "", None),
+            (Some("-5"), "", None),
+            (Some("soon"), "", None),
+            (Some(""), "", None),
+            (Some("Sun, 11 Jan 2026 16:02:00 GMT"), "", Some(120)),
+            (Some("Sunday, 11-Jan-26 16:02:00 GMT"), "", Some(120)),
+            (Some("Sun Jan 11 16:02:00 2026"), "", Some(120)),
+            (Some("Sun, 11 Jan 2026 15:00:00 GMT"), "", None),
+            (None, r#"{"ok": false, "parameters": {"retry_after": 35}}"#, Some(35)),
+            (None, r#"{"message": "limited", "retry_after": 64.57, "global": false}"#, Some(65)),
+            (None, r#"{"retry_after": 1e300}"#, Some(86_400)),
+            (None, r#"{"retry_after": "x"}"#, None),
+            (None, "[]", None),
+            (Some("10"), r#"{"retry_after": 64.57}"#, Some(10)),
+        ] {
+            let retry_after = seconds.map(TimeDelta::seconds);
+            let verdict = answer(429, header, body).verdict(now());
+            assert_eq!(verdict, Verdict::Later { retry_after }, "{header:?} {body}");
+        }
+    }
+
+    #[test]
+    fn a_reason_says_who_answered_what() {
+        let telegram = request(r#"{"kind": "telegram", "token": "123:geheim", "chat": 5}"#);
+        let webhook = request(
+            r#"{"kind": "home_assistant", "address": "http://homeassistant.local:8123/api/webhook/gehe%69m-1"}"#,
+        );
+        for (request, status, text, reason) in [
+            (
+                &telegram,
+                401,
+                r#"{"ok": false, "error_code": 401, "description": "Unauthorized"}"#,
+                "Telegram answers 401: Unauthorized",
+            ),
+            (&telegram, 404, r#"{"ok": false}"#, "Telegram answers 404"),
+            (&telegram, 500, "", "Telegram answers 500"),
+            (&telegram, 500, "<html><body>no", "Telegram answers 500"),
+            (&telegram, 500, " \u{1b}[31m no\n", "Telegram answers 500: \\u{1b}[31m no"),
+            (&telegram, 404, "no method /bot123:geheim/sendMessage", "Telegram answers 404"),
+            (&webhook, 404, "Cannot POST /api/webhook/gehe%69m-1", "Home Assistant answers 404"),
+            (&webhook, 404, "no webhook geheim-1 here", "Home Assistant answers 404"),
+            (
+                &webhook,
+                405,
+                "405: Method Not Allowed",
+                "Home Assistant answers 405: 405: Method Not Allowed",
+            ),
+            (
+                &webhook,
+                301,
+                "",
+                "Home Assistant answers 301; redirects are not followed, so write where it leads to as address",
+            ),
+        ] {
+            assert_eq!(answer(status, None, text).reason(request), reason);
+        }
+        let long = answer(500, None, &"x".repeat(4_096)).reason(&telegram);
+        assert!(long.len() < 100, "{long}");
+    }
+}

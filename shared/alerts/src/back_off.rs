@@ -1,0 +1,83 @@
+//! When a message that was not delivered is sent again. Reads no clock.
+
+use chrono::TimeDelta;
+use domain::Timestamp;
+
+/// The pause after the first attempt; each further one is twice as long.
+const MIN_PAUSE: TimeDelta = TimeDelta::seconds(10);
+/// The longest pause, whoever asks for it.
+pub const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
+/// How long after the first attempt there are further ones.
+pub const MAX_RETRIED: TimeDelta = TimeDelta::days(1);
+/// The most attempts: more than fit into a day, but an end for a clock that was put back.
+const MAX_ATTEMPTS: u32 = 40;
+
+/// When the next attempt is due, after `attempts` of them that failed, the last one at `now`. `None` once the message
+/// is given up, a day after the first attempt.
+///
+/// A server that asks for a longer pause gets it, up to an hour: one that asks for a day would lose the message.
+#[must_use]
+pub fn next_attempt(
+    first: Timestamp,
+    attempts: u32,
+    now: Timestamp,
+    retry_after: Option<TimeDelta>,
+) -> Option<Timestamp> {
+    let doublings = attempts.saturating_sub(1).min(MAX_ATTEMPTS / 4);
+    let pause = (MIN_PAUSE * (1 << doublings)).min(MAX_PAUSE);
+    let asked = retry_after.unwrap_or(pause).clamp(pause, MAX_PAUSE);
+    let next = now.saturating_add(asked);
+    (next.since(first) <= MAX_RETRIED && attempts < MAX_ATTEMPTS).then_some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first() -> Timestamp {
+        Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp")
+    }
+
+    fn pause(attempts: u32, asked: Option<i64>) -> Option<i64> {
+        let asked = asked.map(TimeDelta::seconds);
+        next_attempt(first(), attempts, first(), asked).map(|at| at.since(first()).num_seconds())
+    }
+
+    #[test]
+    fn pauses_double_from_10_seconds_to_an_hour() {
+        let pauses: Vec<_> = (0..12).filter_map(|attempts| pause(attempts, None)).collect();
+        let expected = [10, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 3_600, 3_600];
+        assert_eq!(pauses, expected);
+        assert_eq!(pause(MAX_ATTEMPTS - 1, None), Some(3_600));
+    }
+
+    #[test]
+    fn a_server_may_ask_for_a_longer_pause_up_to_an_hour() {
+        assert_eq!(pause(1, Some(60)), Some(60));
+        assert_eq!(pause(1, Some(3)), Some(10));
+        assert_eq!(pause(1, Some(-3)), Some(10));
+        assert_eq!(pause(1, Some(86_400)), Some(3_600));
+        assert_eq!(pause(12, Some(5)), Some(3_600));
+    }
+
+    #[test]
+    fn a_message_is_given_up_a_day_after_its_first_attempt() {
+        let (mut now, mut attempts) = (first(), 1);
+        while let Some(next) = next_attempt(first(), attempts, now, None) {
+            assert!(next > now && next.since(first()) <= MAX_RETRIED);
+            (now, attempts) = (next, attempts + 1);
+        }
+        assert_eq!(attempts, 32);
+        assert!(now.since(first()) > TimeDelta::hours(23));
+    }
+
+    #[test]
+    fn a_clock_that_was_put_back_loses_no_message_and_ends_all_the_same() {
+        let early = first().saturating_add(TimeDelta::days(-400));
+        assert_eq!(
+            next_attempt(first(), 1, early, None),
+            Some(early.saturating_add(TimeDelta::seconds(10)))
+        );
+        assert_eq!(next_attempt(first(), MAX_ATTEMPTS, early, None), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! A channel as people write it: the members of `PUT /channels/{id}`. Sends nothing; its secret is in a type of its own.
+
+use domain::Label;
+use serde_json::{Value, json};
+
+use crate::address::Reach;
+use crate::members::{MemberError, Members, name_of, wrong};
+use crate::quiet::QuietHours;
+use crate::secret::Secret;
+
+/// Where messages go, as everybody may see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Channel {
+    /// The service that it uses.
+    pub kind: ChannelKind,
+    /// Its name.
+    pub name: Label,
+    /// When its messages wait, by the clock of the system's time zone.
+    pub quiet_hours: Option<QuietHours>,
+}
+
+/// A service that takes messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// ntfy.sh or one's own server of ntfy.
+    Ntfy,
+    /// A bot of Telegram.
+    Telegram,
+    /// An incoming webhook of Slack.
+    Slack,
+    /// A webhook of Discord.
+    Discord,
+    /// An automation of Home Assistant that a webhook starts.
+    HomeAssistant,
+    /// Any server, by signed JSON.
+    Webhook,
+    /// E-mail by a topic of Amazon SNS.
+    Email,
+}
+
+const KINDS: [(&str, ChannelKind); 7] = [
+    ("ntfy", ChannelKind::Ntfy),
+    ("telegram", ChannelKind::Telegram),
+    ("slack", ChannelKind::Slack),
+    ("discord", ChannelKind::Discord),
+    ("home_assistant", ChannelKind::HomeAssistant),
+    ("webhook", ChannelKind::Webhook),
+    ("email", ChannelKind::Email),
+];
+
+impl ChannelKind {
+    /// The kind as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        name_of(&KINDS, &self)
+    }
+
+    /// The kind that is written so.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        KINDS.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind)
+    }
+
+    pub(crate) fn read(members: &mut Members) -> Result<Self, MemberError> {
+        let names = KINDS.map(|(name, _)| name).join(", ");
+        let kind = members.one_of("kind", &KINDS)?;
+        kind.ok_or_else(|| wrong("kind", format!("is missing; expected one of {names}")))
+    }
+}
+
+impl Channel {
+    /// Reads a channel, and its secret if one of the secret's members is there.
+    ///
+    /// Without the secret, what is stored of it stays: nobody who changes a channel's name can read its secret. The
+    /// caller answers [`Secret::missing`] where nothing is stored, or something of another kind.
+    pub fn from_json(value: Value, reach: Reach) -> Result<(Self, Option<Secret>), MemberError> {
+        let mut members = Members::of(value, "channel")?;
+        let kind = ChannelKind::read(&mut members)?;
+        if kind == ChannelKind::Email && reach == Reach::Local {
+            return Err(wrong(
+                "kind",
+                "is email, which Amazon SNS sends for a deployed server; use another kind here",
+            ));
+        }
+        let name = members.needed("name")?;
+        let quiet_hours = members.parsed("quiet_hours")?;
+        let secret = Secret::read(kind, &mut members, reach)?;
+        members.none_left(|| {
+            format!(
+                "is not known or not for this kind of channel; known are kind, name, quiet_hours and, for {}, {}",
+                kind.as_str(),
+                Secret::members(kind).join(", ")
+            )
+        })?;
+        Ok((Self { kind, name, quiet_hours }, secret))
+    }
+
+    /// The channel as [`from_json`](Self::from_json) reads it, without its secret.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut members = json!({ "kind": self.kind.as_str(), "name": self.name });
+        if let Some(quiet_hours) = self.quiet_hours {
+            members["quiet_hours"] = quiet_hours.to_string().into();
+        }
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, reach: Reach) -> Result<(Channel, Option<Secret>), String> {
+        let value = serde_json::from_str(text).expect("JSON");
+        Channel::from_json(value, reach).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn the_public_part_is_read_back_and_has_no_secret() {
+        for (text, reach) in [
+            (r#"{"kind": "ntfy", "name": "Phone", "topic": "geheim"}"#, Reach::Public),
+            (
+                r#"{"kind": "home_assistant", "name": "Home", "quiet_hours": "22:00-07:00",
+                    "address": "http://homeassistant.local:8123/api/webhook/geheim"}"#,
+                Reach::Local,
+            ),
+            (
+                r#"{"kind": "email", "name": "Mail", "topic_arn": "arn:aws:sns:eu-central-1:123456789012:geheim"}"#,
+                Reach::Public,
+            ),
+        ] {
+            let (channel, secret) = read(text, reach).expect(text);
+            assert!(secret.is_some());
+            let public = channel.to_json();
+            assert!(!public.to_string().contains("geheim"), "{public}");
+            assert_eq!(Channel::from_json(public, reach), Ok((channel, None)));
+        }
+        for (name, kind) in KINDS {
+            assert_eq!((kind.as_str(), ChannelKind::of(name)), (name, Some(kind)));
+        }
+        assert_eq!(ChannelKind::of("sms"), None);
+    }
+
+    #[test]
+    fn every_other_channel_is_refused_with_its_field_and_what_is_allowed() {
+        for (text, why) in [
+            ("[]", "channel: must be an object"),
+            (r#"{"name": "a"}"#, "kind: is missing; expected one of ntfy, telegram, slack"),
+            (r#"{"kind": "sms", "name": "a"}"#, "kind: is \"sms\"; expected one of ntfy"),
+            (r#"{"kind": 5, "name": "a"}"#, "kind: must be a string"),
+            (r#"{"kind": "email", "name": "a"}"#, "kind: is email, which Amazon SNS sends"),
+            (r#"{"kind": "slack"}"#, "name: is missing"),
+            (r#"{"kind": "slack", "name": ""}"#, "name: is empty"),
+            (
+                r#"{"kind": "slack", "name": "a", "quiet_hours": "22-7"}"#,
+                "quiet_hours: \"22-7\" are no quiet hours; write two different times",
+            ),
+            (
+                r#"{"kind": "slack", "name": "a", "topic": "b"}"#,
+                "topic: is not known or not for this kind of channel; known are kind, name, quiet_hours \
+                 and, for slack, address",
+            ),
+        ] {
+            let refused = read(text, Reach::Local).expect_err(text);
+            assert!(refused.starts_with(why), "{text}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Sends the requests that deliver messages. Knows no form of a message, keeps no secret and repeats nothing.
+//!
+//! A channel's address is written by people, so it may lead anywhere. What is connected to is what was checked: a name
+//! is resolved once for each request, and the client gets the addresses that passed. There are no redirects, no proxy,
+//! no connections kept, and public roots for TLS.
+
+mod resolver;
+mod unanswered;
+
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alerts::{Answer, Reach, Request};
+use ureq::config::Config;
+use ureq::tls::TlsConfig;
+use ureq::unversioned::transport::DefaultConnector;
+use ureq::{Agent, SendBody};
+
+pub use resolver::{LookUpHost, SystemNames};
+pub use unanswered::{Cause, TlsFault, Unanswered};
+
+use crate::resolver::CheckedNames;
+
+/// How long a request may take, from the name to the end of the answer.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+/// The most bytes of an answer's body that are read, for the reason that people see.
+const MAX_ANSWER: u64 = 4 * 1024;
+/// The most bytes of an answer's headers.
+const MAX_HEADERS: usize = 16 * 1024;
+const USER_AGENT: &str = concat!("roomtide/", env!("CARGO_PKG_VERSION"));
+
+/// Sends requests; a test puts something else in place.
+pub trait SendRequest: Send + Sync {
+    /// Sends a request once and waits for its answer, for [`TIMEOUT`] at most. It blocks its thread.
+    fn send(&self, request: &Request) -> Result<Answer, Unanswered>;
+}
+
+/// Sends requests by HTTP.
+///
+/// The client logs the paths of requests at the level `TRACE` of the crate `log`, and Telegram's token is in one. No
+/// part of Roomtide takes these records.
+#[derive(Debug)]
+pub struct HttpSender(Agent);
+
+impl HttpSender {
+    /// A sender that resolves names as the system does.
+    #[must_use]
+    pub fn new(reach: Reach) -> Self {
+        Self::with_names(reach, Arc::new(SystemNames))
+    }
+
+    /// A sender that resolves names otherwise.
+    #[must_use]
+    pub fn with_names(reach: Reach, names: Arc<dyn LookUpHost>) -> Self {
+        Self::build(reach, names, TIMEOUT, TlsConfig::default())
+    }
+
+    /// Each setting that differs from the client's own is a decision: its own follow redirects, take a proxy from
+    /// the environment, keep connections, and wait for ever.
+    fn build(reach: Reach, names: Arc<dyn LookUpHost>, timeout: Duration, tls: TlsConfig) -> Self {
+        let config = Config::builder()
+            .http_status_as_error(false)
+            .https_only(reach == Reach::Public)
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_global(Some(timeout))
+            .max_idle_connections(0)
+            .max_response_header_size(MAX_HEADERS)
+            .user_agent(USER_AGENT)
+            .tls_config(tls)
+            .build();
+        let resolver = CheckedNames { names, reach };
+        Self(Agent::with_parts(config, DefaultConnector::default(), resolver))
+    }
+}
+
+impl SendRequest for HttpSender {
+    fn send(&self, request: &Request) -> Result<Answer, Unanswered> {
+        let is_handed_over = Cell::new(false);
+        let mut body = Watched { rest: request.body().as_bytes(), is_read: &is_handed_over };
+        let mut parts = http::Request::builder().method(request.method()).uri(request.uri());
+        for (name, value) in request.headers() {
+            parts = parts.header(*name, value);
+        }
+        let answered = if request.body().is_empty() {
+            is_handed_over.set(true);
+            parts.body(()).map_err(ureq::Error::Http).and_then(|request| self.0.run(request))
+        } else {
+            let parts = parts.header("content-length", request.body().len());
+            let body = SendBody::from_reader(&mut body);
+            parts.body(body).map_err(ureq::Error::Http).and_then(|request| self.0.run(request))
+        };
+        let mut response =
+            answered.map_err(|error| Unanswered::new(request, &error, is_handed_over.get()))?;
+        let status = response.status().as_u16();
+        let retry_after = response.headers().get("retry-after").and_then(|it| it.to_str().ok());
+        let retry_after = retry_after.map(str::to_owned);
+        let mut text = Vec::new();
+        if !response.status().is_success() {
+            // The status has said it all: what comes before the body ends or breaks off is shown.
+            let _ = response.body_mut().as_reader().take(MAX_ANSWER).read_to_end(&mut text);
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Ok(Answer { status, retry_after, text })
+    }
+}
+
+/// A body that notices when the client has read it all: a server that has not got all of it cannot act on it.
+struct Watched<'a> {
+    rest: &'a [u8],
+    is_read: &'a Cell<bool>,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = self.rest.read(into)?;
+        self.is_read.set(self.is_read.get() || self.rest.is_empty());
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests;

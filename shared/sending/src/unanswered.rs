@@ -1,0 +1,143 @@
+//! Why a request has no answer, in words that show nothing of the request.
+
+use std::io;
+
+use alerts::{ForbiddenAddress, Request, Verdict};
+use rustls::CertificateError;
+
+use crate::TIMEOUT;
+
+/// A request without an answer. The text names the member of the channel that leads there, and nothing that is secret:
+/// the client's own errors can contain the address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} of {maker}: {cause}")]
+pub struct Unanswered {
+    maker: &'static str,
+    field: &'static str,
+    /// The cause.
+    pub cause: Cause,
+    /// Whether the server has the whole request, perhaps: then it is marked when it is sent again.
+    pub may_have_arrived: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// The name leads to no address.
+    #[error("the name of its host leads nowhere")]
+    UnknownHost,
+    /// Each address is one that is not connected to.
+    #[error("its host has the address {0}")]
+    Forbidden(ForbiddenAddress),
+    /// The address is one without TLS.
+    #[error("must begin with https://; a deployed server sends nothing without TLS")]
+    NotHttps,
+    /// The connection was refused.
+    #[error("nothing listens at its port")]
+    Refused,
+    /// There is no way to the host.
+    #[error("its host cannot be reached from here")]
+    Unreachable,
+    /// TLS failed.
+    #[error("{0}")]
+    Tls(TlsFault),
+    /// The time was over.
+    #[error("has not answered within {} seconds", TIMEOUT.as_secs())]
+    TimedOut,
+    /// The server speaks something else.
+    #[error("does not answer in HTTP")]
+    NotHttp,
+    /// The connection ended.
+    #[error("closed the connection before it had answered")]
+    Closed,
+}
+
+/// Why TLS failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TlsFault {
+    /// None of the public authorities issued the certificate.
+    #[error("has a certificate that no public authority issued")]
+    UnknownIssuer,
+    /// The certificate is of another time.
+    #[error("has a certificate that is not valid now")]
+    Expired,
+    /// The certificate is of another host.
+    #[error("has a certificate of another host")]
+    OtherHost,
+    /// The certificate is wrong otherwise.
+    #[error("has a certificate that is not valid")]
+    BadCertificate,
+    /// The server speaks no TLS, or one that we do not.
+    #[error("does not speak TLS 1.2 or 1.3")]
+    NoTls,
+}
+
+impl Unanswered {
+    pub(crate) fn new(request: &Request, error: &ureq::Error, may_have_arrived: bool) -> Self {
+        let (maker, field) = (request.maker(), request.field());
+        Self { maker, field, cause: Cause::of(error), may_have_arrived }
+    }
+
+    /// What follows: without an answer a repetition may help, but a person has to mend an address that is not
+    /// connected to, and a certificate.
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict {
+        match self.cause {
+            Cause::Forbidden(_) | Cause::NotHttps | Cause::Tls(_) => {
+                Verdict::Failing { retry_after: None }
+            }
+            _ => Verdict::UNANSWERED,
+        }
+    }
+}
+
+impl Cause {
+    fn of(error: &ureq::Error) -> Self {
+        match error {
+            ureq::Error::HostNotFound => Self::UnknownHost,
+            ureq::Error::Timeout(_) => Self::TimedOut,
+            ureq::Error::RequireHttpsOnly(_) => Self::NotHttps,
+            ureq::Error::Io(error) => Self::of_io(error),
+            ureq::Error::Rustls(error) => Self::Tls(TlsFault::of(error)),
+            ureq::Error::Tls(_) | ureq::Error::TlsRequired => Self::Tls(TlsFault::NoTls),
+            ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => Self::NotHttp,
+            ureq::Error::Other(error) => match error.downcast_ref() {
+                Some(forbidden) => Self::Forbidden(*forbidden),
+                None => Self::Closed,
+            },
+            _ => Self::Closed,
+        }
+    }
+
+    fn of_io(error: &io::Error) -> Self {
+        if let Some(error) = error.get_ref().and_then(|it| it.downcast_ref()) {
+            return Self::Tls(TlsFault::of(error));
+        }
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::TimedOut => Self::TimedOut,
+            io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::AddrNotAvailable => Self::Unreachable,
+            _ => Self::Closed,
+        }
+    }
+}
+
+impl TlsFault {
+    fn of(error: &rustls::Error) -> Self {
+        let rustls::Error::InvalidCertificate(error) = error else { return Self::NoTls };
+        match error {
+            CertificateError::UnknownIssuer => Self::UnknownIssuer,
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => Self::Expired,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Self::OtherHost
+            }
+            _ => Self::BadCertificate,
+        }
+    }
+}
