@@ -17,6 +17,8 @@ pub(super) struct Described {
     metrics: BTreeMap<String, Metric>,
     /// The meter that the device is behind.
     behind: Option<String>,
+    #[serde(skip)]
+    is_being_deleted: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -47,8 +49,14 @@ impl Described {
                 .map(Some)
                 .with_context(|| format!("{path} answers, but not as Roomtide does")),
             404 => Ok(None),
+            410 => Ok(Some(Self { is_being_deleted: true, ..Self::default() })),
             _ => Err(client.error(path, answer)),
         }
+    }
+
+    /// Whether it will soon be gone.
+    pub(super) const fn is_being_deleted(&self) -> bool {
+        self.is_being_deleted
     }
 
     /// Whether zeros and negative values of a metric take part in its rollups.

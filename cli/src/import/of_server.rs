@@ -67,13 +67,14 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     })?;
     let client = args.target.client(args.token.as_deref())?;
     let known = earlier(&path, &asked).filter(|_| !args.again);
+    let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
     let mut progress = still_true(known, &client)?;
     stop_on_ctrl_c(client.interrupted());
     let head = session::head(args, server.shown(), now);
     let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
     let kept = progress_file::with_suffix(&path, "-before");
     let reached_window = progress.as_ref().map(Progress::window);
-    let goes_on = reached_window.as_deref().map_or(GoesOn::No, GoesOn::After);
+    let goes_on = reached_window.as_deref().map_or(begins, GoesOn::After);
     let comparison = Comparison::begin(&client, Some(kept), goes_on, now)?;
     let compared = Compared { comparison, head, places };
     let comparison = &compared.comparison;

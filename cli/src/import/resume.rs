@@ -18,6 +18,8 @@ pub(super) struct Resume {
     /// `None` for a stream, which cannot be read again.
     path: Option<PathBuf>,
     state: State,
+    /// Whether it begins anew, whatever an earlier import did.
+    is_anew: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,7 +85,7 @@ impl Resume {
         });
         let state =
             earlier.unwrap_or(State { fingerprint, acknowledged: 0, witness: None, refused: 0 });
-        Ok(Self { path, state })
+        Ok(Self { path, state, is_anew: again })
     }
 
     /// Returns the number of lines at the beginning that are processed.
@@ -94,6 +96,11 @@ impl Resume {
     /// Returns a reading among them that was stored.
     pub(super) const fn witness(&self) -> Option<&Witness> {
         self.state.witness.as_ref()
+    }
+
+    /// Returns what tells the import from others, unless it begins anew.
+    pub(super) fn asked(&self) -> Option<&str> {
+        (!self.is_anew).then_some(&*self.state.fingerprint)
     }
 
     /// Returns whether the progress is kept for another import.
@@ -109,6 +116,7 @@ impl Resume {
     /// Starts over at the first line.
     pub(super) fn restart(&mut self) {
         (self.state.acknowledged, self.state.witness, self.state.refused) = (0, None, 0);
+        self.is_anew = true;
     }
 
     /// Returns the number of readings among them that the server refused: they are not sent again.

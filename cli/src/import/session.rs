@@ -109,7 +109,8 @@ impl<'a> Compared<'a> {
     ) -> anyhow::Result<Self> {
         let beside = args.file.is_file().then_some(args.file.as_path());
         let places = Places::of(args.report.as_deref(), beside)?;
-        let goes_on = if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No };
+        let goes_on =
+            if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No(resume.asked()) };
         let comparison = Comparison::begin(client, resume.beside("-before"), goes_on, now)?;
         Ok(Self { comparison, head: head(args, &args.file.display().to_string(), now), places })
     }

@@ -74,6 +74,7 @@ struct Months {
     /// The devices whose rollups do not reach so far back.
     untold: u64,
     uncounted: u64,
+    deleted: u64,
     /// The devices that a sum counts by themselves.
     meters: Vec<DeviceId>,
     /// The first that are not equal, the lossy first.
@@ -99,9 +100,9 @@ impl<'a> Comparison<'a> {
                 let (kept, earlier) = Kept::open(path, goes_on)?;
                 (Some(kept), earlier)
             }
-            _ => (None, (goes_on == GoesOn::No).then(Earlier::default)),
+            _ => (None, matches!(goes_on, GoesOn::No(_)).then(Earlier::default)),
         };
-        if known.is_ok() && earlier.is_some() && goes_on == GoesOn::No {
+        if known.is_ok() && earlier.is_some() && matches!(goes_on, GoesOn::No(_)) {
             // Without what was written a moment ago, a line would take back what is not the import's.
             let bar = progress::spinner();
             let waited = rolled_up::wait(client, &bar);
@@ -334,6 +335,11 @@ fn compare(
         bar.set_message(format!("comparing: {place} of {} devices", tally.devices.len()));
         let before = earlier.devices.get(device).and_then(Option::as_ref);
         let described = known.described(device)?.unwrap_or_default();
+        if described.is_being_deleted() {
+            report.comment(format_args!("{device} is not compared: it is being deleted"));
+            months.deleted += 1;
+            continue;
+        }
         if described.is_meter() {
             months.meters.push(device.clone());
         }
@@ -411,21 +417,21 @@ impl Months {
 
     fn text(&self, zone: &str, report_at: Option<&Path>) -> String {
         let (months, series) = (counted(self.all as u64, "month"), self.series);
-        let equal = if self.equal == self.all {
-            "all counts and sums are the source's".to_owned()
-        } else {
-            format!("{} have the source's counts and sums", self.equal)
+        let equal = match self.all {
+            0 => String::new(),
+            all if all == self.equal => ": all counts and sums are the source's".to_owned(),
+            _ => format!(": {} have the source's counts and sums", self.equal),
         };
-        let mut text = format!("compared {months} ({zone}) of {series} metrics: {equal}");
-        if self.untold > 0 {
-            let devices = counted(self.untold, "device");
-            write!(text, "\n  not compared: {devices}, whose rollups do not reach so far back")
-                .expect("a text takes everything");
-        }
-        if self.uncounted > 0 {
-            let devices = counted(self.uncounted, "device");
-            write!(text, "\n  not compared: {devices}, whose lines are in no order of time")
-                .expect("a text takes everything");
+        let mut text = format!("compared {months} ({zone}) of {series} metrics{equal}");
+        for (devices, why) in [
+            (self.untold, "whose rollups do not reach so far back"),
+            (self.uncounted, "whose lines are in no order of time"),
+            (self.deleted, "which are being deleted"),
+        ] {
+            if devices > 0 {
+                write!(text, "\n  not compared: {}, {why}", counted(devices, "device"))
+                    .expect("a text takes everything");
+            }
         }
         for row in self.shown_lossy.iter().chain(&self.shown).take(MAX_SHOWN) {
             write!(text, "\n  {row}").expect("a text takes everything");
@@ -514,7 +520,7 @@ mod tests {
         });
         let client = Client::new(&server.url, None).unwrap();
         let now = Timestamp::parse_absolute("2026-02-01T00:00:00Z").unwrap();
-        let comparison = Comparison::begin(&client, None, GoesOn::No, now).unwrap();
+        let comparison = Comparison::begin(&client, None, GoesOn::No(None), now).unwrap();
         for value in [1, 2] {
             let json = format!(
                 r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{value}Z","t":{value}}}"#

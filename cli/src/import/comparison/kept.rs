@@ -19,6 +19,7 @@ use crate::progress_file;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
+    Import { asked: String },
     Device { device: String, before: Option<KeptBefore> },
     Room { room: String, is_new: bool },
     Report { report: PathBuf },
@@ -73,8 +74,9 @@ pub(super) struct Earlier {
 /// How an import goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) enum GoesOn<'a> {
-    /// It begins.
-    No,
+    /// It begins. What an earlier run found that was killed before it noted any progress is kept, where it asked for the
+    /// same; nothing is where an import starts over.
+    No(Option<&'a str>),
     /// All is read again.
     Read,
     /// What follows this window is read.
@@ -96,9 +98,13 @@ impl Kept {
     ) -> anyhow::Result<(Self, Option<Earlier>)> {
         let context =
             || format!("cannot write {}; --state FILE keeps it elsewhere", path.display());
-        let (earlier, lines) = match goes_on {
-            GoesOn::No => (Some(Earlier::default()), Vec::new()),
-            _ => read(&path, goes_on).map_or((None, Vec::new()), |(it, lines)| (Some(it), lines)),
+        let (earlier, lines) = match (goes_on, read(&path, goes_on)) {
+            (_, Some((earlier, lines))) => (Some(earlier), lines),
+            (GoesOn::No(asked), None) => {
+                let asked = asked.map(|it| line(&Line::Import { asked: it.to_owned() }));
+                (Some(Earlier::default()), asked.transpose()?.into_iter().collect())
+            }
+            (_, None) => (None, Vec::new()),
         };
         // Without a line that a crash cut off, and without a window that is read again.
         progress_file::replace(&path, lines.concat().as_bytes()).with_context(context)?;
@@ -136,11 +142,9 @@ impl Kept {
         self.add(&Line::Window { window: window.to_owned(), devices })
     }
 
-    fn add(&mut self, line: &Line) -> anyhow::Result<()> {
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
+    fn add(&mut self, added: &Line) -> anyhow::Result<()> {
         let context = || format!("cannot write {}", self.path.display());
-        self.file.write_all(&text).with_context(context)
+        self.file.write_all(line(added)?.as_bytes()).with_context(context)
     }
 
     /// Removes the file, because the import is complete.
@@ -150,11 +154,24 @@ impl Kept {
     }
 }
 
+/// The text of a line.
+fn line(line: &Line) -> serde_json::Result<String> {
+    Ok(serde_json::to_string(line)? + "\n")
+}
+
 /// What is in a file, and its lines. A device whose line was cut off by a crash is asked for again.
 fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
     let text = fs::read_to_string(path).ok()?;
     let parsed = |text: &str| Some((format!("{text}\n"), serde_json::from_str(text).ok()?));
     let mut lines: Vec<(String, Line)> = text.lines().filter_map(parsed).collect();
+    if let GoesOn::No(wanted) = goes_on {
+        let is_same =
+            matches!(lines.first(), Some((_, Line::Import { asked })) if Some(&**asked) == wanted);
+        if !is_same {
+            return None;
+        }
+        lines.retain(|(_, line)| !matches!(line, Line::Window { .. }));
+    }
     if let GoesOn::After(reached) = goes_on {
         let is_reached = |(_, line): &(String, Line)| matches!(line, Line::Window { window, .. } if window == reached);
         let last = lines.iter().rposition(is_reached)?;
@@ -176,10 +193,10 @@ fn read(path: &Path, goes_on: GoesOn<'_>) -> Option<(Earlier, Vec<String>)> {
             Line::Room { room, is_new } => drop(earlier.rooms.insert(room.parse().ok()?, is_new)),
             Line::Report { report } => earlier.reports.push(report),
             // What a window stored is without them.
-            Line::Refused { refused } if goes_on == GoesOn::Read => {
+            Line::Refused { refused } if !matches!(goes_on, GoesOn::After(_)) => {
                 earlier.refused.insert(refused);
             }
-            Line::Refused { .. } => {}
+            Line::Refused { .. } | Line::Import { .. } => {}
             Line::Window { devices, .. } => {
                 for (device, stored) in devices {
                     earlier.stored.push((device.parse().ok()?, stored.try_into().ok()?));
@@ -271,7 +288,7 @@ mod tests {
     fn what_was_there_is_known_again_and_a_torn_line_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("before");
-        let (mut kept, earlier) = Kept::open(path.clone(), GoesOn::No).unwrap();
+        let (mut kept, earlier) = Kept::open(path.clone(), GoesOn::No(None)).unwrap();
         assert!(earlier.unwrap().devices.is_empty());
         let totals = Totals { count: 3, sum: Exact::parse("0.30").unwrap() };
         let of_month =
@@ -295,15 +312,32 @@ mod tests {
         assert!(!path.exists());
         let (_, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();
         assert!(earlier.is_none_or(|it| it.devices.is_empty()), "nobody knows what was there");
-        let (_, earlier) = Kept::open(path, GoesOn::No).unwrap();
+        let (_, earlier) = Kept::open(path, GoesOn::No(None)).unwrap();
         assert!(earlier.is_some());
+    }
+
+    #[test]
+    fn a_run_that_was_killed_before_any_progress_leaves_what_it_found_to_the_same_import() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("before");
+        let devices = |goes_on| {
+            let (mut kept, earlier) = Kept::open(path.clone(), goes_on).unwrap();
+            let found = earlier.unwrap().devices.len();
+            kept.add_device(&"d".parse().unwrap(), None).unwrap();
+            kept.add_window("w", &Tally::new(domain::Zone::UTC)).unwrap();
+            found
+        };
+        let (one, other) = (GoesOn::No(Some("one")), GoesOn::No(Some("other")));
+        assert_eq!([devices(one), devices(one), devices(GoesOn::Read)], [0, 1, 1]);
+        assert_eq!([devices(other), devices(other)], [0, 1], "another file or table");
+        assert_eq!([devices(GoesOn::No(None)), devices(other)], [0, 0], "it started over");
     }
 
     #[test]
     fn what_windows_stored_is_known_again_and_the_one_that_is_read_again_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("before");
-        let (mut kept, _) = Kept::open(path.clone(), GoesOn::No).unwrap();
+        let (mut kept, _) = Kept::open(path.clone(), GoesOn::No(None)).unwrap();
         let mut all = Tally::new(domain::Zone::UTC);
         for (window, values) in [("a", ["1.5", "0"]), ("b", ["2", "-1"]), ("c", ["9", "9"])] {
             let mut tally = Tally::new(domain::Zone::UTC);
