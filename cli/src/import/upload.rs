@@ -158,12 +158,17 @@ fn send_rounds(
         let round = round?;
         refuse(round.refusals.clone(), options, summary)?;
         noted.note(&round)?;
-        let refusals = send(&round, (client, &pace), options, |stored| {
-            summary.stored += stored;
-            bar.set_message(format!("{} readings", summary.stored));
-        })?;
-        let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
-        let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
+        let (refusals, refused): (Vec<_>, Vec<_>) =
+            send(&round, (client, &pace), options, |stored| {
+                summary.stored += stored;
+                bar.set_message(format!("{} readings", summary.stored));
+            })?
+            .into_iter()
+            .unzip();
+        // A line may have readings of several devices.
+        let name = |it: &Entry| (it.line, it.reading.device.clone());
+        let refused: HashSet<_> = refused.into_iter().flatten().map(name).collect();
+        let is_stored = |entry: &&Entry| !refused.contains(&name(entry));
         let entries = || round.puts.iter().chain(&round.merges);
         let witness = entries().rev().find(is_stored);
         for entry in entries().filter(|entry| !is_stored(entry)) {
@@ -206,14 +211,17 @@ fn refuse(
 const PUT: &str = "/readings?rooms=given";
 const MERGE: &str = "/readings?merge=true&rooms=given";
 
-/// Sends a round, and calls `stored` with the number of readings that each request stored. Returns the
-/// server's refusals.
-fn send(
-    round: &Round,
+/// What the server refuses, and the reading, where its answer tells which.
+type Refused<'a> = (Refusal, Option<&'a Entry>);
+
+/// Sends a round, and calls `stored` with the number of readings that each request stored. Returns what the
+/// server refuses.
+fn send<'a>(
+    round: &'a Round,
     (client, pace): (&Client, &Pace),
     options: UploadOptions,
     mut stored: impl FnMut(u64),
-) -> anyhow::Result<Vec<Refusal>> {
+) -> anyhow::Result<Vec<Refused<'a>>> {
     let mut refusals = Vec::new();
     let first = round.puts.len().min(if pace.is_told() { 0 } else { FIRST_BATCH });
     let (first, puts) = round.puts.split_at(first);
@@ -239,7 +247,7 @@ fn send(
             refusals.extend(refused);
         },
     );
-    refusals.sort_by_key(|refusal| refusal.line);
+    refusals.sort_by_key(|(refusal, _)| refusal.line);
     outcome.map(|()| refusals)
 }
 
@@ -256,12 +264,12 @@ struct Receipt {
 }
 
 /// Sends one batch until it is stored. Storing it twice changes nothing.
-fn send_batch(
+fn send_batch<'a>(
     (client, pace): (&Client, &Pace),
     path: &str,
-    batch: &[Entry],
+    batch: &'a [Entry],
     stop: &AtomicBool,
-) -> anyhow::Result<Vec<Refusal>> {
+) -> anyhow::Result<Vec<Refused<'a>>> {
     let body: String =
         batch.iter().flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()]).collect();
     let ask =
@@ -303,16 +311,18 @@ fn forbidden(batch: &[Entry], answer: &Answer, error: anyhow::Error) -> anyhow::
     }
 }
 
-fn refused(batch: &[Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refusal> {
-    let line = |index: usize| batch.get(index).map_or(0, |entry| entry.line);
+fn refused<'a>(batch: &'a [Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refused<'a>> {
+    let refused = |index: Option<usize>, reason| {
+        let entry = index.and_then(|index| batch.get(index));
+        (Refusal { line: entry.map_or(0, |entry| entry.line), reason }, entry)
+    };
     let name = |error: &FieldError| {
         let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
-        let reason = format!("{field}{}", error.message);
-        Refusal { line: error.index.map_or(0, line), reason }
+        refused(error.index, format!("{field}{}", error.message))
     };
     let unnamed = |index: &usize| {
         let reason = "the server refuses it; its answer has no room for the reason".to_owned();
-        Refusal { line: line(*index), reason }
+        refused(Some(*index), reason)
     };
     errors.iter().map(name).chain(more.iter().map(unnamed)).collect()
 }

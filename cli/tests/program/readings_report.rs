@@ -114,6 +114,31 @@ fn what_the_server_refused_before_a_kill_is_not_missing() {
     }
 }
 
+#[test]
+fn of_a_line_with_several_devices_only_what_is_refused_is_not_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&directory.path().join("data"), &[]);
+    for id in ["gone", "here"] {
+        post(&server, &format!(r#"{{"device_id": "{id}", "timestamp": {START}, "t": 1}}"#));
+    }
+    let deleted = http(&server, "DELETE /devices/gone", "");
+    assert!(deleted.starts_with("HTTP/1.1 202"), "{deleted}");
+    let file = directory.path().join("wide.csv");
+    let mut text = "timestamp,a,b\n".to_owned();
+    for second in 1..=100 {
+        writeln!(text, "{},1,2", START + second).unwrap();
+    }
+    std::fs::write(&file, text).unwrap();
+    let said = said(&file, &server, &["--map", "gone:t=a", "--map", "here:t=b"], 3);
+    for expected in [
+        "100 readings stored",
+        "compared 1 month (Etc/UTC) of 1 metrics: all counts and sums are the source's",
+        "not compared: 1 device, which are being deleted",
+    ] {
+        assert!(said.contains(expected), "{expected:?} is not in {said}");
+    }
+}
+
 /// The devices, and the readings of each.
 fn table(server: &Server) -> Vec<String> {
     let devices = body(server, "/devices");
