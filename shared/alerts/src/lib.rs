@@ -17,6 +17,7 @@ mod rule;
 mod silence;
 mod start;
 mod state;
+mod subject;
 mod text;
 mod words;
 
@@ -34,6 +35,7 @@ pub use rule::{
 pub use silence::{Day, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, State, Told};
+pub use subject::{Subject, SubjectError};
 pub use words::Names;
 
 use chrono::TimeDelta;
