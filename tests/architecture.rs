@@ -141,7 +141,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("domain", &[]),
     ("alerts", &["domain"]),
     ("influxql", &["domain"]),
-    ("table", &["domain"]),
+    ("table", &["domain", "alerts"]),
     ("rollups", &["domain", "table"]),
     ("series", &["domain", "table", "rollups"]),
     ("aws", &[]),
