@@ -142,7 +142,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("alerts", &["domain"]),
     ("sending", &["domain", "alerts"]),
     ("influxql", &["domain"]),
-    ("table", &["domain"]),
+    ("table", &["domain", "alerts"]),
     ("rollups", &["domain", "table"]),
     ("series", &["domain", "table", "rollups"]),
     ("aws", &[]),

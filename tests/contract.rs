@@ -2,6 +2,7 @@
 //!
 //! The last of them is Amazon's own `DynamoDB` Local, where `ROOMTIDE_DYNAMODB_LOCAL` says it is.
 
+mod alerts;
 mod conditions;
 mod deletions;
 mod edits;
@@ -22,13 +23,16 @@ use std::sync::Once;
 
 use table::memory::MemoryStore;
 use table::{
-    AddArrival, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
-    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges,
-    MergeReadings, NoteSeen, PageRegistry, PutConditionsSchema, PutReadings, PutRollups,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, ReadStoredReadings,
-    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, SetConditionsReady, TeachDevice,
-    UpdateRegistry,
+    AddArrival, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
+    EditAlertStates, EditChannels, EditRegistry, FindRegistry, FindToken, KeepRollupState,
+    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges, MarkRunning,
+    MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry, PutConditionsSchema,
+    PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
+    ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
+    ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
+    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices,
+    RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages,
+    SetConditionsReady, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -45,6 +49,14 @@ table::store! {
     /// All ports of the index by conditions.
     trait ConditionsPorts: PutRollups + ReadRollups + ReadConditionsSchema + PutConditionsSchema
         + SetConditionsReady + QueryConditions
+}
+
+table::store! {
+    /// All ports of alerts.
+    trait AlertPorts: ReadAlertRules + EditAlertRules + ReadChannels + EditChannels
+        + ReadChannelSecrets + NoteChannels + ReadAlertStates + PutJudgements + EditAlertStates
+        + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + SendWaitingMessages
+        + NoteLooks + ReadLooks + RemoveLooks + ReadRunning + MarkRunning
 }
 
 /// A table in memory.
@@ -358,13 +370,54 @@ mod on_dynamodb_local_with_conditions_index {
     conditions!(dynamodb_local_with_conditions_index);
 }
 
+macro_rules! alerts {
+    ($backend:ident) => {
+        run! { $backend:
+            alerts(store):
+                a_rule_is_put_only_over_what_was_read
+                of_rules_saved_at_once_one_is_stored
+                a_channel_and_its_secret_are_stored_together_or_not_at_all
+                of_edits_of_a_channel_at_once_the_secret_is_that_of_the_one_that_is_stored
+                a_channel_that_was_edited_takes_no_note_of_what_it_was
+                a_state_and_what_it_tells_are_stored_once
+                a_rule_that_changed_or_is_gone_tells_nothing
+                of_judgements_at_once_one_of_each_state_is_stored
+                as_many_messages_are_told_as_a_transaction_holds
+                a_state_is_edited_only_as_it_was_read
+                what_was_told_once_is_a_state_too
+                states_are_found_by_their_keys_by_rule_and_when_they_are_due
+                states_are_deleted_by_rule_or_as_they_were_read
+                what_was_told_is_walked_newest_first
+                a_channel_has_its_own_messages_when_their_time_has_come
+                of_leases_at_once_one_is_given
+                a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_was_read
+                looks_at_once_keep_the_earliest_instant
+                the_mark_of_running_moves_on_from_what_was_read;
+        }
+    };
+}
+
+macro_rules! tables_with_alerts {
+    ($backend:ident) => {
+        run! { $backend:
+            alerts(table):
+                the_items_are_in_partitions_of_their_own_and_in_no_index
+                what_cannot_be_read_is_named_and_hides_nothing
+                a_device_that_is_deleted_takes_no_alert_with_it;
+        }
+    };
+}
+
 mod on_memory {
+    alerts!(memory);
     ports!(memory);
 }
 
 mod on_engine {
+    alerts!(engine);
     ports!(engine);
     tables!(engine);
+    tables_with_alerts!(engine);
 }
 
 mod on_engine_without_room_index {
@@ -381,8 +434,10 @@ mod on_dynamodb_local_with_four_shards {
 }
 
 mod on_dynamodb_local {
+    alerts!(dynamodb_local);
     ports!(dynamodb_local);
     tables!(dynamodb_local);
+    tables_with_alerts!(dynamodb_local);
 }
 
 mod on_dynamodb_local_without_room_index {

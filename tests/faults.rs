@@ -1,5 +1,6 @@
 //! What the network and the table do on bad days: nothing acknowledged is lost, and nothing is paid twice.
 
+mod alerts;
 mod capacity;
 mod deletions;
 mod ingest;

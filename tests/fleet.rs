@@ -70,7 +70,9 @@ fn to_json(attribute: Attribute) -> Value {
         Attribute::L(list) => json!({"L": list.into_iter().map(to_json).collect::<Vec<_>>()}),
         Attribute::M(item) => json!({"M": object(item)}),
         Attribute::Ss(set) => json!({"SS": set}),
-        Attribute::B(_) | Attribute::Other => unreachable!("no device or room has one"),
+        Attribute::B(_) | Attribute::Bool(_) | Attribute::Other => {
+            unreachable!("no device or room has one")
+        }
     }
 }
 

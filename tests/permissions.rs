@@ -9,25 +9,31 @@ use domain::{
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
+use table::given;
 use table::keys::{
-    self, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE, ROLLUP_PREFIX, ROOMS, SEEN_IN_PREFIX,
-    STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
+    self, ALERT_CHANNELS, ALERT_LOOKS, ALERT_RULES, ALERT_RUNNING, ALERT_SECRETS, ALERT_STATES,
+    ALERT_TOLD, ALERT_WAITING, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE, ROLLUP_PREFIX,
+    ROOMS, SEEN_IN_PREFIX, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
 };
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
-    Action, AddArrival, Backlog, Belonging, CountIntroduced, DeleteReadings, EditRegistry,
-    Expected, FindRegistry, FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices,
-    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings,
-    NoteSeen, PageRegistry, Permission, PutConditionsSchema, PutReadings, PutRollups,
-    QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery, ReadConditionsSchema,
-    ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays,
-    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
-    RestoreStays, RollupState, RoomWalk, SearchDevices, SearchQuery, Seen, SetConditionsReady,
-    StayQuery, Target, TeachDevice, UpdateRegistry,
+    Action, AddArrival, Backlog, Belonging, ChannelSecret, CountIntroduced, DeleteAlertStates,
+    DeleteReadings, EditAlertRules, EditAlertStates, EditChannels, EditRegistry, Expected,
+    FindRegistry, FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices, Look,
+    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning,
+    MergeReadings, NewJudgement, NoteChannels, NoteLooks, NoteSeen, PageRegistry, Permission,
+    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, RangeQuery, ReadAlertRules, ReadAlertStates, ReadChannelSecrets,
+    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
+    ReadWaitingMessages, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveLooks,
+    RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices, SearchQuery,
+    Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery,
+    UpdateRegistry, WaitingMessage,
 };
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Table};
 use crate::faults::proxy::{Call, Proxy};
 use crate::given::{
     always, at, device, device_of, invocation, label, reading_in, room, schema, stored_quarter,
@@ -98,6 +104,14 @@ fn target(pk: &str) -> Target {
         STATE => Target::RollupState,
         LATE => Target::LateChanges,
         CONDITIONS => Target::ConditionsSchema,
+        ALERT_RULES => Target::AlertRules,
+        ALERT_CHANNELS => Target::AlertChannels,
+        ALERT_SECRETS => Target::AlertSecrets,
+        ALERT_STATES => Target::AlertStates,
+        ALERT_TOLD => Target::AlertTold,
+        ALERT_WAITING => Target::AlertWaiting,
+        ALERT_LOOKS => Target::AlertLooks,
+        ALERT_RUNNING => Target::AlertRunning,
         pk if pk.starts_with(ATTRIBUTE_PREFIX) => Target::Attributes,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
         seen if seen.starts_with(SEEN_IN_PREFIX) => Target::SeenIn,
@@ -112,48 +126,71 @@ fn declared(permissions: &[Permission]) -> BTreeSet<Permission> {
     permissions.iter().copied().collect()
 }
 
+/// Tables that note which permissions the requests to them need.
+struct Watched {
+    asked: Arc<Mutex<BTreeSet<Permission>>>,
+    tables: Vec<Table>,
+    proxies: Vec<Proxy>,
+    _engine: Engine,
+}
+
+impl Watched {
+    async fn tables_of(parameters: &[&[(&str, &str)]]) -> Self {
+        let engine = Engine::embedded().await;
+        let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
+        let (mut tables, mut proxies) = (Vec::new(), Vec::new());
+        for parameters in parameters {
+            let seen = Arc::clone(&asked);
+            let table = engine.table_of(parameters).await;
+            let proxy = Proxy::start(table.endpoint(), move |call| {
+                seen.lock().expect("no test panics with it").extend(needed(call));
+                None
+            });
+            proxies.push(proxy.await);
+            tables.push(table);
+        }
+        Self { asked, tables, proxies, _engine: engine }
+    }
+
+    /// A store asks once in how many partitions the devices are: each check has a new one.
+    fn store_of(&self, n: usize) -> DynamoStore {
+        self.tables[n].store_by_way_of(self.proxies[n].url())
+    }
+
+    /// What was needed since the last time.
+    fn taken(&self) -> BTreeSet<Permission> {
+        std::mem::take(&mut *self.asked.lock().expect("no test panics with it"))
+    }
+}
+
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one list of ports")]
 async fn each_port_asks_what_it_declares() {
-    let engine = Engine::embedded().await;
-    let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
-    let (mut tables, mut proxies) = (Vec::new(), Vec::new());
-    for parameters in [
-        [
+    let watched = Watched::tables_of(&[
+        &[
             ("RoomIndex", "on"),
             ("AttributeIndex", "on"),
             ("ConditionsIndex", "on"),
             ("DeviceShards", "4"),
         ],
-        [
+        &[
             ("RoomIndex", "off"),
             ("AttributeIndex", "off"),
             ("ConditionsIndex", "off"),
             ("DeviceShards", "1"),
         ],
-    ] {
-        let seen = Arc::clone(&asked);
-        let table = engine.table_of(&parameters).await;
-        let proxy = Proxy::start(table.endpoint(), move |call| {
-            seen.lock().expect("no test panics with it").extend(needed(call));
-            None
-        });
-        let proxy = proxy.await;
-        tables.push(table);
-        proxies.push(proxy);
-    }
-    // A store asks once in how many partitions the devices are: each check has a new one.
-    let store_of = |n: usize| tables[n].store_by_way_of(proxies[n].url());
-    let without_index = store_of(1);
+    ]);
+    let watched = watched.await;
+    let without_index = watched.store_of(1);
     let mut store;
-    let taken = || std::mem::take(&mut *asked.lock().expect("no test panics with it"));
     let invocation = &invocation();
     macro_rules! check {
         ($port:ident: $($call:expr),+) => {
-            store = store_of(0);
-            taken();
+            store = watched.store_of(0);
+            watched.taken();
             $(drop(Box::pin($call).await);)+
-            assert_eq!(taken(), declared(<DynamoStore as $port>::PERMISSIONS), stringify!($port));
+            let declared = declared(<DynamoStore as $port>::PERMISSIONS);
+            assert_eq!(watched.taken(), declared, stringify!($port));
         };
     }
 
@@ -325,4 +362,62 @@ async fn each_port_asks_what_it_declares() {
         store.set_room_walk(&walk, invocation),
         store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));
+}
+
+#[tokio::test]
+async fn each_port_of_alerts_asks_what_it_declares() {
+    let watched = Watched::tables_of(&[&[]]).await;
+    let store = watched.store_of(0);
+    let invocation = &invocation();
+    macro_rules! check {
+        ($port:ident: $($call:expr),+) => {
+            watched.taken();
+            $(drop(Box::pin($call).await);)+
+            let declared = declared(<DynamoStore as $port>::PERMISSIONS);
+            assert_eq!(watched.taken(), declared, stringify!($port));
+        };
+    }
+
+    let d = device("d");
+    let (rule, channel) = (given::alert_rule("r", at(0)), given::channel("c"));
+    check!(EditAlertRules:
+        store.put_alert_rule(&rule, invocation),
+        store.delete_alert_rule(&"gone".parse().expect("an id"), invocation));
+    check!(ReadAlertRules: store.alert_rules(invocation), store.alert_rule(&rule.id, invocation));
+    let secret = ChannelSecret(serde_json::Map::new());
+    check!(EditChannels:
+        store.put_channel(&channel, Some(&secret), invocation),
+        store.delete_channel(&given::channel_id("gone"), invocation));
+    check!(ReadChannels: store.channels(invocation));
+    check!(ReadChannelSecrets: store.channel_secret(&channel.id, invocation));
+    check!(NoteChannels: store.note_channel(&channel, None, invocation));
+    let state = given::firing("r", "d");
+    let news = vec![given::message(1, alerts::News::Fired)];
+    let by = [(channel.id.clone(), at(0))];
+    let judgement = NewJudgement::new(&rule, state.clone(), news, &by, at(0));
+    check!(PutJudgements: store.put_judgement(&judgement, invocation));
+    check!(EditAlertStates: store.put_alert_state(&state, invocation));
+    check!(ReadAlertStates:
+        store.alert_states(std::slice::from_ref(&state.key), invocation),
+        store.alert_state_page(Some(&rule.id), None, 10, invocation),
+        store.due_alert_states(at(0), None, 10, invocation));
+    let told = ToldQuery { range: always(), rule: None, after: None, limit: 10 };
+    check!(ReadToldMessages: store.told_messages(&told, invocation));
+    check!(ReadWaitingMessages:
+        store.waiting_messages(&channel.id, at(0), None, 10, invocation));
+    let waiting: &WaitingMessage = &judgement.waiting()[0];
+    check!(SendWaitingMessages:
+        store.lease_waiting(waiting, at(1), invocation),
+        store.postpone_waiting(waiting, at(2), invocation),
+        store.finish_waiting(waiting, invocation));
+    check!(DeleteAlertStates:
+        store.delete_alert_states(&rule.id, invocation),
+        store.delete_alert_state(&state.key, 1, invocation));
+    check!(NoteLooks: store.note_looks(&[(d.clone(), at(0))], invocation));
+    check!(ReadLooks: store.looks(None, 10, invocation));
+    let look = Look { device: d.clone(), since: at(0), touch: 0 };
+    check!(RemoveLooks: store.remove_look(&look, invocation));
+    let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
+    check!(MarkRunning: store.put_running_mark(&mark, invocation));
+    check!(ReadRunning: store.running_mark(invocation));
 }

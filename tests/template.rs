@@ -306,6 +306,7 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
                 keys::STAYS_IN_PREFIX,
                 keys::SEEN_IN_PREFIX,
                 keys::ATTRIBUTE_PREFIX,
+                keys::ALERT_PREFIX,
             ];
             let text = prefixes.iter().fold(statement.to_string(), |text, prefix| {
                 text.replace(&format!("\"{prefix}*\""), "")
@@ -382,7 +383,7 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 13] = [
+const PARTITIONS: [(Target, &str); 21] = [
     (Target::Attributes, "ATTR#some-device"),
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
@@ -396,7 +397,27 @@ const PARTITIONS: [(Target, &str); 13] = [
     (Target::Stays, "STAYS_OF#some-device"),
     (Target::Stays, "STAYS_IN#some-room"),
     (Target::SeenIn, "SEEN_IN#some-room"),
+    (Target::AlertRules, keys::ALERT_RULES),
+    (Target::AlertChannels, keys::ALERT_CHANNELS),
+    (Target::AlertSecrets, keys::ALERT_SECRETS),
+    (Target::AlertStates, keys::ALERT_STATES),
+    (Target::AlertTold, keys::ALERT_TOLD),
+    (Target::AlertWaiting, keys::ALERT_WAITING),
+    (Target::AlertLooks, keys::ALERT_LOOKS),
+    (Target::AlertRunning, keys::ALERT_RUNNING),
 ];
+
+/// A secret is what other services trust: whoever sends reads it, and nobody else.
+#[test]
+fn no_function_reads_what_is_secret_of_a_channel() {
+    for package in PACKAGES {
+        let reads = |(action, target): &Permission| {
+            let is_read = [Action::GetItem, Action::Query, Action::BatchGetItem].contains(action);
+            is_read && *target == Target::AlertSecrets
+        };
+        assert!(!permissions(package).iter().any(reads), "{package}");
+    }
+}
 
 /// Whether statements about one resource permit an action on the partitions that a request names.
 fn may(statements: &[Value], action: Action, partitions: &[&str]) -> bool {

@@ -38,7 +38,7 @@ use dynoxide::actions::scan::ScanRequest;
 use dynoxide::types::AttributeValue;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
-use table::keys::{CONDITIONS, LATE, STATE};
+use table::keys::{ALERT_RUNNING, CONDITIONS, LATE, STATE};
 use table::layout;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
@@ -185,11 +185,16 @@ impl Engine {
     pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
         let others = ScanRequest {
             table_name: TABLE.to_owned(),
-            filter_expression: Some("NOT pk IN (:state, :late, :conditions)".to_owned()),
+            filter_expression: Some("NOT pk IN (:state, :late, :conditions, :running)".to_owned()),
             expression_attribute_values: Some(
-                [(":state", STATE), (":late", LATE), (":conditions", CONDITIONS)]
-                    .map(|(name, pk)| (name.to_owned(), AttributeValue::S(pk.to_owned())))
-                    .into(),
+                [
+                    (":state", STATE),
+                    (":late", LATE),
+                    (":conditions", CONDITIONS),
+                    (":running", ALERT_RUNNING),
+                ]
+                .map(|(name, pk)| (name.to_owned(), AttributeValue::S(pk.to_owned())))
+                .into(),
             ),
             ..ScanRequest::default()
         };

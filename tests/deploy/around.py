@@ -70,12 +70,13 @@ def without_action(policy, action):
 
 
 # What each role may do with which partitions - a device's, the registry's with one of several of its devices, the
-# tokens', a device's rollups', the state's, the schema's of conditions, the stays of a device and in a room, who was seen in a room, and the values by which a
-# device is found - and nothing else. The transaction puts an item.
+# tokens', a device's rollups', the state's, the schema's of conditions, the stays of a device and in a room, who was seen in a room, the values by which a
+# device is found, and those of alerts - and nothing else. The transaction puts an item.
 DEVICE, REGISTRY, TOKEN, ROLLUP, STATE = "some-device", ("DEVICE", "DEVICE#3", "ROOM"), "TOKEN", "ROLLUP#some-device", "STATE#"
 STAYS, VALUES, SCHEMA = ("STAYS_OF#some-device", "STAYS_IN#some-room"), "ATTR#some-device", "CONDITIONS#"
 SEEN = "SEEN_IN#some-room"
-PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, SEEN, VALUES)
+ALERTS = tuple(f"ALERT#{it}" for it in ("RULES", "CHANNELS", "SECRETS", "STATES", "TOLD", "WAITING", "LOOKS", "RUNNING"))
+PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, SEEN, VALUES, *ALERTS)
 PERMITTED = {
     "IngestRole": {
         "batch_execute_statement": {DEVICE}, "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},

@@ -229,7 +229,7 @@ fn to_json(item: Item) -> Value {
             Attribute::L(list) => json!({"L": list.into_iter().map(of).collect::<Vec<_>>()}),
             Attribute::M(members) => json!({"M": to_json(members)}),
             Attribute::Ss(texts) => json!({"SS": texts}),
-            Attribute::B(_) | Attribute::Other => Value::Null,
+            Attribute::B(_) | Attribute::Bool(_) | Attribute::Other => Value::Null,
         }
     }
     item.into_iter().map(|(name, it)| (name, of(it))).collect()

@@ -113,6 +113,7 @@ fn value(attribute: Attribute) -> AttributeValue {
         Attribute::L(list) => AttributeValue::L(list.into_iter().map(value).collect()),
         Attribute::M(item) => AttributeValue::M(to_engine(item)),
         Attribute::Ss(set) => AttributeValue::SS(set),
+        Attribute::Bool(flag) => AttributeValue::BOOL(flag),
         Attribute::Other => AttributeValue::NULL(true),
     }
 }

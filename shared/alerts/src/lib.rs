@@ -30,6 +30,7 @@ mod secret;
 mod silence;
 mod start;
 mod state;
+mod subject;
 mod text;
 mod url;
 mod words;
@@ -54,6 +55,7 @@ pub use secret::Secret;
 pub use silence::{Day, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, State, Told};
+pub use subject::{Subject, SubjectError};
 pub use url::{Url, UrlError};
 pub use words::Names;
 

@@ -1,30 +1,38 @@
 //! What is told of a state. Has no words.
 
 use domain::{Decimal, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::state::State;
+use crate::text::{decimal, instant, maybe};
 
 /// A message about one state.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Its number among those of the state, from 1.
     pub number: u64,
     /// What it tells.
     pub news: News,
     /// The breach that began the episode.
+    #[serde(with = "instant")]
     pub since: Timestamp,
     /// When it had lasted long enough.
+    #[serde(with = "instant")]
     pub fired: Timestamp,
     /// When the episode ended, where that is known.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
     /// The newest value.
+    #[serde(with = "decimal", default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Decimal>,
     /// The newest reading.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
 }
 
 /// What a message tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum News {
     /// An episode fires.
     Fired,
@@ -67,5 +75,36 @@ impl Message {
     pub fn is_still_true(&self, state: &State) -> bool {
         self.news.is_firing() == state.told.is_firing
             && (!self.news.is_firing() || Some(self.since) == state.told.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_message_comes_back_to_the_last_digit() {
+        for (news, text) in [
+            (News::Fired, "fired"),
+            (News::Recovered, "recovered"),
+            (News::Passed, "passed"),
+            (News::Repeated, "repeated"),
+            (News::TakenBack, "taken_back"),
+            (News::Edited, "edited"),
+        ] {
+            let message = Message {
+                number: 7,
+                news,
+                since: Timestamp::MIN,
+                fired: Timestamp::MAX,
+                ended: news.is_firing().then_some(Timestamp::MAX),
+                value: Decimal::parse("-0.12345678901234567890123456789012345678").ok(),
+                seen: None,
+            };
+            let stored = serde_json::to_value(&message).expect("JSON");
+            assert_eq!(stored["news"], text);
+            assert_eq!(news.as_str(), text);
+            assert_eq!(serde_json::from_value::<Message>(stored).expect("a message"), message);
+        }
     }
 }

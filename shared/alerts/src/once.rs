@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::{Exact, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::rule::{Rule, Watch};
+use crate::text::{maybe, numbers};
 
 /// How long it is remembered what was told: longer than the longest period.
 const REMEMBERED: TimeDelta = TimeDelta::days(40);
@@ -24,13 +26,15 @@ pub struct Figure {
 }
 
 /// What was told of a rule and a subject.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Once {
     /// The periods or steps that were told, with the number of the message.
+    #[serde(with = "numbers")]
     pub told: BTreeMap<Timestamp, u64>,
     /// The number of messages so far.
     pub number: u64,
     /// When the rule was saved by which it was judged.
+    #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Timestamp>,
 }
 
@@ -128,6 +132,8 @@ mod tests {
         let late = [figure(29, true), figure(30, true)];
         let (state, news) = told(&state, &counter, &late, 42);
         assert_eq!(news, [2]);
+        let stored = serde_json::to_string(&state).expect("JSON");
+        assert_eq!(serde_json::from_str::<Once>(&stored).expect("what was told"), state);
         let (state, _) = told(&state, &counter, &[], 42 + 41 * 24);
         assert!(state.told.is_empty());
         let off = Rule { is_on: false, ..counter };

@@ -1,4 +1,6 @@
-//! Timestamps and decimals as texts, for states that are stored. A decimal keeps all its digits so.
+//! Timestamps and decimals as texts, for states and messages that are stored. A decimal keeps all its digits so.
+
+use std::collections::BTreeMap;
 
 use domain::{Decimal, Timestamp};
 use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
@@ -67,5 +69,25 @@ pub(crate) mod decimal {
     ) -> Result<Option<Decimal>, D::Error> {
         let text = Option::<String>::deserialize(from)?;
         text.map(|text| Decimal::parse(&text)).transpose().map_err(D::Error::custom)
+    }
+}
+
+/// Numbers by timestamp.
+pub(crate) mod numbers {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(
+        numbers: &BTreeMap<Timestamp, u64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(numbers.iter().map(|(at, number)| (at.to_string(), number)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<BTreeMap<Timestamp, u64>, D::Error> {
+        let texts = BTreeMap::<String, u64>::deserialize(from)?;
+        let numbers = texts.into_iter().map(|(text, number)| Ok((read(&text)?, number)));
+        numbers.collect::<Result<_, domain::TimestampError>>().map_err(D::Error::custom)
     }
 }

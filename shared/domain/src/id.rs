@@ -1,4 +1,4 @@
-//! The ids of devices, rooms, homes and rules, with one allow-list for all. Does not know which ids exist.
+//! The ids of devices, rooms, homes, rules and channels, with one allow-list for all. Does not know which ids exist.
 
 use super::parsed_text::parsed_text;
 
@@ -6,6 +6,11 @@ use super::parsed_text::parsed_text;
 ///
 /// Otherwise a device called `ROOM` would write its readings into the list of rooms.
 pub const RESERVED_IDS: [&str; 3] = ["DEVICE", "ROOM", "TOKEN"];
+
+/// What the sort key of every reading begins with, which no rule and no channel may be called, in any letter case.
+///
+/// The keys of their items begin with their ids. Otherwise the table's stream would take these items for readings.
+pub const RESERVED_ALERT_ID: &str = "TS";
 
 const MAX_LENGTH: usize = 128;
 
@@ -21,7 +26,7 @@ pub enum IdError {
     /// The text contains a character outside the allow-list.
     #[error("contains {0:?}; only letters, digits and - _ . : are allowed")]
     Character(char),
-    /// The text is one of [`RESERVED_IDS`].
+    /// The text is one of [`RESERVED_IDS`], or [`RESERVED_ALERT_ID`].
     #[error("{0:?} is a reserved name")]
     Reserved(String),
     /// The text is `.` or `..`, which clients remove from a URL's path (RFC 3986, 5.2.4).
@@ -49,6 +54,14 @@ fn check(text: &str) -> Result<(), IdError> {
     Ok(())
 }
 
+fn check_of_alerts(text: &str) -> Result<(), IdError> {
+    check(text)?;
+    if RESERVED_ALERT_ID.eq_ignore_ascii_case(text) {
+        return Err(IdError::Reserved(text.to_owned()));
+    }
+    Ok(())
+}
+
 parsed_text! {
     /// The id of a device.
     ///
@@ -66,8 +79,12 @@ parsed_text! {
     HomeId, check, IdError
 }
 parsed_text! {
-    /// The id of a rule of alerts, with the rules of a [`DeviceId`].
-    RuleId, check, IdError
+    /// The id of a rule of alerts, with the rules of a [`DeviceId`]; it is not [`RESERVED_ALERT_ID`] either.
+    RuleId, check_of_alerts, IdError
+}
+parsed_text! {
+    /// The id of a channel by which alerts are told, with the rules of a [`RuleId`].
+    ChannelId, check_of_alerts, IdError
 }
 
 impl DeviceId {
@@ -109,7 +126,14 @@ mod tests {
         ];
         for (text, why) in cases {
             assert_eq!(text.parse::<DeviceId>(), Err(why.clone()));
-            assert_eq!(text.parse::<RoomId>(), Err(why));
+            assert_eq!(text.parse::<RoomId>(), Err(why.clone()));
+            assert_eq!(text.parse::<RuleId>(), Err(why));
+        }
+        for text in ["TS", "ts"] {
+            let why = IdError::Reserved(text.to_owned());
+            assert_eq!(text.parse::<RuleId>(), Err(why.clone()));
+            assert_eq!(text.parse::<ChannelId>(), Err(why));
+            assert!(text.parse::<DeviceId>().is_ok(), "a device has readings under it");
         }
     }
 }

@@ -68,7 +68,9 @@ pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use energy_unit::{EnergyUnit, watts};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
-pub use id::{DeviceId, HomeId, IdError, RESERVED_IDS, RoomId, RuleId};
+pub use id::{
+    ChannelId, DeviceId, HomeId, IdError, RESERVED_ALERT_ID, RESERVED_IDS, RoomId, RuleId,
+};
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use meaning::MeaninglessSetting;
 pub use meter::{Meter, NotCounted};

@@ -25,6 +25,7 @@ pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
         Attribute::L(list) => AttributeValue::L(list.into_iter().map(value_to_sdk).collect()),
         Attribute::M(item) => AttributeValue::M(to_sdk(item)),
         Attribute::Ss(set) => AttributeValue::Ss(set),
+        Attribute::Bool(flag) => AttributeValue::Bool(flag),
         Attribute::Other => AttributeValue::Null(true),
     }
 }
@@ -55,6 +56,7 @@ fn value_from_sdk(value: AttributeValue) -> Attribute {
         AttributeValue::L(list) => Attribute::L(list.into_iter().map(value_from_sdk).collect()),
         AttributeValue::M(item) => Attribute::M(from_sdk(item).collect()),
         AttributeValue::Ss(set) => Attribute::Ss(set),
+        AttributeValue::Bool(flag) => Attribute::Bool(flag),
         _ => Attribute::Other,
     }
 }

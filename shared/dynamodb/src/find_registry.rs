@@ -1,4 +1,4 @@
-//! `BatchGetItem` on the registry's two partitions, consistent. Makes no list.
+//! `BatchGetItem`, consistent: on the registry's two partitions, and on any keys. Makes no list.
 
 use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
 
@@ -42,13 +42,14 @@ impl FindRegistry for DynamoStore {
     }
 }
 
-fn whole<T, I>((found, left): (Listing<T>, Vec<I>)) -> StoreResult<Listing<T>> {
+/// All that was asked for, or the error of capacity that let in a part only.
+pub(super) fn whole<T, I>((found, left): (Listing<T>, Vec<I>)) -> StoreResult<Listing<T>> {
     if left.is_empty() { Ok(found) } else { Err(StoreError::Throttled("keys remained".into())) }
 }
 
 impl DynamoStore {
     /// The items of those of the ids that the table's capacity let in, and the other ids.
-    async fn find_some<T: Decode, I: Clone + Sync>(
+    pub(super) async fn find_some<T: Decode, I: Clone + Sync>(
         &self,
         ids: &[I],
         key: impl Fn(&I) -> Key + Send + Sync,

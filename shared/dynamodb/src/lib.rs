@@ -1,8 +1,14 @@
 //! The ports on `DynamoDB`, one file per port or group of ports. Contains no rule of the domain.
 
 mod add_arrival;
+mod alert_channels;
+mod alert_looks;
+mod alert_messages;
+mod alert_rules;
+mod alert_states;
 mod attribute;
 mod conditions;
+mod delete;
 mod delete_readings;
 mod describe;
 mod edit_registry;
@@ -15,6 +21,7 @@ mod mark_deletions;
 mod merge_readings;
 mod pause;
 mod put;
+mod put_judgement;
 mod put_readings;
 mod query_readings;
 mod range;

@@ -58,6 +58,7 @@ fn device_range(device: &DeviceId, query: &RangeQuery) -> Range {
         }),
         limit: query.limit,
         consistent: query.consistent,
+        filter: None,
     }
 }
 
@@ -75,6 +76,7 @@ fn room_range(room: &RoomId, query: &RangeQuery) -> Range {
         }),
         limit: query.limit,
         consistent: false,
+        filter: None,
     }
 }
 

@@ -25,6 +25,16 @@ pub(super) struct Range {
     pub(super) start: Option<SdkItem>,
     pub(super) limit: usize,
     pub(super) consistent: bool,
+    /// What `DynamoDB` leaves out. It is read and paid for, but not sent.
+    pub(super) filter: Option<Filter>,
+}
+
+/// A condition on attributes that are not keys.
+#[derive(Clone)]
+pub(super) struct Filter {
+    pub(super) expression: &'static str,
+    pub(super) names: &'static [(&'static str, &'static str)],
+    pub(super) values: SdkItem,
 }
 
 /// Items of a range, in its order, and whether there are more.
@@ -44,8 +54,16 @@ impl DynamoStore {
         size: impl Fn(&T) -> usize,
         invocation: &Invocation,
     ) -> StoreResult<RangePage<T>> {
-        let Range { index, partition, between: (first, last), order, mut start, limit, consistent } =
-            range;
+        let Range {
+            index,
+            partition,
+            between: (first, last),
+            order,
+            mut start,
+            limit,
+            consistent,
+            filter,
+        } = range;
         let (partition_key, sort_key) =
             index.map_or((PK, SK), |index| (index.partition_key, index.sort_key));
         let mut items = Vec::new();
@@ -54,7 +72,7 @@ impl DynamoStore {
         loop {
             // Where most is skipped, each request asks for as much again as all before it.
             let wanted = (limit + 1 - items.len()).max(skipped);
-            let request = self
+            let mut request = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -68,9 +86,21 @@ impl DynamoStore {
                 .scan_index_forward(order == Order::Ascending)
                 // An index is never consistent.
                 .consistent_read(consistent && index.is_none())
-                .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start.take())
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            match filter.clone() {
+                // A limit counts what the filter leaves out.
+                Some(Filter { expression, names, values }) => {
+                    request = request.filter_expression(expression);
+                    for (placeholder, name) in names {
+                        request = request.expression_attribute_names(*placeholder, *name);
+                    }
+                    for (placeholder, value) in values {
+                        request = request.expression_attribute_values(placeholder, value);
+                    }
+                }
+                None => request = request.limit(i32::try_from(wanted).unwrap_or(i32::MAX)),
+            }
             let answer = asked(invocation, || request.clone().send()).await?;
             note_read(invocation, answer.consumed_capacity());
             for item in answer.items.unwrap_or_default() {

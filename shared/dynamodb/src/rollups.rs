@@ -103,6 +103,7 @@ fn whole() -> Range {
         start: None,
         limit: UNLIMITED,
         consistent: false,
+        filter: None,
     }
 }
 

@@ -51,6 +51,7 @@ impl ReadSeen for DynamoStore {
             start: None,
             limit,
             consistent: false,
+            filter: None,
         };
         let overlaps = |seen: &Seen| seen.overlaps(months);
         Ok(self.range(range, overlaps, |_| 0, invocation).await?.items)

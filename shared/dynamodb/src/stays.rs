@@ -48,6 +48,7 @@ impl DynamoStore {
             start: after.map(|after| to_sdk(item::key(&after))),
             limit: query.limit,
             consistent: true,
+            filter: None,
         };
         let is_asked_for = |of: &DeviceStay| of.stay.overlaps(query.range);
         let page = self.range(range, is_asked_for, |_| 0, invocation).await?;

@@ -227,6 +227,7 @@ fn version(version: u64) -> Attribute {
     Attribute::N(version.to_string())
 }
 
-fn failed(reason: &CancellationReason) -> bool {
+/// Whether a condition of this part does not hold.
+pub(super) fn failed(reason: &CancellationReason) -> bool {
     reason.code() == Some("ConditionalCheckFailed")
 }

@@ -16,3 +16,14 @@ pub enum Expected {
     /// The tombstone of a device whose deletion ended at this time.
     Tombstone(Timestamp),
 }
+
+impl Expected {
+    /// What a put of an item with this version expects, where versions count the puts from 1.
+    #[must_use]
+    pub const fn before(version: u64) -> Self {
+        match version {
+            0 | 1 => Self::Absent,
+            later => Self::Version(later - 1),
+        }
+    }
+}

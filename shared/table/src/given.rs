@@ -1,17 +1,20 @@
-//! What tests are given: readings, the devices and rooms that they tell of, and rollups as they are put for the first
-//! time. Holds no state.
+//! What tests are given: readings, the devices and rooms that they tell of, rollups as they are put for the first
+//! time, and alerts. Holds no state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use alerts::{Anchor, Fold, Message, News, Phase, Rule, State, Subject, Told};
+use chrono::TimeDelta;
 use domain::{
-    Bucket, Decimal, Device, DeviceId, DeviceObservation, Quarter, Reading, Rollup, Room,
-    SWEEP_GROUPS, Scope, TimeRange, Timestamp, Token, TokenHash,
+    Bucket, ChannelId, Decimal, Device, DeviceId, DeviceObservation, Quarter, Reading, Rollup,
+    Room, SWEEP_GROUPS, Scope, TimeRange, Timestamp, Token, TokenHash,
 };
 
 use crate::{
-    Deadline, Expected, Invocation, KeepRollupState, PutReadings, PutRollups, RegisterDevices,
-    RollupKey, RollupState, StoredRollup,
+    AlertKey, AlertState, Deadline, Expected, Invocation, KeepRollupState, PutReadings, PutRollups,
+    RegisterDevices, RollupKey, RollupState, StoredAlertState, StoredChannel, StoredRollup,
+    StoredRule,
 };
 
 /// A minute: more than any test takes, so that a slow machine fails none.
@@ -135,4 +138,91 @@ pub async fn seal(store: &impl KeepRollupState, zone: &str, until: Timestamp) {
 pub async fn put_first(store: &impl PutRollups, rollup: &StoredRollup) {
     let put = store.put_rollup(rollup, Expected::Absent, &invocation()).await;
     assert!(put.expect("asked"), "there is one: {:?}", rollup.key);
+}
+
+/// The identity of a rule's state on a device.
+#[must_use]
+pub fn alert_key(rule: &str, device: &str) -> AlertKey {
+    let subject = Subject::Device(device.parse().expect("an id"));
+    AlertKey { rule: rule.parse().expect("an id"), subject }
+}
+
+/// A rule about one metric of a device, as it is put for the first time.
+#[must_use]
+pub fn alert_rule(id: &str, changed: Timestamp) -> StoredRule {
+    let members = serde_json::json!({
+        "name": "冷凍庫 ❄", "device": "d", "metric": "temperature", "for": "10m",
+        "above": "-12.5", "clear": "-15.000000000000000000000000000000000001",
+    });
+    let rule = Rule::from_json(members, changed).expect("a rule");
+    StoredRule { id: id.parse().expect("an id"), version: 1, rule }
+}
+
+/// A state as it is put for the first time: an episode that lasts, with all that a state can have.
+#[must_use]
+pub fn firing(rule: &str, device: &str) -> StoredAlertState {
+    let at = |minute| {
+        let start = Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp");
+        start.saturating_add(TimeDelta::minutes(minute))
+    };
+    let fold = |minute| Fold {
+        phase: Phase::Recovering { since: at(0), fired: at(10), clear: at(minute) },
+        value: Some(number("-0.12345678901234567890123456789012345678")),
+        seen: Some(at(minute)),
+        is_silent: true,
+    };
+    let told = Told {
+        is_firing: true,
+        since: Some(at(0)),
+        fired: Some(at(10)),
+        until: Some(at(10)),
+        sent: Some(at(11)),
+    };
+    let state = State {
+        changed: at(-60),
+        fold: fold(60),
+        judged: Some(at(60)),
+        anchor: Anchor { at: at(0), fold: fold(0) },
+        told,
+        number: 1,
+        acknowledged: Some(at(0)),
+        due: Some(at(65)),
+    };
+    let state = AlertState::Episodes(Box::new(state));
+    StoredAlertState::next(None, alert_key(rule, device), state, at(60))
+}
+
+/// A message with all that it can have.
+#[must_use]
+pub fn message(number: u64, news: News) -> Message {
+    let at = |text| Timestamp::parse_absolute(text).expect("a timestamp");
+    Message {
+        number,
+        news,
+        since: at("2026-01-11T16:00:00Z"),
+        fired: at("2026-01-11T16:10:00Z"),
+        ended: Some(at("2026-01-11T17:00:00Z")),
+        value: Some(self::number("-0.12345678901234567890123456789012345678")),
+        seen: Some(at("2026-01-11T17:00:00Z")),
+    }
+}
+
+/// The id of a channel.
+#[must_use]
+pub fn channel_id(id: &str) -> ChannelId {
+    id.parse().expect("an id")
+}
+
+/// A channel as it is put for the first time.
+#[must_use]
+pub fn channel(id: &str) -> StoredChannel {
+    let settings =
+        serde_json::json!({"kind": "webhook", "name": "電話 ☎", "retries": 3, "on": true});
+    StoredChannel {
+        id: channel_id(id),
+        version: 1,
+        settings: settings.as_object().expect("an object").clone(),
+        quiet_hours: Some("22:00-07:00".parse().expect("quiet hours")),
+        failing: None,
+    }
 }

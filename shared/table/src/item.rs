@@ -1,10 +1,16 @@
 //! Domain to item and back: one codec for ingest, query and the stream. Uses neither the SDK nor events.
 
+mod alert_channel;
+mod alert_look;
+mod alert_message;
+mod alert_rule;
+mod alert_state;
 pub mod attribute;
 mod conditions;
 mod device;
 mod error;
 mod fields;
+mod json;
 mod late;
 mod reading;
 mod rollup;
@@ -17,6 +23,11 @@ mod token;
 
 use std::collections::BTreeMap;
 
+pub use self::alert_channel::{from_channel, from_channel_secret, from_failing};
+pub use self::alert_look::{from_look, from_running_mark};
+pub use self::alert_message::{from_told, from_waiting};
+pub use self::alert_rule::from_alert_rule;
+pub use self::alert_state::from_alert_state;
 pub use self::conditions::from_conditions_schema;
 pub use self::device::{
     DESCRIPTION, DeviceItem, attributes, exchanges, from_device, from_fold_settings, from_place,
@@ -52,6 +63,8 @@ pub enum Attribute {
     M(Item),
     /// A set of strings, never empty.
     Ss(Vec<String>),
+    /// True or false.
+    Bool(bool),
     /// A type that no item of ours has.
     Other,
 }
@@ -74,6 +87,15 @@ pub fn read<T: Decode>(
         _ => {}
     });
     T::decode(watched).map_err(|why| UnreadableItem { pk, sk, why })
+}
+
+/// An item that can be read, or what is wrong with it: for lists that name what they cannot show.
+impl<T: Decode> Decode for Result<T, UnreadableItem> {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        Ok(read(attributes))
+    }
 }
 
 /// The key attributes of an item.

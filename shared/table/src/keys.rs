@@ -1,9 +1,10 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
 use crate::shards::{Shard, Shards};
+use crate::{AlertKey, ToldKey, WaitingKey};
 use domain::{
-    Bucket, Comparison, DeviceId, LocalDate, Quarter, RoomId, SearchEntry, SearchRange,
-    SearchValue, TimeRange, Timestamp, TokenHash,
+    Bucket, ChannelId, Comparison, DeviceId, LocalDate, Quarter, RoomId, RuleId, SearchEntry,
+    SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
 };
 
 /// The partition key attribute.
@@ -76,6 +77,28 @@ pub const VALUE: &str = "_value";
 /// The sort key of the mark that every device is in the index of attributes.
 const INDEXED: &str = "indexed";
 
+/// What the partitions of alerts begin with. There is one for each kind of their items, because a role is limited by
+/// partition: who judges need not read a channel's secret.
+pub const ALERT_PREFIX: &str = "ALERT#";
+/// The partition of the rules of alerts.
+pub const ALERT_RULES: &str = "ALERT#RULES";
+/// The partition of the channels.
+pub const ALERT_CHANNELS: &str = "ALERT#CHANNELS";
+/// The partition of what is secret of the channels.
+pub const ALERT_SECRETS: &str = "ALERT#SECRETS";
+/// The partition of the states.
+pub const ALERT_STATES: &str = "ALERT#STATES";
+/// The partition of the messages that were told.
+pub const ALERT_TOLD: &str = "ALERT#TOLD";
+/// The partition of the messages that wait to be sent.
+pub const ALERT_WAITING: &str = "ALERT#WAITING";
+/// The partition of the devices whose readings are to be looked at again.
+pub const ALERT_LOOKS: &str = "ALERT#LOOKS";
+/// The partition of the mark of when the system last ran.
+pub const ALERT_RUNNING: &str = "ALERT#RUNNING";
+/// The sort key of that mark.
+const RUNNING_MARK: &str = "mark";
+
 /// The key of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
@@ -116,6 +139,22 @@ pub enum Key {
     StayOf(DeviceId, Timestamp),
     /// A stay, among those in its room.
     StayIn(RoomId, Timestamp, DeviceId),
+    /// A rule of alerts.
+    AlertRule(RuleId),
+    /// A channel.
+    AlertChannel(ChannelId),
+    /// What is secret of a channel.
+    AlertSecret(ChannelId),
+    /// The state of a rule on one device or room.
+    AlertState(AlertKey),
+    /// A message, among all that were told.
+    AlertTold(ToldKey),
+    /// A message, among those that a channel is to send.
+    AlertWaiting(WaitingKey),
+    /// That the readings of a device are to be looked at again.
+    AlertLook(DeviceId),
+    /// The mark of when the system last ran.
+    AlertRunning,
 }
 
 impl Key {
@@ -140,6 +179,14 @@ impl Key {
             Self::Introduced(_) => INTRODUCED.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
             Self::StayIn(room, ..) => stays_in_pk(room),
+            Self::AlertRule(_) => ALERT_RULES.to_owned(),
+            Self::AlertChannel(_) => ALERT_CHANNELS.to_owned(),
+            Self::AlertSecret(_) => ALERT_SECRETS.to_owned(),
+            Self::AlertState(_) => ALERT_STATES.to_owned(),
+            Self::AlertTold(_) => ALERT_TOLD.to_owned(),
+            Self::AlertWaiting(_) => ALERT_WAITING.to_owned(),
+            Self::AlertLook(_) => ALERT_LOOKS.to_owned(),
+            Self::AlertRunning => ALERT_RUNNING.to_owned(),
         }
     }
 
@@ -163,11 +210,21 @@ impl Key {
             Self::RoomWalk => ROOM_WALK.to_owned(),
             Self::Refold(_) => REFOLD.to_owned(),
             Self::SeenOf(_, room) => format!("{SEEN_IN_PREFIX}{room}"),
-            Self::SeenIn(_, device) => device.to_string(),
+            Self::SeenIn(_, device) | Self::AlertLook(device) => device.to_string(),
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
             Self::Introduced(sender) => sender.clone(),
             Self::StayOf(_, since) => since.to_string(),
             Self::StayIn(_, since, device) => format!("{since}#{device}"),
+            Self::AlertRule(id) => id.to_string(),
+            Self::AlertChannel(id) | Self::AlertSecret(id) => id.to_string(),
+            Self::AlertState(alert) => alert_sk(alert),
+            Self::AlertTold(ToldKey { at, alert, number }) => {
+                format!("{at}#{}", message_sk(alert, *number))
+            }
+            Self::AlertWaiting(WaitingKey { channel, alert, number }) => {
+                format!("{channel}#{}", message_sk(alert, *number))
+            }
+            Self::AlertRunning => RUNNING_MARK.to_owned(),
         }
     }
 
@@ -189,6 +246,7 @@ impl Key {
             STATE if sk == ROOM_WALK => Some(Self::RoomWalk),
             CONDITIONS if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
             INTRODUCED => Some(Self::Introduced(sk.to_owned())),
+            alerts if alerts.starts_with(ALERT_PREFIX) => Self::parse_of_alerts(alerts, sk),
             pk => {
                 if let Some(device) = pk.strip_prefix(ATTRIBUTE_PREFIX) {
                     let (subject, value) = sk.split_once('#')?;
@@ -222,6 +280,70 @@ impl Key {
             }
         }
     }
+}
+
+impl Key {
+    fn parse_of_alerts(pk: &str, sk: &str) -> Option<Self> {
+        match pk {
+            ALERT_RULES => sk.parse().ok().map(Self::AlertRule),
+            ALERT_CHANNELS => sk.parse().ok().map(Self::AlertChannel),
+            ALERT_SECRETS => sk.parse().ok().map(Self::AlertSecret),
+            ALERT_STATES => parse_alert(sk).map(Self::AlertState),
+            ALERT_TOLD => {
+                let (at, message) = sk.split_once('#')?;
+                let (alert, number) = parse_message(message)?;
+                Some(Self::AlertTold(ToldKey { at: parse_timestamp(at)?, alert, number }))
+            }
+            ALERT_WAITING => {
+                let (channel, message) = sk.split_once('#')?;
+                let (alert, number) = parse_message(message)?;
+                let channel = channel.parse().ok()?;
+                Some(Self::AlertWaiting(WaitingKey { channel, alert, number }))
+            }
+            ALERT_LOOKS => sk.parse().ok().map(Self::AlertLook),
+            ALERT_RUNNING => (sk == RUNNING_MARK).then_some(Self::AlertRunning),
+            _ => None,
+        }
+    }
+}
+
+/// The sort key of a state.
+fn alert_sk(alert: &AlertKey) -> String {
+    format!("{}#{}", alert.rule, alert.subject)
+}
+
+fn parse_alert(sk: &str) -> Option<AlertKey> {
+    let (rule, subject) = sk.split_once('#')?;
+    Some(AlertKey { rule: rule.parse().ok()?, subject: subject.parse().ok()? })
+}
+
+/// The end of a message's sort key. Numbers have one width, so that their order is that of the texts.
+fn message_sk(alert: &AlertKey, number: u64) -> String {
+    format!("{}#{number:020}", alert_sk(alert))
+}
+
+fn parse_message(text: &str) -> Option<(AlertKey, u64)> {
+    let (alert, number) = text.rsplit_once('#')?;
+    let found = (parse_alert(alert)?, number.parse().ok()?);
+    (message_sk(&found.0, found.1) == text).then_some(found)
+}
+
+/// Bounds for `BETWEEN`: the states of a rule.
+#[must_use]
+pub fn alert_states_of(rule: &RuleId) -> (String, String) {
+    (format!("{rule}#{BEFORE_IDS}"), format!("{rule}#{BEHIND_IDS}"))
+}
+
+/// Bounds for `BETWEEN`: the messages that a channel is to send.
+#[must_use]
+pub fn waiting_of(channel: &ChannelId) -> (String, String) {
+    (format!("{channel}#{BEFORE_IDS}"), format!("{channel}#{BEHIND_IDS}"))
+}
+
+/// Bounds for `BETWEEN`: the messages that were told in a range.
+#[must_use]
+pub fn told_in(range: TimeRange) -> (String, String) {
+    (range.from().to_string(), format!("{}{BEHIND_IDS}", range.last()))
 }
 
 /// What every sort key of a list behind that of an id is at least: no id has a space.
@@ -420,7 +542,7 @@ pub fn stays_begun_before_end(range: TimeRange) -> (String, String) {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use domain::{Decimal, RESERVED_IDS, Subject};
+    use domain::{Decimal, RESERVED_ALERT_ID, RESERVED_IDS, Subject};
     use proptest::prelude::*;
 
     fn id() -> impl Strategy<Value = String> {
@@ -469,7 +591,46 @@ mod tests {
             (id(), timestamp(), id()).prop_map(|(room, at, id)| {
                 Key::StayIn(room.parse().expect("an id"), at, id.parse().expect("an id"))
             }),
+            alert_id().prop_map(|id| Key::AlertRule(id.parse().expect("an id"))),
+            alert_id().prop_map(|id| Key::AlertChannel(id.parse().expect("an id"))),
+            alert_id().prop_map(|id| Key::AlertSecret(id.parse().expect("an id"))),
+            alert().prop_map(Key::AlertState),
+            told().prop_map(Key::AlertTold),
+            waiting().prop_map(Key::AlertWaiting),
+            id().prop_map(|id| Key::AlertLook(id.parse().expect("an id"))),
+            Just(Key::AlertRunning),
         ]
+    }
+
+    /// Short ids, so that many are equal, or one begins as another.
+    fn alert_id() -> impl Strategy<Value = String> {
+        "[Ta.:-]{1,2}|TSa".prop_filter("reserved", |id| id.parse::<RuleId>().is_ok())
+    }
+
+    fn alert() -> impl Strategy<Value = AlertKey> {
+        (alert_id(), alert_id(), any::<bool>()).prop_map(|(rule, id, is_room)| {
+            let subject = if is_room {
+                alerts::Subject::Room(id.parse().expect("an id"))
+            } else {
+                alerts::Subject::Device(id.parse().expect("an id"))
+            };
+            AlertKey { rule: rule.parse().expect("an id"), subject }
+        })
+    }
+
+    fn told() -> impl Strategy<Value = ToldKey> {
+        (timestamp(), alert(), any::<u64>()).prop_map(|(at, alert, number)| ToldKey {
+            at,
+            alert,
+            number,
+        })
+    }
+
+    fn waiting() -> impl Strategy<Value = WaitingKey> {
+        (alert_id(), alert(), any::<u64>()).prop_map(|(channel, alert, number)| {
+            let channel = channel.parse().expect("an id");
+            WaitingKey { channel, alert, number: number >> (number % 64) }
+        })
     }
 
     fn subject() -> impl Strategy<Value = Subject> {
@@ -550,6 +711,49 @@ mod tests {
             prop_assert_eq!(Key::parse(&key.pk(), &key.sk()), Some(key));
         }
 
+        /// The stream's filter and the index by room take whatever begins so for a reading.
+        #[test]
+        fn only_a_readings_sort_key_begins_as_one(key in key()) {
+            let is_reading = matches!(key, Key::Reading(..));
+            prop_assert_eq!(key.sk().starts_with(READING_PREFIX), is_reading);
+        }
+
+        #[test]
+        fn states_of_a_rule_and_messages_of_a_channel_lie_apart(
+            a in alert(), b in alert(), c in waiting(), d in waiting(),
+        ) {
+            let (first, last) = alert_states_of(&a.rule);
+            let is_between = (first..=last).contains(&alert_sk(&b));
+            prop_assert_eq!(is_between, a.rule == b.rule);
+            let (first, last) = waiting_of(&c.channel);
+            let is_between = (first..=last).contains(&Key::AlertWaiting(d.clone()).sk());
+            prop_assert_eq!(is_between, c.channel == d.channel);
+        }
+
+        #[test]
+        fn messages_are_in_the_order_of_time_and_number(
+            a in told(), b in told(), c in waiting(), d in waiting(),
+        ) {
+            let sk = |key: &ToldKey| Key::AlertTold(key.clone()).sk();
+            prop_assert_eq!(sk(&a).cmp(&sk(&b)), a.cmp(&b));
+            prop_assert_eq!(alert_sk(&a.alert).cmp(&alert_sk(&b.alert)), a.alert.cmp(&b.alert));
+            let sk = |key: &WaitingKey| Key::AlertWaiting(key.clone()).sk();
+            prop_assert_eq!(sk(&c).cmp(&sk(&d)), c.cmp(&d));
+        }
+
+        #[test]
+        fn messages_of_a_range_are_those_of_its_time(
+            a in timestamp(), b in timestamp(), key in told(),
+        ) {
+            prop_assume!(a < b);
+            let range = TimeRange::new(a, b).expect("a < b");
+            for at in [key.at, a, b] {
+                let sk = Key::AlertTold(ToldKey { at, ..key.clone() }).sk();
+                let (first, last) = told_in(range);
+                prop_assert_eq!((first..=last).contains(&sk), range.contains(at));
+            }
+        }
+
         #[test]
         fn a_range_holds_exactly_its_keys(a in timestamp(), b in timestamp(), t in timestamp()) {
             prop_assume!(a < b);
@@ -600,6 +804,7 @@ mod tests {
         for partition in [DEVICES, ROOMS, TOKENS] {
             assert!(RESERVED_IDS.contains(&partition));
         }
+        assert_eq!(READING_PREFIX, format!("{RESERVED_ALERT_ID}#"));
     }
 
     #[test]
@@ -626,6 +831,18 @@ mod tests {
             ("DEVICE#64", "d"),
             ("DEVICE#3", "#shards"),
             ("device", "x"),
+            ("ALERT#RULES", "TS"),
+            ("ALERT#RULES", "a#device:b"),
+            ("ALERT#STATES", "a"),
+            ("ALERT#STATES", "a#b"),
+            ("ALERT#STATES", "a#device:b#00000000000000000001"),
+            ("ALERT#TOLD", "2026-01-11T16:00:00Z#a#device:b#00000000000000000001"),
+            ("ALERT#TOLD", "2026-01-11T16:00:00.000Z#a#device:b#1"),
+            ("ALERT#WAITING", "c#a#device:b#1"),
+            ("ALERT#WAITING", "a#device:b#00000000000000000001"),
+            ("ALERT#RUNNING", "last"),
+            ("ALERT#", "a"),
+            ("ALERT#OTHERS", "a"),
         ] {
             assert_eq!(Key::parse(pk, sk), None, "{pk} {sk}");
         }

@@ -13,6 +13,8 @@ pub mod memory;
 pub mod shards;
 pub mod sizes;
 
+mod alert;
+mod alert_ports;
 mod companion;
 mod deadline;
 mod deletion_ports;
@@ -32,6 +34,18 @@ mod search;
 mod seen;
 mod stay_query;
 
+pub use alert::{
+    AlertKey, AlertState, ChannelSecret, Failing, JudgementOutcome, Look, MAX_JUDGEMENT_PARTS,
+    MAX_LEASE, MAX_POSTPONED, NewJudgement, ONCE_KEPT, RunningMark, STATE_KEPT, StoredAlertState,
+    StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage, ToldQuery, WAITING_KEPT,
+    WaitingKey, WaitingMessage,
+};
+pub use alert_ports::{
+    DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, MarkRunning, NoteChannels,
+    NoteLooks, PutJudgements, ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels,
+    ReadLooks, ReadRunning, ReadToldMessages, ReadWaitingMessages, RemoveLooks,
+    SendWaitingMessages,
+};
 pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
 pub use deletion_ports::{

@@ -42,6 +42,22 @@ pub enum Target {
     Stays,
     /// The devices that were seen in a room, each room's in a partition of its own.
     SeenIn,
+    /// The rules of alerts.
+    AlertRules,
+    /// The channels by which alerts are told.
+    AlertChannels,
+    /// What is secret of the channels.
+    AlertSecrets,
+    /// The states of rules.
+    AlertStates,
+    /// The messages that were told.
+    AlertTold,
+    /// The messages that wait to be sent.
+    AlertWaiting,
+    /// The devices whose readings are to be looked at again.
+    AlertLooks,
+    /// The mark of when the system last ran.
+    AlertRunning,
     /// The index by room.
     RoomIndex,
     /// The index by conditions.

@@ -64,7 +64,7 @@ pub const IN_ROOM_MEANS: &str = "in_room_means";
 /// The time until which an import found hourly means of a metric only.
 pub const HOURLY_UNTIL: &str = "hourly_until";
 /// Of a device, the number of its settings that rollups are folded with; of a rollup, the number that it
-/// was folded with.
+/// was folded with; of a channel, its settings that are not secret.
 pub const SETTINGS: &str = "settings";
 /// What the newest changes of a device's settings concern.
 pub const CHANGES: &str = "changes";
@@ -123,3 +123,32 @@ pub const REVOKED: &str = "revoked";
 pub const EXPIRES: &str = "expires";
 /// The number of devices that a sender has introduced.
 pub const INTRODUCED: &str = "introduced";
+/// The members of a rule of alerts. They are not at the top, where the index by room would hold a rule of a room.
+pub const RULE: &str = "rule";
+/// When a rule was saved.
+pub const RULE_CHANGED: &str = "changed";
+pub const QUIET_HOURS: &str = "quiet_hours";
+/// Since when a channel fails.
+pub const FAILING_SINCE: &str = "failing_since";
+/// When a channel that fails is tried next, or a message is to be sent.
+pub const NEXT: &str = "next";
+/// What is secret of a channel.
+pub const SECRET: &str = "secret";
+/// The state of a rule that tells when something begins and ends.
+pub const STATE: &str = "state";
+/// The state of a rule that tells something once.
+pub const ONCE: &str = "once";
+/// When a state is to be judged again, whether or not there are readings.
+pub const DUE: &str = "due";
+pub const MESSAGE: &str = "message";
+/// When a message was judged.
+pub const JUDGED_AT: &str = "judged_at";
+/// The attempts to send a message.
+pub const ATTEMPTS: &str = "attempts";
+/// Until when somebody is sending a message.
+pub const LEASE: &str = "lease";
+/// What tells a note of a device from a later one.
+pub const TOUCH: &str = "touch";
+/// When the system last ran, and when it did not.
+pub const AT: &str = "at";
+pub const PAUSES: &str = "pauses";

@@ -1,0 +1,79 @@
+//! What a rule is judged on: a device or a room. Names no state.
+
+use std::fmt;
+use std::str::FromStr;
+
+use domain::{DeviceId, IdError, RoomId, excerpt};
+
+const DEVICE: &str = "device";
+const ROOM: &str = "room";
+
+/// What a state is about: a rule on several devices has a state for each.
+///
+/// As a text it is `device:` or `room:` with the id behind. A device and a room may have the same id, and an id may
+/// contain a colon, so the first colon ends the kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A device.
+    Device(DeviceId),
+    /// A room, of a rule about its mean.
+    Room(RoomId),
+}
+
+/// The reasons for which a text names no subject.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubjectError {
+    /// It does not say whether it is a device or a room.
+    #[error("{0:?} is neither device:<id> nor room:<id>")]
+    Kind(String),
+    /// What it names cannot be an id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+}
+
+impl FromStr for Subject {
+    type Err = SubjectError;
+
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        match text.split_once(':') {
+            Some((DEVICE, id)) => Ok(Self::Device(id.parse()?)),
+            Some((ROOM, id)) => Ok(Self::Room(id.parse()?)),
+            _ => Err(SubjectError::Kind(excerpt(text))),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(id) => write!(f, "{DEVICE}:{id}"),
+            Self::Room(id) => write!(f, "{ROOM}:{id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_read_back_and_taken_for_no_other() {
+        let ids = ["hall", "device:hall", "room:hall", ":", "a:b"];
+        let devices = ids.map(|id| Subject::Device(id.parse().expect("an id")));
+        let rooms = ids.map(|id| Subject::Room(id.parse().expect("an id")));
+        let all: Vec<Subject> = devices.into_iter().chain(rooms).collect();
+        for (n, subject) in all.iter().enumerate() {
+            let text = subject.to_string();
+            assert_eq!(text.parse().as_ref(), Ok(subject));
+            assert!(all[..n].iter().all(|other| other.to_string() != text), "{text}");
+        }
+        for (text, why) in [
+            ("hall", "\"hall\" is neither device:<id> nor room:<id>"),
+            ("Device:hall", "\"Device:hall\" is neither device:<id> nor room:<id>"),
+            ("device:", "is empty"),
+            ("room:a#b", "contains '#'; only letters, digits and - _ . : are allowed"),
+        ] {
+            assert_eq!(text.parse::<Subject>().expect_err(text).to_string(), why);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `Query` and `UpdateItem` on channels, `GetItem` on their secrets, and `TransactWriteItems` on both. Sends nothing.
+
+use domain::ChannelId;
+
+use crate::DynamoStore;
+use crate::pause::while_throttled;
+use crate::put::Put;
+use crate::update::Update;
+use table::item::attribute::VERSION;
+use table::item::{self, Attribute};
+use table::keys::{ALERT_CHANNELS, Key};
+use table::{
+    ChannelSecret, EditChannels, Failing, Invocation, ItemKey, Listing, NoteChannels,
+    ReadChannelSecrets, ReadChannels, StoreError, StoreResult, StoredChannel, UpdateOutcome,
+};
+
+impl ReadChannels for DynamoStore {
+    async fn channels(&self, invocation: &Invocation) -> StoreResult<Listing<StoredChannel>> {
+        self.list(ALERT_CHANNELS, invocation).await
+    }
+}
+
+impl EditChannels for DynamoStore {
+    async fn put_channel(
+        &self,
+        channel: &StoredChannel,
+        secret: Option<&ChannelSecret>,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let put = Put::new(item::from_channel(channel), channel.expected());
+        let Some(secret) = secret else {
+            return Ok(matches!(put.send(self, invocation).await?, UpdateOutcome::Updated(())));
+        };
+        let secret = self.put_part(item::from_channel_secret(&channel.id, secret));
+        let parts = [self.conditional_part(put), secret];
+        let send = || self.transact(parts.to_vec(), invocation);
+        Ok(while_throttled(invocation, send).await?.is_ok())
+    }
+
+    async fn delete_channel(&self, id: &ChannelId, invocation: &Invocation) -> StoreResult<()> {
+        let keys = [Key::AlertChannel(id.clone()), Key::AlertSecret(id.clone())];
+        let parts = keys.map(|key| self.delete_part(ItemKey::of(&key)));
+        let send = || self.transact(parts.to_vec(), invocation);
+        let deleted = while_throttled(invocation, send).await?;
+        deleted.map_err(|_| StoreError::Contended(format!("the channel {id}")))
+    }
+}
+
+impl ReadChannelSecrets for DynamoStore {
+    async fn channel_secret(
+        &self,
+        id: &ChannelId,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<ChannelSecret>> {
+        self.find(&Key::AlertSecret(id.clone()), invocation).await
+    }
+}
+
+impl NoteChannels for DynamoStore {
+    async fn note_channel(
+        &self,
+        known: &StoredChannel,
+        failing: Option<Failing>,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let mut update = Update::of(Key::AlertChannel(known.id.clone()));
+        update.only_if_still(&[VERSION], Some(Attribute::N(known.version.to_string())));
+        for (name, value) in item::from_failing(failing) {
+            match value {
+                Some(value) => update.set(&[name], value),
+                None => update.remove(&[name]),
+            }
+        }
+        Ok(matches!(update.send(self, invocation).await?, UpdateOutcome::Updated(_)))
+    }
+}

@@ -1,0 +1,146 @@
+//! `BatchGetItem`, `Query`, `PutItem` and `DeleteItem` on the states of rules; and pages of alerts of any kind. Judges
+//! nothing.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::{Order, RuleId, Timestamp};
+use futures_util::{StreamExt as _, stream};
+
+use crate::DynamoStore;
+use crate::attribute::to_sdk;
+use crate::find_registry::whole;
+use crate::put::Put;
+use crate::range::{Filter, Range};
+use table::item::attribute::{DUE, VERSION};
+use table::item::{self, Attribute, Decode};
+use table::keys::{self, ALERT_STATES, Key};
+use table::{
+    AlertKey, AlertState, DeleteAlertStates, EditAlertStates, Invocation, ItemKey, ListPage,
+    Listing, ReadAlertStates, StoreResult, StoredAlertState, UnreadableItem, UpdateOutcome,
+};
+
+/// A limit that no list reaches.
+const UNLIMITED: usize = usize::MAX - 1;
+/// How many states are deleted at once. A role that may delete in batches may also put in batches.
+const DELETE_CONCURRENCY: usize = 16;
+
+impl ReadAlertStates for DynamoStore {
+    async fn alert_states(
+        &self,
+        keys: &[AlertKey],
+        invocation: &Invocation,
+    ) -> StoreResult<Listing<StoredAlertState>> {
+        whole(self.find_some(keys, |key| Key::AlertState(key.clone()), invocation).await?)
+    }
+
+    async fn alert_state_page(
+        &self,
+        rule: Option<&RuleId>,
+        after: Option<&AlertKey>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> StoreResult<ListPage<StoredAlertState>> {
+        let range = Range { consistent: true, ..states(rule, after, limit) };
+        self.alert_page(range, |_| true, invocation).await
+    }
+
+    async fn due_alert_states(
+        &self,
+        now: Timestamp,
+        after: Option<&AlertKey>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> StoreResult<ListPage<StoredAlertState>> {
+        let (now_or_before, after_that) = AlertState::due_bounds(now);
+        let text = |at: Timestamp| AttributeValue::S(at.to_string());
+        let filter = Filter {
+            expression: "#due <= :due OR #due > :far",
+            names: &[("#due", DUE)],
+            values: [
+                (":due".to_owned(), text(now_or_before)),
+                (":far".to_owned(), text(after_that)),
+            ]
+            .into(),
+        };
+        let range = Range { filter: Some(filter), ..states(None, after, limit) };
+        self.alert_page(range, |it: &StoredAlertState| it.state.is_due(now), invocation).await
+    }
+}
+
+/// The states of a rule, or all.
+fn states(rule: Option<&RuleId>, after: Option<&AlertKey>, limit: usize) -> Range {
+    Range {
+        index: None,
+        partition: ALERT_STATES.to_owned(),
+        between: rule.map_or_else(keys::all_ids, keys::alert_states_of),
+        order: Order::Ascending,
+        start: after.map(|after| to_sdk(item::key(&Key::AlertState(after.clone())))),
+        limit,
+        consistent: false,
+        filter: None,
+    }
+}
+
+impl EditAlertStates for DynamoStore {
+    async fn put_alert_state(
+        &self,
+        state: &StoredAlertState,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let put = Put::new(item::from_alert_state(state), state.expected());
+        Ok(matches!(put.send(self, invocation).await?, UpdateOutcome::Updated(())))
+    }
+}
+
+impl DeleteAlertStates for DynamoStore {
+    async fn delete_alert_states(
+        &self,
+        rule: &RuleId,
+        invocation: &Invocation,
+    ) -> StoreResult<usize> {
+        let range = Range { consistent: true, ..states(Some(rule), None, UNLIMITED) };
+        let page = self.alert_page(range, |_: &StoredAlertState| true, invocation).await?;
+        let Listing { found, unreadable, .. } = page.listing;
+        let found = found.into_iter().map(|it| ItemKey::of(&Key::AlertState(it.key)));
+        let unreadable = unreadable.into_iter().map(|it| ItemKey { pk: it.pk, sk: it.sk });
+        let keys: Vec<ItemKey> = found.chain(unreadable).collect();
+        let count = keys.len();
+        let deleting: Vec<_> =
+            keys.into_iter().map(|key| self.delete_item(key.pk, key.sk, invocation)).collect();
+        let deleted: Vec<StoreResult<()>> =
+            stream::iter(deleting).buffer_unordered(DELETE_CONCURRENCY).collect().await;
+        deleted.into_iter().collect::<StoreResult<()>>()?;
+        Ok(count)
+    }
+
+    async fn delete_alert_state(
+        &self,
+        key: &AlertKey,
+        version: u64,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let still = [(VERSION, Some(Attribute::N(version.to_string())))];
+        self.delete_if_still(&Key::AlertState(key.clone()), still, invocation).await
+    }
+}
+
+impl DynamoStore {
+    /// A page of a partition of alerts. An item that cannot be read is named: it would otherwise be told of by nobody.
+    pub(super) async fn alert_page<T: Decode>(
+        &self,
+        range: Range,
+        keep: impl Fn(&T) -> bool,
+        invocation: &Invocation,
+    ) -> StoreResult<ListPage<T>> {
+        let range = Range { limit: range.limit.min(UNLIMITED), ..range };
+        let keep = |it: &Result<T, UnreadableItem>| it.as_ref().map_or(true, &keep);
+        let page = self.range(range, keep, |_| 0, invocation).await?;
+        let mut listing = Listing::default();
+        for item in page.items {
+            match item {
+                Ok(found) => listing.found.push(found),
+                Err(unreadable) => listing.unreadable.push(unreadable),
+            }
+        }
+        Ok(ListPage { listing, has_more: page.has_more })
+    }
+}

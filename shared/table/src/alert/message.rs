@@ -1,0 +1,110 @@
+//! A message as the table keeps it: among all that was told, and for each channel until it is sent. Sends nothing.
+
+use alerts::{Message, Rule};
+use chrono::TimeDelta;
+use domain::{ChannelId, RuleId, TimeRange, Timestamp};
+
+use crate::AlertKey;
+
+/// How long it is kept what was told.
+pub const TOLD_KEPT: TimeDelta = TimeDelta::days(90);
+/// How long a message waits that no channel takes, because its channel fails or was deleted.
+pub const WAITING_KEPT: TimeDelta = TimeDelta::days(7);
+/// The longest lease. One that ends later was taken by a clock that was wrong, and holds nobody up.
+pub const MAX_LEASE: TimeDelta = TimeDelta::minutes(5);
+/// How far ahead a message is postponed at most: over the quiet hours of a day. One that waits for longer was
+/// postponed by a clock that was wrong.
+pub const MAX_POSTPONED: TimeDelta = TimeDelta::hours(25);
+
+/// A message, with what its text needs beside names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldMessage {
+    /// The state that it is about.
+    pub alert: AlertKey,
+    /// When it was judged.
+    pub at: Timestamp,
+    /// The rule that it was judged by, as it was.
+    pub rule: Rule,
+    /// The message.
+    pub message: Message,
+}
+
+/// The identity of a message. The order is that of time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToldKey {
+    /// When it was judged.
+    pub at: Timestamp,
+    /// The state that it is about.
+    pub alert: AlertKey,
+    /// Its number among the messages of the state.
+    pub number: u64,
+}
+
+impl ToldMessage {
+    /// Its identity.
+    #[must_use]
+    pub fn key(&self) -> ToldKey {
+        ToldKey { at: self.at, alert: self.alert.clone(), number: self.message.number }
+    }
+}
+
+/// What is asked of the messages that were told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldQuery {
+    /// When they were judged.
+    pub range: TimeRange,
+    /// The rule that they are of; without it, all.
+    pub rule: Option<RuleId>,
+    /// The last message of the page before.
+    pub after: Option<ToldKey>,
+    /// The largest number of messages.
+    pub limit: usize,
+}
+
+/// A message that waits to be sent by a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingMessage {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The message.
+    pub told: ToldMessage,
+    /// The number of leases that were taken of it: the attempts to send it, the one under way included.
+    pub attempts: u32,
+    /// When it is to be sent.
+    pub next: Timestamp,
+    /// Until when somebody is sending it.
+    pub lease: Option<Timestamp>,
+}
+
+/// The identity of a message that waits. Those of a state are in the order of their numbers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WaitingKey {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The state that it is about.
+    pub alert: AlertKey,
+    /// Its number among the messages of the state.
+    pub number: u64,
+}
+
+impl WaitingMessage {
+    /// A message that nobody has tried to send.
+    #[must_use]
+    pub const fn new(channel: ChannelId, told: ToldMessage, next: Timestamp) -> Self {
+        Self { channel, told, attempts: 0, next, lease: None }
+    }
+
+    /// Its identity.
+    #[must_use]
+    pub fn key(&self) -> WaitingKey {
+        let ToldKey { alert, number, .. } = self.told.key();
+        WaitingKey { channel: self.channel.clone(), alert, number }
+    }
+
+    /// Whether it is to be sent, and nobody is sending it.
+    #[must_use]
+    pub fn is_free(&self, now: Timestamp) -> bool {
+        let is_past = |at: Timestamp, longest| at <= now || at > now.saturating_add(longest);
+        is_past(self.next, MAX_POSTPONED) && self.lease.is_none_or(|it| is_past(it, MAX_LEASE))
+    }
+}

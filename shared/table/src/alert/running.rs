@@ -1,0 +1,24 @@
+//! When the system last ran, and when it did not. Reads no clock.
+
+use domain::{TimeRange, Timestamp};
+
+use crate::Expected;
+
+/// When alerts were last judged, and the pauses before: a laptop sleeps, and no device is silent for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningMark {
+    /// The number of times that it was put.
+    pub version: u64,
+    /// When the system last ran.
+    pub at: Timestamp,
+    /// When it did not, in order.
+    pub pauses: Vec<TimeRange>,
+}
+
+impl RunningMark {
+    /// What a put of it expects in its place: the version before.
+    #[must_use]
+    pub const fn expected(&self) -> Expected {
+        Expected::before(self.version)
+    }
+}

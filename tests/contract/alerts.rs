@@ -1,0 +1,788 @@
+//! Alerts: what is written only over what was read, what is stored together, and who may send.
+
+use std::collections::BTreeSet;
+
+use alerts::{News, Once, Subject};
+use domain::{ChannelId, DeviceId, TimeRange, Timestamp};
+use futures_util::future::join_all;
+use runtime::telemetry::chain;
+use serde_json::json;
+use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
+use table::{
+    AlertKey, AlertState, ChannelSecret, Failing, JudgementOutcome, Look, NewJudgement,
+    RunningMark, StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery,
+    WaitingMessage,
+};
+use table::{
+    DeleteAlertStates as _, EditAlertRules as _, EditChannels as _, MarkRunning as _,
+    ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _, ReadLooks as _,
+    ReadToldMessages as _, ReadWaitingMessages as _, RemoveBelongings as _,
+};
+
+use super::AlertPorts;
+use crate::engine::Table;
+use crate::given::{always, at, device, invocation, label, range, room};
+
+const MINUTE: i64 = 60_000;
+
+// ---- Rules and channels ------------------------------------------------------------------------
+
+async fn save(store: &impl AlertPorts, rule: &StoredRule) -> bool {
+    store.put_alert_rule(rule, &invocation()).await.expect("asked")
+}
+
+async fn saved(store: &impl AlertPorts, id: &str) -> StoredRule {
+    let rule = alert_rule(id, at(0));
+    assert!(save(store, &rule).await);
+    rule
+}
+
+pub(super) async fn a_rule_is_put_only_over_what_was_read(store: &impl AlertPorts) {
+    let first = saved(store, "r").await;
+    let other = saved(store, "r-a").await;
+    let mut second = StoredRule { version: 2, ..alert_rule("r", at(5)) };
+    second.rule.name = label("冷凍庫 ❄ 2");
+    second.rule.paused_until = Some(at(9));
+    for (rule, is_stored) in [(&first, false), (&second, true), (&second, false), (&first, false)] {
+        assert_eq!(save(store, rule).await, is_stored, "{rule:?}");
+    }
+    let listed = store.alert_rules(&invocation()).await.expect("read");
+    assert_eq!(listed.found, [second.clone(), other.clone()]);
+    let one = store.alert_rule(&second.id, &invocation()).await.expect("read");
+    assert_eq!(one, Some(second.clone()));
+    for was_there in [true, false] {
+        let deleted = store.delete_alert_rule(&second.id, &invocation()).await;
+        assert_eq!(deleted.expect("asked"), was_there);
+    }
+    assert_eq!(store.alert_rule(&second.id, &invocation()).await.expect("read"), None);
+    let late = StoredRule { version: 3, ..second };
+    assert!(!save(store, &late).await, "it is deleted");
+    assert_eq!(store.alert_rules(&invocation()).await.expect("read").found, [other]);
+}
+
+pub(super) async fn of_rules_saved_at_once_one_is_stored(store: &impl AlertPorts) {
+    saved(store, "r").await;
+    let rules: Vec<_> =
+        (1..9).map(|n| StoredRule { version: 2, ..alert_rule("r", at(n)) }).collect();
+    let stored = join_all(rules.iter().map(|rule| save(store, rule))).await;
+    let stored: Vec<_> = rules.iter().zip(stored).filter(|it| it.1).map(|it| it.0).collect();
+    let listed = store.alert_rules(&invocation()).await.expect("read").found;
+    assert_eq!(listed.iter().collect::<Vec<_>>(), stored);
+}
+
+fn secret(text: &str) -> ChannelSecret {
+    let members = json!({"url": format!("https://例え.jp/{text}"), "port": 65_535, "headers": {}});
+    ChannelSecret(members.as_object().expect("an object").clone())
+}
+
+async fn secret_of(store: &impl AlertPorts, id: &str) -> Option<ChannelSecret> {
+    store.channel_secret(&channel_id(id), &invocation()).await.expect("read")
+}
+
+async fn channels(store: &impl AlertPorts) -> Vec<StoredChannel> {
+    store.channels(&invocation()).await.expect("read").found
+}
+
+pub(super) async fn a_channel_and_its_secret_are_stored_together_or_not_at_all(
+    store: &impl AlertPorts,
+) {
+    let put = async |channel: &StoredChannel, secret: Option<&str>| {
+        let secret = secret.map(self::secret);
+        store.put_channel(channel, secret.as_ref(), &invocation()).await.expect("asked")
+    };
+    let (first, other) = (channel("c"), channel("a"));
+    assert!(put(&first, Some("one")).await && put(&other, None).await);
+    assert_eq!(channels(store).await, [other.clone(), first.clone()]);
+    assert_eq!(secret_of(store, "c").await, Some(secret("one")));
+    assert_eq!(secret_of(store, "a").await, None);
+    assert!(!put(&first, Some("two")).await, "a second first version");
+    assert_eq!(secret_of(store, "c").await, Some(secret("one")));
+    let second = StoredChannel { version: 2, quiet_hours: None, ..first.clone() };
+    assert!(put(&second, None).await, "the secret stays");
+    assert_eq!(secret_of(store, "c").await, Some(secret("one")));
+    assert!(!put(&second, Some("two")).await);
+    let third = StoredChannel { version: 3, ..second };
+    assert!(put(&third, Some("three")).await);
+    assert_eq!(secret_of(store, "c").await, Some(secret("three")));
+    assert_eq!(channels(store).await, [other.clone(), third]);
+    for _ in 0..2 {
+        store.delete_channel(&channel_id("c"), &invocation()).await.expect("deleted");
+        assert_eq!(secret_of(store, "c").await, None);
+        assert_eq!(channels(store).await, std::slice::from_ref(&other));
+    }
+}
+
+pub(super) async fn of_edits_of_a_channel_at_once_the_secret_is_that_of_the_one_that_is_stored(
+    store: &impl AlertPorts,
+) {
+    let edits: Vec<_> = (0..8)
+        .map(|n| {
+            let failing = Some(Failing { since: at(n), next: at(n + 1) });
+            (StoredChannel { failing, ..channel("c") }, secret(&n.to_string()))
+        })
+        .collect();
+    let put = async |(channel, secret): &(StoredChannel, ChannelSecret)| {
+        store.put_channel(channel, Some(secret), &invocation()).await.expect("asked")
+    };
+    let stored = join_all(edits.iter().map(put)).await;
+    let stored: Vec<_> = edits.iter().zip(stored).filter(|it| it.1).map(|it| it.0).collect();
+    let [(channel, secret)] = stored[..] else { panic!("{stored:?}") };
+    assert_eq!(channels(store).await, std::slice::from_ref(channel));
+    assert_eq!(secret_of(store, "c").await.as_ref(), Some(secret));
+}
+
+pub(super) async fn a_channel_that_was_edited_takes_no_note_of_what_it_was(
+    store: &impl AlertPorts,
+) {
+    let first = channel("c");
+    store.put_channel(&first, Some(&secret("one")), &invocation()).await.expect("stored");
+    let note = async |known: &StoredChannel, failing| {
+        store.note_channel(known, failing, &invocation()).await.expect("asked")
+    };
+    let failing = Some(Failing { since: at(1), next: at(2) });
+    for failing in [failing, failing, None, failing] {
+        assert!(note(&first, failing).await);
+        let expected = StoredChannel { failing, ..first.clone() };
+        assert_eq!(channels(store).await, [expected]);
+    }
+    let second = StoredChannel { version: 2, ..first.clone() };
+    assert!(store.put_channel(&second, None, &invocation()).await.expect("asked"));
+    assert!(!note(&first, failing).await, "it has another address");
+    assert_eq!(channels(store).await, std::slice::from_ref(&second));
+    assert_eq!(secret_of(store, "c").await, Some(secret("one")));
+    store.delete_channel(&second.id, &invocation()).await.expect("deleted");
+    assert!(!note(&second, failing).await);
+    assert_eq!(channels(store).await, []);
+}
+
+// ---- States and judgements ---------------------------------------------------------------------
+
+/// A state that is to be judged that many milliseconds after the start.
+fn due_at(key: AlertKey, millis: Option<i64>) -> StoredAlertState {
+    let AlertState::Episodes(mut state) = firing("r", "d").state else { panic!("episodes") };
+    state.due = millis.map(at);
+    StoredAlertState::next(None, key, AlertState::Episodes(state), at(0))
+}
+
+fn following(known: &StoredAlertState) -> StoredAlertState {
+    StoredAlertState::next(Some(known), known.key.clone(), known.state.clone(), at(0))
+}
+
+/// A judgement that tells messages of these numbers by channels.
+fn judgement(
+    rule: &StoredRule,
+    state: &StoredAlertState,
+    numbers: impl IntoIterator<Item = u64>,
+    by: &[&str],
+) -> NewJudgement {
+    let messages = numbers.into_iter().map(|number| message(number, News::Fired)).collect();
+    let channels: Vec<_> = by.iter().map(|id| (channel_id(id), at(0))).collect();
+    NewJudgement::new(rule, state.clone(), messages, &channels, at(0))
+}
+
+async fn put(store: &impl AlertPorts, judgement: &NewJudgement) -> JudgementOutcome {
+    store.put_judgement(judgement, &invocation()).await.expect("asked")
+}
+
+async fn state_of(store: &impl AlertPorts, key: &AlertKey) -> Option<StoredAlertState> {
+    let found = store.alert_states(std::slice::from_ref(key), &invocation()).await;
+    found.expect("read").found.pop()
+}
+
+async fn told(store: &impl AlertPorts) -> Vec<ToldMessage> {
+    let query = ToldQuery { range: always(), rule: None, after: None, limit: 1_000 };
+    store.told_messages(&query, &invocation()).await.expect("read").listing.found
+}
+
+async fn waiting(store: &impl AlertPorts, id: &str, now: i64) -> Vec<WaitingMessage> {
+    let page = store.waiting_messages(&channel_id(id), at(now), None, 1_000, &invocation()).await;
+    page.expect("read").listing.found
+}
+
+fn numbers_of(told: &[ToldMessage]) -> Vec<u64> {
+    told.iter().map(|it| it.message.number).collect()
+}
+
+pub(super) async fn a_state_and_what_it_tells_are_stored_once(store: &impl AlertPorts) {
+    let rule = saved(store, "r").await;
+    let first = firing("r", "d");
+    let made = judgement(&rule, &first, [1], &["a", "b"]);
+    for outcome in [JudgementOutcome::Stored, JudgementOutcome::StateMoved] {
+        assert_eq!(put(store, &made).await, outcome);
+        assert_eq!(state_of(store, &first.key).await, Some(first.clone()));
+        assert_eq!(told(store).await, made.told());
+        for id in ["a", "b"] {
+            let expected: Vec<_> =
+                made.waiting().iter().filter(|it| it.channel == channel_id(id)).cloned().collect();
+            assert_eq!(waiting(store, id, 0).await, expected);
+        }
+    }
+    let second = following(&first);
+    let further = judgement(&rule, &second, [2, 3], &["a"]);
+    assert_eq!(put(store, &further).await, JudgementOutcome::Stored);
+    assert_eq!(numbers_of(&told(store).await), [3, 2, 1], "newest first");
+    let waiting = waiting(store, "a", 0).await;
+    assert_eq!(waiting.iter().map(|it| it.told.message.number).collect::<Vec<_>>(), [1, 2, 3]);
+    let stale = judgement(&rule, &second, [9], &["a"]);
+    assert_eq!(put(store, &stale).await, JudgementOutcome::StateMoved);
+    assert_eq!(state_of(store, &first.key).await, Some(second));
+    assert_eq!(numbers_of(&told(store).await), [3, 2, 1]);
+}
+
+pub(super) async fn a_rule_that_changed_or_is_gone_tells_nothing(store: &impl AlertPorts) {
+    let rule = saved(store, "r").await;
+    let state = firing("r", "d");
+    let again = StoredRule { version: 2, ..alert_rule("r", at(1)) };
+    assert!(save(store, &again).await);
+    let made = judgement(&rule, &state, [1], &["a"]);
+    assert_eq!(put(store, &made).await, JudgementOutcome::RuleChanged);
+    store.delete_alert_rule(&rule.id, &invocation()).await.expect("deleted");
+    for judged_by in [&rule, &again] {
+        let made = judgement(judged_by, &state, [1], &["a"]);
+        assert_eq!(put(store, &made).await, JudgementOutcome::RuleChanged);
+    }
+    assert_eq!(state_of(store, &state.key).await, None);
+    assert_eq!((told(store).await.len(), waiting(store, "a", 0).await.len()), (0, 0));
+    // What tells nothing costs a quarter, and is found later.
+    let silent = judgement(&rule, &state, [], &["a"]);
+    assert_eq!(put(store, &silent).await, JudgementOutcome::Stored);
+    assert_eq!(put(store, &silent).await, JudgementOutcome::StateMoved);
+    assert_eq!(state_of(store, &state.key).await, Some(state.clone()));
+    // Both fail: that the rule is gone says more.
+    assert_eq!(put(store, &made).await, JudgementOutcome::RuleChanged);
+    assert_eq!(told(store).await, []);
+}
+
+/// Also where each of them checks the same rule.
+pub(super) async fn of_judgements_at_once_one_of_each_state_is_stored(store: &impl AlertPorts) {
+    let rule = saved(store, "r").await;
+    let made: Vec<_> = (0..12)
+        .map(|n| {
+            let state = firing("r", &format!("d{}", n % 3));
+            judgement(&rule, &state, [n + 1], &["a", "b"])
+        })
+        .collect();
+    let outcomes = join_all(made.iter().map(|it| put(store, it))).await;
+    let stored: Vec<_> =
+        made.iter().zip(&outcomes).filter(|it| *it.1 == JudgementOutcome::Stored).collect();
+    let states: BTreeSet<_> = stored.iter().map(|(it, _)| &it.state().key).collect();
+    assert_eq!((stored.len(), states.len()), (3, 3), "{outcomes:?}");
+    let numbers: BTreeSet<_> = stored.iter().map(|(it, _)| it.told()[0].message.number).collect();
+    assert_eq!(numbers_of(&told(store).await).into_iter().collect::<BTreeSet<_>>(), numbers);
+    for id in ["a", "b"] {
+        let waiting = waiting(store, id, 0).await;
+        let waiting: BTreeSet<_> = waiting.iter().map(|it| it.told.message.number).collect();
+        assert_eq!(waiting, numbers);
+    }
+}
+
+pub(super) async fn as_many_messages_are_told_as_a_transaction_holds(store: &impl AlertPorts) {
+    let rule = saved(store, "r").await;
+    let many = judgement(&rule, &firing("r", "d"), 1..=300, &["a"]);
+    assert_eq!(many.left_out(), 251);
+    assert_eq!(put(store, &many).await, JudgementOutcome::Stored);
+    assert_eq!(numbers_of(&told(store).await), (252..=300).rev().collect::<Vec<_>>());
+    assert_eq!(waiting(store, "a", 0).await.len(), 49);
+    let without_channel = judgement(&rule, &firing("r", "e"), 1..=98, &[]);
+    assert_eq!(put(store, &without_channel).await, JudgementOutcome::Stored);
+    assert_eq!(told(store).await.len(), 49 + 98);
+}
+
+async fn put_state(store: &impl AlertPorts, state: &StoredAlertState) {
+    assert!(store.put_alert_state(state, &invocation()).await.expect("asked"));
+}
+
+pub(super) async fn a_state_is_edited_only_as_it_was_read(store: &impl AlertPorts) {
+    let rule = saved(store, "r").await;
+    let first = firing("r", "d");
+    assert_eq!(put(store, &judgement(&rule, &first, [], &[])).await, JudgementOutcome::Stored);
+    let mut acknowledged = following(&first);
+    let AlertState::Episodes(state) = &mut acknowledged.state else { panic!("episodes") };
+    state.acknowledged = None;
+    assert!(state.acknowledge());
+    put_state(store, &acknowledged).await;
+    assert!(!store.put_alert_state(&acknowledged, &invocation()).await.expect("asked"), "twice");
+    // Who judged what was read before hears of it, and reads again.
+    let late = judgement(&rule, &following(&first), [], &[]);
+    assert_eq!(put(store, &late).await, JudgementOutcome::StateMoved);
+    assert_eq!(state_of(store, &first.key).await, Some(acknowledged));
+}
+
+pub(super) async fn what_was_told_once_is_a_state_too(store: &impl AlertPorts) {
+    let mut known = None;
+    let key = alert_key("budget", "meter");
+    let mut once = Once::default();
+    for n in 0..3 {
+        once.told.insert(at(n), u64::MAX);
+        (once.number, once.changed) = (u64::MAX, Some(at(n)));
+        let state = AlertState::Once(once.clone());
+        let state = StoredAlertState::next(known.as_ref(), key.clone(), state, at(0));
+        put_state(store, &state).await;
+        assert_eq!(state_of(store, &key).await, Some(state.clone()));
+        known = Some(state);
+    }
+    let due = store.due_alert_states(Timestamp::MAX, None, 10, &invocation()).await;
+    assert_eq!(due.expect("read").listing.found, []);
+}
+
+/// A walk over pages of `limit`.
+async fn walk(
+    limit: usize,
+    page: impl AsyncFn(Option<&AlertKey>) -> table::ListPage<StoredAlertState>,
+) -> Vec<StoredAlertState> {
+    let mut all: Vec<StoredAlertState> = Vec::new();
+    loop {
+        let after = all.last().map(|it| it.key.clone());
+        let page = page(after.as_ref()).await;
+        assert!(page.listing.found.len() <= limit && page.listing.unreadable.is_empty());
+        assert!(page.listing.found.len() == limit || !page.has_more);
+        all.extend(page.listing.found);
+        if !page.has_more {
+            return all;
+        }
+    }
+}
+
+pub(super) async fn states_are_found_by_their_keys_by_rule_and_when_they_are_due(
+    store: &impl AlertPorts,
+) {
+    let mut states = Vec::new();
+    for rule in ["r", "r-a", "r.a", "s"] {
+        for n in 0..40_i64 {
+            let id = format!("d{n:02}");
+            let subject = match n % 4 {
+                0 => Subject::Room(room(&id)),
+                _ => Subject::Device(device(&id)),
+            };
+            let key = AlertKey { rule: rule.parse().expect("an id"), subject };
+            states.push(due_at(key, (n % 3 > 0).then_some(n * MINUTE)));
+        }
+    }
+    // A device and a room may have the same id.
+    let twin = AlertKey { subject: Subject::Room(room("d01")), ..states[1].key.clone() };
+    states.push(due_at(twin, None));
+    for chunk in states.chunks(20) {
+        join_all(chunk.iter().map(|it| put_state(store, it))).await;
+    }
+    states.sort_by(|a, b| a.key.cmp(&b.key));
+
+    let missing = (0..90).map(|n| alert_key("r", &format!("missing{n}")));
+    let asked: Vec<AlertKey> = missing.chain(states.iter().map(|it| it.key.clone())).collect();
+    let mut found = store.alert_states(&asked, &invocation()).await.expect("read").found;
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(found, states);
+    assert_eq!(store.alert_states(&[], &invocation()).await.expect("read").found, []);
+
+    for limit in [1, 7, 40, 41, 1_000] {
+        for rule in [None, Some("r"), Some("r-a"), Some("r.a"), Some("none")] {
+            if limit == 1 && rule.is_none() {
+                continue;
+            }
+            let rule = rule.map(|id| id.parse().expect("an id"));
+            let page = async |after: Option<&AlertKey>| {
+                let given = invocation();
+                let page = store.alert_state_page(rule.as_ref(), after, limit, &given);
+                page.await.expect("read")
+            };
+            let is_asked =
+                |it: &&StoredAlertState| rule.as_ref().is_none_or(|id| it.key.rule == *id);
+            let expected: Vec<_> = states.iter().filter(is_asked).cloned().collect();
+            assert_eq!(walk(limit, page).await, expected, "{limit} {rule:?}");
+        }
+        // What is due in more than a quarter of an hour was put by a clock that was ahead.
+        for now in [-MINUTE, 0, 5 * MINUTE, 22 * MINUTE, 60 * MINUTE] {
+            let page = async |after: Option<&AlertKey>| {
+                let given = invocation();
+                let page = store.due_alert_states(at(now), after, limit, &given);
+                page.await.expect("read")
+            };
+            let is_due = |it: &&StoredAlertState| {
+                let due = it.state.due();
+                due.is_some_and(|due| due <= at(now) || due > at(now + 15 * MINUTE))
+            };
+            let expected: Vec<_> = states.iter().filter(is_due).cloned().collect();
+            assert_eq!(walk(limit, page).await, expected, "{limit} {now}");
+        }
+    }
+}
+
+pub(super) async fn states_are_deleted_by_rule_or_as_they_were_read(store: &impl AlertPorts) {
+    for rule in ["r", "r-a"] {
+        for n in 0..30 {
+            put_state(store, &firing(rule, &format!("d{n}"))).await;
+        }
+    }
+    let known = firing("r-a", "d0");
+    put_state(store, &following(&known)).await;
+    let delete = async |version| {
+        store.delete_alert_state(&known.key, version, &invocation()).await.expect("asked")
+    };
+    assert!(!delete(1).await, "it has moved on");
+    assert!(delete(2).await);
+    assert!(!delete(2).await, "it is gone");
+    for count in [30, 0] {
+        let deleted = store.delete_alert_states(&"r".parse().expect("an id"), &invocation()).await;
+        assert_eq!(deleted.expect("deleted"), count);
+    }
+    let left = store.alert_state_page(None, None, 100, &invocation()).await.expect("read");
+    assert_eq!(left.listing.found.len(), 29);
+    assert!(left.listing.found.iter().all(|it| it.key.rule.as_str() == "r-a"));
+}
+
+// ---- Messages ----------------------------------------------------------------------------------
+
+pub(super) async fn what_was_told_is_walked_newest_first(store: &impl AlertPorts) {
+    let mut all = Vec::new();
+    for (n, id) in (0..40).map(|n| (n, if n % 5 == 0 { "rare" } else { "r" })) {
+        let rule = alert_rule(id, at(0));
+        if n < 2 {
+            assert!(save(store, &rule).await);
+        }
+        // Several at the same millisecond, and some states with several messages.
+        let state = firing(id, &format!("d{n}"));
+        let numbers = if n % 8 == 0 { 9..=11 } else { 3..=3 };
+        let messages = numbers.map(|it| message(it, News::Passed)).collect();
+        let made = NewJudgement::new(&rule, state, messages, &[], at(i64::from(n / 4)));
+        assert_eq!(put(store, &made).await, JudgementOutcome::Stored);
+        all.extend(made.told().to_vec());
+    }
+    all.sort_by_key(|it| std::cmp::Reverse(it.key()));
+    for (range, rule) in [
+        (always(), None),
+        (range(2, 7), None),
+        (always(), Some("rare")),
+        (range(1, 9), Some("r")),
+        (always(), Some("none")),
+        (range(100, 101), None),
+    ] {
+        let rule = rule.map(|id| id.parse().expect("an id"));
+        let is_asked = |it: &&ToldMessage| {
+            range.contains(it.at) && rule.as_ref().is_none_or(|id| it.alert.rule == *id)
+        };
+        let expected: Vec<_> = all.iter().filter(is_asked).cloned().collect();
+        for limit in [1, 3, 100] {
+            let mut query = ToldQuery { range, rule: rule.clone(), after: None, limit };
+            let mut found = Vec::new();
+            loop {
+                let page = store.told_messages(&query, &invocation()).await.expect("read");
+                found.extend(page.listing.found);
+                if !page.has_more {
+                    break;
+                }
+                query.after = found.last().map(ToldMessage::key);
+            }
+            assert_eq!(found, expected, "{range:?} {rule:?} {limit}");
+        }
+    }
+}
+
+/// Messages that wait for channels, each from a time on.
+async fn wait(store: &impl AlertPorts, numbers: u64, channels: &[(&str, i64)]) {
+    let rule = saved(store, "r").await;
+    let channels: Vec<_> = channels.iter().map(|(id, next)| (channel_id(id), at(*next))).collect();
+    let messages = (1..=numbers).map(|it| message(it, News::Fired)).collect();
+    let made = NewJudgement::new(&rule, firing("r", "d"), messages, &channels, at(0));
+    assert_eq!(put(store, &made).await, JudgementOutcome::Stored);
+    assert_eq!(made.left_out(), 0);
+}
+
+pub(super) async fn a_channel_has_its_own_messages_when_their_time_has_come(
+    store: &impl AlertPorts,
+) {
+    let quiet = 8 * 60 * MINUTE;
+    wait(store, 12, &[("c", 0), ("c-a", quiet), ("c.a", 0)]).await;
+    assert_eq!(waiting(store, "c-a", quiet - 1).await, []);
+    assert_eq!(waiting(store, "c-a", quiet).await.len(), 12);
+    assert_eq!(waiting(store, "c-a", -48 * 60 * MINUTE).await.len(), 12, "of a wrong clock");
+    assert_eq!(waiting(store, "d", 0).await, []);
+    let all = waiting(store, "c", 0).await;
+    let numbers: Vec<_> = all.iter().map(|it| it.told.message.number).collect();
+    assert_eq!(numbers, (1..=12).collect::<Vec<_>>(), "in their order, also past nine");
+    let lease = async |known: &WaitingMessage, until| {
+        let leased = store.lease_waiting(known, at(until), &invocation()).await;
+        leased.expect("asked").expect("free")
+    };
+    lease(&all[0], MINUTE).await;
+    let postponed = lease(&all[1], MINUTE).await;
+    assert!(
+        store.postpone_waiting(&postponed, at(2 * MINUTE), &invocation()).await.expect("asked")
+    );
+    for (now, first) in [(0, 3), (MINUTE - 1, 3), (MINUTE, 1), (2 * MINUTE, 1)] {
+        let found = waiting(store, "c", now).await;
+        assert_eq!(found[0].told.message.number, first, "{now}");
+        assert_eq!(
+            found.len(),
+            if first == 3 {
+                10
+            } else if now < 2 * MINUTE {
+                11
+            } else {
+                12
+            }
+        );
+    }
+    for limit in [1, 5, 12, 20] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let (id, given) = (channel_id("c"), invocation());
+            let page = store.waiting_messages(&id, at(0), after.as_ref(), limit, &given);
+            let page = page.await.expect("read");
+            assert!(page.listing.found.len() <= limit);
+            found.extend(page.listing.found);
+            if !page.has_more {
+                break;
+            }
+            after = found.last().map(WaitingMessage::key);
+        }
+        assert_eq!(found, all[2..], "{limit}");
+    }
+}
+
+pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
+    wait(store, 1, &[("c", 0)]).await;
+    let [known] = &waiting(store, "c", 0).await[..] else { panic!("one") };
+    let lease = async |known: &WaitingMessage, until| {
+        store.lease_waiting(known, at(until), &invocation()).await.expect("asked")
+    };
+    let leases = join_all((1..9).map(|n| lease(known, n * 1_000))).await;
+    let given: Vec<WaitingMessage> = leases.into_iter().flatten().collect();
+    let [first] = &given[..] else { panic!("{given:?}") };
+    let expected = WaitingMessage { attempts: 1, lease: first.lease, ..known.clone() };
+    assert_eq!(*first, expected);
+    // Once it is over, another one has it, and the first one hears so.
+    let [free] = &waiting(store, "c", 9_000).await[..] else { panic!("one") };
+    assert_eq!(free, first);
+    let second = lease(free, 60_000).await.expect("free");
+    assert_eq!(second.attempts, 2);
+    assert!(!store.finish_waiting(first, &invocation()).await.expect("asked"));
+    assert!(!store.postpone_waiting(first, at(0), &invocation()).await.expect("asked"));
+    assert_eq!(lease(first, 99_000).await, None);
+    assert!(store.postpone_waiting(&second, at(5), &invocation()).await.expect("asked"));
+    assert!(!store.postpone_waiting(&second, at(5), &invocation()).await.expect("asked"), "twice");
+    let [again] = &waiting(store, "c", 5).await[..] else { panic!("one") };
+    let expected = WaitingMessage { attempts: 2, next: at(5), lease: None, ..second.clone() };
+    assert_eq!(*again, expected);
+    let third = lease(again, 60_000).await.expect("free");
+    assert!(store.finish_waiting(&third, &invocation()).await.expect("asked"));
+    assert!(!store.finish_waiting(&third, &invocation()).await.expect("asked"), "twice");
+    assert!(!store.finish_waiting(known, &invocation()).await.expect("asked"), "without a lease");
+    assert_eq!(lease(again, 60_000).await, None);
+    assert_eq!(waiting(store, "c", MINUTE).await, []);
+}
+
+// ---- Looks, and when the system last ran -------------------------------------------------------
+
+async fn looks(store: &impl AlertPorts) -> Vec<Look> {
+    store.looks(None, 1_000, &invocation()).await.expect("read").listing.found
+}
+
+async fn touch(store: &impl AlertPorts, touched: &[(DeviceId, Timestamp)]) {
+    let outcome = store.note_looks(touched, &invocation()).await;
+    assert!(outcome.not_stored.is_empty() && outcome.cause.is_none(), "{outcome:?}");
+}
+
+pub(super) async fn a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_was_read(
+    store: &impl AlertPorts,
+) {
+    let remove = async |look: &Look| store.remove_look(look, &invocation()).await.expect("asked");
+    let mut known: Option<Look> = None;
+    for (millis, earliest) in [(50, 50), (90, 50), (50, 50), (20, 20), (30, 20)] {
+        touch(store, &[(device("d"), at(millis))]).await;
+        let [look] = &looks(store).await[..] else { panic!("one") };
+        assert_eq!((&look.device, look.since), (&device("d"), at(earliest)), "{millis}");
+        if let Some(known) = known {
+            assert!(!remove(&known).await, "it was touched again at {millis}");
+        }
+        known = Some(look.clone());
+    }
+    let known = known.expect("one");
+    assert!(remove(&known).await);
+    assert!(!remove(&known).await, "twice");
+    touch(store, &[(device("d"), known.since)]).await;
+    assert!(!remove(&known).await, "a later look at the same instant");
+    assert_eq!(looks(store).await.len(), 1);
+}
+
+pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPorts) {
+    let names: Vec<String> = (0..60).map(|n| format!("d{n:02}")).collect();
+    let all: Vec<_> = names.iter().map(|id| (device(id), at(100))).collect();
+    touch(store, &all).await;
+    let one = |n: i64| async move { touch(store, &[(device("d07"), at(100 + n))]).await };
+    join_all([3, -4, 5, -20, 7, -1].map(one)).await;
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.looks(after.as_ref(), 7, &invocation()).await.expect("read");
+        found.extend(page.listing.found);
+        if !page.has_more {
+            break;
+        }
+        after = found.last().map(|it: &Look| it.device.clone());
+    }
+    assert_eq!(found.iter().map(|it| it.device.to_string()).collect::<Vec<_>>(), names);
+    for look in &found {
+        let expected = if look.device == device("d07") { 80 } else { 100 };
+        assert_eq!(look.since, at(expected), "{look:?}");
+    }
+    // Touched while somebody removes them, no touch is lost.
+    let again = async |look: Look| {
+        let touched = [(look.device.clone(), look.since)];
+        let (removed, ()) = futures_util::join!(
+            async { store.remove_look(&look, &invocation()).await.expect("asked") },
+            touch(store, &touched)
+        );
+        (look, removed)
+    };
+    for (look, _) in join_all(found.into_iter().map(again)).await {
+        let left = looks(store).await;
+        assert!(
+            left.iter().any(|it| it.device == look.device && it.touch != look.touch),
+            "{look:?}"
+        );
+    }
+}
+
+pub(super) async fn the_mark_of_running_moves_on_from_what_was_read(store: &impl AlertPorts) {
+    assert_eq!(store.running_mark(&invocation()).await.expect("read"), None);
+    let mut mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
+    for n in 1..4 {
+        let marks: Vec<_> =
+            (0..4).map(|it| RunningMark { at: at(n * 10 + it), ..mark.clone() }).collect();
+        let put = async |mark| store.put_running_mark(mark, &invocation()).await.expect("asked");
+        let stored = join_all(marks.iter().map(put)).await;
+        assert_eq!(stored.iter().filter(|is_stored| **is_stored).count(), 1, "{stored:?}");
+        let found = store.running_mark(&invocation()).await.expect("read").expect("a mark");
+        let expected = marks.iter().zip(stored).find(|it| it.1).map(|it| it.0);
+        assert_eq!(Some(&found), expected);
+        mark = RunningMark { version: found.version + 1, ..found };
+        mark.pauses.push(TimeRange::new(at(n), at(n + 1)).expect("a range"));
+    }
+}
+
+// ---- What is in the table ----------------------------------------------------------------------
+
+/// The attributes that other programs, the stream and the indexes see.
+pub(super) async fn the_items_are_in_partitions_of_their_own_and_in_no_index(table: &Table) {
+    let store = table.store();
+    let rule = saved(&store, "r").await;
+    let put_channel = store.put_channel(&channel("c"), Some(&secret("one")), &invocation()).await;
+    assert!(put_channel.expect("asked"));
+    let made = judgement(&rule, &firing("r", "d"), [1], &["c"]);
+    assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
+    touch(&store, &[(device("d"), at(0))]).await;
+    let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
+    assert!(store.put_running_mark(&mark, &invocation()).await.expect("asked"));
+    let number = "00000000000000000001";
+    let seconds = |days: i64| (at(0).as_millis() / 1_000 + days * 86_400).to_string();
+    for (pk, sk, names, expires) in [
+        ("ALERT#RULES", "r".to_owned(), &["changed", "rule", "ver"][..], None),
+        ("ALERT#CHANNELS", "c".to_owned(), &["quiet_hours", "settings", "ver"], None),
+        ("ALERT#SECRETS", "c".to_owned(), &["secret"], None),
+        ("ALERT#STATES", "r#device:d".to_owned(), &["due", "state", "ver"], None),
+        (
+            "ALERT#TOLD",
+            format!("2026-01-11T16:00:00.000Z#r#device:d#{number}"),
+            &["changed", "exp", "message", "rule"],
+            Some(90),
+        ),
+        (
+            "ALERT#WAITING",
+            format!("c#r#device:d#{number}"),
+            &["attempts", "changed", "exp", "judged_at", "message", "next", "rule"],
+            Some(7),
+        ),
+        ("ALERT#LOOKS", "d".to_owned(), &["since", "touch"], None),
+        ("ALERT#RUNNING", "mark".to_owned(), &["at", "pauses", "ver"], None),
+    ] {
+        let [item] = &table.items(pk).await[..] else { panic!("one {pk}") };
+        assert_eq!(item["sk"], json!({"S": sk}));
+        let all = item.as_object().expect("an item").keys().map(String::as_str);
+        let own: Vec<_> = all.filter(|name| !["pk", "sk"].contains(name)).collect();
+        assert_eq!(own, names, "{pk}");
+        let expires = expires.map(|days| json!({"N": seconds(days)}));
+        assert_eq!(item.get("exp"), expires.as_ref(), "{pk}");
+    }
+    let [secret] = &table.items("ALERT#SECRETS").await[..] else { panic!("one") };
+    assert!(secret.to_string().contains("https://"));
+    let others = table.scan().await.into_iter().filter(|it| it["pk"]["S"] != "ALERT#SECRETS");
+    assert!(others.into_iter().all(|it| !it.to_string().contains("https://")));
+}
+
+pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table) {
+    let store = table.store();
+    let rule = saved(&store, "r").await;
+    assert!(store.put_channel(&channel("c"), None, &invocation()).await.expect("asked"));
+    let made = judgement(&rule, &due_at(alert_key("r", "d"), Some(0)), [1], &["c"]);
+    assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
+    touch(&store, &[(device("d"), at(0))]).await;
+    let past = json!({"S": at(-1).to_string()});
+    for (pk, sk) in [
+        ("ALERT#RULES", "a"),
+        ("ALERT#CHANNELS", "a"),
+        ("ALERT#STATES", "r#device:a"),
+        ("ALERT#TOLD", "2026-01-11T16:00:00.000Z#r#device:a#1"),
+        ("ALERT#WAITING", "c#r#device:a#00000000000000000001"),
+        ("ALERT#LOOKS", "a"),
+    ] {
+        let item = json!({"pk": {"S": pk}, "sk": {"S": sk}, "due": past, "next": past});
+        table.put_item(item).await;
+    }
+    let rules = store.alert_rules(&invocation()).await.expect("read");
+    assert_eq!((rules.found.len(), rules.unreadable.len()), (1, 1));
+    assert_eq!(
+        chain(&rules.unreadable[0]),
+        "the item ALERT#RULES a: ver is missing or has another type"
+    );
+    let channels = store.channels(&invocation()).await.expect("read");
+    assert_eq!((channels.found.len(), channels.unreadable.len()), (1, 1));
+    let keys = [alert_key("r", "a"), alert_key("r", "d")];
+    let states = store.alert_states(&keys, &invocation()).await.expect("read");
+    assert_eq!((states.found.len(), states.unreadable.len()), (1, 1));
+    let due = store.due_alert_states(at(0), None, 10, &invocation()).await.expect("read").listing;
+    assert_eq!((due.found.len(), due.unreadable.len()), (1, 1));
+    let query = ToldQuery { range: always(), rule: None, after: None, limit: 10 };
+    let told = store.told_messages(&query, &invocation()).await.expect("read").listing;
+    assert_eq!((told.found.len(), told.unreadable.len()), (1, 1));
+    let id: ChannelId = channel_id("c");
+    let waiting = store.waiting_messages(&id, at(0), None, 10, &invocation()).await;
+    let waiting = waiting.expect("read").listing;
+    assert_eq!((waiting.found.len(), waiting.unreadable.len()), (1, 1));
+    let looks = store.looks(None, 10, &invocation()).await.expect("read").listing;
+    assert_eq!((looks.found.len(), looks.unreadable.len()), (1, 1));
+    // What is damaged can be replaced, or deleted with the rest.
+    touch(&store, &[(device("a"), at(0))]).await;
+    assert_eq!(self::looks(&store).await.len(), 2);
+    let deleted = store.delete_alert_states(&rule.id, &invocation()).await;
+    assert_eq!(deleted.expect("deleted"), 2);
+    assert!(
+        store.delete_alert_rule(&"a".parse().expect("an id"), &invocation()).await.expect("asked")
+    );
+}
+
+/// The alerts of a device are deleted by whoever judges, which knows their rules.
+pub(super) async fn a_device_that_is_deleted_takes_no_alert_with_it(table: &Table) {
+    let store = table.store();
+    let rule = saved(&store, "r").await;
+    assert!(
+        store.put_channel(&channel("c"), Some(&secret("one")), &invocation()).await.expect("asked")
+    );
+    let made = judgement(&rule, &firing("r", "d"), [1], &["c"]);
+    assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
+    touch(&store, &[(device("d"), at(0))]).await;
+    crate::given::store_home(&store, &[crate::given::reading_in("d", 0, "room-a")]).await;
+    let before = of_alerts(table).await;
+    assert_eq!(before.len(), 7);
+    // Also of devices that are called like a part of their keys.
+    for id in ["d", "r", "c", "device:d", "ALERT", "RULES"] {
+        let found = store.belongings(&device(id), 100, &invocation()).await.expect("read");
+        assert_eq!(found.found.len(), usize::from(id == "d"), "{id}");
+        let removed = store.remove_belongings(&found.found, &invocation()).await;
+        assert!(removed.cause.is_none());
+    }
+    assert_eq!(of_alerts(table).await, before);
+}
+
+async fn of_alerts(table: &Table) -> Vec<serde_json::Value> {
+    let is_alert =
+        |it: &serde_json::Value| it["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with("ALERT#"));
+    table.scan().await.into_iter().filter(is_alert).collect()
+}

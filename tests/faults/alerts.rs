@@ -1,0 +1,119 @@
+//! The ports of alerts under faults: what is told is told once, whatever is refused, repeated or lost on the way.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ::alerts::News;
+use dynamodb::DynamoStore;
+use table::given::{alert_key, alert_rule, channel_id, firing, message};
+use table::{
+    EditAlertRules as _, EditAlertStates as _, JudgementOutcome, NewJudgement, PutJudgements as _,
+    ReadAlertStates as _, ReadToldMessages as _, ReadWaitingMessages as _,
+    SendWaitingMessages as _, ToldQuery,
+};
+
+use super::proxy::{Effect, Fault, Proxy, Share};
+use crate::engine::{Engine, Table};
+use crate::given::{always, at, invocation};
+
+/// A proxy that spoils the first requests of an operation so.
+async fn spoiling(table: &Table, operation: &'static str, fault: Fault, times: usize) -> Proxy {
+    let left = Arc::new(AtomicUsize::new(times));
+    let plan = move |call: &super::proxy::Call| {
+        let is_spoiled = call.operation == operation
+            && left
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |it| it.checked_sub(1))
+                .is_ok();
+        is_spoiled.then_some(fault)
+    };
+    Proxy::start(table.endpoint(), plan).await
+}
+
+/// The numbers of what was told, and of what waits.
+async fn told(store: &DynamoStore) -> (Vec<u64>, Vec<u64>) {
+    let query = ToldQuery { range: always(), rule: None, after: None, limit: 100 };
+    let told = store.told_messages(&query, &invocation()).await.expect("read").listing.found;
+    let waiting = store.waiting_messages(&channel_id("c"), at(0), None, 100, &invocation()).await;
+    let waiting = waiting.expect("read").listing.found;
+    let waiting = waiting.iter().map(|it| it.told.message.number).collect();
+    (told.iter().map(|it| it.message.number).collect(), waiting)
+}
+
+#[tokio::test]
+async fn a_message_is_stored_once_whatever_becomes_of_the_answer() {
+    let engine = Engine::embedded().await;
+    let rule = alert_rule("r", at(0));
+    let news = vec![message(1, News::Fired)];
+    let by = [(channel_id("c"), at(0))];
+    let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, at(0));
+    for fault in [
+        Fault::Throttled,
+        Fault::NoService,
+        Fault::Failed(Effect::None),
+        Fault::Failed(Effect::Done),
+        Fault::Reset(Effect::None),
+        Fault::Reset(Effect::Done),
+        Fault::CutShort,
+    ] {
+        for times in [1, 2, 6] {
+            let table = engine.table(true).await;
+            assert!(table.store().put_alert_rule(&rule, &invocation()).await.expect("stored"));
+            let proxy = spoiling(&table, "TransactWriteItems", fault, times).await;
+            let store = table.store_by_way_of(proxy.url());
+            // Whoever judges tries again until the state is the judgement's, or another's.
+            let mut outcome = store.put_judgement(&judgement, &invocation()).await;
+            for _ in 0..times {
+                if outcome.is_err() {
+                    outcome = store.put_judgement(&judgement, &invocation()).await;
+                }
+            }
+            let outcome = outcome.unwrap_or_else(|why| panic!("{fault:?} {times}: {why:?}"));
+            assert_ne!(outcome, JudgementOutcome::RuleChanged, "{fault:?} {times}");
+            assert_eq!(told(&table.store()).await, (vec![1], vec![1]), "{fault:?} {times}");
+            let again = store.put_judgement(&judgement, &invocation()).await;
+            assert_eq!(again.expect("asked"), JudgementOutcome::StateMoved);
+        }
+    }
+}
+
+#[tokio::test]
+async fn states_that_the_table_left_unprocessed_are_asked_for_again() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    let keys: Vec<_> = (0..130).map(|n| alert_key("r", &format!("d{n}"))).collect();
+    for n in 0..130 {
+        let state = firing("r", &format!("d{n}"));
+        assert!(table.store().put_alert_state(&state, &invocation()).await.expect("stored"));
+    }
+    for share in [Share::One, Share::Half, Share::All] {
+        let proxy = spoiling(&table, "BatchGetItem", Fault::Unprocessed(share), 2).await;
+        let store = table.store_by_way_of(proxy.url());
+        let found = store.alert_states(&keys, &invocation()).await.expect("read").found;
+        let found: BTreeSet<_> = found.iter().map(|it| &it.key).collect();
+        assert_eq!(found, keys.iter().collect(), "{share:?}");
+    }
+}
+
+/// A lease whose answer is lost holds the message until it is over, and then somebody else sends it.
+#[tokio::test]
+async fn a_lease_that_nobody_heard_of_ends() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    let rule = alert_rule("r", at(0));
+    let store = table.store();
+    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    let by = [(channel_id("c"), at(0))];
+    let news = vec![message(1, News::Fired)];
+    let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, at(0));
+    store.put_judgement(&judgement, &invocation()).await.expect("stored");
+    let proxy = spoiling(&table, "UpdateItem", Fault::Reset(Effect::Done), 1).await;
+    let unlucky = table.store_by_way_of(proxy.url());
+    let lost = unlucky.lease_waiting(&judgement.waiting()[0], at(60_000), &invocation()).await;
+    assert_eq!(lost.expect("the second attempt is answered"), None);
+    assert!(told(&store).await.1.is_empty(), "leased");
+    let free = store.waiting_messages(&channel_id("c"), at(60_000), None, 9, &invocation()).await;
+    let free = free.expect("read").listing.found;
+    let leased = store.lease_waiting(&free[0], at(120_000), &invocation()).await.expect("asked");
+    assert_eq!(leased.expect("free").attempts, 2);
+}
