@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::address::Reach;
-use crate::channel::ChannelKind;
+use crate::channel_kind::ChannelKind;
 use crate::members::{MemberError, Members, string, wrong};
 use crate::url::Url;
 

@@ -19,12 +19,10 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, SendBody};
 
 pub use resolver::{LookUpHost, SystemNames};
-pub use unanswered::{Cause, TlsFault, Unanswered};
+pub use unanswered::{Cause, TIMEOUT, TlsFault, Unanswered};
 
 use crate::resolver::CheckedNames;
 
-/// How long a request may take, from the name to the end of the answer.
-pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of an answer's body that are read, for the reason that people see.
 const MAX_ANSWER: u64 = 4 * 1024;
 /// The most bytes of an answer's headers.

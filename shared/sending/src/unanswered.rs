@@ -1,11 +1,13 @@
 //! Why a request has no answer, in words that show nothing of the request.
 
 use std::io;
+use std::time::Duration;
 
 use alerts::{ForbiddenAddress, Request, Verdict};
 use rustls::CertificateError;
 
-use crate::TIMEOUT;
+/// How long a request may take, from the name to the end of the answer.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request without an answer. The text names the member of the channel that leads there, and nothing that is secret:
 /// the client's own errors can contain the address.

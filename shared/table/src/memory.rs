@@ -1,5 +1,6 @@
 //! The ports in memory, with failures on demand: for tests. Counts no capacity units.
 
+mod alert_items;
 mod alerts;
 mod conditions;
 mod deletions;
@@ -51,7 +52,7 @@ struct State {
     seen: BTreeMap<(RoomId, DeviceId), Seen>,
     room_walk: Option<RoomWalk>,
     conditions: index_by_conditions::IndexByConditions,
-    alerts: alerts::Alerts,
+    alerts: alert_items::AlertItems,
     index: Index,
     failures: Vec<Option<StoreError>>,
     write_failures: Vec<StoreError>,

@@ -1,7 +1,5 @@
 //! The ports of alerts in memory. Judges and sends nothing.
 
-use std::collections::BTreeMap;
-
 use domain::{ChannelId, DeviceId, RuleId, Timestamp};
 
 use super::{MemoryStore, page::list_page};
@@ -11,24 +9,9 @@ use crate::{
     NewJudgement, NoteChannels, NoteLooks, PutJudgements, PutOutcome, ReadAlertRules,
     ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks, ReadRunning, ReadToldMessages,
     ReadWaitingMessages, RemoveLooks, RunningMark, SendWaitingMessages, StoreResult,
-    StoredAlertState, StoredChannel, StoredRule, ToldKey, ToldMessage, ToldQuery, WaitingKey,
+    StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey,
     WaitingMessage,
 };
-
-/// The items of alerts.
-#[derive(Debug, Default)]
-pub(super) struct Alerts {
-    rules: BTreeMap<RuleId, StoredRule>,
-    channels: BTreeMap<ChannelId, StoredChannel>,
-    secrets: BTreeMap<ChannelId, ChannelSecret>,
-    states: BTreeMap<AlertKey, StoredAlertState>,
-    told: BTreeMap<ToldKey, ToldMessage>,
-    waiting: BTreeMap<WaitingKey, WaitingMessage>,
-    looks: BTreeMap<DeviceId, Look>,
-    /// The number of times that anything was touched.
-    touches: u64,
-    running: Option<RunningMark>,
-}
 
 impl MemoryStore {
     /// All messages that were told, oldest first.
