@@ -12,6 +12,7 @@ import indexes
 import older
 import page
 import panics
+import pasted
 import readings
 import release
 import rie
@@ -88,6 +89,7 @@ def use(emulator):
     takeover.kept(stack, tokens, PARAMETERS)
     takeover.restored(stack, tokens, PARAMETERS)
     older.updated(emulator)
+    pasted.deployed(emulator)
     ok("all of it")
 
 

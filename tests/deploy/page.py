@@ -22,6 +22,8 @@ def served(stack, tokens):
     same("the status of a file of another build", 404, stack.call("GET", "/assets/0.main.js").status)
     seen = "no browser is here"
     if shutil.which("chromium") and (TOOLS / "wanted").exists():
-        command("node", ROOT / "tests" / "web" / "deployed.mjs", stack.api + "/", tokens["read"], TOOLS, "Kitchen")
-        seen = "Chromium shows the kitchen's tile"
+        link = f"{stack.function_url('PageUrl')}/#token={stack.first_tokens['read']}"
+        for url, token in ((link, ""), (stack.api + "/", tokens["read"])):
+            command("node", ROOT / "tests" / "web" / "deployed.mjs", url, token, TOOLS, "Kitchen")
+        seen = "Chromium shows the kitchen's tile by the link that ./deploy shows, and at the API with a token"
     ok(f"the web page and its {len(files)} files are served without a token; {seen}")

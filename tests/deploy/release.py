@@ -4,6 +4,7 @@ import os
 import platform
 import pty
 import re
+import shutil
 import subprocess
 
 from processes import LOGS, ROOT, Failed, command
@@ -15,13 +16,17 @@ PATH = f"{ROOT}/target/tools/awscli/bin:/usr/bin:/bin"
 
 
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
-FOLDER = ROOT / "target" / f"roomtide-{VERSION}"
+ARCHIVE = ROOT / "target" / f"roomtide-{VERSION}.tar.gz"
+# Its archive, unpacked as an owner unpacks it.
+FOLDER = LOGS / f"roomtide-{VERSION}"
 
 
 def make():
-    """Makes the release for this machine's processor."""
+    """Makes the release for this machine's processor, and unpacks it."""
     LOGS.mkdir(parents=True, exist_ok=True)
     (LOGS / "release.log").write_text(command(ROOT / "tools" / "release", ARCHITECTURE))
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    command("tar", "-xzf", ARCHIVE, "-C", LOGS)
 
 
 def deploy(emulator, *words, answer="y\n", expect=0):

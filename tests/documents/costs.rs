@@ -8,6 +8,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::architecture::root;
 use crate::generated::assert_documented;
@@ -40,6 +44,12 @@ const LINE: f64 = 720.0;
 const ACCESS_LINE: f64 = 360.0;
 const ANSWER: f64 = 400.0;
 
+// Dollars of a provisioned unit in a month of 730 hours.
+const PROVISIONED_WRITE_UNIT: f64 = 0.000_65 * 730.0;
+const PROVISIONED_READ_UNIT: f64 = 0.000_13 * 730.0;
+/// The units of the table and its index by room.
+const PROVISIONED_UNITS: f64 = 23.0;
+
 /// Millions of minutes of a month.
 const MINUTES: f64 = 0.0432;
 
@@ -67,6 +77,20 @@ fn beyond(used: f64, free: f64) -> f64 {
     (used - free).max(0.0)
 }
 
+/// The bytes of the page's largest file as it is sent.
+fn largest_file() -> f64 {
+    let folders = ["web", "web/vendor"].map(|it| fs::read_dir(root().join(it)).expect("a folder"));
+    let files = folders.into_iter().flatten().map(|entry| entry.expect("an entry").path());
+    let sent = files.filter(|path| path.extension().is_some_and(|it| it == "js" || it == "css"));
+    let compressed = sent.map(|path| {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        gzip.write_all(&fs::read(path).expect("a file")).expect("memory takes everything");
+        gzip.finish().expect("memory takes everything").len()
+    });
+    let bytes = compressed.max().expect("the page has files");
+    f64::from(u32::try_from(bytes).expect("a page is small"))
+}
+
 /// How a stack is set up.
 #[derive(Clone, Copy)]
 struct Setup {
@@ -76,6 +100,8 @@ struct Setup {
     is_provisioned: bool,
     has_recovery: bool,
     uses_api: bool,
+    /// Whether nothing else in the account uses what is free.
+    has_free_parts: bool,
     /// Years of readings that are kept.
     years: f64,
 }
@@ -86,11 +112,14 @@ const DEFAULT: Setup = Setup {
     is_provisioned: true,
     has_recovery: true,
     uses_api: false,
+    has_free_parts: true,
     years: 0.0,
 };
 
-/// A month, in an account that has nothing else.
+/// A month.
 fn bill(setup: Setup) -> Bill {
+    let beyond =
+        |used: f64, free: f64| if setup.has_free_parts { beyond(used, free) } else { used };
     let readings = setup.devices * MINUTES;
     let requests = readings / setup.readings_in_a_request;
     // The registry's window is 10 seconds, the rollup function's 60, and its schedule a minute.
@@ -105,7 +134,11 @@ fn bill(setup: Setup) -> Bill {
         + if setup.uses_api { requests * ACCESS_LINE / 1_000.0 } else { 0.0 };
     // Each reading is in the index by room too.
     let units = (readings * (2.0 + ROLLUPS) + MINUTES) * WRITE_UNIT + registry * 2.0 * READ_UNIT;
-    let used = if setup.is_provisioned { 0.0 } else { units };
+    let used = match (setup.is_provisioned, setup.has_free_parts) {
+        (false, _) => units,
+        (true, true) => 0.0,
+        (true, false) => PROVISIONED_UNITS * (PROVISIONED_WRITE_UNIT + PROVISIONED_READ_UNIT),
+    };
     let table_gb = 12.0 * setup.years * readings * (READING + ROLLUPS * ROLLUP) / 1_000.0;
     let index_gb = 12.0 * setup.years * readings * READING / 1_000.0;
     Bill::default()
@@ -120,19 +153,35 @@ fn bill(setup: Setup) -> Bill {
         .line("logs", beyond(logs, FREE_LOG_GB) * LOG_GB)
 }
 
-/// A month of requests without a token, at as many a second as a function URL lets through: ten for each instance.
-fn abuse(instances: f64) -> Bill {
-    let requests = instances * 10.0 * 86_400.0 * 30.0 / 1e6;
-    let seconds = gb_seconds(requests, 5.0, 256.0);
+/// Where an abuser's requests arrive, and how many a second are let through.
+enum Door {
+    /// A function URL: ten for each instance.
+    FunctionUrl { instances: f64 },
+    /// The HTTP API, and as many instances as its requests need.
+    Api { requests: f64 },
+}
+
+/// A month of requests without a token for the largest thing that is answered without one, a file of the page, to
+/// query, which has the most memory.
+fn abuse(door: &Door) -> Bill {
+    let (a_second, is_api) = match door {
+        Door::FunctionUrl { instances } => (instances * 10.0, false),
+        Door::Api { requests } => (*requests, true),
+    };
+    let requests = a_second * 86_400.0 * 30.0 / 1e6;
+    let seconds = gb_seconds(requests, 5.0, 1_024.0);
+    let line = LINE + if is_api { ACCESS_LINE } else { 0.0 };
+    // A made-up token of the old form costs a read unit, and the answer is small.
+    assert!(READ_UNIT + ANSWER / 1_000.0 * EGRESS_GB < largest_file() / 1_000.0 * EGRESS_GB);
     Bill::default()
+        .line("requests", if is_api { requests * API_REQUEST } else { 0.0 })
         .line(
             "functions",
             beyond(requests, FREE_REQUESTS) * LAMBDA_REQUEST
                 + beyond(seconds, FREE_GB_SECONDS) * GB_SECOND_ARM,
         )
-        .line("logs", beyond(requests * LINE / 1_000.0, FREE_LOG_GB) * LOG_GB)
-        .line("answers", beyond(requests * ANSWER / 1_000.0, FREE_EGRESS_GB) * EGRESS_GB)
-        .line("the same with made-up tokens of the old form: reads", requests * READ_UNIT)
+        .line("logs", beyond(requests * line / 1_000.0, FREE_LOG_GB) * LOG_GB)
+        .line("answers", beyond(requests * largest_file() / 1_000.0, FREE_EGRESS_GB) * EGRESS_GB)
 }
 
 /// A table of bills, a column each.
@@ -169,6 +218,18 @@ fn a_home_s_costs_are_documented() {
 }
 
 #[test]
+fn a_home_s_costs_beside_other_things_are_documented() {
+    let used_up = Setup { has_free_parts: false, ..AFTER_A_YEAR };
+    let setups = [used_up, Setup { is_provisioned: false, ..used_up }];
+    let head = "`Billing=provisioned` | `Billing=on-demand`";
+    assert_documented(
+        "docs/deploy/costs.md",
+        "home beside other things",
+        &table(head, &setups.map(bill), 2),
+    );
+}
+
+#[test]
 fn the_costs_of_ten_readings_a_second_are_documented() {
     let setups = [
         Setup { years: 1.0 / 12.0, ..BUSY },
@@ -183,8 +244,10 @@ fn the_costs_of_ten_readings_a_second_are_documented() {
 
 #[test]
 fn the_costs_of_an_abuse_are_documented() {
-    let head = "1: 10 requests a second | 10, or 0 in an account of 10: 100 a second | 100: 1,000 a second | 0 in an account of 1,000: 10,000 a second";
-    let bills = [1.0, 10.0, 100.0, 1_000.0].map(abuse);
+    let head = "1: 10 requests a second | 10, or 0 in an account of 10: 100 a second | 100: 1,000 a second | 0 in an account of 1,000: 10,000 a second | the HTTP API of a home: 20 a second | of a stack on demand: 200 a second";
+    let urls = [1.0, 10.0, 100.0, 1_000.0].map(|instances| Door::FunctionUrl { instances });
+    let apis = [20.0, 200.0].map(|requests| Door::Api { requests });
+    let bills: Vec<_> = urls.iter().chain(&apis).map(abuse).collect();
     assert_documented("docs/deploy/costs.md", "abuse", &table(head, &bills, 0));
 }
 

@@ -328,10 +328,13 @@ fn the_api_is_throttled_and_answers_before_it_gives_up() {
     let stage = &stage["Properties"];
     assert_eq!(stage["StageName"], "$default", "so that no path begins with a stage");
     assert_eq!((&stage["AutoDeploy"], &stage["ApiId"]), (&json!(true), &json!({"Ref": api})));
-    let limits = &stage["DefaultRouteSettings"];
-    assert!(
-        number(&limits["ThrottlingRateLimit"]) > 0 && number(&limits["ThrottlingBurstLimit"]) > 0
-    );
+    for (billing, rate, burst) in [("provisioned", 20, 100), ("on-demand", 200, 400)] {
+        let resources = template().resources(&[("Billing", billing)]).expect("resources");
+        let (_, stage) = only(&resources, "AWS::ApiGatewayV2::Stage");
+        let limits = &stage["Properties"]["DefaultRouteSettings"];
+        assert_eq!(number(&limits["ThrottlingRateLimit"]), rate, "{billing}");
+        assert_eq!(number(&limits["ThrottlingBurstLimit"]), burst, "{billing}");
+    }
     for package in ["ingest", "query"] {
         assert!(
             number(&function(&resources, package)["Timeout"]) < 30,
@@ -457,7 +460,8 @@ fn whoever_deploys_learns_where_it_is() {
         assert_eq!(told.each_ref(), expected, "{parameters:?}");
         let paste = &value("TryIt")["Fn::Sub"];
         let line = text(&paste[0]);
-        assert!(line.starts_with("curl ${Url}/readings "), "{line}");
+        assert!(line.starts_with("read -rs TOKEN; "), "no argument has the token: {line}");
+        assert!(line.contains("curl ${Url}/readings -H @- "), "{line}");
         assert_eq!(paste[1]["Url"], told[1], "{parameters:?}");
         for output in ["TableName", "FailuresUrl"] {
             assert!(value(output).is_object(), "{output}");

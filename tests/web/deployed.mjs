@@ -1,4 +1,5 @@
-// The page of a deployed system in Chromium: `node deployed.mjs URL TOKEN TOOLS ROOM`. Changes nothing.
+// The page of a deployed system in Chromium: `node deployed.mjs URL TOKEN TOOLS ROOM`. An empty TOKEN: the address has
+// it. Changes nothing.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,9 +13,12 @@ try {
   const page = await browser.newPage();
   page.setDefaultTimeout(60_000);
   await page.goto(url);
-  await page.getByRole("dialog").getByLabel("Token", { exact: true }).fill(token);
-  await page.getByRole("button", { name: "Use it" }).click();
+  if (token) {
+    await page.getByRole("dialog").getByLabel("Token", { exact: true }).fill(token);
+    await page.getByRole("button", { name: "Use it" }).click();
+  }
   await page.locator(".tile").getByRole("link", { name: room, exact: true }).waitFor();
+  if (page.url().includes("token")) throw new Error("the address still has the token");
 } finally {
   await browser.close();
 }
