@@ -12,6 +12,7 @@ use super::send::{batches, body};
 use super::unite::Group;
 use crate::import::estimate::Estimate;
 use crate::import::refusals::{Refusal, Refusals};
+use crate::import::settings::Taught;
 use crate::import::sources::{OwnSum, Way};
 use crate::import::upload::UploadOptions;
 
@@ -56,6 +57,7 @@ impl Report {
     pub(in crate::import) fn of(
         groups: impl Iterator<Item = anyhow::Result<Group>>,
         own_sums: BTreeMap<String, OwnSum>,
+        taught: &Taught,
         options: UploadOptions,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
@@ -65,7 +67,7 @@ impl Report {
         while groups.peek().is_some() {
             let chunk: Vec<Group> = groups.by_ref().take(CHUNK).collect::<anyhow::Result<_>>()?;
             for batch in batches(&chunk, options.batch) {
-                report.add(&body(&batch), batch[0].way, now)?;
+                report.add(&body(&batch), batch[0].way, taught, now)?;
             }
             for line in chunk.iter().flatten() {
                 if let Some(series) = report.series.get_mut(&line.series) {
@@ -83,8 +85,11 @@ impl Report {
         Ok(report)
     }
 
-    fn add(&mut self, body: &str, way: Way, now: Timestamp) -> anyhow::Result<()> {
-        let read = read(body, way, now)?;
+    fn add(&mut self, body: &str, way: Way, taught: &Taught, now: Timestamp) -> anyhow::Result<()> {
+        let mut read = read(body, way, now)?;
+        for (reading, hints) in &mut read.readings {
+            taught.add_to(reading, hints);
+        }
         self.estimate.add_request(&read.readings);
         let lines: Vec<&str> = body.split('\n').collect();
         let refused = read.refused.into_iter().map(|(number, why)| {
