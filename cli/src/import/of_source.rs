@@ -40,7 +40,7 @@ pub(super) fn import(
     if let (true, Some(first)) = (args.strict, refusals.first()) {
         bail!("{first}");
     }
-    let read = sorted.total();
+    let (read, disk) = (sorted.total(), sorted.disk());
     if read == 0 && refusals.count() == 0 {
         print(&notes);
         bail!("{} has no points that can be imported", args.file.display());
@@ -71,6 +71,11 @@ pub(super) fn import(
         }
         print(&notes);
         print_counts(united.counts());
+        if disk > 0 {
+            let directory = std::env::temp_dir();
+            let megabytes = disk.div_ceil(1_000_000);
+            print(format_args!("sorting      {megabytes} MB on disk, in {}", directory.display()));
+        }
         print(&report);
         settings::show(&units, now);
         return Ok(exit_code(report.refusals(), 0));
