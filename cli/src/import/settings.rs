@@ -172,6 +172,24 @@ mod tests {
         );
     }
 
+    /// A dry run counts the energy of feeds, whose lines tell no kind.
+    #[test]
+    fn what_the_source_knows_is_taught_as_a_line_would() {
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let taught = Taught::of(&units(), now);
+        let lines = [1, 2].map(|n| format!("use_kwh,node=b value={n} {}", n * 60_000_000_000_i64));
+        let mut energy = crate::import::energy::Energy::default();
+        for line in lines {
+            let read = local::read_points(line.as_bytes(), now, &[], None).unwrap();
+            for (reading, mut hints) in read.readings {
+                taught.add_to(&reading, &mut hints);
+                energy.add(&reading, &hints);
+            }
+        }
+        let text = energy.to_string();
+        assert!(text.contains("b use_kwh: 1 kWh"), "{text}");
+    }
+
     #[test]
     fn a_token_that_may_not_set_them_is_an_error_that_is_said() {
         let server = fake_server::serve(|_, request| match &*request.method {
