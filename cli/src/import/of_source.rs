@@ -72,7 +72,7 @@ pub(super) fn import(
         print(&notes);
         print_counts(united.counts());
         if disk > 0 {
-            let directory = std::env::temp_dir();
+            let directory = tempfile::env::temp_dir();
             let megabytes = disk.div_ceil(1_000_000);
             print(format_args!("sorting      {megabytes} MB on disk, in {}", directory.display()));
         }

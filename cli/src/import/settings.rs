@@ -177,7 +177,12 @@ mod tests {
     fn what_the_source_knows_is_taught_as_a_line_would() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let taught = Taught::of(&units(), now);
-        let lines = [1, 2].map(|n| format!("use_kwh,node=b value={n} {}", n * 60_000_000_000_i64));
+        let lines = [1, 2].map(|n| {
+            format!(
+                "use_kwh,node=b value={n} {}",
+                1_768_147_200_000_000_000_i64 + n * 60_000_000_000
+            )
+        });
         let mut energy = crate::import::energy::Energy::default();
         for line in lines {
             let read = local::read_points(line.as_bytes(), now, &[], None).unwrap();
