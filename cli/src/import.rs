@@ -62,6 +62,7 @@ pub(crate) use line::{Line, Record};
 use noted::Noted;
 use patterns::Patterns;
 pub(crate) use refusals::Refusal;
+use resume::OrderChanged;
 use session::{Compared, after_upload, client, connect, exit_code, stop_on_ctrl_c};
 pub(crate) use sort::{RUN, sorted};
 pub(crate) use source::csv_lines;
@@ -107,7 +108,14 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
     }
     let target = args.target.clone();
     // Files and the client block the thread.
-    let imported = tokio::task::spawn_blocking(move || import(&args, now)).await?;
+    let imported = tokio::task::spawn_blocking(move || match import(&args, now) {
+        Err(error) if error.is::<OrderChanged>() => {
+            print(format_args!("{OrderChanged}; starting over"));
+            import(&args, now)
+        }
+        imported => imported,
+    })
+    .await?;
     let closed = target.close().await;
     imported.and_then(|code| closed.map(|()| code))
 }

@@ -12,10 +12,10 @@ use super::args::ImportArgs;
 use super::described::Described;
 use super::hourly;
 use super::points::{
-    CountersOf, Counts, Group, Report, Selection, SeriesMap, Thinned, United, Watched, send,
+    Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United, Watched, send,
 };
 use super::session::{Compared, after_upload, connect, exit_code, stop_on_ctrl_c};
-use super::settings;
+use super::settings::{self, Taught};
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
 use crate::client::Client;
@@ -40,7 +40,7 @@ pub(super) fn import(
     if let (true, Some(first)) = (args.strict, refusals.first()) {
         bail!("{first}");
     }
-    let read = sorted.total();
+    let (read, disk) = (sorted.total(), sorted.disk());
     if read == 0 && refusals.count() == 0 {
         print(&notes);
         bail!("{} has no points that can be imported", args.file.display());
@@ -54,8 +54,11 @@ pub(super) fn import(
         // The source's own sums are of all of it.
         let is_part = args.from.is_some() || args.to.is_some();
         let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
-        let groups = groups(&mut united, thin_before, now, Box::new(|_| Ok(BTreeSet::new())));
-        let report = Report::of(groups, own_sums, options, now);
+        let taught = Taught::of(&units, now);
+        let known =
+            KnownKinds { counters_of: Box::new(|_| Ok(BTreeSet::new())), taught: taught.clone() };
+        let groups = groups(&mut united, thin_before, now, known);
+        let report = Report::of(groups, own_sums, &taught, options, now);
         bar.finish_and_clear();
         let mut report = report?;
         report.append(refusals);
@@ -68,6 +71,11 @@ pub(super) fn import(
         }
         print(&notes);
         print_counts(united.counts());
+        if disk > 0 {
+            let directory = tempfile::env::temp_dir();
+            let megabytes = disk.div_ceil(1_000_000);
+            print(format_args!("sorting      {megabytes} MB on disk, in {}", directory.display()));
+        }
         print(&report);
         settings::show(&units, now);
         return Ok(exit_code(report.refusals(), 0));
@@ -82,7 +90,11 @@ pub(super) fn import(
     stop_on_ctrl_c(client.interrupted());
     let compared = Compared::begin(args, &client, &resume, now)?;
     let comparison = &compared.comparison;
-    let groups = groups(&mut united, thin_before, now, Box::new(|id| counters_of(id, &client)));
+    let known = KnownKinds {
+        counters_of: Box::new(|id| counters_of(id, &client)),
+        taught: Taught::of(&units, now),
+    };
+    let groups = groups(&mut united, thin_before, now, known);
     let watched = Watched::new(groups, Some(comparison), now);
     let sent = send(watched, &client, options, &mut resume, bar);
     bar.finish_and_clear();
@@ -115,10 +127,10 @@ fn groups<'a>(
     united: &'a mut United<impl Iterator<Item = anyhow::Result<Point>>>,
     thin_before: Option<Timestamp>,
     now: Timestamp,
-    counters_of: CountersOf<'a>,
+    known: KnownKinds<'a>,
 ) -> Box<dyn Iterator<Item = anyhow::Result<Group>> + 'a> {
     match thin_before {
-        Some(before) => Box::new(Thinned::new(united, before, now, counters_of)),
+        Some(before) => Box::new(Thinned::new(united, before, now, known)),
         None => Box::new(united),
     }
 }

@@ -15,6 +15,6 @@ pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;
 pub(super) use send::{Sent, send};
-pub(super) use thin::{CountersOf, Thinned};
+pub(super) use thin::{KnownKinds, Thinned};
 pub(super) use unite::{Counts, Group, United};
 pub(super) use watched::Watched;

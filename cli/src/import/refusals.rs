@@ -68,11 +68,6 @@ impl Refusals {
         self.count
     }
 
-    /// Counts refusals without a reason.
-    pub(super) const fn add_unnamed(&mut self, count: u64) {
-        self.count += count;
-    }
-
     /// Adds others.
     pub(super) fn append(&mut self, others: Self) {
         self.count += others.count;
@@ -150,9 +145,7 @@ mod tests {
         let mut all = refusals(25, |_| "t: no".to_owned());
         assert_eq!(all.shown(), ["lines 1, 2, 3 and 22 more: t: no"]);
         all.append(refusals(2, |line| if line == 1 { "t: no" } else { "u: no" }.to_owned()));
-        all.add_unnamed(4);
-        let expected =
-            "\nrefused      31\n  lines 1, 2, 3 and 23 more: t: no\n  line 2: u: no\n  and 4 more";
+        let expected = "\nrefused      27\n  lines 1, 2, 3 and 23 more: t: no\n  line 2: u: no";
         assert_eq!(all.to_string(), expected);
         assert_eq!(all.first().unwrap().to_string(), "line 1: t: no");
         assert_eq!(refusals(2, |_| "x".to_owned()).shown(), ["lines 1, 2: x"]);

@@ -1,5 +1,6 @@
 //! The progress of an import, kept in a small file beside the imported one. Sends nothing.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,46 @@ struct State {
     /// The number of readings that the server refused.
     #[serde(default)]
     refused: u64,
+    /// The digest of the lines; none in a file of an earlier version.
+    #[serde(default)]
+    passed: Option<String>,
 }
+
+impl State {
+    const fn new(fingerprint: String) -> Self {
+        Self { fingerprint, acknowledged: 0, witness: None, refused: 0, passed: None }
+    }
+}
+
+/// The lines from the first one on, as a hash: their order may change although the file does not.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Passed(Sha256);
+
+impl Passed {
+    /// Adds the next line.
+    pub(super) fn add(&mut self, line: &str) {
+        self.0.update(line.len().to_be_bytes());
+        self.0.update(line);
+    }
+
+    /// Returns the digest of the lines until now.
+    pub(super) fn digest(&self) -> String {
+        hex(&self.0.clone().finalize())
+    }
+}
+
+/// The error of an import that goes on, if the lines that are processed are not those with which it begins now. It
+/// starts over.
+#[derive(Debug)]
+pub(super) struct OrderChanged;
+
+impl fmt::Display for OrderChanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what is imported begins with other lines than those that are processed")
+    }
+}
+
+impl std::error::Error for OrderChanged {}
 
 /// A reading that the table must have if these lines are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,8 +123,7 @@ impl Resume {
             let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
             (state.fingerprint == fingerprint).then_some(state)
         });
-        let state =
-            earlier.unwrap_or(State { fingerprint, acknowledged: 0, witness: None, refused: 0 });
+        let state = earlier.unwrap_or_else(|| State::new(fingerprint));
         Ok(Self { path, state, is_anew: again })
     }
 
@@ -113,10 +152,31 @@ impl Resume {
         self.path.as_ref().map(|path| progress_file::with_suffix(path, suffix))
     }
 
+    /// Returns whether the progress tells which lines are processed. That of an earlier version does not.
+    pub(super) const fn tells_lines(&self) -> bool {
+        self.state.passed.is_some()
+    }
+
+    /// Checks that the processed lines are the first ones of what is imported now: those in `passed`, so many.
+    /// Otherwise the import starts over, with what was known before its first run.
+    pub(super) fn ensure_same(&mut self, lines: u64, passed: &Passed) -> anyhow::Result<()> {
+        if lines == self.state.acknowledged && self.state.passed == Some(passed.digest()) {
+            return Ok(());
+        }
+        self.forget()?;
+        Err(OrderChanged.into())
+    }
+
     /// Starts over at the first line.
     pub(super) fn restart(&mut self) {
-        (self.state.acknowledged, self.state.witness, self.state.refused) = (0, None, 0);
+        self.state = State::new(std::mem::take(&mut self.state.fingerprint));
         self.is_anew = true;
+    }
+
+    /// Starts over at the first line, but keeps what the import found before its first run.
+    pub(super) fn forget(&mut self) -> anyhow::Result<()> {
+        self.state = State::new(std::mem::take(&mut self.state.fingerprint));
+        self.write()
     }
 
     /// Returns the number of readings among them that the server refused: they are not sent again.
@@ -124,22 +184,28 @@ impl Resume {
         self.state.refused
     }
 
-    /// Records that the lines before `end` are processed, one of their readings that is stored, and how many
-    /// more the server refused.
+    /// Records that the lines before `end` are processed, with their digest, one of their readings that is stored, and
+    /// how many more the server refused.
     pub(super) fn acknowledge(
         &mut self,
         end: u64,
         stored: Option<&Reading>,
         refused: u64,
+        passed: &str,
     ) -> anyhow::Result<()> {
         if end <= self.state.acknowledged {
             return Ok(());
         }
         self.state.acknowledged = end;
         self.state.refused += refused;
+        self.state.passed = Some(passed.to_owned());
         if let Some(stored) = stored {
             self.state.witness = Some(stored.into());
         }
+        self.write()
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         progress_file::replace(path, &serde_json::to_vec(&self.state)?)
             .with_context(|| cannot_write(path))
@@ -171,8 +237,11 @@ fn fingerprint_of(file: &Path, asked: &str) -> anyhow::Result<String> {
     hash.update(&beginning);
     hash.update(modified.unwrap_or_default().as_nanos().to_be_bytes());
     hash.update(asked.as_bytes());
-    let digest = hash.finalize();
-    Ok(digest.iter().fold(format!("{length}-"), |text, byte| format!("{text}{byte:02x}")))
+    Ok(format!("{length}-{}", hex(&hash.finalize())))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -190,8 +259,8 @@ mod tests {
         let file = directory.path().join("readings.csv");
         fs::write(&file, "a").unwrap();
         let mut resume = Resume::of(&file, None, "x", false).unwrap();
-        resume.acknowledge(500, Some(&reading()), 2).unwrap();
-        resume.acknowledge(1_000, None, 3).unwrap();
+        resume.acknowledge(500, Some(&reading()), 2, "").unwrap();
+        resume.acknowledge(1_000, None, 3, "").unwrap();
         let resumed = Resume::of(&file, None, "x", false).unwrap();
         assert_eq!((resumed.acknowledged(), resumed.refused()), (1_000, 5));
         assert_eq!(resumed.witness(), Some(&Witness::from(&reading())), "the last that was stored");
@@ -211,13 +280,61 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (file, state) = (directory.path().join("readings.csv"), directory.path().join("state"));
         fs::write(&file, "a").unwrap();
-        Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(500, None, 0).unwrap();
+        Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(500, None, 0, "").unwrap();
         assert!(state.exists());
         let acknowledged = || Resume::of(&file, Some(&state), "x", false).unwrap().acknowledged();
         assert_eq!(acknowledged(), 500);
         let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
         File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
         assert_eq!(acknowledged(), 0, "written since");
+    }
+
+    #[test]
+    fn other_lines_than_the_processed_ones_start_the_import_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.csv");
+        fs::write(&file, "a").unwrap();
+        let passed = |lines: &[&str]| {
+            let mut passed = Passed::default();
+            lines.iter().for_each(|line| passed.add(line));
+            passed
+        };
+        let resume = || Resume::of(&file, None, "x", false).unwrap();
+        for (lines, position, is_same) in [
+            (&["a", "b"], 2, true),
+            (&["b", "a"], 2, false),
+            (&["ab", ""], 2, false),
+            (&["a", "b"], 3, false),
+        ] {
+            let known = passed(&["a", "b"]).digest();
+            resume().acknowledge(2, Some(&reading()), 1, &known).unwrap();
+            let mut again = resume();
+            assert!(again.tells_lines());
+            match again.ensure_same(position, &passed(lines)) {
+                Ok(()) => assert!(is_same, "{lines:?}"),
+                Err(error) => assert!(!is_same && error.is::<OrderChanged>(), "{lines:?}: {error}"),
+            }
+            assert_eq!(resume().acknowledged(), if is_same { 2 } else { 0 });
+            assert_eq!(
+                resume().asked(),
+                Some(&*again.state.fingerprint),
+                "what was before is kept"
+            );
+        }
+    }
+
+    #[test]
+    fn the_progress_of_an_earlier_version_does_not_tell_its_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.csv");
+        fs::write(&file, "a").unwrap();
+        let fingerprint = fingerprint_of(&file, "x").unwrap();
+        let text = format!(r#"{{"fingerprint":"{fingerprint}","acknowledged":7,"witness":null}}"#);
+        fs::write(directory.path().join("readings.csv.roomtide-import"), text).unwrap();
+        let mut resume = Resume::of(&file, None, "x", false).unwrap();
+        assert_eq!((resume.acknowledged(), resume.tells_lines()), (7, false));
+        resume.forget().unwrap();
+        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0);
     }
 
     /// Before anything is sent.

@@ -22,6 +22,7 @@ use super::line::{Line, Lines, Record};
 use super::patterns::Patterns;
 use super::refusals::Refusal;
 use super::registry::RegistryLine;
+use super::resume::Passed;
 
 /// The largest body of a request: half of the server's limit.
 const MAX_BODY: usize = 512 << 10;
@@ -52,6 +53,8 @@ pub(super) struct Round {
     pub(super) registry: Vec<RegistryLine>,
     /// The number of lines of the file up to the end of the round.
     pub(super) end: u64,
+    /// These lines.
+    pub(super) passed: Passed,
 }
 
 /// The rounds of a file.
@@ -66,6 +69,9 @@ pub(super) struct Rounds {
     except: Patterns,
     spans: HashMap<DeviceId, (Timestamp, Timestamp)>,
     position: u64,
+    /// The lines that were read, and those before the last of them.
+    passed: Passed,
+    passed_before: Passed,
     /// Readings that did not fit into the previous round: parts of its last line.
     carried: VecDeque<Entry>,
     ended: bool,
@@ -76,7 +82,20 @@ impl Rounds {
     pub(super) fn new(lines: Lines, now: Timestamp, size: usize, merge: bool) -> Self {
         let (spans, position, carried) = (HashMap::new(), 0, VecDeque::new());
         let except = Patterns::default();
-        Self { lines, now, size, merge, except, spans, position, carried, ended: false }
+        let (passed, passed_before) = (Passed::default(), Passed::default());
+        Self {
+            lines,
+            now,
+            size,
+            merge,
+            except,
+            spans,
+            position,
+            passed,
+            passed_before,
+            carried,
+            ended: false,
+        }
     }
 
     /// Leaves out devices and metrics.
@@ -92,6 +111,11 @@ impl Rounds {
         }
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(self.size);
         self.fill(most).map(Some)
+    }
+
+    /// Returns the lines that were read, and their number.
+    pub(super) const fn passed(&self) -> (u64, &Passed) {
+        (self.position, &self.passed)
     }
 
     /// Returns the entries of a line: one, or several if it has many metrics. Registry entries and
@@ -154,6 +178,11 @@ impl Rounds {
                     break;
                 };
                 self.position += 1;
+                self.passed_before.clone_from(&self.passed);
+                self.passed.add(match &line {
+                    Line::Reading(record) => &record.json,
+                    Line::Refused(refusal) => &refusal.reason,
+                });
                 taken += 1;
                 waiting = self.read(line, &mut round);
                 continue;
@@ -174,6 +203,7 @@ impl Rounds {
         }
         // What is carried over is not yet stored.
         round.end = self.position - u64::from(!waiting.is_empty());
+        round.passed = if waiting.is_empty() { &self.passed } else { &self.passed_before }.clone();
         self.carried = waiting;
         (round.puts, round.merges) =
             entries.into_iter().partition(|entry| self.is_new(&entry.reading));

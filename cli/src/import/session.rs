@@ -43,6 +43,12 @@ pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
 pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
     let client = client(args)?;
     let mut resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
+    if resume.acknowledged() > 0 && !resume.tells_lines() {
+        print(
+            "the progress is that of an earlier version and does not tell which lines it counts; starting over",
+        );
+        resume.forget()?;
+    }
     if resume.acknowledged() > 0 {
         match missing(resume.witness(), &client)? {
             None => {

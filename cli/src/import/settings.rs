@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::Timestamp;
+use domain::{Hints, MetricKind, Reading, Timestamp};
 use serde_json::{Value, json};
 
 use super::described::Described;
@@ -14,6 +14,29 @@ use crate::output::{counted, print};
 
 /// Settings by device and metric.
 type Settings = BTreeMap<String, BTreeMap<String, Known>>;
+
+/// What a source knows of metrics, as lines would teach it.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Taught(Settings);
+
+impl Taught {
+    /// Returns what is known of the points that were seen.
+    pub(super) fn of(units: &Units, now: Timestamp) -> Self {
+        Self(settings(units, now))
+    }
+
+    /// Adds it to what the line of a reading teaches.
+    pub(super) fn add_to(&self, reading: &Reading, hints: &mut Hints) {
+        let Some(metrics) = self.0.get(reading.device.as_str()) else { return };
+        for name in reading.metrics().keys() {
+            let Some(known) = metrics.get(name.as_str()) else { continue };
+            let hint = hints.metrics.entry(name.clone()).or_default();
+            let kind = if known.is_counter { MetricKind::Counter } else { MetricKind::Gauge };
+            hint.kind = hint.kind.or(Some(kind));
+            hint.unit = hint.unit.take().or_else(|| known.unit.parse().ok());
+        }
+    }
+}
 
 /// Returns the settings of the metrics that the points of a source become.
 fn settings(units: &Units, now: Timestamp) -> Settings {
@@ -147,6 +170,29 @@ mod tests {
                 r#"{"metrics":{"use_kwh":{"kind":"counter","unit":"kWh"}}}"#,
             ]
         );
+    }
+
+    /// A dry run counts the energy of feeds, whose lines tell no kind.
+    #[test]
+    fn what_the_source_knows_is_taught_as_a_line_would() {
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let taught = Taught::of(&units(), now);
+        let lines = [1, 2].map(|n| {
+            format!(
+                "use_kwh,node=b value={n} {}",
+                1_768_147_200_000_000_000_i64 + n * 60_000_000_000
+            )
+        });
+        let mut energy = crate::import::energy::Energy::default();
+        for line in lines {
+            let read = local::read_points(line.as_bytes(), now, &[], None).unwrap();
+            for (reading, mut hints) in read.readings {
+                taught.add_to(&reading, &mut hints);
+                energy.add(&reading, &hints);
+            }
+        }
+        let text = energy.to_string();
+        assert!(text.contains("b use_kwh: 1 kWh"), "{text}");
     }
 
     #[test]

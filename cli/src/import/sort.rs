@@ -58,6 +58,7 @@ pub(crate) fn sorted<T: Sortable>(
         }
     }
     run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let disk = runs.last().map_or(0, |(_, to)| *to);
     let mut sources: Vec<Run<T>> = vec![Run::Memory(run.into_iter())];
     if let Some(file) = file {
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -68,7 +69,7 @@ pub(crate) fn sorted<T: Sortable>(
         }));
     }
     let (runs, heads, next) = (sources, Vec::new(), BinaryHeap::new());
-    let mut merged = Merged { runs, heads, next, count };
+    let mut merged = Merged { runs, heads, next, count, disk };
     for run in 0..merged.runs.len() {
         merged.heads.push(None);
         merged.advance(run)?;
@@ -85,12 +86,19 @@ pub(crate) struct Merged<T> {
     next: BinaryHeap<Reverse<(Key, usize)>>,
     /// The number of items of all runs.
     count: u64,
+    /// The bytes of the temporary file.
+    disk: u64,
 }
 
 impl<T: Sortable> Merged<T> {
     /// Returns the number of all items.
     pub(crate) const fn total(&self) -> u64 {
         self.count
+    }
+
+    /// Returns the bytes that the items take on disk; 0 where they fit into memory.
+    pub(crate) const fn disk(&self) -> u64 {
+        self.disk
     }
 
     /// Takes the next item out of a run.

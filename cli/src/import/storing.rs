@@ -15,6 +15,8 @@ pub(super) struct SentRound {
     pub(super) readings: u64,
     /// The lines until then that count as processed; 0 if none more does.
     pub(super) end: u64,
+    /// The digest of these lines.
+    pub(super) passed: String,
     /// One of its readings.
     pub(super) witness: Option<Reading>,
     /// The number of readings that were refused.
@@ -59,6 +61,7 @@ impl<'a> Storing<'a> {
 
     fn note(&mut self, round: &SentRound) -> anyhow::Result<()> {
         self.stored = round.readings;
-        self.resume.acknowledge(round.end, round.witness.as_ref(), round.refused)
+        let SentRound { end, witness, refused, passed, .. } = round;
+        self.resume.acknowledge(*end, witness.as_ref(), *refused, passed)
     }
 }

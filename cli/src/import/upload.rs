@@ -149,10 +149,15 @@ fn send_rounds(
     let pace = Pace::chosen_or(options.pace, SHARE);
     summary.refused_before = storing.resume.refused();
     let mut registry = Vec::new();
-    while let Some(round) = rounds.next_stored(storing.resume.acknowledged())? {
+    let done = storing.resume.acknowledged();
+    while let Some(round) = rounds.next_stored(done)? {
         noted.note(&round)?;
         refuse(round.refusals, options, summary)?;
         registry.extend(round.registry);
+    }
+    if done > 0 {
+        let (lines, passed) = rounds.passed();
+        storing.resume.ensure_same(lines, passed)?;
     }
     for round in rounds {
         let round = round?;
@@ -178,6 +183,7 @@ fn send_rounds(
             readings: summary.stored,
             // Refused lines count as processed, unless the first of them ends the import.
             end: if options.strict && !refusals.is_empty() { 0 } else { round.end },
+            passed: round.passed.digest(),
             witness: witness.map(|entry| entry.reading.clone()),
             refused: refusals.len() as u64,
         };
@@ -343,6 +349,7 @@ mod tests {
     use super::*;
     use crate::import::fake_server::{self, Reply, Request, Server};
     use crate::import::line::{Line, Record};
+    use crate::import::resume::OrderChanged;
 
     const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false, pace: None };
 
@@ -519,6 +526,18 @@ mod tests {
         assert!(error.starts_with(expected), "{error}");
         let witness = Resume::of(&file, None, "x", false).unwrap().witness().cloned().unwrap();
         assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));
+        let resume = || Resume::of(&file, None, "x", false).unwrap();
+        let progress =
+            std::fs::read(directory.path().join("readings.ndjson.roomtide-import")).unwrap();
+        let mut moved = lines.clone();
+        moved.swap(1, 3);
+        let (hidden, mut noted) = (ProgressBar::hidden(), Noted::default());
+        let moved = rounds(&moved, 2);
+        let error =
+            run(moved, &client(&server), OPTIONS, resume(), &hidden, &mut noted).unwrap_err();
+        assert!(error.is::<OrderChanged>(), "{error:#}");
+        assert_eq!(resume().acknowledged(), 0, "it starts over");
+        std::fs::write(directory.path().join("readings.ndjson.roomtide-import"), progress).unwrap();
         assert_eq!(import().unwrap().stored, 4);
         let values: Vec<String> =
             asked.lock().unwrap().iter().map(|line| line[line.len() - 2..].to_owned()).collect();

@@ -225,6 +225,7 @@ fn the_dry_run_says_what_is_wrong_in_the_energy_and_the_server_counts_it_so() {
         &format!("  sensor.meter energy: {truth} kWh, by the usual rule "),
         "1 zero or negative value left out: 2026-01-30T04:00:00.000Z",
         "1 gap of more than 2 hours, the longest of 3 days; ",
+        "1 gap of more than 2 hours, the longest of 73.0 hours",
         "\nprovisioned  ",
     ] {
         assert!(dry.contains(expected), "{expected:?} is not in {dry}");
@@ -239,26 +240,101 @@ fn the_dry_run_says_what_is_wrong_in_the_energy_and_the_server_counts_it_so() {
 }
 
 #[test]
-fn thinned_history_keeps_counters_exact() {
+fn thinned_history_keeps_the_ends_of_quarters() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
     let server = Server::start(&directory.path().join("data"), &[]);
-    std::fs::write(&file, lines(31..151)).unwrap();
+    // A kWh a minute is more than is believed.
+    std::fs::write(&file, lines(31..151).replace("kWh,", "Wh,")).unwrap();
     let thin = ["--thin", "15m", "--thin-before", "2026-02-01T00:30:00Z"];
     let dry = said(&file, &server, &[&thin[..], &["--dry-run"]].concat(), 0);
     assert!(!dry.contains("--thin 15m "), "{dry}");
     assert!(said(&file, &server, &["--dry-run"], 0).contains("\n--thin 15m   "), "not thinned yet");
     let done = said(&file, &server, &thin, 0);
-    // From 23:31 to 00:30 are four quarters that are thinned, and 61 minutes are not.
-    assert!(done.contains("130 points stored"), "{done}");
+    // Minutes 31 to 89 are thinned: of the thermometer four quarters stay; of the meter the first value, and those at
+    // minutes 45, 60 and 75 and the last. 61 minutes are not thinned.
+    assert!(done.contains("131 points stored"), "{done}");
     assert!(done.contains("all counts and sums are the source's"), "{done}");
-    let path = "/devices/sensor.meter/series?from=2026-01-31T23:45:00Z&to=2026-02-01T01:15:00Z&every=15m&fn=last&metric=energy";
+    let path = "/devices/sensor.meter/series?from=2026-01-31T23:45:00Z&to=2026-02-01T01:15:00Z&every=15m&fn=last&metric=energy_wh";
     let rows = body(&server, path);
-    for value in ["159.5", "174.5", "189.5", "204.5", "219.5", "234.5"] {
+    for value in ["145.5", "160.5", "189.5", "204.5", "219.5", "234.5"] {
         assert!(rows.contains(&format!("\"value\":{value}}}")), "{value}: {rows}");
     }
     let wrong = import(&server, &file, &["--thin", "15m"]);
     assert_eq!(wrong.status.code(), Some(2), "--thin-before is missing");
+}
+
+/// Ten hours of a meter and of a power, whose values come at random times, with bursts, gaps, zeros and resets.
+fn random_house(seed: u64) -> String {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut text, mut total, mut second) = (String::new(), 100_000, 0_i64);
+    while second < 36_000 {
+        second += match random.u8(..20) {
+            0 => random.i64(900..6_000),
+            1..=8 => random.i64(1..900),
+            9..=11 => 900 - second.rem_euclid(900),
+            _ => random.i64(1..61),
+        };
+        total += if random.bool() { 0 } else { random.i64(0..30) };
+        match random.u8(..40) {
+            0 => total = random.i64(1..50),
+            1 => total -= random.i64(0..3),
+            _ => {}
+        }
+        let shown = if random.u8(..30) == 0 { 0 } else { total.max(1) };
+        let at = START + second;
+        writeln!(
+            text,
+            "kWh,domain=sensor,entity_id=meter value={}.{:02},state_class_str=\"total_increasing\" {at}000000000",
+            shown / 100,
+            shown % 100
+        )
+        .unwrap();
+        if random.bool() {
+            let watts = random.i64(0..3_000);
+            writeln!(text, "W,domain=sensor,entity_id=warm value={watts} {at}000000000").unwrap();
+        }
+    }
+    text
+}
+
+/// The energy of rows in an answer, in kWh.
+fn energies(answer: &str) -> Vec<f64> {
+    let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
+    let rows = answer["data"].as_array().unwrap().iter().map(|row| &row["kwh"]);
+    rows.chain([&answer["total_kwh"]]).map(|kwh| kwh.as_f64().unwrap_or_default()).collect()
+}
+
+#[test]
+fn thinned_history_keeps_counters_exact() {
+    let directory = tempfile::tempdir().unwrap();
+    for seed in 0..4 {
+        let file = directory.path().join(format!("{seed}.lp"));
+        std::fs::write(&file, random_house(seed)).unwrap();
+        let answers =
+            [&["--thin", "15m", "--thin-before", "2026-02-01T06:10:00Z"][..], &[]].map(|options| {
+                let data = directory.path().join(format!("{seed}-{}", options.len()));
+                let server = Server::start(&data, &[]);
+                said(&file, &server, &[options, &["--again"]].concat(), 0);
+                let mut answers = Vec::new();
+                for (device, metric) in [("sensor.meter", "energy"), ("sensor.warm", "power")] {
+                    for every in ["15m", "1d"] {
+                        let span = "from=2026-01-31T00:00:00Z&to=2026-02-03T00:00:00Z";
+                        let path = format!(
+                            "/devices/{device}/energy?metric={metric}&{span}&every={every}"
+                        );
+                        answers.push(energies(&body(&server, &path)));
+                    }
+                }
+                answers
+            });
+        let [thinned, whole] = answers;
+        for (thinned, whole) in thinned.concat().iter().zip(whole.concat()) {
+            assert!((thinned - whole).abs() < 1e-8, "house {seed}: {thinned} is not {whole}");
+        }
+        assert!(whole.concat().iter().sum::<f64>() > 1.0, "there is energy");
+        assert_eq!(thinned.concat().len(), whole.concat().len());
+    }
 }
 
 #[test]

@@ -12,11 +12,15 @@ use super::send::{batches, body};
 use super::unite::Group;
 use crate::import::estimate::Estimate;
 use crate::import::refusals::{Refusal, Refusals};
+use crate::import::settings::Taught;
 use crate::import::sources::{OwnSum, Way};
 use crate::import::upload::UploadOptions;
+use crate::output::counted;
 
 /// The most series that are shown.
 const MAX_SHOWN: usize = 40;
+/// The milliseconds without points from which on they are a gap.
+const GAP: i64 = 2 * 3_600_000;
 /// The lines that are read at once.
 const CHUNK: usize = 2_000;
 
@@ -35,6 +39,9 @@ struct Series {
     /// Milliseconds.
     first: i64,
     last: i64,
+    /// The times without points that are longer than [`GAP`], and the longest of them.
+    gaps: u64,
+    longest: i64,
     /// What becomes of it: the device, and each metric with its unit.
     becomes: String,
     room: Option<String>,
@@ -56,6 +63,7 @@ impl Report {
     pub(in crate::import) fn of(
         groups: impl Iterator<Item = anyhow::Result<Group>>,
         own_sums: BTreeMap<String, OwnSum>,
+        taught: &Taught,
         options: UploadOptions,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
@@ -65,26 +73,34 @@ impl Report {
         while groups.peek().is_some() {
             let chunk: Vec<Group> = groups.by_ref().take(CHUNK).collect::<anyhow::Result<_>>()?;
             for batch in batches(&chunk, options.batch) {
-                report.add(&body(&batch), batch[0].way, now)?;
+                report.add(&body(&batch), batch[0].way, taught, now)?;
             }
             for line in chunk.iter().flatten() {
                 if let Some(series) = report.series.get_mut(&line.series) {
                     series.points += 1;
+                    let time = line.millis - series.last;
+                    if time > GAP {
+                        series.gaps += 1;
+                        series.longest = series.longest.max(time);
+                    }
                     series.first = series.first.min(line.millis);
                     series.last = series.last.max(line.millis);
                     continue;
                 }
                 let (becomes, room) = becomes(&line.text, line.way, now)?;
                 let (first, last) = (line.millis, line.millis);
-                let series = Series { points: 1, first, last, becomes, room };
+                let series = Series { points: 1, first, last, gaps: 0, longest: 0, becomes, room };
                 report.series.insert(line.series.clone(), series);
             }
         }
         Ok(report)
     }
 
-    fn add(&mut self, body: &str, way: Way, now: Timestamp) -> anyhow::Result<()> {
-        let read = read(body, way, now)?;
+    fn add(&mut self, body: &str, way: Way, taught: &Taught, now: Timestamp) -> anyhow::Result<()> {
+        let mut read = read(body, way, now)?;
+        for (reading, hints) in &mut read.readings {
+            taught.add_to(reading, hints);
+        }
         self.estimate.add_request(&read.readings);
         let lines: Vec<&str> = body.split('\n').collect();
         let refused = read.refused.into_iter().map(|(number, why)| {
@@ -126,6 +142,12 @@ impl Report {
     }
 }
 
+/// Hours, with one decimal.
+fn hours(millis: i64) -> String {
+    let tenths = millis / 360_000;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
 fn read(body: &str, way: Way, now: Timestamp) -> anyhow::Result<local::PointsRead> {
     let (device_tags, room_tag) = way.tags();
     local::read_points(body.as_bytes(), now, device_tags, room_tag)
@@ -159,6 +181,10 @@ impl fmt::Display for Report {
             writeln!(f, "  {name}")?;
             let (points, becomes) = (series.points, series.shown());
             writeln!(f, "    {points} points from {first} to {last}: {becomes}")?;
+            if series.gaps > 0 {
+                let (count, longest) = (counted(series.gaps, "gap"), hours(series.longest));
+                writeln!(f, "    {count} of more than 2 hours, the longest of {longest} hours")?;
+            }
         }
         if self.series.len() > MAX_SHOWN {
             writeln!(f, "  and {} more", self.series.len() - MAX_SHOWN)?;

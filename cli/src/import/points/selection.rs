@@ -51,7 +51,9 @@ impl Selection {
         } else if names(&self.except, point) {
             "points of series that --except names"
         } else {
-            point.fields.retain(|(field, _)| !self.except.name(field));
+            let is_named =
+                |field: &str| self.except.name(field) || self.except.name(&unescaped(field));
+            point.fields.retain(|(field, _)| !is_named(field));
             if !point.fields.is_empty() {
                 return true;
             }
@@ -62,17 +64,43 @@ impl Selection {
     }
 }
 
-/// Whether a pattern is that of the series, of its entity, of its measurement or of a tag's value.
+/// Whether a pattern is that of the series, of its entity, of its measurement or of a tag's value: as line protocol
+/// writes it, or as it is.
 fn names(patterns: &Patterns, point: &Point) -> bool {
     if patterns.is_empty() {
         return false;
     }
-    let values =
-        point.tags.split(',').filter_map(|tag| tag.split_once('=').map(|(_, value)| value));
+    let values = split(&point.tags, ',').into_iter().filter_map(|tag| split(tag, '=').pop());
     let mut names = vec![point.series(), point.measurement.clone()];
     names.extend(point.entity());
     names.extend(values.map(ToOwned::to_owned));
-    names.iter().any(|name| patterns.name(name))
+    names.iter().any(|name| patterns.name(name) || patterns.name(&unescaped(name)))
+}
+
+/// Splits a text of line protocol where a character is not escaped.
+fn split(text: &str, end: char) -> Vec<&str> {
+    let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        if c == end && !is_escaped {
+            parts.push(&text[begin..at]);
+            begin = at + end.len_utf8();
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// Returns a name without the escapes of line protocol. A backslash before another character is one.
+fn unescaped(name: &str) -> String {
+    let mut characters = name.chars().peekable();
+    let mut unescaped = String::with_capacity(name.len());
+    while let Some(c) = characters.next() {
+        let escapes =
+            c == '\\' && characters.peek().is_some_and(|next| [',', '=', ' '].contains(next));
+        unescaped.extend(if escapes { characters.next() } else { Some(c) });
+    }
+    unescaped
 }
 
 #[cfg(test)]
@@ -108,6 +136,37 @@ mod tests {
             let takes = |of: &Selection| of.takes(&mut point(0), &Notes::default());
             assert_eq!((takes(&only), takes(&except)), (fits, !fits), "{pattern}");
         }
+    }
+
+    #[test]
+    fn names_are_compared_without_the_escapes_of_line_protocol() {
+        let fields = vec![("time\\ left".to_owned(), "1".to_owned())];
+        let (measurement, tags) =
+            ("my\\ meter".to_owned(), "host=pi\\ 4,rack=a\\,b\\=c".to_owned());
+        let point = || Point {
+            measurement: measurement.clone(),
+            tags: tags.clone(),
+            fields: fields.clone(),
+            ..point(0)
+        };
+        for (pattern, fits) in [
+            ("pi 4", true),
+            ("pi\\ 4", true),
+            ("pi?4", true),
+            ("a,b=c", true),
+            ("b=c", false),
+            ("my meter", true),
+            ("my meter,host=pi 4*", true),
+            ("my\\ meter,host=pi\\ 4,*", true),
+            ("4", false),
+        ] {
+            let only = Patterns::of(&[pattern.to_owned()]);
+            let selection = Selection { only, ..Selection::default() };
+            assert_eq!(selection.takes(&mut point(), &Notes::default()), fits, "{pattern}");
+        }
+        let except = Patterns::of(&["time left".to_owned()]);
+        let selection = Selection { except, ..Selection::default() };
+        assert!(!selection.takes(&mut point(), &Notes::default()), "its only field");
     }
 
     #[test]

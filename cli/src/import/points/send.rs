@@ -1,5 +1,6 @@
 //! Sends groups of lines to the write endpoint, several requests at once. Unites nothing.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
@@ -14,7 +15,7 @@ use super::watched::Watched;
 use crate::client::{Ask, Client, wait};
 use crate::import::concurrent::concurrently;
 use crate::import::refusals::{Refusal, Refusals};
-use crate::import::resume::Resume;
+use crate::import::resume::{Passed, Resume};
 use crate::import::storing::{SentRound, Storing};
 use crate::import::upload::{FIRST_BATCH, SECONDS_A_BATCH, SHARE, UploadOptions};
 use crate::import::write_units;
@@ -112,34 +113,39 @@ fn rounds(
     let pace = Pace::chosen_or(options.pace, SHARE);
     let watcher = groups.watcher;
     let mut groups = groups.peekable();
-    let mut position = 0;
+    let (mut position, mut passed) = (0, Passed::default());
+    let done = storing.resume.acknowledged();
     while groups.peek().is_some() {
         let mut round: Vec<Group> = Vec::new();
-        let (mut lines, done) = (0, storing.resume.acknowledged());
+        let mut lines = 0;
         while let Some(group) = groups.next_if(|_| lines < ROUND) {
             let group = group?;
+            let before = position;
             position += group.len() as u64;
-            if position > done {
+            group.iter().for_each(|line| passed.add(&line.text));
+            if before >= done {
                 lines += group.len();
                 round.push(group);
+            } else if position >= done {
+                storing.resume.ensure_same(position, &passed)?;
             }
         }
+        if position < done {
+            storing.resume.ensure_same(position, &passed)?;
+        }
         let (mut refusals, mut refused_lines) = (Vec::new(), Vec::new());
-        let mut unnamed = 0;
         let mut witness = None;
-        let mut stored = |batch: &Batch<'_>, refused: Refused| {
-            let lost = (refused.lines.len() + refused.unnamed).min(batch.len());
-            sent.stored += (batch.len() - lost) as u64;
+        let mut stored = |batch: &Batch<'_>, refused: Vec<RefusedLine>| {
+            sent.stored += (batch.len() - refused.len()) as u64;
             bar.set_message(format!("{} points", sent.stored));
-            if lost == 0 {
+            if refused.is_empty() {
                 witness =
                     batch.last().and_then(|line| reading(line, watcher.now)).or(witness.take());
             }
-            for (place, refusal) in refused.lines {
+            for (place, refusal) in refused {
                 refused_lines.push(batch[place].clone());
                 refusals.push(refusal);
             }
-            unnamed += refused.unnamed as u64;
         };
         let first: usize = if pace.is_told() { 0 } else { FIRST_BATCH };
         let (before, rest) = round.split_at(first.min(round.len()));
@@ -163,17 +169,17 @@ fn rounds(
         )?;
         refused_lines.iter().try_for_each(|line| watcher.take_back(line))?;
         refusals.sort_by_key(|refusal| refusal.line);
-        let count = refusals.len() as u64 + unnamed;
+        let count = refusals.len() as u64;
         let is_refused = options.strict && !refusals.is_empty();
         // Refused lines count as processed, unless the first of them ends the import.
         let end = if is_refused { 0 } else { position };
-        let sent_round = SentRound { readings: sent.stored, end, witness, refused: count };
+        let (readings, digest) = (sent.stored, passed.digest());
+        let sent_round = SentRound { readings, end, passed: digest, witness, refused: count };
         storing.begin(client, sent_round)?;
         if let (true, Some(first)) = (options.strict, refusals.first()) {
             bail!("{first}");
         }
         sent.refusals.extend(refusals);
-        sent.refusals.add_unnamed(unnamed);
     }
     Ok(())
 }
@@ -225,11 +231,13 @@ pub(super) fn body(batch: &Batch<'_>) -> String {
     batch.iter().flat_map(|line| [&line.text, "\n"]).collect()
 }
 
+/// A line that a server refuses, by its place in the batch.
+type RefusedLine = (usize, Refusal);
+
 /// What a server refuses of a batch.
 #[derive(Debug, Default)]
 struct Refused {
-    /// By their places in the batch.
-    lines: Vec<(usize, Refusal)>,
+    lines: Vec<RefusedLine>,
     /// The number of further errors, which an answer has no room for.
     unnamed: usize,
 }
@@ -246,8 +254,37 @@ struct Datum {
     line_number: Option<usize>,
 }
 
-/// Writes one batch until it is stored. Writing it twice changes nothing.
+/// Writes a batch until it is stored. Returns all lines that are refused.
+///
+/// An answer names some of them only. Then the others are written again, in requests of as many lines as were named: an
+/// answer has room for these. Writing a line twice changes nothing.
 fn write(
+    to: (&Client, &Pace),
+    batch: &Batch<'_>,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<RefusedLine>> {
+    let Refused { mut lines, unnamed } = write_once(to, batch, stop)?;
+    lines.sort_by_key(|(place, _)| *place);
+    lines.dedup_by_key(|(place, _)| *place);
+    if unnamed == 0 {
+        return Ok(lines);
+    }
+    if let ([_], []) = (&batch[..], &lines[..]) {
+        let reason = "the server refuses it, and its answer does not tell why".to_owned();
+        return Ok(vec![(0, Refusal { line: batch[0].line, reason })]);
+    }
+    let named: HashSet<usize> = lines.iter().map(|(place, _)| *place).collect();
+    let others: Vec<usize> = (0..batch.len()).filter(|place| !named.contains(place)).collect();
+    let size = if lines.is_empty() { batch.len().div_ceil(2) } else { lines.len() };
+    for places in others.chunks(size) {
+        let part: Batch<'_> = places.iter().map(|place| batch[*place]).collect();
+        let refused = write(to, &part, stop)?;
+        lines.extend(refused.into_iter().map(|(place, refusal)| (places[place], refusal)));
+    }
+    Ok(lines)
+}
+
+fn write_once(
     (client, pace): (&Client, &Pace),
     batch: &Batch<'_>,
     stop: &AtomicBool,

@@ -1,52 +1,108 @@
-//! Thins old points: one line of a series for 15 minutes. Sends nothing.
+//! Thins old points: few lines of a series for 15 minutes. Sends nothing.
 //!
-//! A counter keeps its last value and that value's time, so it is exact at the ends of quarters of an hour. A number that is
-//! no counter becomes the mean of the time that its values held, at the start of the quarter, where Roomtide lets a power
-//! begin to hold: so the energy of powers stays what it was, also of one that holds on into a quarter without lines. Switches (values of 0 and 1, true and false) and texts keep
-//! the last. A line that is alone in its quarter stays as it is, if no value held into the quarter.
+//! Of a counter the values stay that its energy by quarters of an hour needs: the first, the last at or before the end of
+//! each quarter, the one behind that end if no value is at the end itself, and both values of each step that is more than
+//! a rise. A power becomes, at the start of the quarter, its energy of the quarter over the quarter: what no value covers
+//! counts nothing, and a quarter without lines has what held into it. Any other number becomes its mean, weighted by the
+//! time that the values held. Switches (values of 0 and 1, true and false), angles and texts keep the last. A line that is
+//! alone in its quarter stays as it is, if no value held into the quarter.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use domain::{DEFAULT_HOLD, DeviceId, DeviceObservation, Exact, MetricName, MetricRule, Timestamp};
+use domain::{
+    CounterRule, DEFAULT_HOLD, DeviceId, DeviceObservation, Exact, MetricKind, MetricName,
+    MetricRule, Sample, Timestamp,
+};
 
 use super::unite::{Group, SentLine};
+use crate::import::settings::Taught;
 
 /// Nanoseconds of 15 minutes, and of a millisecond.
 const QUARTER: i64 = 900_000_000_000;
 const MILLISECOND: i64 = 1_000_000;
+/// The unit of angles, whose mean tells nothing.
+const ANGLE: &str = "°";
 
 /// Tells which metrics of a device the table has as counters.
-pub(in crate::import) type CountersOf<'a> =
-    Box<dyn Fn(&DeviceId) -> anyhow::Result<BTreeSet<MetricName>> + 'a>;
+type CountersOf<'a> = Box<dyn Fn(&DeviceId) -> anyhow::Result<BTreeSet<MetricName>> + 'a>;
+
+/// What is known of metrics, beside what their lines tell.
+pub(in crate::import) struct KnownKinds<'a> {
+    pub(in crate::import) counters_of: CountersOf<'a>,
+    pub(in crate::import) taught: Taught,
+}
 
 /// Groups, those before an instant thinned.
 pub(in crate::import) struct Thinned<'a, I> {
     groups: I,
-    counters_of: CountersOf<'a>,
+    known: KnownKinds<'a>,
     /// The start of the first quarter that is not thinned, in nanoseconds.
     before: i64,
     now: Timestamp,
     /// Of the owner whose lines come now, by series.
     open: BTreeMap<String, Open>,
     owner: String,
+    /// Lines by their milliseconds and series, before which a line may still come.
+    waiting: BTreeMap<i64, BTreeMap<String, Waiting>>,
     ready: VecDeque<Group>,
+    /// The quarters of the instant that was settled last, and of the one before it.
+    settled: (i64, i64),
 }
+
+/// A line that waits.
+#[derive(Debug)]
+enum Waiting {
+    /// As it came.
+    Whole(SentLine),
+    /// Fields by their places in the order of the series.
+    Made { of: SentLine, fields: BTreeMap<usize, String> },
+}
+
+/// Fields of a line at an instant in nanoseconds.
+type Made = (i64, Vec<(usize, String)>);
 
 /// A series.
 #[derive(Debug, Default)]
 struct Open {
-    /// The fields that are counters, those that are powers, and all others that are known.
-    counters: BTreeSet<String>,
+    counters: BTreeMap<String, Counter>,
     powers: BTreeSet<String>,
-    others: BTreeSet<String>,
+    /// The fields whose last value is kept.
+    angles: BTreeSet<String>,
+    /// All fields that are known.
+    known: BTreeSet<String>,
+    /// Whether nothing of it is thinned, because a counter's steps depend on another metric.
+    is_whole: bool,
+    /// The quarter whose lines come now, if some came or a power held into it.
     quarter: i64,
-    /// The lines of the quarter, and the newest of them.
+    is_open: bool,
+    /// The lines of the quarter, and the newest of all.
     lines: u64,
     newest: Option<SentLine>,
-    nanos: i64,
+    /// Whether the line before the quarter stays as it was, and holds on by itself.
+    was_alone: bool,
+    /// Whether what holds on into the first quarter that is not thinned is written.
+    is_bridged: bool,
     fields: BTreeMap<String, Field>,
+    /// The newest texts, which teach what the metrics are.
+    texts: BTreeMap<String, String>,
     /// The order of the fields in the first line that had them.
     order: Vec<String>,
+}
+
+/// A counter.
+#[derive(Debug)]
+struct Counter {
+    rule: CounterRule,
+    /// The newest value that is kept, and those behind it.
+    run: Vec<Value>,
+}
+
+/// A value of a counter.
+#[derive(Debug)]
+struct Value {
+    nanos: i64,
+    sample: Sample,
+    text: String,
 }
 
 /// A field of a series in a quarter.
@@ -63,6 +119,8 @@ struct Field {
     is_in_quarter: bool,
     /// Whether an earlier value held into the quarter.
     is_carried: bool,
+    /// Whether a counter has a value in the quarter that takes part.
+    is_counted: bool,
 }
 
 impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
@@ -71,49 +129,112 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         groups: I,
         before: Timestamp,
         now: Timestamp,
-        counters_of: CountersOf<'a>,
+        known: KnownKinds<'a>,
     ) -> Self {
         let before = before.as_millis().saturating_mul(MILLISECOND).div_euclid(QUARTER) * QUARTER;
-        let (open, ready) = (BTreeMap::new(), VecDeque::new());
-        Self { groups, counters_of, before, now, open, owner: String::new(), ready }
+        let (open, ready, waiting) = (BTreeMap::new(), VecDeque::new(), BTreeMap::new());
+        let (owner, settled) = (String::new(), (i64::MIN, i64::MIN));
+        Self { groups, known, before, now, open, owner, waiting, ready, settled }
     }
 
     fn take(&mut self, group: Group) -> anyhow::Result<()> {
         let Some(first) = group.first() else { return Ok(()) };
         if owner(first) != self.owner {
-            self.close(i64::MAX);
-            self.open.clear();
+            self.finish();
             owner(first).clone_into(&mut self.owner);
         }
         let nanos = first.millis.saturating_mul(MILLISECOND);
-        self.close(nanos.div_euclid(QUARTER) * QUARTER);
-        if nanos >= self.before {
-            self.ready.push_back(group);
-            return Ok(());
-        }
+        self.settle(nanos);
         for line in group {
-            let open = self.open.entry(line.series.clone()).or_default();
-            open.add(line, self.now, &self.counters_of)?;
+            if nanos >= self.before {
+                if let Some(open) = self.open.get_mut(&line.series) {
+                    let made = open.bridge(self.before, nanos);
+                    self.wait(&line.series.clone(), made);
+                }
+                let at = self.waiting.entry(line.millis).or_default();
+                at.insert(line.series.clone(), Waiting::Whole(line));
+                continue;
+            }
+            let series = line.series.clone();
+            let open = self.open.entry(series.clone()).or_default();
+            open.learn_line(&line, self.now, &self.known)?;
+            if open.is_whole {
+                let at = self.waiting.entry(line.millis).or_default();
+                at.insert(series, Waiting::Whole(line));
+                continue;
+            }
+            let made = open.add(line)?;
+            self.wait(&series, made);
         }
         Ok(())
     }
 
-    /// Hands out the series whose quarters are over, lines of one millisecond together.
-    fn close(&mut self, quarter: i64) {
-        let over = self.open.values_mut().filter(|it| it.lines > 0 && it.quarter < quarter);
-        let mut lines: Vec<SentLine> = over.flat_map(|it| it.close(quarter)).collect();
-        lines.sort_by_key(|line| line.millis);
-        for line in lines {
-            match self.ready.back_mut() {
-                Some(group)
-                    if group.last().is_some_and(|it| {
-                        it.millis == line.millis && owner(it) == owner(&line)
-                    }) =>
-                {
-                    group.push(line);
-                }
-                _ => self.ready.push_back(vec![line]),
+    /// Decides what a line at an instant leaves no doubt about, and hands out what is before all that may still come.
+    fn settle(&mut self, nanos: i64) {
+        let quarters = (quarter_of(nanos), quarter_of(nanos - 1));
+        if std::mem::replace(&mut self.settled, quarters) == quarters {
+            return;
+        }
+        let is_behind = nanos >= self.before;
+        let all: Vec<String> = self.open.keys().cloned().collect();
+        for series in all {
+            let Some(open) = self.open.get_mut(&series) else { continue };
+            let mut made = open.settle(if is_behind { i64::MAX } else { nanos });
+            made.extend(open.close(quarters.0.min(self.before)));
+            if nanos > self.before.saturating_add(QUARTER) {
+                made.extend(open.bridge(self.before, nanos));
             }
+            self.wait(&series, made);
+        }
+        self.hand_out(quarters.1.div_euclid(MILLISECOND));
+    }
+
+    /// Ends an owner.
+    fn finish(&mut self) {
+        for (series, mut open) in std::mem::take(&mut self.open) {
+            let mut made = open.settle(i64::MAX);
+            made.extend(open.close(i64::MAX));
+            self.open.insert(series.clone(), open);
+            self.wait(&series, made);
+        }
+        self.open.clear();
+        self.settled = (i64::MIN, i64::MIN);
+        self.hand_out(i64::MAX);
+    }
+
+    /// Keeps fields of a series until all lines before them came.
+    fn wait(&mut self, series: &str, made: Vec<Made>) {
+        let Some(open) = self.open.get(series) else { return };
+        let Some(newest) = &open.newest else { return };
+        for (nanos, values) in made {
+            let at = self.waiting.entry(nanos.div_euclid(MILLISECOND)).or_default();
+            let waiting = at.entry(series.to_owned()).or_insert_with(|| Waiting::Made {
+                of: SentLine { millis: nanos.div_euclid(MILLISECOND), ..newest.clone() },
+                fields: BTreeMap::new(),
+            });
+            let Waiting::Made { fields, .. } = waiting else { continue };
+            fields.extend(values);
+            let text = |(key, text): (&String, &String)| {
+                let place = open.order.iter().position(|it| it == key)?;
+                Some((place, format!("{key}={text}")))
+            };
+            fields.extend(open.texts.iter().filter_map(text));
+        }
+    }
+
+    /// Hands out the lines before a millisecond.
+    fn hand_out(&mut self, millis: i64) {
+        let later = self.waiting.split_off(&millis);
+        for (millis, lines) in std::mem::replace(&mut self.waiting, later) {
+            let line = |(series, line): (String, Waiting)| match line {
+                Waiting::Whole(line) => line,
+                Waiting::Made { of, fields } => {
+                    let fields: Vec<String> = fields.into_values().collect();
+                    let text = format!("{series} {} {}", fields.join(","), millis * MILLISECOND);
+                    SentLine { text, ..of }
+                }
+            };
+            self.ready.push_back(lines.into_iter().map(line).collect());
         }
     }
 }
@@ -123,9 +244,8 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
 
     fn next(&mut self) -> Option<anyhow::Result<Group>> {
         loop {
-            // The newest group may still get a line of its millisecond.
-            if self.ready.len() > 1 {
-                return self.ready.pop_front().map(Ok);
+            if let Some(group) = self.ready.pop_front() {
+                return Some(Ok(group));
             }
             match self.groups.next() {
                 Some(Ok(group)) => {
@@ -135,7 +255,7 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
                 }
                 Some(Err(error)) => return Some(Err(error)),
                 None => {
-                    self.close(i64::MAX);
+                    self.finish();
                     return self.ready.pop_front().map(Ok);
                 }
             }
@@ -144,133 +264,245 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
 }
 
 impl Open {
-    fn add(
-        &mut self,
-        line: SentLine,
-        now: Timestamp,
-        counters_of: &CountersOf<'_>,
-    ) -> anyhow::Result<()> {
-        let read = local::read_line(line.text.as_bytes()).and_then(Result::ok);
-        let Some(read) = read else { anyhow::bail!("{} cannot be thinned", line.series) };
-        let nanos = read.timestamp.unwrap_or(line.millis * MILLISECOND);
-        let fields: Vec<(String, String)> =
-            read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect();
-        self.learn(&line, &fields, now, counters_of)?;
-        self.quarter = nanos.div_euclid(QUARTER) * QUARTER;
+    /// Adds a line. Returns the values of counters that are kept.
+    fn add(&mut self, line: SentLine) -> anyhow::Result<Vec<Made>> {
+        let nanos = line.millis * MILLISECOND;
+        let fields = fields_of(&line)?;
+        self.quarter = quarter_of(nanos);
+        let mut made = Vec::new();
         for (key, value) in fields {
             if !self.order.contains(&key) {
                 self.order.push(key.clone());
             }
+            if value.starts_with('"') {
+                self.texts.insert(key, value);
+                continue;
+            }
             let number = Exact::parse(&value);
-            let field = self.fields.entry(key).or_insert_with(|| Field {
-                last: String::new(),
-                holds: None,
-                area: Exact::zero(),
-                held: 0,
-                counted_until: i64::MIN,
-                is_switch: true,
-                is_in_quarter: false,
-                is_carried: false,
-            });
+            let field = self.fields.entry(key.clone()).or_insert_with(Field::new);
             field.hold_until(nanos, self.quarter);
             if field.held > 0 && !field.is_in_quarter {
                 field.is_carried = true;
                 field.is_switch = field.holds.as_ref().is_none_or(|(_, value)| is_switch(value));
             }
             field.is_switch &= number.as_ref().is_none_or(is_switch);
+            if let Some(counter) = self.counters.get_mut(&key)
+                && let Some(sample) = counter.sample(&line, number.as_ref())
+            {
+                field.is_counted = true;
+                let place = self.order.iter().position(|it| *it == key).unwrap_or_default();
+                let kept = counter.add(Value { nanos, sample, text: value.clone() });
+                made.extend(
+                    kept.into_iter().map(|(at, text)| (at, vec![(place, format!("{key}={text}"))])),
+                );
+            }
             field.holds = number.map(|number| (nanos, number));
             (field.last, field.is_in_quarter) = (value, true);
         }
         self.lines += 1;
-        self.nanos = nanos;
+        self.is_open = true;
         self.newest = Some(line);
-        Ok(())
+        Ok(made)
     }
 
     /// Finds out which fields are counters, as the registry will know them.
-    fn learn(
+    fn learn_line(
         &mut self,
         line: &SentLine,
-        fields: &[(String, String)],
         now: Timestamp,
-        counters_of: &CountersOf<'_>,
+        known: &KnownKinds<'_>,
     ) -> anyhow::Result<()> {
-        let is_known = |key: &String| self.counters.contains(key) || self.others.contains(key);
-        if fields.iter().all(|(key, _)| is_known(key)) {
+        let fields = fields_of(line)?;
+        if fields.iter().all(|(key, _)| self.known.contains(key)) {
             return Ok(());
         }
         let (device_tags, room_tag) = line.way.tags();
         let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag);
-        for (reading, hints) in read.unwrap_or_default().readings {
+        for (reading, mut hints) in read.unwrap_or_default().readings {
+            known.taught.add_to(&reading, &mut hints);
             let device =
                 DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| false);
             let device = device.described(&hints);
-            let counters = counters_of(&reading.device)?;
+            let counters = (known.counters_of)(&reading.device)?;
             for (name, info) in device.metrics() {
                 let field = hints.metrics.get(name).and_then(|it| it.field.as_ref());
                 let Some(field) = field.map(|it| it.field.clone()) else { continue };
-                match MetricRule::of(info) {
-                    _ if counters.contains(name) => drop(self.counters.insert(field)),
-                    MetricRule::Counter(_) => drop(self.counters.insert(field)),
+                let mut info = info.clone();
+                if counters.contains(name) {
+                    info.kind = MetricKind::Counter;
+                }
+                self.is_whole |= info.kind == MetricKind::Counter && info.cycle.is_some();
+                if info.unit.as_ref().is_some_and(|unit| unit.as_str() == ANGLE) {
+                    self.angles.insert(field.clone());
+                }
+                match MetricRule::of(&info) {
+                    MetricRule::Counter(rule) => {
+                        let counter = || Counter { rule, run: Vec::new() };
+                        self.counters.entry(field).or_insert_with(counter);
+                    }
                     MetricRule::Power(_) => drop(self.powers.insert(field)),
                     MetricRule::Gauge => {}
                 }
             }
         }
-        let others = fields.iter().map(|(key, _)| key).filter(|key| !self.counters.contains(*key));
-        self.others.extend(others.cloned().collect::<Vec<_>>());
+        self.known.extend(fields.into_iter().map(|(key, _)| key));
         Ok(())
     }
 
-    /// The line of the quarter, which is over, and one of the next quarter if the next line is later and a power holds
-    /// into it.
-    fn close(&mut self, next: i64) -> Vec<SentLine> {
-        let Some(newest) = self.newest.take() else { return Vec::new() };
-        let end = self.quarter + QUARTER;
-        let (lines, quarter) = (std::mem::take(&mut self.lines), self.quarter);
-        let (mut values, mut has_counter, mut is_alone) = (Vec::new(), false, lines == 1);
-        for key in &self.order {
+    /// Keeps the values of counters that are the last before an end of a quarter, as a line at an instant shows.
+    fn settle(&mut self, nanos: i64) -> Vec<Made> {
+        let mut made = Vec::new();
+        for (place, key) in self.order.iter().enumerate() {
+            let Some(counter) = self.counters.get_mut(key) else { continue };
+            if counter.run.last().is_some_and(|last| end_after(last.nanos) < nanos) {
+                let kept = counter.keep_last().into_iter();
+                made.extend(kept.map(|(at, text)| (at, vec![(place, format!("{key}={text}"))])));
+            }
+        }
+        made
+    }
+
+    /// Returns the lines of the quarters before another one, without those of counters.
+    fn close(&mut self, next: i64) -> Vec<Made> {
+        let mut made = Vec::new();
+        while self.is_open && self.quarter < next {
+            made.extend(self.close_quarter());
+            self.quarter += QUARTER;
+        }
+        made
+    }
+
+    fn close_quarter(&mut self) -> Option<Made> {
+        let (quarter, end) = (self.quarter, self.quarter + QUARTER);
+        let lines = std::mem::take(&mut self.lines);
+        let (mut means, mut lasts) = (Vec::new(), Vec::new());
+        let mut is_alone = lines == 1;
+        self.is_open = false;
+        for (place, key) in self.order.iter().enumerate() {
             let Some(field) = self.fields.get_mut(key) else { continue };
             field.hold_until(end, quarter);
-            if field.is_in_quarter {
-                let is_counter = self.counters.contains(key);
-                has_counter |= is_counter;
-                let mean = field.mean().filter(|_| !is_counter && !field.is_switch);
-                is_alone &= mean.is_none() || !field.is_carried;
-                values.push(format!("{key}={}", mean.unwrap_or_else(|| field.last.clone())));
+            let is_power = self.powers.contains(key);
+            let is_last = field.is_switch || self.angles.contains(key);
+            let mean = if self.counters.contains_key(key) {
+                (field.is_in_quarter && !field.is_counted).then(|| field.last.clone())
+            } else if is_power {
+                self.is_open |= field.holds_at(end);
+                // A mean holds for all of the quarter.
+                let mean = field.area.rounded_quotient(&Exact::from(QUARTER));
+                let is_written = match field.is_in_quarter {
+                    true => true,
+                    false => !self.was_alone && field.area != Exact::zero(),
+                };
+                is_alone &= field.is_in_quarter || !is_written;
+                mean.filter(|_| is_written).map(|mean| mean.to_string())
+            } else if field.is_in_quarter {
+                let mean = field.mean().filter(|_| !is_last);
+                Some(mean.unwrap_or_else(|| field.last.clone()))
+            } else {
+                None
+            };
+            if let Some(mean) = mean {
+                is_alone &= !field.is_carried || (is_last && !is_power);
+                means.push((place, format!("{key}={mean}")));
+                lasts.push((place, format!("{key}={}", field.last)));
             }
             field.begin();
         }
-        let line = |values: &[String], nanos: i64| SentLine {
-            text: format!("{} {} {nanos}", newest.series, values.join(",")),
-            millis: nanos.div_euclid(MILLISECOND),
-            ..newest.clone()
-        };
-        let nanos = if has_counter { self.nanos } else { quarter };
-        let mut closed = vec![if is_alone { newest.clone() } else { line(&values, nanos) }];
-        if next > end {
-            let mut values = Vec::new();
-            for key in self.order.iter().filter(|key| self.powers.contains(*key)) {
-                let Some(field) = self.fields.get_mut(key) else { continue };
-                field.hold_until(end + QUARTER, end);
-                // Beyond what it held nothing is known, and a mean holds for all of the quarter.
-                let mean = field.area.rounded_quotient(&Exact::from(QUARTER));
-                let mean = mean.filter(|mean| *mean != Exact::zero());
-                values.extend(mean.map(|mean| format!("{key}={mean}")));
-                field.begin();
-            }
-            closed.extend((!values.is_empty()).then(|| line(&values, end)));
+        self.was_alone = is_alone;
+        let at = self.newest.as_ref().map_or(quarter, |newest| newest.millis * MILLISECOND);
+        let made = if is_alone { (at, lasts) } else { (quarter, means) };
+        (!made.1.is_empty()).then_some(made)
+    }
+
+    /// Returns what holds on into the first quarter that is not thinned, until its first line.
+    fn bridge(&mut self, before: i64, nanos: i64) -> Vec<Made> {
+        let until = nanos.min(before + QUARTER);
+        if std::mem::replace(&mut self.is_bridged, true) || !self.is_open || self.was_alone {
+            return Vec::new();
         }
-        closed
+        self.is_open = false;
+        let mut values = Vec::new();
+        for (place, key) in
+            self.order.iter().enumerate().filter(|(_, key)| self.powers.contains(*key))
+        {
+            let Some(field) = self.fields.get_mut(key) else { continue };
+            field.hold_until(until, before);
+            let mean = field.area.rounded_quotient(&Exact::from(until - before));
+            let mean = mean.filter(|mean| *mean != Exact::zero());
+            values.extend(mean.map(|mean| (place, format!("{key}={mean}"))));
+        }
+        if values.is_empty() { Vec::new() } else { vec![(before, values)] }
+    }
+}
+
+impl Counter {
+    /// Returns the sample of a value that takes part.
+    fn sample(&self, line: &SentLine, number: Option<&Exact>) -> Option<Sample> {
+        let value = number?.to_decimal().ok()?;
+        let at = Timestamp::from_millis(line.millis).ok()?;
+        self.rule.counts(&value).then(|| Sample::new(at, value))
+    }
+
+    /// Adds a value. Returns the times and texts of those that are kept.
+    fn add(&mut self, value: Value) -> Vec<(i64, String)> {
+        let Some(last) = self.run.last() else {
+            let kept = vec![(value.nanos, value.text.clone())];
+            self.run.push(value);
+            return kept;
+        };
+        let is_more_than_a_rise = self.rule.step(&last.sample, &value.sample).flag.is_some();
+        let spans_an_end = end_after(last.nanos) < value.nanos;
+        let mut kept = Vec::new();
+        if is_more_than_a_rise || spans_an_end {
+            kept.extend(self.keep_last());
+        }
+        let is_at_an_end = value.nanos.rem_euclid(QUARTER) == 0;
+        self.run.push(value);
+        if is_more_than_a_rise || spans_an_end || is_at_an_end {
+            kept.extend(self.keep_last());
+        }
+        kept
+    }
+
+    /// Keeps the newest value; all behind the last that was kept if one step would not count what their steps count.
+    fn keep_last(&mut self) -> Vec<(i64, String)> {
+        let Some(last) = self.run.pop() else { return Vec::new() };
+        let mut kept = Vec::new();
+        let shown = |value: &Value| (value.nanos, value.text.clone());
+        if let [first, between @ ..] = &self.run[..] {
+            let is_rise = self.rule.step(&first.sample, &last.sample).flag.is_none();
+            kept.extend(between.iter().filter(|_| !is_rise).map(shown));
+            kept.push(shown(&last));
+        }
+        self.run = vec![last];
+        kept
     }
 }
 
 impl Field {
+    fn new() -> Self {
+        Self {
+            last: String::new(),
+            holds: None,
+            area: Exact::zero(),
+            held: 0,
+            counted_until: i64::MIN,
+            is_switch: true,
+            is_in_quarter: false,
+            is_carried: false,
+            is_counted: false,
+        }
+    }
+
+    /// Whether its value holds on at an instant.
+    fn holds_at(&self, nanos: i64) -> bool {
+        self.holds.as_ref().is_some_and(|(since, _)| since.saturating_add(hold()) > nanos)
+    }
+
     /// Adds the time that the value held until an instant, as far as it is in the quarter.
     fn hold_until(&mut self, nanos: i64, quarter: i64) {
         let Some((since, value)) = &self.holds else { return };
-        let hold = DEFAULT_HOLD.num_nanoseconds().unwrap_or(QUARTER);
-        let until = nanos.min(since.saturating_add(hold));
+        let until = nanos.min(since.saturating_add(hold()));
         let from = self.counted_until.max(*since).max(quarter);
         if until > from {
             self.area += &(value * (until - from));
@@ -282,13 +514,35 @@ impl Field {
     /// Begins another quarter.
     fn begin(&mut self) {
         (self.area, self.held) = (Exact::zero(), 0);
-        (self.is_switch, self.is_in_quarter, self.is_carried) = (true, false, false);
+        (self.is_switch, self.is_in_quarter) = (true, false);
+        (self.is_carried, self.is_counted) = (false, false);
     }
 
     fn mean(&self) -> Option<String> {
         let mean = self.area.rounded_quotient(&Exact::from(self.held))?;
         Some(mean.to_string())
     }
+}
+
+/// The nanoseconds for which a value holds.
+fn hold() -> i64 {
+    DEFAULT_HOLD.num_nanoseconds().unwrap_or(QUARTER)
+}
+
+/// The start of the quarter that an instant is in.
+const fn quarter_of(nanos: i64) -> i64 {
+    nanos.div_euclid(QUARTER) * QUARTER
+}
+
+/// The first end of a quarter behind an instant.
+const fn end_after(nanos: i64) -> i64 {
+    quarter_of(nanos) + QUARTER
+}
+
+fn fields_of(line: &SentLine) -> anyhow::Result<Vec<(String, String)>> {
+    let read = local::read_line(line.text.as_bytes()).and_then(Result::ok);
+    let Some(read) = read else { anyhow::bail!("{} cannot be thinned", line.series) };
+    Ok(read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect())
 }
 
 fn is_switch(value: &Exact) -> bool {
@@ -334,7 +588,10 @@ mod tests {
             groups.into_iter().map(Ok),
             at(before),
             Timestamp::MAX,
-            Box::new(move |_| Ok(known.clone())),
+            KnownKinds {
+                counters_of: Box::new(move |_| Ok(known.clone())),
+                taught: Taught::default(),
+            },
         );
         let shown = |line: &SentLine| {
             let (rest, nanos) = line.text.rsplit_once(' ').unwrap();
@@ -352,7 +609,7 @@ mod tests {
             })
             .into();
         let kept = thinned_by(groups.clone(), 900, &["total"]).concat().concat();
-        assert!(kept.contains("total=9,"), "{kept}");
+        assert!(kept.contains("total=9 600"), "{kept}");
         assert!(!kept.contains("power=9"), "{kept}");
         let mean = thinned(groups, 900).concat().concat();
         assert!(!mean.contains("total=9,"), "{mean}");
@@ -363,7 +620,7 @@ mod tests {
         let meter = "kWh,domain=sensor,entity_id=meter";
         let fields = |value: &str| format!("value={value},state_class_str=\"total_increasing\"");
         let mut groups: Vec<Group> =
-            (0..30).map(|n| line(meter, &fields(&format!("{}.5", 100 + n)), 60 * n + 7)).collect();
+            (0..30).map(|n| line(meter, &fields(&format!("100.{n:02}5")), 60 * n + 7)).collect();
         // 0 W but for the last of 15 minutes, and 300 W that hold on into the next.
         let power = "W,domain=sensor,entity_id=power";
         for (second, watts) in [(0, 0), (840, 300), (870, 300), (1_200, 0), (3_540, 60)] {
@@ -378,14 +635,15 @@ mod tests {
         assert_eq!(
             thinned(groups, 86_400),
             [
-                vec![format!("{meter} value=114.5,{class} 847")],
-                vec![format!("{meter} value=129.5,{class} 1747")],
+                vec![format!("{meter} value=100.005,{class} 7")],
+                vec![format!("{meter} value=100.145,{class} 847")],
+                vec![format!("{meter} value=100.155,{class} 907")],
+                vec![format!("{meter} value=100.295,{class} 1747")],
                 vec![format!("{power} value=20 0")],
                 // 300 W for 5 of 15 minutes.
                 vec![format!("{power} value=100 900")],
-                // 60 W for a minute, and then for 14 minutes of the next quarter; nobody knows more.
+                // It is alone, and holds on into the next quarter by itself.
                 vec![format!("{power} value=60 3540")],
-                vec![format!("{power} value=56 3600")],
                 vec![format!("{door} value=1 0")],
             ]
         );
@@ -414,8 +672,11 @@ mod tests {
         assert_eq!(
             thinned(groups, 86_400),
             [
-                vec!["cpu,host=a idle=1,name=\"x\",on=t 0", "mem,host=a used=1 0"],
-                vec!["grid,host=a cumulative_kwh_p=12,w=1 600"],
+                vec![
+                    "cpu,host=a idle=1,name=\"x\",on=t 0",
+                    "grid,host=a cumulative_kwh_p=10,w=1 0",
+                    "mem,host=a used=1 0"
+                ],
                 vec![
                     "cpu,host=a idle=3,name=\"x\",on=t 900",
                     "grid,host=a cumulative_kwh_p=13,w=3 900",

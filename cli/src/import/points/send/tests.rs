@@ -1,11 +1,13 @@
 //! Tests of what is sent, against a server that keeps the requests.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
 use crate::import::fake_server::{self, Reply, Server};
+use crate::import::resume::OrderChanged;
 use crate::import::sources::Way;
 
 const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false, pace: None };
@@ -27,10 +29,19 @@ fn send_to(
     file: &Path,
     options: UploadOptions,
 ) -> anyhow::Result<Sent> {
+    send_lines_to(server, 0..lines, file, options)
+}
+
+fn send_lines_to(
+    server: &Server,
+    lines: Range<i64>,
+    file: &Path,
+    options: UploadOptions,
+) -> anyhow::Result<Sent> {
     let client = Client::impatient(&server.url, Duration::from_millis(30));
     let mut resume = Resume::of(file, None, "x", false)?;
     let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-    let groups = (0..lines).map(|n| Ok(vec![line(n)]));
+    let groups = lines.map(|n| Ok(vec![line(n)]));
     let watched = Watched::new(groups, None, now);
     send(watched, &client, options, &mut resume, &ProgressBar::hidden())
 }
@@ -60,13 +71,12 @@ fn refused_lines_are_named_by_their_place_in_the_file() {
         0 => Reply::of(
             400,
             r#"{"error": "partial write of line protocol occurred",
-                "data": [{"error_message": "no", "line_number": 3, "original_line": "m"},
-                         {"error_message": "and 1 more"}]}"#,
+                "data": [{"error_message": "no", "line_number": 3, "original_line": "m"}]}"#,
         ),
         _ => Reply::of(204, ""),
     });
     let sent = send_to(&server, 4, Path::new("-"), OPTIONS).unwrap();
-    assert_eq!((sent.stored, sent.refusals.count()), (2, 2));
+    assert_eq!((sent.stored, sent.refusals.count()), (3, 1));
     assert_eq!(sent.refusals.shown(), ["line 2: no"], "it begins in the body's third line");
     let strict = UploadOptions { strict: true, ..OPTIONS };
     let server = fake_server::serve(|_, _| {
@@ -74,6 +84,42 @@ fn refused_lines_are_named_by_their_place_in_the_file() {
     });
     let error = format!("{:#}", send_to(&server, 1, Path::new("-"), strict).unwrap_err());
     assert_eq!(error, "line 1: no");
+}
+
+/// The server names few of the lines that it refuses in one answer.
+#[test]
+fn all_refused_lines_are_named_however_few_an_answer_names() {
+    for most in [0, 1, 3] {
+        let stored = Arc::new(Mutex::new(std::collections::BTreeSet::new()));
+        let seen = Arc::clone(&stored);
+        let server = fake_server::serve(move |_, request| {
+            let mut refused = Vec::new();
+            for (number, line) in (1..).zip(request.body.split_inclusive("000000\n")) {
+                let value: i64 = line.split(&['=', ' '][..]).nth(4).unwrap().parse().unwrap();
+                if value % 3 == 0 || (20..40).contains(&value) {
+                    refused.push(2 * number - 1);
+                } else {
+                    seen.lock().unwrap().insert(value);
+                }
+            }
+            if refused.is_empty() {
+                return Reply::of(204, "");
+            }
+            let datum = |number| format!(r#"{{"error_message": "no", "line_number": {number}}}"#);
+            let mut data: Vec<String> = refused.iter().take(most).map(datum).collect();
+            if refused.len() > most {
+                data.push(format!(r#"{{"error_message": "and {} more"}}"#, refused.len() - most));
+            }
+            Reply::of(400, &format!(r#"{{"data": [{}]}}"#, data.join(",")))
+        });
+        let options = UploadOptions { batch: 50, ..OPTIONS };
+        let sent = send_to(&server, 60, Path::new("-"), options).unwrap();
+        let is_refused = |n: &i64| n % 3 == 0 || (20..40).contains(n);
+        let (refused, kept): (Vec<i64>, Vec<i64>) = (0..60).partition(is_refused);
+        let counts = (sent.stored, sent.refusals.count());
+        assert_eq!(counts, (kept.len() as u64, refused.len() as u64), "{most} are named");
+        assert_eq!(stored.lock().unwrap().iter().copied().collect::<Vec<_>>(), kept);
+    }
 }
 
 #[test]
@@ -102,6 +148,15 @@ fn an_interrupted_import_goes_on_behind_the_last_round() {
     let resume = Resume::of(&file, None, "x", false).unwrap();
     assert_eq!(resume.witness().map(|it| &*it.device), Some("a::m"));
     let server = fake_server::serve(|_, _| Reply::of(204, ""));
+    let progress = directory.path().join("export.lp.roomtide-import");
+    let kept = std::fs::read(&progress).unwrap();
+    // A line that came since sorts before the place that was reached, or lines of it are gone.
+    for lines in [-1..total, 1..total, 0..total - 11] {
+        let error = send_lines_to(&server, lines.clone(), &file, batch).unwrap_err();
+        assert!(error.is::<OrderChanged>(), "{lines:?}: {error:#}");
+        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0, "{lines:?}");
+        std::fs::write(&progress, &kept).unwrap();
+    }
     assert_eq!(send_to(&server, total, &file, batch).unwrap().stored, 10);
 }
 
