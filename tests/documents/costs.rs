@@ -93,6 +93,7 @@ fn largest_file() -> f64 {
 
 /// How a stack is set up.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 struct Setup {
     /// Devices with a reading a minute.
     devices: f64,

@@ -67,6 +67,12 @@ struct Counted {
     usual: Exact,
 }
 
+impl Default for Counted {
+    fn default() -> Self {
+        Self { ours: Exact::zero(), usual: Exact::zero() }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Events {
     count: u64,
@@ -136,6 +142,21 @@ impl Energy {
     }
 }
 
+/// The parts of a step by month, evenly by time, as the rollups count it.
+fn by_month(amount: &Exact, from: Timestamp, to: Timestamp) -> Vec<(Month, Exact)> {
+    let until = |at: Timestamp| {
+        amount.part(at.since(from).num_milliseconds(), to.since(from).num_milliseconds())
+    };
+    let (mut parts, mut begin) = (Vec::new(), from);
+    while begin < to {
+        let month = Month::of(begin);
+        let end = month.end().min(to);
+        parts.push((month, &until(end) - &until(begin)));
+        begin = end;
+    }
+    parts
+}
+
 impl Counter {
     fn add(&mut self, reading: &Reading, name: &MetricName, value: &Exact) {
         let at = reading.at;
@@ -148,7 +169,6 @@ impl Counter {
         self.newest = (at, value.clone());
         let rule = MetricRule::Counter(self.rule.clone());
         let sample = rule.sample(reading, name);
-        let mut ours = Exact::zero();
         match (&self.last, &sample) {
             (_, None) => self.zeros.add(|| at.to_string()),
             (None, Some(_)) => {}
@@ -167,17 +187,14 @@ impl Counter {
                     self.gaps.longest = self.gaps.longest.max(time);
                     self.gaps.amount += &step.amount;
                 }
-                ours = step.amount;
+                for (month, part) in by_month(&step.amount, from.at, at) {
+                    self.months.entry(month).or_default().ours += &part;
+                }
             }
         }
         // What was counted until midnight is of the month before.
         let month = Month::of(at.saturating_add(TimeDelta::milliseconds(-1)));
-        let counted = self
-            .months
-            .entry(month)
-            .or_insert_with(|| Counted { ours: Exact::zero(), usual: Exact::zero() });
-        counted.ours += &ours;
-        counted.usual += &usual;
+        self.months.entry(month).or_default().usual += &usual;
         self.last = sample.or(self.last.take());
     }
 

@@ -62,7 +62,7 @@ impl Exact {
     ///
     /// The differences of such parts at consecutive edges add up to the number itself, to the last digit.
     #[must_use]
-    pub(crate) fn part(&self, elapsed: i64, whole: i64) -> Self {
+    pub fn part(&self, elapsed: i64, whole: i64) -> Self {
         if elapsed == whole {
             return self.clone();
         }

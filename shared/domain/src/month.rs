@@ -23,6 +23,15 @@ impl Month {
     pub fn of(at: Timestamp) -> Self {
         at.to_string()[..7].parse().expect("a timestamp begins with year and month")
     }
+
+    /// The first instant after it; that of the last month that a timestamp has is the last timestamp.
+    #[must_use]
+    pub fn end(self) -> Timestamp {
+        let (year, month) =
+            if self.month == 12 { (self.year + 1, 1) } else { (self.year, self.month + 1) };
+        let first = Timestamp::parse_absolute(&format!("{year:04}-{month:02}-01T00:00:00Z"));
+        first.unwrap_or(Timestamp::MAX)
+    }
 }
 
 impl FromStr for Month {
@@ -64,6 +73,10 @@ mod tests {
         assert_eq!(month("2026-10-31T23:59:59.999Z").to_string(), "2026-10");
         assert_eq!(month("2026-11-01T00:30:00+01:00").to_string(), "2026-10");
         assert!(month("2026-12-01T00:00:00Z") < month("2027-01-01T00:00:00Z"));
+        let end = |at: &str| month(at).end().to_string();
+        assert_eq!(end("2026-10-31T23:59:59.999Z"), "2026-11-01T00:00:00.000Z");
+        assert_eq!(end("2026-12-01T00:00:00Z"), "2027-01-01T00:00:00.000Z");
+        assert_eq!(Month::of(Timestamp::MAX).end(), Timestamp::MAX);
         assert_eq!("2026-11".parse(), Ok(month("2026-11-30T12:00:00Z")));
         for text in ["2026-13", "2026-00", "2026-1", "26-01", "2026-01-01", "+026-01", ""] {
             assert_eq!(text.parse::<Month>(), Err(MonthError), "{text}");

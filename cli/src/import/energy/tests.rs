@@ -121,6 +121,21 @@ fn each_kind_of_step_is_named_with_what_it_counts() {
     }
 }
 
+/// The truth is what the table counts: an hour before midnight, three after it.
+#[test]
+fn a_gap_over_the_end_of_a_month_is_counted_in_both() {
+    let midnight = START + 31 * 86_400;
+    let shown = vec![(START, 10_000), (midnight - 3_600, 10_100), (midnight + 3 * 3_600, 10_500)];
+    let text = energy(&shown, BTreeMap::new()).to_string();
+    for expected in [
+        "sensor.meter energy: 5 kWh",
+        "\n    2026-01: 2, by the usual rule 1\n",
+        "\n    2026-02: 3, by the usual rule 4",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in {text}");
+    }
+}
+
 #[test]
 fn what_is_right_is_one_line() {
     let shown: Shown = (0..100).map(|n| (START + 60 * n, 10_000 + n)).collect();

@@ -63,6 +63,7 @@ type Made = (i64, Vec<(usize, String)>);
 
 /// A series.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Open {
     counters: BTreeMap<String, Counter>,
     powers: BTreeSet<String>,
@@ -74,7 +75,7 @@ struct Open {
     is_whole: bool,
     /// The quarter whose lines come now, if some came or a power held into it.
     quarter: i64,
-    is_open: bool,
+    is_begun: bool,
     /// The lines of the quarter, and the newest of all.
     lines: u64,
     newest: Option<SentLine>,
@@ -107,6 +108,7 @@ struct Value {
 
 /// A field of a series in a quarter.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Field {
     last: String,
     /// The value that holds since an instant; of an earlier quarter, too.
@@ -300,7 +302,7 @@ impl Open {
             (field.last, field.is_in_quarter) = (value, true);
         }
         self.lines += 1;
-        self.is_open = true;
+        self.is_begun = true;
         self.newest = Some(line);
         Ok(made)
     }
@@ -365,7 +367,7 @@ impl Open {
     /// Returns the lines of the quarters before another one, without those of counters.
     fn close(&mut self, next: i64) -> Vec<Made> {
         let mut made = Vec::new();
-        while self.is_open && self.quarter < next {
+        while self.is_begun && self.quarter < next {
             made.extend(self.close_quarter());
             self.quarter += QUARTER;
         }
@@ -377,7 +379,7 @@ impl Open {
         let lines = std::mem::take(&mut self.lines);
         let (mut means, mut lasts) = (Vec::new(), Vec::new());
         let mut is_alone = lines == 1;
-        self.is_open = false;
+        self.is_begun = false;
         for (place, key) in self.order.iter().enumerate() {
             let Some(field) = self.fields.get_mut(key) else { continue };
             field.hold_until(end, quarter);
@@ -386,13 +388,11 @@ impl Open {
             let mean = if self.counters.contains_key(key) {
                 (field.is_in_quarter && !field.is_counted).then(|| field.last.clone())
             } else if is_power {
-                self.is_open |= field.holds_at(end);
+                self.is_begun |= field.holds_at(end);
                 // A mean holds for all of the quarter.
                 let mean = field.area.rounded_quotient(&Exact::from(QUARTER));
-                let is_written = match field.is_in_quarter {
-                    true => true,
-                    false => !self.was_alone && field.area != Exact::zero(),
-                };
+                let is_written =
+                    field.is_in_quarter || !self.was_alone && field.area != Exact::zero();
                 is_alone &= field.is_in_quarter || !is_written;
                 mean.filter(|_| is_written).map(|mean| mean.to_string())
             } else if field.is_in_quarter {
@@ -417,10 +417,10 @@ impl Open {
     /// Returns what holds on into the first quarter that is not thinned, until its first line.
     fn bridge(&mut self, before: i64, nanos: i64) -> Vec<Made> {
         let until = nanos.min(before + QUARTER);
-        if std::mem::replace(&mut self.is_bridged, true) || !self.is_open || self.was_alone {
+        if std::mem::replace(&mut self.is_bridged, true) || !self.is_begun || self.was_alone {
             return Vec::new();
         }
-        self.is_open = false;
+        self.is_begun = false;
         let mut values = Vec::new();
         for (place, key) in
             self.order.iter().enumerate().filter(|(_, key)| self.powers.contains(*key))
