@@ -247,12 +247,16 @@ impl<'a> Comparison<'a> {
         if is_past_unknown {
             report.comment("This import went on where an earlier one stopped, and nothing is known of that one any more.");
         }
-        write_take_back(&tally, &earlier, &mut report);
+        let lines = write_take_back(&tally, &earlier, &mut report);
         if let Some(path) = report_at {
             report.write(path)?;
+            let taken_back = match lines {
+                0 => "why no line takes the import back",
+                _ => "the lines that take the import back",
+            };
             write!(
                 compared.text,
-                "\n{} has the counts and sums, and the lines that take the import back",
+                "\n{} has the counts and sums, and {taken_back}",
                 path.display()
             )?;
         }
@@ -446,8 +450,9 @@ impl Months {
     }
 }
 
-fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) {
-    let mut brought = Vec::new();
+/// Returns the number of lines that take something back.
+fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) -> usize {
+    let (mut brought, mut lines) = (Vec::new(), 0);
     for (device, imported) in &tally.devices {
         let Some(before) = earlier.devices.get(device).and_then(Option::as_ref) else {
             report.comment(format_args!(
@@ -456,6 +461,7 @@ fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) {
             continue;
         };
         let Spans { taken_back, kept } = Spans::of(imported, before);
+        lines += taken_back.len();
         for span in taken_back {
             report.line(&take_back::readings(device, span));
         }
@@ -473,7 +479,9 @@ fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) {
     let rooms: Vec<RoomId> = rooms.map(|(room, _)| room.clone()).collect();
     for line in take_back::brought(&brought, &rooms) {
         report.line(&line);
+        lines += 1;
     }
+    lines
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub(in crate::import) fn open(
     let mut found =
         Found { directory, has_database: false, registries: HashMap::new(), description: None };
     let read = found.read(reader).with_context(|| {
-        format!("{shown} cannot be unpacked into the directory that TMPDIR names")
+        format!("{shown} cannot be unpacked into the directory that TMPDIR names; is it whole?")
     });
     let is_described = found.description.is_some();
     let description = found.description.unwrap_or_default();
