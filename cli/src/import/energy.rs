@@ -18,7 +18,7 @@ use super::sources::OwnSum;
 use crate::output::counted;
 
 /// A time without values from which on it is named.
-const GAP: TimeDelta = TimeDelta::hours(2);
+pub(super) const GAP: TimeDelta = TimeDelta::hours(2);
 /// The most events of one kind, and the most months, that are shown of a counter.
 const MAX_EVENTS: usize = 3;
 const MAX_MONTHS: usize = 12;

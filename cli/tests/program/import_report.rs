@@ -187,6 +187,14 @@ fn the_lines_of_the_report_take_an_import_back() {
     assert_eq!(back, before);
 }
 
+/// A line of a meter that shows so many hundredths of a kWh.
+fn meter_line(shown: u64, at: i64) -> String {
+    let (whole, part) = (shown / 100, shown % 100);
+    format!(
+        "kWh,domain=sensor,entity_id=meter value={whole}.{part:02},state_class_str=\"total_increasing\" {at}000000000\n"
+    )
+}
+
 /// 60 days of a meter by hours, in hundredths of a kWh: an outage of three days and a zero. Returns the lines and what
 /// was used.
 fn sixty_days() -> (String, u64) {
@@ -200,13 +208,7 @@ fn sixty_days() -> (String, u64) {
         }
         let shown = if hour == 700 { 0 } else { total };
         let at = 1_767_225_600 + 3_600 * hour;
-        writeln!(
-            text,
-            "kWh,domain=sensor,entity_id=meter value={}.{:02},state_class_str=\"total_increasing\" {at}000000000",
-            shown / 100,
-            shown % 100
-        )
-        .unwrap();
+        text += &meter_line(shown, at);
     }
     (text, total - first)
 }
@@ -283,13 +285,7 @@ fn random_house(seed: u64) -> String {
         }
         let shown = if random.u8(..30) == 0 { 0 } else { total.max(1) };
         let at = START + second;
-        writeln!(
-            text,
-            "kWh,domain=sensor,entity_id=meter value={}.{:02},state_class_str=\"total_increasing\" {at}000000000",
-            shown / 100,
-            shown % 100
-        )
-        .unwrap();
+        text += &meter_line(shown.unsigned_abs(), at);
         if random.bool() {
             let watts = random.i64(0..3_000);
             writeln!(text, "W,domain=sensor,entity_id=warm value={watts} {at}000000000").unwrap();

@@ -10,6 +10,7 @@ use domain::{Hints, Reading, Timestamp};
 use super::map::{self, Row};
 use super::send::{batches, body};
 use super::unite::Group;
+use crate::import::energy::GAP;
 use crate::import::estimate::Estimate;
 use crate::import::refusals::{Refusal, Refusals};
 use crate::import::settings::Taught;
@@ -19,8 +20,6 @@ use crate::output::counted;
 
 /// The most series that are shown.
 const MAX_SHOWN: usize = 40;
-/// The milliseconds without points from which on they are a gap.
-const GAP: i64 = 2 * 3_600_000;
 /// The lines that are read at once.
 const CHUNK: usize = 2_000;
 
@@ -79,7 +78,7 @@ impl Report {
                 if let Some(series) = report.series.get_mut(&line.series) {
                     series.points += 1;
                     let time = line.millis - series.last;
-                    if time > GAP {
+                    if time > GAP.num_milliseconds() {
                         series.gaps += 1;
                         series.longest = series.longest.max(time);
                     }

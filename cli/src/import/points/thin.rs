@@ -294,9 +294,7 @@ impl Open {
                 field.is_counted = true;
                 let place = self.order.iter().position(|it| *it == key).unwrap_or_default();
                 let kept = counter.add(Value { nanos, sample, text: value.clone() });
-                made.extend(
-                    kept.into_iter().map(|(at, text)| (at, vec![(place, format!("{key}={text}"))])),
-                );
+                made.extend(fields_at(place, &key, kept));
             }
             field.holds = number.map(|number| (nanos, number));
             (field.last, field.is_in_quarter) = (value, true);
@@ -357,8 +355,7 @@ impl Open {
         for (place, key) in self.order.iter().enumerate() {
             let Some(counter) = self.counters.get_mut(key) else { continue };
             if counter.run.last().is_some_and(|last| end_after(last.nanos) < nanos) {
-                let kept = counter.keep_last().into_iter();
-                made.extend(kept.map(|(at, text)| (at, vec![(place, format!("{key}={text}"))])));
+                made.extend(fields_at(place, key, counter.keep_last()));
             }
         }
         made
@@ -543,6 +540,11 @@ fn fields_of(line: &SentLine) -> anyhow::Result<Vec<(String, String)>> {
     let read = local::read_line(line.text.as_bytes()).and_then(Result::ok);
     let Some(read) = read else { anyhow::bail!("{} cannot be thinned", line.series) };
     Ok(read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect())
+}
+
+/// The values of one field, each at its time.
+fn fields_at(place: usize, key: &str, values: Vec<(i64, String)>) -> impl Iterator<Item = Made> {
+    values.into_iter().map(move |(at, text)| (at, vec![(place, format!("{key}={text}"))]))
 }
 
 fn is_switch(value: &Exact) -> bool {
