@@ -241,7 +241,7 @@ async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_readin
     print(format_args!("first readings: {rate:.0} a second, {:.2} read units each", reads / count));
     for minute in [2, 3] {
         let (reads, rate) = Box::pin(fleet.feed(fed, minute)).await;
-        // A few of a million share their eight slots with too many others.
+        // A few of a million share their sixteen slots with too many others.
         assert!(reads <= count * 0.02, "{reads} read units of {count} known devices");
         print(format_args!(
             "further ones: {rate:.0} a second, {:.4} read units each",
