@@ -2,10 +2,13 @@
 //! what a reading says is read from the table.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::Mutex;
+use std::time::Duration;
 
 use domain::{DeviceId, LocalDate, Month, Quarter, RoomId, Timestamp, Zone};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
-use rollups::{Assumed, DeviceRules, NamedRooms, is_over};
+use rollups::{Assumed, DeviceRules, NamedRooms, is_late, is_over};
 use runtime::clock::Clock;
 use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
@@ -20,6 +23,11 @@ use crate::state::State;
 
 /// The number of devices whose rooms are noted at once.
 const NOTE_CONCURRENCY: usize = 8;
+/// The pause between two looks at whether a batch that is being folded is behind.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When the oldest change of a batch that is not folded yet was written, where the stream says so.
+type Oldest = Mutex<Option<Timestamp>>;
 
 /// The quarters of one device and local day that a batch touches, and the first record that does.
 #[derive(Debug)]
@@ -39,9 +47,10 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
     ) -> BatchResult {
         let mut result = BatchResult::default();
         let mut done = Done::default();
-        if let Err((record, error)) =
-            Box::pin(self.apply_batch(changes, invocation, log, &mut done)).await
-        {
+        let oldest = Oldest::new(oldest_late(changes, self.clock.now()));
+        let folding = Box::pin(self.apply_batch(changes, &oldest, invocation, (log, &mut done)));
+        let folded = self.while_noting_backlog(folding, &oldest, invocation).await;
+        if let Err((record, error)) = folded {
             if invocation.remaining().is_zero() {
                 log.set("rollup.out_of_time", true);
             } else {
@@ -59,9 +68,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn apply_batch(
         &self,
         changes: &[Recorded<TouchedReading>],
+        oldest: &Oldest,
         invocation: &Invocation,
-        log: &mut WideEvent,
-        done: &mut Done,
+        (log, done): (&mut WideEvent, &mut Done),
     ) -> Result<(), (usize, NotFolded)> {
         let Some(first) = changes.iter().map(|it| it.record).min() else { return Ok(()) };
         let failed = |error: StoreError| (first, NotFolded::from(error));
@@ -84,8 +93,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let days = in_order(by_day(&changes, zone));
         let written: Vec<_> = days.iter().map(|(_, day)| day.written).collect();
         for (n, ((device, date), day)) in days.into_iter().enumerate() {
-            let oldest = written[n..].iter().copied().flatten().min();
-            self.note_backlog(oldest, invocation).await.map_err(failed)?;
+            let left = written[n..].iter().copied().flatten().min();
+            *oldest.lock().expect("nothing panics while it is held") = left;
+            self.note_backlog(left, invocation).await.map_err(failed)?;
             let failed = |error: NotFolded| (day.first_record, error);
             if invocation.remaining().is_zero() {
                 return Err(failed(StoreError::TimedOut.into()));
@@ -130,6 +140,24 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         });
         let noting: Vec<_> = noting.collect();
         futures::iter(noting).buffer_unordered(NOTE_CONCURRENCY).try_collect().await
+    }
+
+    /// Folds, and looks meanwhile whether the function is behind: one fold may take longer than a note holds.
+    async fn while_noting_backlog<T>(
+        &self,
+        folding: impl Future<Output = T>,
+        oldest: &Oldest,
+        invocation: &Invocation,
+    ) -> T {
+        let mut folding = pin!(folding);
+        loop {
+            if let Ok(folded) = tokio::time::timeout(LOOK_INTERVAL, folding.as_mut()).await {
+                return folded;
+            }
+            let oldest = *oldest.lock().expect("nothing panics while it is held");
+            // What fails is tried again at the next look, and before the next day is folded.
+            drop(self.note_backlog(oldest, invocation).await);
+        }
     }
 
     /// Notes that the function is behind, if a change of that time is still to be folded: then answers say that
@@ -198,6 +226,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
         Ok(())
     }
+}
+
+/// When the oldest change of past time was written: no sweep folds it.
+fn oldest_late(changes: &[Recorded<TouchedReading>], now: Timestamp) -> Option<Timestamp> {
+    let changes = changes.iter().map(|it| &it.change).filter(|it| is_late(it.key.at, now));
+    changes.filter_map(|it| it.touched).min()
 }
 
 type Days = BTreeMap<(DeviceId, LocalDate), DayOfDevice>;

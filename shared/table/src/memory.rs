@@ -12,6 +12,7 @@ mod stays;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 
@@ -59,6 +60,7 @@ struct State {
     not_stored: Vec<usize>,
     panic: Option<(usize, String)>,
     write_panic: Option<String>,
+    reading_time: Duration,
     calls: Calls,
 }
 
@@ -130,6 +132,11 @@ impl MemoryStore {
     /// Lets the next write to the registry panic with this text.
     pub fn panic_at_write_with(&self, text: &str) {
         self.state().write_panic = Some(text.to_owned());
+    }
+
+    /// Lets each read of the stored readings of a device take so long.
+    pub fn take_for_readings(&self, time: Duration) {
+        self.state().reading_time = time;
     }
 
     /// Leaves the readings at these positions of the next put without storing them.

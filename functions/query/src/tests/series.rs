@@ -624,7 +624,7 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
     let answer = bench.get(&query("15m")).await.json();
     assert_eq!(answer["results"][0].get("messages"), None, "{answer}");
 
-    for (at, is_told) in [(ago(59), true), (ago(60), false)] {
+    for (at, is_told) in [(ago(89), true), (ago(90), false)] {
         let backlog = Backlog { since: ago(600), at };
         bench.store.note_backlog(backlog, &invocation()).await.expect("memory");
         let late = bench.again();

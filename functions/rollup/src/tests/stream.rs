@@ -72,6 +72,33 @@ async fn changes_that_come_late_are_noted_at_most_twice_a_minute() {
     }
 }
 
+/// A fold that takes longer than marks and notes hold: at no moment is a change folded that is not.
+#[tokio::test(start_paused = true)]
+async fn while_a_slow_fold_is_under_way_nothing_says_that_all_is_folded() {
+    let bench = Bench::new().await;
+    let written = bench.clock.now();
+    let mut records = vec![bench.write("d", -90, "1").await, bench.write("d", -2_000, "2").await];
+    for record in &mut records {
+        record["dynamodb"]["ApproximateCreationDateTime"] = (written.as_millis() / 1_000).into();
+    }
+    let following = rollups::Following::default();
+    let told_for = following.told_for().num_seconds();
+    bench.store.take_for_readings(Duration::from_mins(5));
+    let deadline = Deadline::after(Duration::from_hours(1));
+    let mut delivery = std::pin::pin!(bench.deliver_within(&records, deadline));
+    let mut seconds = 0;
+    while tokio::time::timeout(Duration::from_secs(1), delivery.as_mut()).await.is_err() {
+        bench.clock.advance(Duration::from_secs(1));
+        seconds += 1;
+        let (now, late) = (bench.clock.now(), bench.store.late_changes(&bench.invocation).await);
+        let folded = following.folded_until(&late.expect("memory"), now);
+        // Until then the mark of whoever wrote it tells.
+        assert!(seconds < told_for || folded <= written, "{seconds} seconds after, {folded}");
+    }
+    assert!(seconds > 1_000, "{seconds}");
+    assert!(bench.quarter("d", -90).is_some() && bench.quarter("d", -2_000).is_some());
+}
+
 #[tokio::test]
 async fn a_device_that_no_sweep_finds_is_folded_at_once() {
     let bench = Bench::new().await;

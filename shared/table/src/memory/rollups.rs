@@ -96,6 +96,10 @@ impl ReadStoredReadings for MemoryStore {
         range: TimeRange,
         _invocation: &Invocation,
     ) -> StoreResult<Vec<StoredReading>> {
+        let time = self.state().reading_time;
+        if !time.is_zero() {
+            tokio::time::sleep(time).await;
+        }
         let state = self.read()?;
         let found = state.readings.iter();
         let found = found.filter(|(key, _)| key.device == *device && range.contains(key.at));
