@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use domain::{DeviceId, RoomId, TimeRange};
+use indicatif::ProgressBar;
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -270,7 +271,7 @@ fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> 
     rows.rewind()?;
     let lines = BufReader::new(rows).lines().zip(1..);
     let lines = lines.map(|(json, line)| Ok(Line::Reading(Record { line, json: json? })));
-    for line in sorted(lines, RUN)? {
+    for line in sorted(lines, RUN, &ProgressBar::hidden())? {
         if let Line::Reading(record) = line? {
             file.reading(&RawValue::from_string(record.json)?)?;
         }

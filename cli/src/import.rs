@@ -39,17 +39,16 @@ mod source;
 mod sources;
 mod storing;
 mod target;
+mod temporary;
 mod text_lines;
 mod timestamp;
 mod upload;
 mod write_units;
 
 use std::cell::RefCell;
-use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use domain::Timestamp;
 
 use crate::output::print;
@@ -99,11 +98,6 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         bail!("--table: readings are imported with --url; only --rollups go into a table");
     }
     if !args.dry_run {
-        // Before a directory is made for what it holds.
-        if args.address().is_none() && args.file != Path::new("-") {
-            let file = args.file.display();
-            fs::metadata(&args.file).with_context(|| format!("cannot read {file}"))?;
-        }
         args.target = Target::of(args.url.as_deref(), &args.place).await?;
     }
     let target = args.target.clone();
@@ -229,9 +223,9 @@ fn import_readings(
     // The lines that are processed are counted in the order in which they are sent.
     let ImportArgs { format, merge, csv, except, .. } = args;
     let asked = format!("by time {} {format:?} {merge} {csv:?} {except:?}", args.target.name());
-    let (client, resume) = connect(args, &asked)?;
     let (lines, bar) = order::lines(&args.file, open)?;
     let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
+    let (client, resume) = connect(args, &asked)?;
     stop_on_ctrl_c(client.interrupted());
     let compared = Compared::begin(args, &client, &resume, now)?;
     let mut noted = Noted::of(&compared.comparison);

@@ -8,7 +8,7 @@ use local::private;
 
 /// Writes the file. Only its owner can read it, and a crash leaves either the old one or the new one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = with_suffix(path, "-new");
+    let new = new_beside(path);
     private::options().create(true).truncate(true).open(&new)?.write_all(bytes)?;
     fs::rename(&new, path)
 }
@@ -18,9 +18,14 @@ pub(crate) fn ensure_writable(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    let new = with_suffix(path, "-new");
+    let new = new_beside(path);
     private::options().create(true).truncate(true).open(&new)?;
     fs::remove_file(&new)
+}
+
+/// The name of what becomes the file. Two processes that write the same file do not meet.
+fn new_beside(path: &Path) -> PathBuf {
+    with_suffix(path, &format!("-new{}", std::process::id()))
 }
 
 /// Appends to the name of a file.

@@ -196,7 +196,7 @@ def influxdb(folder):
             for target in (f"{server.url}/write?db=attic", f"{one.url}/write?db=home"):
                 status, text = send(target, body)
                 assert status == 204, text
-        said = other.imports(server.url, "--database", "attic", "--state", str(folder / "state"))
+        said = other.imports(server.url, "--database", "attic", "--state", str(folder / "state"), "--report", str(folder / "report"))
         assert f"{len(lines)} points stored" in said and "retention policy days" in said and "left out     attic.other" in said, said
         devices = [it["device_id"] for it in one.pages("/devices?limit=100")]
         assert len(devices) == 4, devices
@@ -231,7 +231,7 @@ def flux(folder):
         for place in range(0, len(lines), 1_000):
             status, text = send(f"{one.url}/write?db=home", "\n".join(lines[place:place + 1_000]).encode())
             assert status == 204, text
-        words = ("--source-token", f"@{folder / 'token'}", "--state", str(folder / "state"))
+        words = ("--source-token", f"@{folder / 'token'}", "--state", str(folder / "state"), "--report", str(folder / "report"))
         said = other.imports(played.url, "--database", "home/autogen", *words)
         assert "3000 points stored" in said and "bucket       home/autogen" in said and "left out     bucket other" in said, said
         assert len(played.queries) > 6, played.queries

@@ -187,7 +187,7 @@ impl Run<'_> {
         let Self { args, client, comparison, wanted, notes, bar, now, .. } = self;
         let points =
             wanted.clone().of_points(points.into_iter().map(Ok), notes.clone(), Units::default());
-        let mut united = United::new(sort::sorted(points, sort::RUN)?);
+        let mut united = United::new(sort::sorted(points, sort::RUN, &ProgressBar::hidden())?);
         let options = args.upload_options();
         // A window is sent again as a whole.
         let mut resume = Resume::of(Path::new("-"), None, "", false)?;

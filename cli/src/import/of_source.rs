@@ -18,6 +18,7 @@ use super::session::{Compared, after_upload, connect, exit_code, stop_on_ctrl_c}
 use super::settings::{self, Taught};
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
+use super::temporary::megabytes;
 use crate::client::Client;
 use crate::output::{counted, print};
 
@@ -35,7 +36,7 @@ pub(super) fn import(
     let asked_for = format!("{wanted:?}");
     let points = wanted.of_points(points, notes.clone(), units.clone());
     bar.set_message("sorting by device and time");
-    let sorted = sort::sorted(points, sort::RUN)?;
+    let sorted = sort::sorted(points, sort::RUN, bar)?;
     let refusals = notes.take_refusals();
     if let (true, Some(first)) = (args.strict, refusals.first()) {
         bail!("{first}");
@@ -73,8 +74,8 @@ pub(super) fn import(
         print_counts(united.counts());
         if disk > 0 {
             let directory = tempfile::env::temp_dir();
-            let megabytes = disk.div_ceil(1_000_000);
-            print(format_args!("sorting      {megabytes} MB on disk, in {}", directory.display()));
+            let taken = megabytes(disk);
+            print(format_args!("sorting      {taken} on disk, in {}", directory.display()));
         }
         print(&report);
         settings::show(&units, now);

@@ -38,7 +38,7 @@ pub(super) fn lines(
         return Ok((lines, bar));
     }
     bar.set_message("sorting by device and time");
-    let lines = sort::sorted(lines, RUN).context("the lines cannot be sorted")?;
+    let lines = sort::sorted(lines, RUN, &bar).context("the lines cannot be sorted")?;
     // What is left of the work is to send what has been read.
     bar.reset();
     bar.set_length(lines.total());
@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn sorted_with(all: Vec<Line>, size: usize) -> Vec<Line> {
-        sort::sorted(lines(all), size).unwrap().collect::<anyhow::Result<_>>().unwrap()
+        sort::sorted(lines(all), size, &ProgressBar::hidden()).unwrap().collect::<anyhow::Result<_>>().unwrap()
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn an_error_of_the_file_ends_the_sort() {
         let all = [Ok(reading(1, "a", 0)), Err(anyhow::anyhow!("a bad disk"))];
-        let error = sort::sorted(Box::new(all.into_iter()) as Lines, 0).err().unwrap();
+        let error = sort::sorted(Box::new(all.into_iter()) as Lines, 0, &ProgressBar::hidden()).err().unwrap();
         assert!(format!("{error:#}").contains("a bad disk"));
     }
 

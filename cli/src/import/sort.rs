@@ -9,13 +9,18 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use indicatif::ProgressBar;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use super::temporary::{ensure_room, with_room};
 
 /// The memory that the items of a run take, in bytes.
 pub(crate) const RUN: usize = 64 << 20;
 /// The memory that an item takes beside its own bytes.
 const OVERHEAD: usize = 160;
+/// What is said where the temporary file cannot be written.
+const DOES_NOT_FIT: &str = "what is sorted does not fit";
 
 /// An item that has a place.
 pub(crate) trait Sortable: Serialize + DeserializeOwned {
@@ -29,10 +34,12 @@ pub(crate) trait Sortable: Serialize + DeserializeOwned {
 /// The place of an item in the order, and the number of items before it.
 type Key = (String, Option<i64>, u64);
 
-/// Sorts items, in memory where they take at most `size` bytes.
+/// Sorts items, in memory where they take at most `size` bytes. `read` tells how much of the source they are: if the
+/// directory of temporary files is too small for all of it, nobody waits until it is full.
 pub(crate) fn sorted<T: Sortable>(
     items: impl Iterator<Item = anyhow::Result<T>>,
     size: usize,
+    read: &ProgressBar,
 ) -> anyhow::Result<Merged<T>> {
     let (mut run, mut taken) = (Vec::new(), 0);
     let (mut runs, mut file, mut count) = (Vec::new(), None, 0);
@@ -43,17 +50,10 @@ pub(crate) fn sorted<T: Sortable>(
         run.push(((group, at, count), item));
         count += 1;
         if taken > size {
-            let file = match &mut file {
-                Some(file) => file,
-                none => none.insert(BufWriter::new(tempfile::tempfile()?)),
-            };
-            let from = file.stream_position()?;
             run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-            for entry in run.drain(..) {
-                serde_json::to_writer(&mut *file, &entry)?;
-                file.write_all(b"\n")?;
-            }
-            runs.push((from, file.stream_position()?));
+            let written = with_room(write(&mut file, &mut run), || DOES_NOT_FIT.to_owned())?;
+            ensure_room("sorting the rest", left(written.1, read))?;
+            runs.push(written);
             taken = 0;
         }
     }
@@ -75,6 +75,33 @@ pub(crate) fn sorted<T: Sortable>(
         merged.advance(run)?;
     }
     Ok(merged)
+}
+
+/// Writes a run behind those before it. Returns where it begins and ends.
+fn write<T: Sortable>(
+    file: &mut Option<BufWriter<File>>,
+    run: &mut Vec<(Key, T)>,
+) -> anyhow::Result<(u64, u64)> {
+    let file = match file {
+        Some(file) => file,
+        none => none.insert(BufWriter::new(tempfile::tempfile()?)),
+    };
+    let from = file.stream_position()?;
+    for entry in run.drain(..) {
+        serde_json::to_writer(&mut *file, &entry)?;
+        file.write_all(b"\n")?;
+    }
+    Ok((from, file.stream_position()?))
+}
+
+/// The bytes that will still be written, if the rest of the source is as what is read; 0 where its length is unknown.
+fn left(written: u64, read: &ProgressBar) -> u64 {
+    let (position, length) = (read.position(), read.length().unwrap_or_default());
+    if position == 0 || length <= position {
+        return 0;
+    }
+    let left = u128::from(written) * u128::from(length - position) / u128::from(position);
+    u64::try_from(left).unwrap_or(u64::MAX)
 }
 
 /// The items of all runs, merged.
@@ -168,5 +195,55 @@ impl Read for FilePart {
         let read = file.read(&mut buffer[..wanted])?;
         self.from += read as u64;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Item(i64);
+
+    impl Sortable for Item {
+        fn place(&self) -> (String, Option<i64>) {
+            (String::new(), Some(self.0))
+        }
+
+        fn bytes(&self) -> usize {
+            8
+        }
+    }
+
+    /// Sorts items on disk that are so much of their source.
+    fn sorted_of(position: u64, length: u64) -> anyhow::Result<Vec<i64>> {
+        let bar = ProgressBar::hidden();
+        bar.set_length(length);
+        bar.set_position(position);
+        let sorted = sorted([3, 1, 2].map(|n| Ok(Item(n))).into_iter(), 0, &bar)?;
+        sorted.map(|item| item.map(|Item(n)| n)).collect()
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn where_the_rest_of_the_source_does_not_fit_the_sort_ends_at_once() {
+        assert_eq!(sorted_of(1, 1_000).unwrap(), [1, 2, 3]);
+        assert_eq!(sorted_of(0, u64::MAX).unwrap(), [1, 2, 3], "nothing is known");
+        let said = sorted_of(1, 1 << 60).unwrap_err().to_string();
+        assert!(said.starts_with("sorting the rest takes about "), "{said}");
+        assert!(said.ends_with("; TMPDIR names another directory"), "{said}");
+    }
+
+    #[test]
+    fn the_rest_is_estimated_by_what_is_read() {
+        let bar = ProgressBar::hidden();
+        assert_eq!(left(500, &bar), 0, "a source of unknown length");
+        bar.set_length(100);
+        bar.set_position(20);
+        assert_eq!(left(500, &bar), 2_000);
+        bar.set_position(100);
+        assert_eq!(left(500, &bar), 0);
     }
 }

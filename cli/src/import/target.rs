@@ -1,10 +1,14 @@
 //! Where an import goes: to a server, or into a directory that no server has open. Sends nothing.
+//!
+//! A directory that is new is made when the first reading is about to be sent: a source that cannot be read leaves none.
 
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::runtime::Handle;
 
 use crate::client::{self, Client};
 use crate::here::Here;
@@ -24,28 +28,34 @@ pub(super) enum Target {
     Default,
     /// To a server.
     Server(String),
-    /// Into data that this process has open.
-    Here(Arc<Here>),
+    /// Into a directory.
+    Here(Arc<Directory>),
+}
+
+/// A directory, and its data once this process has them open.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    name: String,
+    opened: OnceLock<Arc<Here>>,
 }
 
 impl Target {
     /// Finds out where an import goes that sends readings.
     pub(super) async fn of(url: Option<&str>, place: &Place) -> anyhow::Result<Self> {
-        let directory = &place.data_dir;
         if let Some(url) = url {
             return Ok(Self::Server(url.to_owned()));
         }
         if place.is_named() {
-            return Ok(Self::Here(Box::pin(Here::open(directory)).await?));
+            return Ok(Self::Here(Directory::at(&place.data_dir).await?));
         }
         if is_listening(DEFAULT) {
             return Ok(Self::Default);
         }
-        let name = directory.display();
         let hint = || format!("no server answers at {DEFAULT}; one at another address needs --url");
-        let here = Box::pin(Here::open(directory)).await.with_context(hint)?;
-        print(format_args!("no server answers at {DEFAULT}: storing into {name}"));
-        Ok(Self::Here(here))
+        let directory = Directory::at(&place.data_dir).await.with_context(hint)?;
+        print(format_args!("no server answers at {DEFAULT}: storing into {}", directory.name));
+        Ok(Self::Here(directory))
     }
 
     /// Returns the name that tells it from others.
@@ -53,7 +63,7 @@ impl Target {
         match self {
             Self::Default => DEFAULT,
             Self::Server(url) => url,
-            Self::Here(here) => here.name(),
+            Self::Here(directory) => &directory.name,
         }
     }
 
@@ -72,16 +82,43 @@ impl Target {
                 let token = token.map(client::token).transpose()?;
                 Client::new(self.name(), token.as_deref())
             }
-            Self::Here(here) => Client::of(here),
+            Self::Here(directory) => Client::of(&directory.opened()?),
         }
     }
 
     /// Closes what was opened. Every client must be gone.
     pub(super) async fn close(self) -> anyhow::Result<()> {
         match self {
-            Self::Here(here) => Box::pin(Here::close(here)).await,
+            Self::Here(directory) => {
+                let opened = Arc::into_inner(directory).and_then(|it| it.opened.into_inner());
+                match opened {
+                    Some(here) => Box::pin(Here::close(here)).await,
+                    None => Ok(()),
+                }
+            }
             Self::Default | Self::Server(_) => Ok(()),
         }
+    }
+}
+
+impl Directory {
+    /// Opens the data of a directory that is there.
+    async fn at(path: &Path) -> anyhow::Result<Arc<Self>> {
+        let (name, opened) = (path.display().to_string(), OnceLock::new());
+        if path.exists() {
+            let here = Box::pin(Here::open(path)).await?;
+            opened.get_or_init(|| here);
+        }
+        Ok(Arc::new(Self { path: path.to_owned(), name, opened }))
+    }
+
+    /// Opens the data, if they are not. Blocks, so not for a thread of the runtime.
+    fn opened(&self) -> anyhow::Result<Arc<Here>> {
+        if let Some(here) = self.opened.get() {
+            return Ok(Arc::clone(here));
+        }
+        let here = Handle::current().block_on(Box::pin(Here::open(&self.path)))?;
+        Ok(Arc::clone(self.opened.get_or_init(|| here)))
     }
 }
 

@@ -116,13 +116,28 @@ fn an_interrupted_import_names_no_reading_that_is_not_stored() {
 }
 
 #[test]
-fn a_file_that_is_missing_makes_no_directory() {
+fn a_source_that_cannot_be_read_makes_no_directory() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
-    let output = roomtide(&["import", "no-such-file.csv"], &data);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("cannot read no-such-file.csv"), "{}", said(&output));
-    assert!(!data.exists());
+    let cut = flate2::read::GzEncoder::new(&b"timestamp,device_id,t\n1,d,2\n"[..], <_>::default());
+    let cut: Vec<u8> = std::io::Read::bytes(cut).take(30).map(Result::unwrap).collect();
+    let database = [&b"SQLite format 3\0"[..], &[7; 5_000]].concat();
+    for (name, bytes, expected) in [
+        ("missing.csv", None, "cannot read "),
+        ("unknown", Some(&b"hello\n"[..]), "begins with \"hello\""),
+        ("columns.csv", Some(b"a,b\n1,2\n"), "there is no column"),
+        ("cut.csv.gz", Some(&cut), "cannot be read"),
+        ("home-assistant_v2.db", Some(&database), "cannot be read as a database"),
+        ("backup.tar", Some(&[0; 512]), "no text"),
+        ("empty.lp", Some(b""), "is empty"),
+    ] {
+        let file = place.path().join(name);
+        bytes.map(|bytes| fs::write(&file, bytes).unwrap());
+        let output = roomtide(&["import", file.to_str().unwrap()], &data);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{name}: {}", said(&output));
+        assert!(!data.exists(), "{name}");
+    }
 }
 
 #[test]

@@ -212,53 +212,47 @@ impl<'a> Comparison<'a> {
     ) -> anyhow::Result<Compared> {
         let Self { known, state, .. } = self;
         let bar = progress::spinner();
-        let report_at = places.report.as_deref();
         let mut state = state.into_inner();
         state.absorb_window();
         state.take_back_earlier();
         let State { tally, earlier, kept, is_past_unknown, uncounted, .. } = state;
         let known = known.and_then(|known| if is_rolled_up { Ok(known) } else { Err(BEHIND) });
-        let mut report = Report::new(head, known.as_ref().ok().map(Known::zone));
-        let mut compared = Compared::default();
-        match &known {
-            Err(why) => compared.text = format!("not compared with the source: {why}"),
-            Ok(known) => {
-                let result = compare(known, &tally, (&earlier, &uncounted), &mut report, &bar);
-                bar.finish_and_clear();
-                match result {
-                    Ok((months, gaps)) => {
-                        compared.is_lossy = months.lossy > 0;
-                        compared.text = months.text(known.zone().name(), report_at);
-                        write!(compared.text, "{gaps}")?;
-                        let meters: Vec<&str> =
-                            months.meters.iter().map(DeviceId::as_str).collect();
-                        compared.text.push_str(&several_meters::said(&meters));
-                        if !gaps.is_empty() {
-                            report.comment(gaps.to_string().trim());
-                        }
-                    }
-                    // Everything is stored; only nobody knows how much.
-                    Err(error) => {
-                        compared.text = format!("not compared with the source: {error:#}");
-                    }
-                }
-            }
+        let zone = known.as_ref().ok().map(Known::zone);
+        let mut report = Report::new(head, zone);
+        let compared = known.map_err(|why| anyhow::anyhow!(why)).and_then(|known| {
+            compare(&known, &tally, (&earlier, &uncounted), &mut report, &bar)
+        });
+        bar.finish_and_clear();
+        if let Ok((_, gaps)) = &compared
+            && !gaps.is_empty()
+        {
+            report.comment(gaps.to_string().trim());
         }
         if is_past_unknown {
             report.comment("This import went on where an earlier one stopped, and nothing is known of that one any more.");
         }
         let lines = write_take_back(&tally, &earlier, &mut report);
+        let report_at = places.report.as_deref().map(|it| report.write(it)).transpose()?;
+        let mut said = Compared::default();
+        match compared {
+            Ok((months, gaps)) => {
+                said.is_lossy = months.lossy > 0;
+                let zone = zone.unwrap_or(Zone::UTC);
+                said.text = months.text(zone.name(), report_at.as_deref());
+                write!(said.text, "{gaps}")?;
+                let meters: Vec<&str> = months.meters.iter().map(DeviceId::as_str).collect();
+                said.text.push_str(&several_meters::said(&meters));
+            }
+            // Everything is stored; only nobody knows how much.
+            Err(error) => said.text = format!("not compared with the source: {error:#}"),
+        }
         if let Some(path) = report_at {
-            report.write(path)?;
             let taken_back = match lines {
                 0 => "why no line takes the import back",
                 _ => "the lines that take the import back",
             };
-            write!(
-                compared.text,
-                "\n{} has the counts and sums, and {taken_back}",
-                path.display()
-            )?;
+            let path = path.display();
+            write!(said.text, "\n{path} has the counts and sums, and {taken_back}")?;
         }
         if let Some(kept) = kept {
             kept.finish();
@@ -267,7 +261,7 @@ impl<'a> Comparison<'a> {
             // This one has all of what those have.
             drop(std::fs::remove_file(report));
         }
-        Ok(compared)
+        Ok(said)
     }
 
     /// Writes the lines that take back what an import stored that stopped.
@@ -282,9 +276,9 @@ impl<'a> Comparison<'a> {
         report.comment("The import stopped before its end. What was on its way then is in these lines, stored or not:");
         report.comment("a line deletes nothing of the import where nothing of it is stored.");
         write_take_back(&state.tally, &state.earlier, &mut report);
-        report.write(report_at)?;
+        let written = report.write(report_at)?;
         match &mut state.kept {
-            Some(kept) => kept.add_report(report_at.to_owned()),
+            Some(kept) => kept.add_report(written),
             None => Ok(()),
         }
     }

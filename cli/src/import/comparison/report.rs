@@ -2,10 +2,12 @@
 //! import back. Compares nothing.
 
 use std::fmt::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use domain::{DeviceId, MetricName, Month, Timestamp, Zone};
+use local::private;
 
 use super::outcome::Outcome;
 use super::take_back::quoted;
@@ -18,8 +20,9 @@ const SUFFIX: &str = ".roomtide-report";
 const STOPPED: &str = "-stopped";
 /// What begins a comment of a shell, the number sign.
 const COMMENT: char = 0x23 as char;
-/// The most reports of one file.
+/// The most reports of one file, and what is said where there are more.
 const MAX_REPORTS: usize = 10_000;
+const TOO_MANY: &str = "--report: too many reports are there";
 
 /// A month of a metric.
 #[derive(Debug)]
@@ -121,11 +124,22 @@ impl Report {
         writeln!(self.0, "{line}").expect("a text takes everything");
     }
 
-    /// Writes the file.
-    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
+    /// Writes a file of this name, with a number where the name is taken by now, as by an import of the same file at the
+    /// same time. Returns its name.
+    pub(super) fn write(&self, path: &Path) -> anyhow::Result<PathBuf> {
         let context = || format!("cannot write the report {}", path.display());
         let text = format!("{}exit ${{failed:-0}}\n", self.0);
-        progress_file::replace(path, text.as_bytes()).with_context(context)
+        for name in names(path) {
+            match private::options().create_new(true).open(&name) {
+                Ok(_) => {
+                    progress_file::replace(&name, text.as_bytes()).with_context(context)?;
+                    return Ok(name);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).with_context(context),
+            }
+        }
+        bail!(TOO_MANY)
     }
 }
 
@@ -143,43 +157,35 @@ impl Places {
         beside: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let Some(beside) = beside.or(asked) else { return Ok(Self::default()) };
-        let report = Some(place(asked, beside)?);
-        Ok(Self { report, if_stopped: Some(place_if_stopped(asked, beside)?) })
+        let report = place(asked, beside)?;
+        let if_stopped = Some(progress_file::with_suffix(&report, STOPPED));
+        Ok(Self { report: Some(report), if_stopped })
     }
 }
 
-/// The file of the report: where it is asked for, else under the first name that is free: an earlier report has the
-/// lines that take the earlier import back.
+/// The file of the report: where it is asked for, else beside what is imported. An earlier report stays, because it has
+/// the lines that take the earlier import back.
 fn place(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
-    let path = if let Some(path) = asked {
+    if let Some(path) = asked {
         ensure!(
             !path.exists(),
             "--report: {} is there; it may have the lines that take an earlier import back",
             path.display()
         );
-        path.to_owned()
-    } else {
-        free(beside, SUFFIX)?
-    };
-    let context = || format!("cannot write {}; --report FILE keeps it elsewhere", path.display());
-    progress_file::ensure_writable(&path).with_context(context)?;
+    }
+    let path = asked.map_or_else(|| progress_file::with_suffix(beside, SUFFIX), Path::to_owned);
+    let free = names(&path).find(|path| !path.exists()).context(TOO_MANY)?;
+    let context = || format!("cannot write {}; --report FILE keeps it elsewhere", free.display());
+    progress_file::ensure_writable(&free).with_context(context)?;
     Ok(path)
 }
 
-/// The file of the report of an import that stopped.
-fn place_if_stopped(asked: Option<&Path>, beside: &Path) -> anyhow::Result<PathBuf> {
-    let path = asked.map_or_else(|| progress_file::with_suffix(beside, SUFFIX), Path::to_owned);
-    free(&path, STOPPED)
-}
-
-/// The first name with a suffix, and perhaps a number, that is free.
-fn free(path: &Path, suffix: &str) -> anyhow::Result<PathBuf> {
-    let name = |n: usize| match n {
-        1 => progress_file::with_suffix(path, suffix),
-        n => progress_file::with_suffix(path, &format!("{suffix}-{n}")),
-    };
-    let mut names = (1..MAX_REPORTS).map(name);
-    names.find(|path| !path.exists()).context("--report: too many reports are there")
+/// A name, and the same with numbers.
+fn names(path: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..MAX_REPORTS).map(move |n| match n {
+        1 => path.to_owned(),
+        n => progress_file::with_suffix(path, &format!("-{n}")),
+    })
 }
 
 #[cfg(test)]
@@ -191,10 +197,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.lp");
         let shown = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-        let first = place(None, &file).unwrap();
-        std::fs::write(&first, "").unwrap();
-        assert_eq!(shown(first.clone()), "a.lp.roomtide-report");
-        assert_eq!(shown(place(None, &file).unwrap()), "a.lp.roomtide-report-2");
+        let head = Head {
+            source: "a.lp".to_owned(),
+            target: "data".to_owned(),
+            url: "http://h".to_owned(),
+            began: Timestamp::MIN,
+        };
+        let report = Report::new(&head, None);
+        // Two imports begin before one of them ends.
+        let places = [0, 1].map(|_| Places::of(None, Some(&file)).unwrap());
+        let written = places.map(|it| report.write(&it.report.unwrap()).unwrap());
+        let first = written[0].clone();
+        assert_eq!(written.map(shown), ["a.lp.roomtide-report", "a.lp.roomtide-report-2"]);
+        let third = place(None, &file).unwrap();
+        assert_eq!(shown(report.write(&third).unwrap()), "a.lp.roomtide-report-3");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
         let error = place(Some(&first), &file).unwrap_err().to_string();
         assert!(error.contains("is there"), "{error}");
         let other = directory.path().join("other");

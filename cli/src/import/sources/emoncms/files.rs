@@ -12,6 +12,8 @@ use anyhow::{Context as _, bail};
 use tar::Archive;
 use tempfile::TempDir;
 
+use crate::import::temporary::with_room;
+
 /// The folders of engines whose files have the same names and another form.
 const OTHER_ENGINES: [&str; 3] = ["phpfiwa", "phptimestore", "timestore"];
 /// The folders within a directory.
@@ -105,12 +107,8 @@ impl Files {
             }
             anyhow::Ok(())
         };
-        unpack().with_context(|| {
-            format!(
-                "{} cannot be unpacked into the directory that TMPDIR names; is it whole?",
-                shown.display()
-            )
-        })?;
+        let cannot = || format!("{} cannot be unpacked; is it whole, and does it fit", shown.display());
+        with_room(unpack(), cannot)?;
         Ok(Self { _unpacked: Some(directory), ..files })
     }
 

@@ -13,6 +13,7 @@ use tar::Archive;
 
 use super::database::Database;
 use super::storage::{REGISTRIES, Storage};
+use crate::import::temporary::with_room;
 
 /// What an archive has at this place of its first block: <https://www.gnu.org/software/tar/manual/html_node/Standard.html>.
 const MAGIC: (usize, &[u8]) = (257, b"ustar");
@@ -66,9 +67,8 @@ pub(in crate::import) fn open(
     let directory = tempfile::tempdir()?;
     let mut found =
         Found { directory, has_database: false, registries: HashMap::new(), description: None };
-    let read = found.read(reader).with_context(|| {
-        format!("{shown} cannot be unpacked into the directory that TMPDIR names; is it whole?")
-    });
+    let cannot = || format!("{shown} cannot be unpacked; is it whole, and does it fit");
+    let read = with_room(found.read(reader), cannot);
     let is_described = found.description.is_some();
     let description = found.description.unwrap_or_default();
     if description.protected {

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::{TempDir, TempPath};
 
 use super::mounts::network_drive;
+use crate::import::temporary::{ensure_room, with_room};
 use crate::progress_file;
 
 /// The first bytes of a database.
@@ -43,23 +44,21 @@ impl Database {
         }
         let context = || format!("{shown} cannot be read as a database");
         let source = read_only(path).with_context(context)?;
-        if !progress_file::with_suffix(path, "-wal").exists() {
+        let log = progress_file::with_suffix(path, "-wal");
+        if !log.exists() {
             source
                 .query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))
                 .with_context(context)?;
             return Ok(Self { connection: source, _kept: None });
         }
+        let bytes = [path, &log].map(|file| std::fs::metadata(file).map_or(0, |it| it.len()));
+        let taken_by = format_args!("{shown} is in use; a copy");
+        ensure_room(taken_by, bytes.iter().sum())?;
         let copy = tempfile::NamedTempFile::new()?.into_temp_path();
-        let no_copy = || {
-            format!(
-                "{shown} is in use and cannot be copied to {}; TMPDIR names another directory",
-                copy.display()
-            )
-        };
-        let mut target = Connection::open(&copy).with_context(no_copy)?;
-        Backup::new(&source, &mut target)
-            .and_then(|backup| backup.step(ALL_PAGES))
-            .with_context(no_copy)?;
+        let no_copy = || format!("{shown} is in use and cannot be copied to a file");
+        let mut target = Connection::open(&copy)?;
+        let copied = Backup::new(&source, &mut target).and_then(|backup| backup.step(ALL_PAGES));
+        with_room(copied.map_err(Into::into), no_copy)?;
         Ok(Self { connection: target, _kept: Some(Kept::File { _path: copy }) })
     }
 
@@ -72,8 +71,8 @@ impl Database {
     /// Opens a database that is read from elsewhere, such as an archive.
     pub(in crate::import) fn unpack(mut reader: impl Read) -> anyhow::Result<Self> {
         let mut file = tempfile::NamedTempFile::new()?;
-        std::io::copy(&mut reader, &mut file)
-            .context("the database cannot be unpacked; TMPDIR names another directory")?;
+        let unpacked = std::io::copy(&mut reader, &mut file);
+        with_room(unpacked.map_err(Into::into), || "the database cannot be unpacked into a file".to_owned())?;
         let copy = file.into_temp_path();
         Ok(Self { connection: read_only(&copy)?, _kept: Some(Kept::File { _path: copy }) })
     }
