@@ -13,9 +13,11 @@ mod estimate;
 mod exported_lines;
 #[cfg(test)]
 pub(crate) mod fake_server;
+mod growing;
 mod hourly;
 mod kind;
 mod line;
+mod listed;
 mod noted;
 mod number;
 mod of_server;
@@ -37,10 +39,12 @@ mod several_meters;
 mod sort;
 mod source;
 mod sources;
+mod span;
 mod storing;
 mod target;
 mod temporary;
 mod text_lines;
+mod thin_estimate;
 mod timestamp;
 mod upload;
 mod write_units;
@@ -56,6 +60,7 @@ use crate::{progress, rollups};
 
 pub(crate) use args::ImportArgs;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
+use growing::Growing;
 use kind::Format;
 pub(crate) use line::{Line, Record};
 use noted::Noted;
@@ -197,6 +202,7 @@ fn import_readings(
     let columns = args.csv.columns()?;
     // Standard input cannot be opened again.
     let first = RefCell::new(Some(input));
+    let growing = Growing::of(&args.file);
     let open = || {
         let opened = first.borrow_mut().take();
         let source = match opened {
@@ -204,7 +210,7 @@ fn import_readings(
             None => source::open(&args.file, args.format)?,
         };
         let bar = source.progress_bar();
-        Ok((source.lines(&columns)?, bar))
+        Ok((source.lines(&columns, growing.clone())?, bar))
     };
     let options = args.upload_options();
     let rounds_of = |lines| {
@@ -218,6 +224,7 @@ fn import_readings(
         bar.finish_and_clear();
         let estimate = estimate?;
         print(&estimate);
+        growing.said().into_iter().for_each(print);
         return Ok(exit_code(&estimate.refusals, 0));
     }
     // The lines that are processed are counted in the order in which they are sent.
@@ -233,6 +240,7 @@ fn import_readings(
     bar.finish_and_clear();
     let summary = compared.unless_stopped(summary)?;
     print(&summary);
+    growing.said().into_iter().for_each(print);
     let is_rolled_up = after_upload(&client, summary.stored)?;
     compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
 }

@@ -97,8 +97,9 @@ impl Energy {
         self.behind.insert(device);
     }
 
-    /// Adds a reading. Those of a device come in order of time.
-    pub(super) fn add(&mut self, reading: &Reading, hints: &Hints) {
+    /// Adds a reading. Those of a device come in order of time. Returns whether it has values of counters, and of
+    /// others.
+    pub(super) fn add(&mut self, reading: &Reading, hints: &Hints) -> (bool, bool) {
         let device = &reading.device;
         match self.devices.get_mut(device) {
             Some(known) if known.hints == *hints => {}
@@ -115,16 +116,22 @@ impl Energy {
             }
         }
         let known = &self.devices[device].device;
+        let (mut has_counter, mut has_other) = (false, false);
         for (name, value) in reading.metrics() {
             let Some(info) = known.metrics().get(name) else { continue };
             let key = (device.clone(), name.clone());
             if let Some(counter) = self.counters.get_mut(&key) {
                 counter.add(reading, name, &Exact::from(value));
+                has_counter = true;
                 continue;
             }
             let rule = MetricRule::of(info);
             let sample = rule.sample(reading, name);
-            let MetricRule::Counter(rule) = rule else { continue };
+            let MetricRule::Counter(rule) = rule else {
+                has_other = true;
+                continue;
+            };
+            has_counter = true;
             let field = hints.metrics.get(name).and_then(|it| it.field.as_ref());
             let counter = Counter {
                 rule,
@@ -139,6 +146,7 @@ impl Energy {
             };
             self.counters.insert(key, counter);
         }
+        (has_counter, has_other)
     }
 }
 

@@ -7,11 +7,13 @@ use std::hash::{BuildHasher as _, RandomState};
 use domain::{DeviceId, Hints, Reading, RoomId, Timestamp};
 
 use super::energy::Energy;
+use super::listed::Listed;
 use super::refusals::Refusals;
 use super::registry::RegistryLine;
 use super::rollup_estimate::RollupEstimate;
 use super::round::{Entry, Rounds, batches};
 use super::sources::OwnSum;
+use super::thin_estimate::ThinEstimate;
 use super::upload::UploadOptions;
 use crate::pace::HALF;
 
@@ -30,7 +32,7 @@ const LAMBDA_REQUEST: f64 = 0.20;
 const HOME_UNITS: f64 = 11.0;
 /// The seconds of a day.
 const DAY: f64 = 86_400.0;
-/// Readings are thinned where at least so many are in a quarter of an hour.
+/// Readings are thinned where at least so many become one.
 const WORTH_THINNING: u64 = 2;
 
 /// The contents of a file, counted.
@@ -47,6 +49,9 @@ pub(super) struct Estimate {
     registry: usize,
     rollups: RollupEstimate,
     energy: Energy,
+    thinned: ThinEstimate,
+    /// The devices of a file of readings; a source lists its series instead.
+    listed: Listed,
     /// The write units a second that a person chose.
     pace: Option<f64>,
     /// Whether the choice of thinning is shown.
@@ -73,10 +78,14 @@ pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estim
             estimate.lines += entries.len() as u64;
             for Entry { reading, .. } in entries {
                 estimate.add(reading, &hints);
+                estimate.listed.add(reading);
             }
         }
         estimate.lines += round.folded;
         estimate.registry += round.registry.len();
+        for (device, name, unit) in round.registry.iter().flat_map(RegistryLine::units) {
+            estimate.listed.set_unit(&device, &name, unit);
+        }
         let behind = round.registry.iter().filter_map(RegistryLine::behind);
         behind.for_each(|device| estimate.energy.put_behind(device));
         estimate.refusals.extend(round.refusals);
@@ -100,7 +109,8 @@ impl Estimate {
     }
 
     fn add(&mut self, reading: &Reading, hints: &Hints) {
-        self.energy.add(reading, hints);
+        let (has_counter, has_other) = self.energy.add(reading, hints);
+        self.thinned.add(reading, has_counter, has_other);
         self.keys.insert(self.hasher.hash_one((&reading.device, reading.at)));
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));
         self.span = Some((first.min(reading.at), last.max(reading.at)));
@@ -151,6 +161,7 @@ impl fmt::Display for Estimate {
             writeln!(f, "duplicates   {} {text}", self.lines - readings)?;
         }
         writeln!(f, "devices      {}", self.devices.len())?;
+        write!(f, "{}", self.listed)?;
         writeln!(f, "rooms        {}", self.rooms.len())?;
         if self.registry > 0 {
             writeln!(f, "registry     {} devices and rooms", self.registry)?;
@@ -185,17 +196,17 @@ impl fmt::Display for Estimate {
                 shown_time(of_table / HOME_UNITS)
             )?,
         }
-        let count = self.keys.len() as u64;
-        if self.can_be_thinned && count >= WORTH_THINNING * quarters.max(1) {
-            // A reading for each quarter of an hour, each of the usual size.
-            let share = quarters as f64 / count as f64;
+        let (count, thinned) = (self.keys.len() as u64, self.thinned.kept());
+        if self.can_be_thinned && count >= WORTH_THINNING * thinned.max(1) {
+            // Each of the usual size.
+            let share = thinned as f64 / count as f64;
             let (thin, thin_of_table) = (
                 dollars(self.write_units() as f64 * share) - requests * (1.0 - share),
                 (of_table - units.0 as f64) * share + units.0 as f64,
             );
             write!(
                 f,
-                "\n--thin 15m   {quarters} readings: {thin:.4} dollars, {} provisioned (--thin-before chooses what \
+                "\n--thin 15m   {thinned} readings: {thin:.4} dollars, {} provisioned (--thin-before chooses what \
                  is old enough)",
                 days(thin_of_table)
             )?;

@@ -90,6 +90,8 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         counts: Counts::default(),
     };
     let mut reached = progress.clone();
+    // Windows before these are not read, nor is what is outside of a span.
+    let is_all_read = reached.is_none() && args.from.is_none() && args.to.is_none();
     let place = progress.as_ref().and_then(|known| contexts.iter().position(|it| known.is_of(it)));
     progress = progress.filter(|_| place.is_some());
     let from = place.unwrap_or_default();
@@ -133,6 +135,9 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     // If it cannot be removed, the next import finds everything done, which is true.
     drop(std::fs::remove_file(&path));
     run.print();
+    if let Some(said) = run.wanted.map().not_met().filter(|_| is_all_read) {
+        print(said);
+    }
     let is_rolled_up = after_upload(&client, run.sent.stored)?;
     let refusals = run.sent.refusals;
     compared.finish(is_rolled_up, &refusals, 0)

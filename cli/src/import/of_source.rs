@@ -34,9 +34,13 @@ pub(super) fn import(
     let map_file = args.csv.map.first().map(Path::new);
     let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
     let asked_for = format!("{wanted:?}");
+    let map = wanted.map().clone();
     let points = wanted.of_points(points, notes.clone(), units.clone());
     bar.set_message("sorting by device and time");
     let sorted = sort::sorted(points, sort::RUN, bar)?;
+    if let Some(said) = map.not_met() {
+        print(said);
+    }
     let refusals = notes.take_refusals();
     if let (true, Some(first)) = (args.strict, refusals.first()) {
         bail!("{first}");
@@ -168,6 +172,11 @@ impl Wanted {
         self.selection.span()
     }
 
+    /// Returns the map.
+    pub(super) const fn map(&self) -> &SeriesMap {
+        &self.map
+    }
+
     /// Returns those of the points that are wanted, as they are wanted.
     pub(super) fn of_points(
         self,
@@ -178,6 +187,7 @@ impl Wanted {
         let has_units = !units.is_empty();
         points.filter_map(move |point| {
             let point = point.and_then(|mut point| {
+                self.map.meet(&point);
                 if !self.selection.takes(&mut point, &notes) {
                     return Ok(None);
                 }

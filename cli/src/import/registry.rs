@@ -99,6 +99,13 @@ struct Settings {
     _not_of_room: Option<String>,
 }
 
+/// The metrics of a body.
+#[derive(Deserialize)]
+struct MetricsForm {
+    #[serde(default)]
+    metrics: BTreeMap<MetricName, Settings>,
+}
+
 /// A room as `GET /rooms` shows it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -177,6 +184,20 @@ impl RegistryLine {
     pub(super) fn behind(&self) -> Option<DeviceId> {
         let is_behind = self.bodies.iter().flatten().any(|it| it.starts_with(r#"{"behind":"#));
         self.device().filter(|_| is_behind)?.parse().ok()
+    }
+
+    /// Returns the units that it gives to metrics of its device.
+    pub(super) fn units(&self) -> Vec<(DeviceId, MetricName, Option<Unit>)> {
+        let Some(device) = self.device().and_then(|it| it.parse::<DeviceId>().ok()) else {
+            return Vec::new();
+        };
+        let bodies = self.bodies.iter().filter_map(|steps| steps.last());
+        let metrics = bodies.filter_map(|body| serde_json::from_str::<MetricsForm>(body).ok());
+        let unit = |(name, settings): (MetricName, Settings)| {
+            let unit = settings.unit?;
+            Some((device.clone(), name, unit.as_str().and_then(|it| it.parse().ok())))
+        };
+        metrics.flat_map(|it| it.metrics).filter_map(unit).collect()
     }
 
     fn is_room(&self) -> bool {

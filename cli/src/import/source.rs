@@ -12,6 +12,7 @@ use indicatif::ProgressBar;
 use super::clock_change::Passes;
 use super::columns::Columns;
 use super::exported_lines;
+use super::growing::{CUT, Growing};
 use super::kind::{self, Format};
 use super::line::{Line, Lines};
 use super::records::Records;
@@ -70,9 +71,9 @@ impl InputFile {
     }
 
     /// Reads the lines.
-    pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
+    pub(super) fn lines(self, columns: &Columns, growing: Growing) -> anyhow::Result<Lines> {
         match self.format {
-            Format::Csv | Format::Shelly => csv_lines(self.reader, columns),
+            Format::Csv | Format::Shelly => rows(self.reader, columns, growing),
             Format::ExportedLines => Ok(Box::new(Records::new(self.reader, exported_lines::json))),
             _ => Ok(Box::new(Records::new(self.reader, ndjson))),
         }
@@ -105,11 +106,14 @@ struct CsvRows<R> {
     lines: TextLines<R>,
     /// Parses the last line read.
     parser: csv::Reader<Cursor<Vec<u8>>>,
+    /// Whether the last line read has no end, as only that of the file.
+    is_open_ended: bool,
+    growing: Growing,
 }
 
 impl<R: BufRead> CsvRows<R> {
     /// Reads the header row. Returns the rows after it, the header and the separator.
-    fn open(reader: R) -> anyhow::Result<(StringRecord, u8, Self)> {
+    fn open(reader: R, growing: Growing) -> anyhow::Result<(StringRecord, u8, Self)> {
         let mut lines = TextLines::new(reader);
         if let Some(Err(refusal)) = lines.read()? {
             bail!("the header row {}", refusal.reason);
@@ -117,7 +121,8 @@ impl<R: BufRead> CsvRows<R> {
         let separator = separator(&lines.text);
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(false).flexible(true).delimiter(separator);
-        let mut rows = Self { lines, parser: builder.from_reader(Cursor::default()) };
+        let parser = builder.from_reader(Cursor::default());
+        let mut rows = Self { lines, parser, is_open_ended: false, growing };
         rows.parse_line()?;
         match rows.read()? {
             Some(Ok((_, header))) => Ok((header, separator, rows)),
@@ -136,6 +141,9 @@ impl<R: BufRead> CsvRows<R> {
                 None => return Ok(None),
             }
         }
+        if self.is_open_ended && !self.growing.takes_open_end() {
+            return Ok(Some(Err(self.lines.refusal(CUT.to_owned()))));
+        }
         let row = text_of(row).map_err(|reason| self.lines.refusal(reason));
         Ok(Some(row.map(|row| (self.lines.line, row))))
     }
@@ -144,7 +152,8 @@ impl<R: BufRead> CsvRows<R> {
     fn parse_line(&mut self) -> csv::Result<()> {
         let text = self.parser.get_mut().get_mut();
         std::mem::swap(text, &mut self.lines.text);
-        if text.last() != Some(&b'\n') {
+        self.is_open_ended = text.last() != Some(&b'\n');
+        if self.is_open_ended {
             text.push(b'\n'); // which the last line of a file may lack
         }
         self.parser.seek_raw(SeekFrom::Start(0), csv::Position::new())
@@ -169,12 +178,21 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
     Ok(row)
 }
 
-/// Reads the readings of a CSV with a header row.
+/// Reads the readings of a CSV with a header row, which nobody writes meanwhile.
 pub(crate) fn csv_lines(
     reader: impl Read + Send + 'static,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {
-    let (header, separator, mut csv) = CsvRows::open(BufReader::new(reader))?;
+    rows(reader, columns, Growing::default())
+}
+
+/// Reads the readings of a CSV with a header row, which may grow.
+fn rows(
+    reader: impl Read + Send + 'static,
+    columns: &Columns,
+    growing: Growing,
+) -> anyhow::Result<Lines> {
+    let (header, separator, mut csv) = CsvRows::open(BufReader::new(reader), growing)?;
     let mut records = std::iter::from_fn(move || csv.read().transpose()).peekable();
     // A header alone names no metric, as that of an export of an empty table.
     if records.peek().is_none() {
@@ -243,7 +261,9 @@ mod tests {
     }
 
     fn lines_of(bytes: &[u8], suffix: &str) -> anyhow::Result<Vec<Line>> {
-        open(written(bytes, suffix).path(), None)?.lines(&Columns::default())?.collect()
+        let file = written(bytes, suffix);
+        let growing = Growing::of(file.path());
+        open(file.path(), None)?.lines(&Columns::default(), growing)?.collect()
     }
 
     fn lines(bytes: &[u8]) -> anyhow::Result<Vec<Line>> {
@@ -260,6 +280,32 @@ mod tests {
             }
         }
         (readings, refusals)
+    }
+
+    #[test]
+    fn the_last_line_of_a_file_that_grows_is_refused_and_of_another_it_is_said_that_it_has_no_end() {
+        let csv = b"timestamp,device_id,t\n2026-01-11T16:00:00Z,d,21.5\n2026-01-11T16:01:00Z,d,2";
+        let read = |bytes: &[u8], more: &[u8]| {
+            let mut file = written(bytes, ".csv");
+            let growing = Growing::of(file.path());
+            let lines = open(file.path(), None).unwrap();
+            let lines = lines.lines(&Columns::default(), growing.clone()).unwrap();
+            // What reads has all bytes by now.
+            file.write_all(more).unwrap();
+            let lines: Vec<Line> = lines.collect::<anyhow::Result<_>>().unwrap();
+            let refused = lines.iter().filter_map(|line| match line {
+                Line::Refused(refusal) => Some(refusal.to_string()),
+                Line::Reading(_) => None,
+            });
+            (lines.len(), refused.collect::<Vec<_>>(), growing.said())
+        };
+        let refusal = format!("line 3: {CUT}");
+        assert_eq!(read(csv, b"2.25\n"), (2, vec![refusal], None));
+        let (count, refused, said) = read(csv, b"");
+        assert_eq!((count, refused.len()), (2, 0));
+        assert!(said.unwrap().starts_with("last line    of "));
+        let ended = [&csv[..], b"2.25\n"].concat();
+        assert_eq!(read(&ended, b"2026-01"), (2, vec![], None), "what is read is whole");
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! The map of series: which are imported, as which device, into which room. A CSV that a dry run writes and a person
 //! edits. Reads no source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail, ensure};
 use domain::DeviceId;
 use serde::{Deserialize, Serialize};
 
+use crate::output::counted;
 use crate::import::sources::{DEVICE_TAG, Notes, Point, ROOM_TAG, Way, escaped};
+
+/// The most rows that are named.
+const MAX_NAMED: usize = 10;
 
 /// A row: a series, what becomes of it by itself, and what a person wants instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,9 +44,19 @@ struct Wanted {
     room: Option<String>,
 }
 
-/// The rows of a file, by series.
-#[derive(Debug, Clone, Default)]
-pub(in crate::import) struct SeriesMap(BTreeMap<String, Wanted>);
+/// The rows of a file, by series. Clones share which of them the source has.
+#[derive(Clone, Default)]
+pub(in crate::import) struct SeriesMap {
+    rows: BTreeMap<String, Wanted>,
+    met: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// Shows the rows alone, which are part of what an import asks for.
+impl fmt::Debug for SeriesMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SeriesMap").field(&self.rows).finish()
+    }
+}
 
 /// Writes a file of rows.
 pub(super) fn write(path: &Path, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
@@ -67,7 +83,33 @@ impl SeriesMap {
             });
             wanted.with_context(|| format!("--map: {shown}, row {number}"))?;
         }
-        Ok(Self(all))
+        Ok(Self { rows: all, ..Self::default() })
+    }
+
+    /// Notes that the source has the series of a point.
+    pub(in crate::import) fn meet(&self, point: &Point) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let series = point.series();
+        if self.rows.contains_key(&series) {
+            self.met.lock().unwrap_or_else(PoisonError::into_inner).insert(series);
+        }
+    }
+
+    /// Names the rows that the source did not have, once all of it is read; `None` if there are none.
+    pub(in crate::import) fn not_met(&self) -> Option<String> {
+        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown: Vec<&str> =
+            self.rows.keys().filter(|it| !met.contains(*it)).map(|it| &**it).collect();
+        let more = unknown.len().saturating_sub(MAX_NAMED);
+        let names: Vec<String> =
+            unknown.iter().take(MAX_NAMED).map(|it| format!("{it:?}")).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!unknown.is_empty()).then(|| {
+            let count = counted(unknown.len() as u64, "row");
+            format!("map          {count} of series that the source does not have: {}{more}", names.join(", "))
+        })
     }
 
     /// Returns the point as it is wanted; `None`, and counted, if it is not.
@@ -77,7 +119,7 @@ impl SeriesMap {
         notes: &Notes,
     ) -> anyhow::Result<Option<Point>> {
         let series = point.series();
-        let Some(Wanted { is_imported, device, room }) = self.0.get(&series) else {
+        let Some(Wanted { is_imported, device, room }) = self.rows.get(&series) else {
             return Ok(Some(point));
         };
         if !is_imported {
@@ -178,6 +220,28 @@ mod tests {
             is("disk,host=pi", Way::Plain),
             "not in the file"
         );
+    }
+
+    #[test]
+    fn rows_that_the_source_does_not_have_are_named() {
+        let map = map("\"cpu,host=pi\",,,,,,,\nold,no,,,,,,\n\"disk,host=\"\"x\"\"\",,,,,,,\n").unwrap();
+        let asked = format!("{map:?}");
+        let of = |measurement: &str, tags: &str| Point {
+            measurement: measurement.to_owned(),
+            tags: tags.to_owned(),
+            fields: Vec::new(),
+            nanos: 0,
+            line: 0,
+            way: Way::Plain,
+        };
+        map.meet(&of("cpu", "host=pi"));
+        map.clone().meet(&of("other", ""));
+        let said = "map          2 rows of series that the source does not have: \"disk,host=\\\"x\\\"\", \"old\"";
+        assert_eq!(map.not_met().unwrap(), said);
+        map.meet(&of("old", ""));
+        map.clone().meet(&of("disk", "host=\"x\""));
+        assert_eq!(map.not_met(), None);
+        assert_eq!(format!("{map:?}"), asked, "an import that goes on asks for the same");
     }
 
     #[test]

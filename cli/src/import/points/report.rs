@@ -10,16 +10,14 @@ use domain::{Hints, Reading, Timestamp};
 use super::map::{self, Row};
 use super::send::{batches, body};
 use super::unite::Group;
-use crate::import::energy::GAP;
 use crate::import::estimate::Estimate;
+use crate::import::listed::{self, MAX_SHOWN};
 use crate::import::refusals::{Refusal, Refusals};
 use crate::import::settings::Taught;
 use crate::import::sources::{OwnSum, Way};
+use crate::import::span::Span;
 use crate::import::upload::UploadOptions;
-use crate::output::counted;
 
-/// The most series that are shown.
-const MAX_SHOWN: usize = 40;
 /// The lines that are read at once.
 const CHUNK: usize = 2_000;
 
@@ -34,13 +32,7 @@ pub(in crate::import) struct Report {
 /// One series.
 #[derive(Debug)]
 struct Series {
-    points: u64,
-    /// Milliseconds.
-    first: i64,
-    last: i64,
-    /// The times without points that are longer than [`GAP`], and the longest of them.
-    gaps: u64,
-    longest: i64,
+    span: Span,
     /// What becomes of it: the device, and each metric with its unit.
     becomes: String,
     room: Option<String>,
@@ -51,10 +43,6 @@ impl Series {
         let room = self.room.as_ref().map(|room| format!(", room {room}")).unwrap_or_default();
         format!("{}{room}", self.becomes)
     }
-}
-
-fn shown(millis: i64) -> String {
-    Timestamp::from_millis(millis).map_or_else(|_| "?".to_owned(), |at| at.to_string())
 }
 
 impl Report {
@@ -76,19 +64,11 @@ impl Report {
             }
             for line in chunk.iter().flatten() {
                 if let Some(series) = report.series.get_mut(&line.series) {
-                    series.points += 1;
-                    let time = line.millis - series.last;
-                    if time > GAP.num_milliseconds() {
-                        series.gaps += 1;
-                        series.longest = series.longest.max(time);
-                    }
-                    series.first = series.first.min(line.millis);
-                    series.last = series.last.max(line.millis);
+                    series.span.add(line.millis);
                     continue;
                 }
                 let (becomes, room) = becomes(&line.text, line.way, now)?;
-                let (first, last) = (line.millis, line.millis);
-                let series = Series { points: 1, first, last, gaps: 0, longest: 0, becomes, room };
+                let series = Series { span: Span::at(line.millis), becomes, room };
                 report.series.insert(line.series.clone(), series);
             }
         }
@@ -112,15 +92,18 @@ impl Report {
 
     /// Writes the map of the series, which a person may edit.
     pub(in crate::import) fn write_map(&self, path: &Path) -> anyhow::Result<()> {
-        let row = |(name, series): (&String, &Series)| Row {
-            series: name.clone(),
-            import: "yes".to_owned(),
-            device: String::new(),
-            room: String::new(),
-            points: series.points,
-            first: shown(series.first),
-            last: shown(series.last),
-            becomes: series.shown(),
+        let row = |(name, series): (&String, &Series)| {
+            let (first, last) = series.span.ends();
+            Row {
+                series: name.clone(),
+                import: "yes".to_owned(),
+                device: String::new(),
+                room: String::new(),
+                points: series.span.count,
+                first,
+                last,
+                becomes: series.shown(),
+            }
         };
         map::write(path, self.series.iter().map(row))
     }
@@ -141,12 +124,6 @@ impl Report {
     }
 }
 
-/// Hours, with one decimal.
-fn hours(millis: i64) -> String {
-    let tenths = millis / 360_000;
-    format!("{}.{}", tenths / 10, tenths % 10)
-}
-
 fn read(body: &str, way: Way, now: Timestamp) -> anyhow::Result<local::PointsRead> {
     let (device_tags, room_tag) = way.tags();
     local::read_points(body.as_bytes(), now, device_tags, room_tag)
@@ -165,8 +142,7 @@ fn becomes(line: &str, way: Way, now: Timestamp) -> anyhow::Result<(String, Opti
 fn described(reading: &Reading, hints: &Hints) -> String {
     let metric = |name: &domain::MetricName| {
         let unit = hints.metrics.get(name).and_then(|it| it.unit.clone());
-        let unit = unit.or_else(|| name.well_known().1);
-        unit.map_or_else(|| name.to_string(), |unit| format!("{name} ({})", unit.as_str()))
+        listed::with_unit(name, unit.or_else(|| name.well_known().1).as_ref())
     };
     let metrics: Vec<String> = reading.metrics().keys().map(metric).collect();
     format!("{} {}", reading.device, metrics.join(", "))
@@ -176,14 +152,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "series       {}", self.series.len())?;
         for (name, series) in self.series.iter().take(MAX_SHOWN) {
-            let (first, last) = (shown(series.first), shown(series.last));
             writeln!(f, "  {name}")?;
-            let (points, becomes) = (series.points, series.shown());
-            writeln!(f, "    {points} points from {first} to {last}: {becomes}")?;
-            if series.gaps > 0 {
-                let (count, longest) = (counted(series.gaps, "gap"), hours(series.longest));
-                writeln!(f, "    {count} of more than 2 hours, the longest of {longest} hours")?;
-            }
+            series.span.write(f, "points", &series.shown())?;
         }
         if self.series.len() > MAX_SHOWN {
             writeln!(f, "  and {} more", self.series.len() - MAX_SHOWN)?;

@@ -1,0 +1,49 @@
+//! A file that may still be written while it is read: its last line may be cut. Reads no line.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+/// Why a last line is refused.
+pub(super) const CUT: &str =
+    "is the last line, without an end, of a file that is being written: it may be cut; import it again later";
+
+/// A file, as it was when the import began. Clones are of one look.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Growing {
+    path: PathBuf,
+    /// `None` for a stream.
+    seen: Option<(u64, Option<SystemTime>)>,
+    is_open_ended: Arc<AtomicBool>,
+}
+
+impl Growing {
+    /// Looks at a file.
+    pub(super) fn of(path: &Path) -> Self {
+        Self { path: path.to_owned(), seen: look(path), ..Self::default() }
+    }
+
+    /// Returns whether the last line, which has no end, may be read: nothing was written since the first look. Notes
+    /// that there is such a line.
+    pub(super) fn takes_open_end(&self) -> bool {
+        let is_same = look(&self.path) == self.seen;
+        self.is_open_ended.store(is_same, Ordering::Relaxed);
+        is_same
+    }
+
+    /// What is to be said of the last line, if it was read and has no end.
+    pub(super) fn said(&self) -> Option<String> {
+        let is_open_ended = self.seen.is_some() && self.is_open_ended.load(Ordering::Relaxed);
+        is_open_ended.then(|| {
+            let name = self.path.display();
+            format!("last line    of {name} has no end: if somebody still writes it, its last value may be cut")
+        })
+    }
+}
+
+/// The length of a file, and when it was last written.
+fn look(path: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let is = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some((is.len(), is.modified().ok()))
+}

@@ -1,0 +1,70 @@
+//! How many points or readings a dry run found of something, from when to when, and the times without any. Reads none.
+
+use std::fmt;
+
+use domain::Timestamp;
+
+use super::energy::GAP;
+use crate::output::counted;
+
+/// Points of a series, or readings of a device, in order of time.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub(super) count: u64,
+    /// Milliseconds.
+    first: i64,
+    last: i64,
+    /// The times without any that are longer than [`GAP`], and the longest of them.
+    gaps: u64,
+    longest: i64,
+}
+
+impl Span {
+    /// The span of one, at this millisecond.
+    pub(super) const fn at(millis: i64) -> Self {
+        Self { count: 1, first: millis, last: millis, gaps: 0, longest: 0 }
+    }
+
+    /// Adds another one.
+    pub(super) fn add(&mut self, millis: i64) {
+        self.count += 1;
+        let time = millis - self.last;
+        if time > GAP.num_milliseconds() {
+            self.gaps += 1;
+            self.longest = self.longest.max(time);
+        }
+        self.first = self.first.min(millis);
+        self.last = self.last.max(millis);
+    }
+
+    /// The times of the first and the last.
+    pub(super) fn ends(&self) -> (String, String) {
+        (shown(self.first), shown(self.last))
+    }
+
+    /// Writes what there is, what becomes of it, and the gaps.
+    pub(super) fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        nouns: &str,
+        becomes: &str,
+    ) -> fmt::Result {
+        let (first, last) = self.ends();
+        writeln!(f, "    {} {nouns} from {first} to {last}: {becomes}", self.count)?;
+        if self.gaps > 0 {
+            let (count, longest) = (counted(self.gaps, "gap"), hours(self.longest));
+            writeln!(f, "    {count} of more than 2 hours, the longest of {longest} hours")?;
+        }
+        Ok(())
+    }
+}
+
+fn shown(millis: i64) -> String {
+    Timestamp::from_millis(millis).map_or_else(|_| "?".to_owned(), |at| at.to_string())
+}
+
+/// Hours, with one decimal.
+fn hours(millis: i64) -> String {
+    let tenths = millis / 360_000;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}

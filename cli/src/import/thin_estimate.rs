@@ -1,0 +1,110 @@
+//! Estimates how many readings thinning to 15 minutes leaves. Thins nothing.
+
+use std::collections::HashMap;
+
+use domain::{DeviceId, Reading};
+
+/// Milliseconds of 15 minutes.
+const QUARTER: i64 = 900_000;
+
+/// The readings of all devices, thinned.
+#[derive(Debug, Default)]
+pub(super) struct ThinEstimate {
+    devices: HashMap<DeviceId, Device>,
+    kept: u64,
+}
+
+/// What is open of a device.
+#[derive(Debug)]
+struct Device {
+    counters: Run,
+    others: Run,
+}
+
+/// The readings of a quarter: for counters its end is in it, for other numbers its start.
+#[derive(Debug)]
+struct Run {
+    quarter: i64,
+    count: u64,
+    /// Milliseconds of the newest.
+    newest: i64,
+    /// Whether the second one makes one more reading.
+    second_counts: bool,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { quarter: i64::MIN, count: 0, newest: 0, second_counts: false }
+    }
+}
+
+impl ThinEstimate {
+    /// Adds a reading, which has values of counters or other numbers. Those of a device come in order of time.
+    pub(super) fn add(&mut self, reading: &Reading, has_counter: bool, has_other: bool) {
+        let at = reading.at.as_millis();
+        let is_at_an_end = |millis: i64| millis.rem_euclid(QUARTER) == 0;
+        if !self.devices.contains_key(&reading.device) {
+            let new = Device { counters: Run::default(), others: Run::default() };
+            self.devices.insert(reading.device.clone(), new);
+        }
+        let Some(device) = self.devices.get_mut(&reading.device) else { return };
+        if has_counter {
+            let run = &mut device.counters;
+            // The newest stays, and the first one if none is at the end of the quarter before.
+            let is_behind_a_gap = run.count > 0 && !is_at_an_end(run.newest);
+            self.kept += run.add((at - 1).div_euclid(QUARTER), at, 1, is_behind_a_gap);
+        }
+        if has_other {
+            // One mean, at the start of the quarter, where a counter's value may be. A line alone stays as it is.
+            let is_new = u64::from(!has_counter);
+            let second_counts = has_counter && !is_at_an_end(at);
+            self.kept += device.others.add(at.div_euclid(QUARTER), at, is_new, second_counts);
+        }
+    }
+
+    /// The number of readings that are left.
+    pub(super) const fn kept(&self) -> u64 {
+        self.kept
+    }
+}
+
+impl Run {
+    /// Adds a reading. Returns how many more are kept: so many of a new quarter, and one if its second one counts.
+    fn add(&mut self, quarter: i64, at: i64, of_first: u64, second_counts: bool) -> u64 {
+        if quarter != self.quarter {
+            *self = Self { quarter, count: 1, newest: at, second_counts };
+            return of_first;
+        }
+        (self.count, self.newest) = (self.count + 1, at);
+        u64::from(self.count == 2 && self.second_counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Decimal, Timestamp};
+
+    use super::*;
+
+    /// What is left of a day of one device that sends every so many seconds, from some seconds on.
+    fn kept(every: i64, from: i64, has_counter: bool, has_other: bool) -> u64 {
+        let mut estimate = ThinEstimate::default();
+        for n in 0..86_400 / every {
+            let at = Timestamp::from_millis(1_768_147_200_000 + (every * n + from) * 1_000).unwrap();
+            let metrics = [("t".parse().unwrap(), Decimal::parse("1").unwrap())].into();
+            let reading = Reading::new("d".parse().unwrap(), at, None, metrics).unwrap();
+            estimate.add(&reading, has_counter, has_other);
+        }
+        estimate.kept()
+    }
+
+    #[test]
+    fn a_counter_keeps_up_to_two_readings_of_a_quarter_and_beside_other_numbers_three() {
+        assert_eq!(kept(60, 7, false, true), 96);
+        assert_eq!(kept(60, 7, true, false), 2 * 96 - 1, "before the first quarter is none");
+        assert_eq!(kept(60, 7, true, true), 3 * 96 - 1);
+        assert_eq!(kept(60, 60, true, false), 96, "values at the ends of the quarters");
+        assert_eq!(kept(3_600, 7, true, true), 24, "alone in its quarter");
+        assert_eq!(kept(60, 0, true, true), 97);
+    }
+}
