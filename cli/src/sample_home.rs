@@ -32,6 +32,23 @@ pub(crate) fn is_stored(directory: Option<&Path>) -> bool {
     stored(directory).is_some_and(|marker| marker.exists())
 }
 
+/// Says which devices of a table are the sample home's, and how to begin without them; `None` if there are none.
+/// `name_of` tells the name of a device.
+pub(crate) fn said_of(name_of: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let is_stored = |(id, name): &(String, String)| name_of(id).as_ref() == Some(name);
+    let found: Vec<String> = data::devices().filter(is_stored).map(|(id, _)| id).collect();
+    // Many a meter is called so.
+    let has_others = found.iter().any(|id| id != "meter");
+    has_others.then(|| {
+        format!(
+            "sample home  is in this table; its devices stay beside what is imported: {}\n             \
+             an empty directory has none: `roomtide --empty --data-dir DIR` serves one, and without a server \
+             `import --data-dir DIR` makes one",
+            found.join(", ")
+        )
+    })
+}
+
 /// Returns the path of a file that exists while the sample home is incomplete. Storing it twice changes nothing.
 fn unfinished(directory: Option<&Path>) -> Option<PathBuf> {
     directory.map(|directory| directory.join("roomtide.sample-unfinished"))
@@ -133,6 +150,18 @@ mod tests {
         let answer = system.send(ask).await.unwrap().into_body();
         let latest: Value = serde_json::from_slice(&answer).unwrap();
         latest["timestamp"].as_str().map(str::to_owned)
+    }
+
+    #[test]
+    fn devices_of_the_sample_home_are_known_by_their_names_and_a_meter_alone_is_none() {
+        let named = |known: &'static [(&'static str, &'static str)]| {
+            said_of(|id| known.iter().find(|it| it.0 == id).map(|it| it.1.to_owned()))
+        };
+        const METER: (&str, &str) = ("meter", "Smart meter");
+        let said = named(&[METER, ("thermo-office", "Office thermometer")]).unwrap();
+        assert!(said.contains("is imported: meter, thermo-office\n"), "{said}");
+        assert_eq!(named(&[METER]), None);
+        assert_eq!(named(&[("thermo-office", "Mine")]), None);
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use crate::client::{Answer, Ask, Client};
 /// A device.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Described {
+    name: Option<String>,
     #[serde(default)]
     metrics: BTreeMap<String, Metric>,
     /// The meter that the device is behind.
@@ -52,6 +53,11 @@ impl Described {
             410 => Ok(Some(Self { is_being_deleted: true, ..Self::default() })),
             _ => Err(client.error(path, answer)),
         }
+    }
+
+    /// The name that a person, or the sample home, gave it.
+    pub(super) fn name(self) -> Option<String> {
+        self.name
     }
 
     /// Whether it will soon be gone.

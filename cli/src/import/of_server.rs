@@ -76,6 +76,9 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let reached_window = progress.as_ref().map(Progress::window);
     let goes_on = reached_window.as_deref().map_or(begins, GoesOn::After);
     let comparison = Comparison::begin(&client, Some(kept), goes_on, now)?;
+    if progress.is_none() {
+        session::tell_of_sample_home(&client);
+    }
     let compared = Compared { comparison, head, places };
     let comparison = &compared.comparison;
     let mut run = Run {

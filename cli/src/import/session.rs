@@ -11,13 +11,14 @@ use serde_json::Value;
 
 use super::args::ImportArgs;
 use super::comparison::{Comparison, GoesOn, Head, Places};
+use super::described::Described;
 use super::refusals::Refusals;
 use super::resume;
 use super::rolled_up::{self, Waited};
 use crate::client::{Ask, Client};
 use crate::interrupted;
 use crate::output::print;
-use crate::progress;
+use crate::{progress, sample_home};
 
 /// The end of a report if the server does not tell whether everything is rolled up.
 const UNTOLD: &str = "\
@@ -82,6 +83,12 @@ pub(super) fn after_upload(client: &Client, stored: u64) -> anyhow::Result<bool>
     Ok(waited == Waited::RolledUp)
 }
 
+/// Says which devices are the sample home's, if the table has them and the token may read.
+pub(super) fn tell_of_sample_home(client: &Client) {
+    let name_of = |id: &str| Described::ask(client, id).ok().flatten()?.name();
+    sample_home::said_of(name_of).into_iter().for_each(print);
+}
+
 /// Sets the flag on Ctrl-C, so that the import stops and says how to continue. Exits on a second Ctrl-C.
 pub(super) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
     tokio::spawn(async move {
@@ -118,6 +125,9 @@ impl<'a> Compared<'a> {
         let goes_on =
             if resume.acknowledged() > 0 { GoesOn::Read } else { GoesOn::No(resume.asked()) };
         let comparison = Comparison::begin(client, resume.beside("-before"), goes_on, now)?;
+        if resume.acknowledged() == 0 {
+            tell_of_sample_home(client);
+        }
         Ok(Self { comparison, head: head(args, &args.file.display().to_string(), now), places })
     }
 

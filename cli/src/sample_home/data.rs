@@ -149,18 +149,23 @@ fn columns() -> anyhow::Result<Columns> {
     Ok(Columns { timestamp, shape: Shape::wide(&maps)?, ..Columns::default() })
 }
 
+/// Returns the ids and names of the devices.
+pub(crate) fn devices() -> impl Iterator<Item = (String, String)> {
+    let thermometers = ROOMS
+        .into_iter()
+        .map(|(room, name, _)| (format!("thermo-{room}"), format!("{name} thermometer")));
+    [("meter".to_owned(), "Smart meter".to_owned())].into_iter().chain(thermometers)
+}
+
 /// Returns the paths and bodies of the PATCH requests that name the devices and rooms.
 pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
-    let devices = ROOMS.into_iter().map(|(room, name, _)| {
-        let body = json!({"name": format!("{name} thermometer"), "kind": "climate"});
-        (format!("/devices/thermo-{room}"), body)
+    let devices = devices().map(|(id, name)| {
+        let kind = if id.starts_with("thermo-") { "climate" } else { "power" };
+        (format!("/devices/{id}"), json!({"name": name, "kind": kind}))
     });
     let rooms =
         ROOMS.into_iter().map(|(room, name, _)| (format!("/rooms/{room}"), json!({"name": name})));
-    let house = [
-        ("/devices/meter".to_owned(), json!({"name": "Smart meter", "kind": "power"})),
-        ("/rooms/house".to_owned(), json!({"name": "Whole house"})),
-    ];
+    let house = [("/rooms/house".to_owned(), json!({"name": "Whole house"}))];
     devices.chain(rooms).chain(house).map(|(path, body)| (path, body.to_string().into_bytes()))
 }
 
