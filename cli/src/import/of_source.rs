@@ -74,7 +74,10 @@ pub(super) fn import(
             report.write_map(file)?;
             print(format_args!("{} has the series; edit it and import with --map", file.display()));
         }
-        print(&notes);
+        let says = notes.to_string();
+        if !says.is_empty() {
+            print(says);
+        }
         print_counts(united.counts());
         if disk > 0 {
             let directory = tempfile::env::temp_dir();

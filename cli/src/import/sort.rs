@@ -19,6 +19,8 @@ use super::temporary::{ensure_room, with_room};
 pub(crate) const RUN: usize = 64 << 20;
 /// The memory that an item takes beside its own bytes.
 const OVERHEAD: usize = 160;
+/// The bytes of an item's key beside its group, in the temporary file.
+const KEY: usize = 32;
 /// What is said where the temporary file cannot be written.
 const DOES_NOT_FIT: &str = "what is sorted does not fit";
 
@@ -41,20 +43,21 @@ pub(crate) fn sorted<T: Sortable>(
     size: usize,
     read: &ProgressBar,
 ) -> anyhow::Result<Merged<T>> {
-    let (mut run, mut taken) = (Vec::new(), 0);
+    let (mut run, mut taken, mut bytes) = (Vec::new(), 0, 0);
     let (mut runs, mut file, mut count) = (Vec::new(), None, 0);
     for item in items {
         let item = item?;
         let (group, at) = item.place();
         taken += item.bytes() + OVERHEAD;
+        bytes += (item.bytes() + group.len() + KEY) as u64;
         run.push(((group, at, count), item));
         count += 1;
         if taken > size {
             run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-            let written = with_room(write(&mut file, &mut run), || DOES_NOT_FIT.to_owned())?;
-            ensure_room("sorting the rest", left(written.1, read))?;
-            runs.push(written);
-            taken = 0;
+            let before = runs.last().map_or(0, |(_, to)| *to);
+            ensure_room("sorting", all(before + bytes, read).saturating_sub(before))?;
+            runs.push(with_room(write(&mut file, &mut run), || DOES_NOT_FIT.to_owned())?);
+            (taken, bytes) = (0, 0);
         }
     }
     run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -94,14 +97,14 @@ fn write<T: Sortable>(
     Ok((from, file.stream_position()?))
 }
 
-/// The bytes that will still be written, if the rest of the source is as what is read; 0 where its length is unknown.
-fn left(written: u64, read: &ProgressBar) -> u64 {
+/// The bytes of all items, if the rest of the source is as what is read; where its length is unknown, of these.
+fn all(bytes: u64, read: &ProgressBar) -> u64 {
     let (position, length) = (read.position(), read.length().unwrap_or_default());
     if position == 0 || length <= position {
-        return 0;
+        return bytes;
     }
-    let left = u128::from(written) * u128::from(length - position) / u128::from(position);
-    u64::try_from(left).unwrap_or(u64::MAX)
+    let all = u128::from(bytes) * u128::from(length) / u128::from(position);
+    u64::try_from(all).unwrap_or(u64::MAX)
 }
 
 /// The items of all runs, merged.
@@ -232,18 +235,18 @@ mod tests {
         assert_eq!(sorted_of(1, 1_000).unwrap(), [1, 2, 3]);
         assert_eq!(sorted_of(0, u64::MAX).unwrap(), [1, 2, 3], "nothing is known");
         let said = sorted_of(1, 1 << 60).unwrap_err().to_string();
-        assert!(said.starts_with("sorting the rest takes about "), "{said}");
+        assert!(said.starts_with("sorting takes about "), "{said}");
         assert!(said.ends_with("; TMPDIR names another directory"), "{said}");
     }
 
     #[test]
     fn the_rest_is_estimated_by_what_is_read() {
         let bar = ProgressBar::hidden();
-        assert_eq!(left(500, &bar), 0, "a source of unknown length");
+        assert_eq!(all(500, &bar), 500, "a source of unknown length");
         bar.set_length(100);
         bar.set_position(20);
-        assert_eq!(left(500, &bar), 2_000);
+        assert_eq!(all(500, &bar), 2_500);
         bar.set_position(100);
-        assert_eq!(left(500, &bar), 0);
+        assert_eq!(all(500, &bar), 500);
     }
 }

@@ -290,7 +290,6 @@ mod tests {
             let growing = Growing::of(file.path());
             let lines = open(file.path(), None).unwrap();
             let lines = lines.lines(&Columns::default(), growing.clone()).unwrap();
-            // What reads has all bytes by now.
             file.write_all(more).unwrap();
             let lines: Vec<Line> = lines.collect::<anyhow::Result<_>>().unwrap();
             let refused = lines.iter().filter_map(|line| match line {
@@ -300,12 +299,14 @@ mod tests {
             (lines.len(), refused.collect::<Vec<_>>(), growing.said())
         };
         let refusal = format!("line 3: {CUT}");
-        assert_eq!(read(csv, b"2.25\n"), (2, vec![refusal], None));
+        assert_eq!(read(csv, b"2.2"), (2, vec![refusal], None));
         let (count, refused, said) = read(csv, b"");
         assert_eq!((count, refused.len()), (2, 0));
         assert!(said.unwrap().starts_with("last line    of "));
         let ended = [&csv[..], b"2.25\n"].concat();
-        assert_eq!(read(&ended, b"2026-01"), (2, vec![], None), "what is read is whole");
+        assert_eq!(read(&ended, b""), (2, vec![], None));
+        let refusal = format!("line 4: {CUT}");
+        assert_eq!(read(&ended, b"2026-01-11T16:02:00Z,d,2"), (3, vec![refusal], None));
     }
 
     #[test]

@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn rows_that_the_source_does_not_have_are_named() {
-        let map = map("\"cpu,host=pi\",,,,,,,\nold,no,,,,,,\n\"disk,host=\"\"x\"\"\",,,,,,,\n").unwrap();
+        let map = map("\"cpu,host=pi\",,,,1,,,\nold,no,,,1,,,\n\"disk,host=\"\"x\"\"\",,,,1,,,\n").unwrap();
         let asked = format!("{map:?}");
         let of = |measurement: &str, tags: &str| Point {
             measurement: measurement.to_owned(),
