@@ -2,19 +2,38 @@
 
 use anyhow::bail;
 use http::header::CONTENT_TYPE;
-use local::System;
+use http::{Request, Response};
+use local::{Loader, System};
+
+/// What answers requests.
+pub(crate) trait Answering {
+    /// Sends a request and returns the answer, whatever it is.
+    async fn answer(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>>;
+}
+
+impl Answering for System {
+    async fn answer(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
+        self.send(request).await
+    }
+}
+
+impl Answering for Loader {
+    async fn answer(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
+        self.send(request).await
+    }
+}
 
 /// Sends a request that has to succeed. Returns the body of the answer.
 pub(crate) async fn request(
-    system: &System,
+    api: &impl Answering,
     method: &str,
     path: &str,
     content_type: &str,
     body: Vec<u8>,
 ) -> anyhow::Result<Vec<u8>> {
-    let request = http::Request::builder().method(method).uri(path);
+    let request = Request::builder().method(method).uri(path);
     let request = request.header(CONTENT_TYPE, content_type).body(body)?;
-    let (parts, answer) = system.send(request).await?.into_parts();
+    let (parts, answer) = api.answer(request).await?.into_parts();
     let status = parts.status;
     // 207 is no success: some readings are refused.
     if !matches!(status.as_u16(), 200 | 201 | 204) {

@@ -59,7 +59,7 @@ fn stored(directory: Option<&Path>) -> Option<PathBuf> {
     directory.map(|directory| directory.join("roomtide.sample"))
 }
 
-/// Stores the sample home through the API: its last weeks until now.
+/// Stores the sample home through the API: its last weeks until now. Days that are over are stored with their rollups.
 pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::Result<()> {
     let unfinished = unfinished(directory);
     if let Some(marker) = &unfinished {
@@ -69,17 +69,20 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
     let home = SampleHome::read()?;
     let now = SystemClock.now();
     let from = now.saturating_add(-data::LAP);
-    let requests: Vec<_> =
-        home.devices().iter().flat_map(|device| device.requests(from, now)).collect();
     print("The table is empty: storing the sample home.");
     let style = ProgressStyle::with_template("  {bar:40} {percent:>3} %  {eta} left")?;
-    let bar = ProgressBar::new(requests.len() as u64).with_style(style);
-    for body in requests {
-        request(system, "POST", "/readings", "application/x-ndjson", body).await?;
+    let bar = ProgressBar::new(home.devices().len() as u64).with_style(style);
+    let loader = Box::pin(system.loader()).await?;
+    for device in home.devices() {
+        for body in device.requests(from, now) {
+            request(&loader, "POST", "/readings", "application/x-ndjson", body).await?;
+        }
+        Box::pin(loader.store()).await?;
         bar.inc(1);
     }
+    drop(loader);
     bar.finish_and_clear();
-    print("Rolling up its readings.");
+    print("Rolling up today's readings.");
     let spinner = ProgressBar::new_spinner()
         .with_style(ProgressStyle::with_template("  {spinner} rolling up  {elapsed}")?);
     spinner.enable_steady_tick(Duration::from_millis(250));
