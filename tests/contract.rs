@@ -25,15 +25,15 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
-    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges, MarkRunning,
-    MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry, PutConditionsSchema,
-    PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
-    ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
-    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices,
-    RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages,
-    SetConditionsReady, TeachDevice, UpdateRegistry,
+    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
+    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges,
+    MarkRunning, MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry,
+    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannelSecrets,
+    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
+    ReadWaitingMessages, RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays,
+    SendWaitingMessages, SetConditionsReady, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};

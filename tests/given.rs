@@ -2,8 +2,8 @@
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::{
-    Annotated, Annotation, ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading, RoomId, SchemaMetric, Tags,
-    TimeRange, Timestamp, Unit,
+    Annotated, Annotation, ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading,
+    RoomId, SchemaMetric, Tags, TimeRange, Timestamp, Unit,
 };
 use ingest::Ingest;
 use query::Query;

@@ -12,31 +12,32 @@ use serde_json::Value;
 use table::given;
 use table::keys::{
     self, ALERT_CHANNELS, ALERT_LOOKS, ALERT_RULES, ALERT_RUNNING, ALERT_SECRETS, ALERT_STATES,
-    ALERT_TOLD, ALERT_WAITING, ANNOTATIONS, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE, ROLLUP_PREFIX,
-    ROOMS, SEEN_IN_PREFIX, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
+    ALERT_TOLD, ALERT_WAITING, ANNOTATIONS, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE,
+    ROLLUP_PREFIX, ROOMS, SEEN_IN_PREFIX, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
 };
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
-    Action, AddArrival, AddToken, AnnotationQuery, Backlog, Belonging, ChannelSecret, CountIntroduced, DeleteAlertStates,
-    DeleteReadings, EditAlertRules, EditAlertStates, EditAnnotations, EditChannels, EditRegistry, Expected,
-    FindRegistry, FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices, Look,
-    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning,
-    MergeReadings, NewJudgement, NoteChannels, NoteLooks, NoteSeen, PageRegistry, Permission,
-    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannelSecrets,
-    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState,
-    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
-    ReadWaitingMessages, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveLooks,
-    RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices, SearchQuery,
-    Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery,
-    UpdateRegistry, WaitingMessage,
+    Action, AddArrival, AddToken, AnnotationQuery, Backlog, Belonging, ChannelSecret,
+    CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates,
+    EditAnnotations, EditChannels, EditRegistry, Expected, FindRegistry, FindToken, IndexDevices,
+    ItemKey, KeepRollupState, ListDevices, Look, LookUpRegistry, ManageTokens, MarkDeletions,
+    MarkIndexed, MarkLateChanges, MarkRunning, MergeReadings, NewJudgement, NoteChannels,
+    NoteLooks, NoteSeen, PageRegistry, Permission, PutConditionsSchema, PutJudgements, PutReadings,
+    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery, ReadAlertRules,
+    ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
+    ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
+    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Refold,
+    RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays, RollupState,
+    RoomWalk, RunningMark, SearchDevices, SearchQuery, Seen, SendWaitingMessages,
+    SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
 use crate::faults::proxy::{Call, Proxy};
 use crate::given::{
-    always, annotation, at, device, device_of, invocation, label, reading_in, room, schema, stored_quarter,
+    always, annotation, at, device, device_of, invocation, label, reading_in, room, schema,
+    stored_quarter,
 };
 
 /// The permissions that a request needs.
@@ -285,8 +286,7 @@ async fn each_port_asks_what_it_declares() {
         store.find_devices(std::slice::from_ref(&d), invocation),
         store.find_rooms(std::slice::from_ref(&a), invocation));
     let annotation = annotation(0, "d");
-    let annotations =
-        &AnnotationQuery { range: always(), about: None, after: None, limit: 10 };
+    let annotations = &AnnotationQuery { range: always(), about: None, after: None, limit: 10 };
     check!(ReadAnnotations: store.annotations(annotations, invocation));
     check!(EditAnnotations:
         store.put_annotation(&annotation, invocation),

@@ -133,7 +133,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     result
 }
 
-async fn act(action: Action, whose: &str, store: &(impl AddToken + ManageTokens)) -> anyhow::Result<()> {
+async fn act(
+    action: Action,
+    whose: &str,
+    store: &(impl AddToken + ManageTokens),
+) -> anyhow::Result<()> {
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     match action {
         Action::Create(create) => {

@@ -27,11 +27,7 @@ async fn page(store: &impl Ports, query: &AnnotationQuery) -> AnnotationPage {
     store.annotations(query, &invocation()).await.expect("read")
 }
 
-async fn found(
-    store: &impl Ports,
-    range: TimeRange,
-    about: Option<&Annotated>,
-) -> Vec<Annotation> {
+async fn found(store: &impl Ports, range: TimeRange, about: Option<&Annotated>) -> Vec<Annotation> {
     let query = AnnotationQuery { range, about: about.cloned(), after: None, limit: 100 };
     page(store, &query).await.annotations
 }

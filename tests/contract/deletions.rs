@@ -6,14 +6,15 @@ use domain::{
 };
 use domain::{Rollup, RoomPatch};
 use table::{
-    AnnotationQuery, BegunDeletion, Belonging, ItemKey, Refold, Registration, StayQuery, UpdateOutcome, keys,
+    AnnotationQuery, BegunDeletion, Belonging, ItemKey, Refold, Registration, StayQuery,
+    UpdateOutcome, keys,
 };
 
 use super::Ports;
 use super::registry::{device_now, registered};
 use crate::given::{
-    always, annotation, at, device, device_of, invocation, label, metric, put_first, reading, reading_in, room,
-    stored_quarter,
+    always, annotation, at, device, device_of, invocation, label, metric, put_first, reading,
+    reading_in, room, stored_quarter,
 };
 
 /// A deletion that began.

@@ -2,9 +2,7 @@
 
 use api::json::{Members, string};
 use api::{Problem, ProblemKind, Response};
-use domain::{
-    Annotated, Annotation, AnnotationId, DeviceId, HomeId, RoomId, Timestamp, excerpt,
-};
+use domain::{Annotated, Annotation, AnnotationId, DeviceId, HomeId, RoomId, Timestamp, excerpt};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -36,7 +34,8 @@ pub(crate) async fn list(
     let AnnotationPage { annotations, has_more } = found.map_err(|error| call.failed(&error))?;
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
-    let behind = |it: &Annotation| cursor::encode_annotations(&query_fingerprint, query.range, &it.id);
+    let behind =
+        |it: &Annotation| cursor::encode_annotations(&query_fingerprint, query.range, &it.id);
     let rest = annotations.last().filter(|_| has_more).map(behind);
     let rows: Vec<AnnotationRow<'_>> = annotations.iter().map(AnnotationRow::from).collect();
     let columns = || Columns { own: &ANNOTATION_COLUMNS, known: Vec::new() };
@@ -119,7 +118,8 @@ fn parse(id: AnnotationId, text: &str) -> Result<Annotation, Problem> {
     let to = read(take("to"), "to", Timestamp::parse_absolute)?;
     let text = read(take("text"), "text", str::parse)?;
     if let Some((name, _)) = members.into_iter().next() {
-        let message = "unknown member; expected device, room or home, and text and to; the id has the begin";
+        let message =
+            "unknown member; expected device, room or home, and text and to; the id has the begin";
         return Err(Problem::field(&excerpt(&name), message));
     }
     let about = one_of([("device", device), ("room", room), ("home", home)])?;

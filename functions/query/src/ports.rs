@@ -1,11 +1,11 @@
 //! The ports of the table that the function uses.
 
 use table::{
-    AddToken, DeleteReadings, EditAnnotations, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, MarkIndexed, MarkLateChanges, PageRegistry, PutConditionsSchema,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadAnnotations, ReadConditionsSchema, ReadLateChanges,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
-    SearchDevices,
+    AddToken, DeleteReadings, EditAnnotations, EditRegistry, FindRegistry, FindToken, ListDevices,
+    LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, PageRegistry, PutConditionsSchema,
+    QueryConditions, QueryReadings, QueryRoomReadings, ReadAnnotations, ReadConditionsSchema,
+    ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays,
+    RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 table::store! {

@@ -21,8 +21,8 @@ use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
-use table::{EditRegistry as _, LookUpRegistry as _};
 use table::{AddToken as _, PutReadings as _, RegisterDevices as _, StoreError};
+use table::{EditRegistry as _, LookUpRegistry as _};
 
 use super::*;
 

@@ -87,7 +87,8 @@ fn parse(text: &str) -> Result<NewToken, Problem> {
         Problem::new(ProblemKind::BadRequest, detail)
     })?;
     let mut take = |name: &str| members.take_non_null(name);
-    let scope = take("scope").map(|value| read(value, "scope", |it| Ok::<_, IdError>(it.to_owned())));
+    let scope =
+        take("scope").map(|value| read(value, "scope", |it| Ok::<_, IdError>(it.to_owned())));
     let device = take("device").map(|value| read(value, "device", str::parse::<DeviceId>));
     let rooms = take("rooms").map(|value| ids::<RoomId>(value, "rooms")).transpose()?;
     let homes = take("homes").map(|value| ids::<HomeId>(value, "homes")).transpose()?;
@@ -147,9 +148,8 @@ fn ids<T: FromStr<Err = IdError> + Ord>(
     value: &RawValue,
     name: &str,
 ) -> Result<BTreeSet<T>, Problem> {
-    let ids: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| {
-        Problem::field(name, WrongKind::of(value, "an array of ids").to_string())
-    })?;
+    let ids: Vec<&RawValue> = serde_json::from_str(value.get())
+        .map_err(|_| Problem::field(name, WrongKind::of(value, "an array of ids").to_string()))?;
     let id = |(n, id): (usize, &RawValue)| read(id, &format!("{name}[{n}]"), str::parse);
     ids.into_iter().enumerate().map(id).collect()
 }

@@ -50,7 +50,8 @@ impl FromStr for AnnotationId {
             let at = Timestamp::parse_absolute(&time).ok().filter(|at| at.to_string() == time)?;
             let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
             let is_suffix = (1..=MAX_SUFFIX).contains(&suffix.len());
-            (is_suffix && suffix.chars().all(is_allowed)).then(|| Self { at, suffix: suffix.into() })
+            (is_suffix && suffix.chars().all(is_allowed))
+                .then(|| Self { at, suffix: suffix.into() })
         };
         parse().ok_or_else(|| AnnotationIdError(excerpt(text)))
     }

@@ -103,8 +103,8 @@ pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{
-    MAX_VIEWED, Scope, Token, TokenHash, TokenHashError, ViewScope, ViewScopeError, WritableDevices,
-    WriteScope,
+    MAX_VIEWED, Scope, Token, TokenHash, TokenHashError, ViewScope, ViewScopeError,
+    WritableDevices, WriteScope,
 };
 pub use token_secret::{TOKEN_PREFIX, TokenSecretError, check_token, token_of};
 

@@ -121,10 +121,7 @@ pub enum ViewScopeError {
 
 impl ViewScope {
     /// The scope of some rooms and homes.
-    pub fn new(
-        rooms: BTreeSet<RoomId>,
-        homes: BTreeSet<HomeId>,
-    ) -> Result<Self, ViewScopeError> {
+    pub fn new(rooms: BTreeSet<RoomId>, homes: BTreeSet<HomeId>) -> Result<Self, ViewScopeError> {
         match rooms.len() + homes.len() {
             0 => Err(ViewScopeError::Empty),
             1..=MAX_VIEWED => Ok(Self { rooms, homes }),

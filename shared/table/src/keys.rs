@@ -3,8 +3,8 @@
 use crate::shards::{Shard, Shards};
 use crate::{AlertKey, ToldKey, WaitingKey};
 use domain::{
-    AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, Quarter, RoomId, RuleId, SearchEntry,
-    MAX_ANNOTATED, SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
+    AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED, Quarter,
+    RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
 };
 
 /// The partition key attribute.

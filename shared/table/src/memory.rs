@@ -17,18 +17,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    AddArrival, AddToken, Added, Companion, CountIntroduced, EditRegistry, Edited, FindRegistry, FindToken,
-    InsertOutcome, Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MarkIndexed,
-    MergeReadings, MeterChange, Page, PageRegistry, PutOutcome, PutReadings, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration,
-    RollupKey, RollupState, RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen,
-    StayKey, StoreError, StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry,
-    companions, keys,
+    AddArrival, AddToken, Added, Companion, CountIntroduced, EditRegistry, Edited, FindRegistry,
+    FindToken, InsertOutcome, Invocation, ListPage, Listing, LookUpRegistry, ManageTokens,
+    MarkIndexed, MergeReadings, MeterChange, Page, PageRegistry, PutOutcome, PutReadings,
+    QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold,
+    RegisterDevices, Registration, RollupKey, RollupState, RoomWalk, SearchDevices, SearchHit,
+    SearchPage, SearchQuery, Seen, StayKey, StoreError, StoreResult, StoredRollup, TeachDevice,
+    UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
-    Annotation, AnnotationId, BehindError, DeletedDevice, Deletion, Device, DeviceId, DeviceParts, DevicePatch,
-    DevicePatchError, DeviceUpdate, Edit, Hints, Order, Reading, Room, RoomId, RoomPatch, Stay,
-    Timestamp, Token, TokenHash,
+    Annotation, AnnotationId, BehindError, DeletedDevice, Deletion, Device, DeviceId, DeviceParts,
+    DevicePatch, DevicePatchError, DeviceUpdate, Edit, Hints, Order, Reading, Room, RoomId,
+    RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Annotated, Annotation, AnnotationId, AttributeName, AttributeValues, Decimal, Device, DeviceId, DeviceStay, HomeId, Label,
-    MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Room, RoomId, Stay, Timestamp,
-    Unit,
+    Annotated, Annotation, AnnotationId, AttributeName, AttributeValues, Decimal, Device, DeviceId,
+    DeviceStay, HomeId, Label, MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Room,
+    RoomId, Stay, Timestamp, Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};

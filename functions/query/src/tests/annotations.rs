@@ -83,7 +83,10 @@ async fn put_again_a_note_is_replaced_and_deleted_it_is_gone() {
     let all = bench.get("/annotations").await.json();
     assert_eq!(all["data"].as_array().map(Vec::len), Some(1));
     let now = &all["data"][0];
-    assert_eq!((&now["text"], &now["room"], &now["to"]), (&json!("Oven"), &json!("s"), &Value::Null));
+    assert_eq!(
+        (&now["text"], &now["room"], &now["to"]),
+        (&json!("Oven"), &json!("s"), &Value::Null)
+    );
     for deleted in [1, 0] {
         let answer = bench.send("DELETE", KETTLE, json!({}), "").await;
         let expected = json!({"deleted": deleted, "has_more": false, "left": 0});
@@ -135,7 +138,8 @@ async fn a_note_that_cannot_be_kept_is_refused_by_the_member_at_fault() {
         assert!(detail.contains(expected), "{body}: {detail}");
     }
     let body = json!({"device": "a", "text": "x"});
-    for id in ["kettle", "2026-01-11T16:00:00Z-x", "2026-01-11T16:00:00.000Z-%23", "TS%23x", "ROOM"] {
+    for id in ["kettle", "2026-01-11T16:00:00Z-x", "2026-01-11T16:00:00.000Z-%23", "TS%23x", "ROOM"]
+    {
         for (method, body) in [("PUT", body.to_string()), ("DELETE", String::new())] {
             let answer = bench.send(method, &format!("/annotations/{id}"), json!({}), &body).await;
             assert_eq!(answer.status, 400, "{method} {id}: {}", answer.text);
@@ -171,9 +175,13 @@ async fn notes_are_for_readers_and_their_edits_for_admins() {
         bench.store.add_token(&given::token(name, scope), &invocation()).await.expect("memory");
     }
     let body = r#"{"device": "a", "text": "Kettle"}"#;
-    for (name, get, edit) in
-        [("", 401, 401), ("one", 403, 403), ("any", 403, 403), ("read", 200, 403), ("admin", 200, 200)]
-    {
+    for (name, get, edit) in [
+        ("", 401, 401),
+        ("one", 403, 403),
+        ("any", 403, 403),
+        ("read", 200, 403),
+        ("admin", 200, 200),
+    ] {
         let headers = json!({"authorization": format!("Bearer {}", given::secret(name))});
         for (method, url, status) in
             [("GET", "/annotations", get), ("PUT", KETTLE, edit), ("DELETE", KETTLE, edit)]

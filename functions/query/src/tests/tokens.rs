@@ -81,7 +81,11 @@ async fn nobody_but_an_admin_makes_tokens() {
     for name in ["view", "read", "unknown", ""] {
         let body = r#"{"scope": "write", "device": "a"}"#;
         let answer = bench.send("POST", "/tokens", bearer(&given::secret(name)), body).await;
-        assert_eq!(answer.status, if matches!(name, "view" | "read") { 403 } else { 401 }, "{name}");
+        assert_eq!(
+            answer.status,
+            if matches!(name, "view" | "read") { 403 } else { 401 },
+            "{name}"
+        );
     }
     let in_address = format!("/tokens?p={}", given::secret("admin"));
     let answer = bench.send("POST", &in_address, json!({}), "{}").await;

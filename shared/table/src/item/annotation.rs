@@ -37,7 +37,9 @@ mod tests {
 
     #[test]
     fn an_annotation_comes_back_and_is_in_no_index() {
-        for (about, to) in [("device:a:b", None), ("room:hall", Some(Timestamp::MAX)), ("home:h", None)] {
+        for (about, to) in
+            [("device:a:b", None), ("room:hall", Some(Timestamp::MAX)), ("home:h", None)]
+        {
             let annotation = Annotation {
                 id: "2026-01-11T16:00:00.000Z-kettle".parse().expect("an id"),
                 to,

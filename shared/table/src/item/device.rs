@@ -9,7 +9,8 @@ use super::attribute::{
     STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
-    invalid, other_kind, parse_key, parsed, put, said, string, text, timestamp, to_said, whole_number,
+    invalid, other_kind, parse_key, parsed, put, said, string, text, timestamp, to_said,
+    whole_number,
 };
 use super::stay::{newest_stay, to_newest_stay};
 use super::{Attribute, Decode, Item, ItemError, key, mark};

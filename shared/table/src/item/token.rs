@@ -1,8 +1,8 @@
 //! An access token's item, under the digest of its secret. Never holds the secret.
 
 use super::attribute::{
-    CREATED, DEVICE_TAGS, DEVICES, EXPIRES, HOMES, ISSUED_BY, NAME, PREFIX, REVOKED, ROOM_TAG, ROOMS,
-    SCOPE,
+    CREATED, DEVICE_TAGS, DEVICES, EXPIRES, HOMES, ISSUED_BY, NAME, PREFIX, REVOKED, ROOM_TAG,
+    ROOMS, SCOPE,
 };
 use super::fields::{invalid, other_kind, parse_key, parsed, put, string, text, timestamp};
 use super::{Attribute, Decode, Item, ItemError, key};
