@@ -1,6 +1,7 @@
 //! What every access pattern costs, measured on a known home, and that docs/develop/access-patterns.md says the same.
 
 mod alerts;
+mod annotations;
 mod conditions;
 mod fleet;
 mod rooms;
@@ -522,6 +523,7 @@ async fn every_pattern_costs_what_its_page_says() {
     rows.extend(Box::pin(search::rows()).await);
     rows.extend(Box::pin(rooms::rows()).await);
     rows.extend(Box::pin(alerts::rows()).await);
+    rows.extend(Box::pin(annotations::rows()).await);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/develop/access-patterns.md");
     let document = fs::read_to_string(path).expect("the page");
     let is_row = |line: &&str| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit();
