@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::Scope;
+use api::endpoints::{Access, ENDPOINTS, Operation};
+use domain::{Scope, ViewScope};
 use dynamodb::DynamoStore;
 use local::{Options, System};
 use runtime::clock::Deadline;
 use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::given::secret;
-use table::{Invocation, ManageTokens as _, given};
+use table::{AddToken as _, Invocation, ManageTokens as _, given};
 
 use crate::client::{Answer, send_with};
 
@@ -30,14 +31,23 @@ async fn guarded(telemetry: Telemetry) -> System {
     for (secret, scope) in [
         ("canary-write", Scope::Write(device)),
         ("canary-read", Scope::Read),
+        ("canary-view", Scope::View(view())),
         ("canary-admin", Scope::Admin),
     ] {
         let token = given::token(secret, scope);
         store.add_token(&token, &invocation).await.expect("kept");
         assert!(store.add_token(&token, &invocation).await.is_err(), "done twice, it is refused");
     }
-    assert_eq!(store.tokens(&invocation).await.expect("listed").len(), 3);
+    assert_eq!(store.tokens(&invocation).await.expect("listed").len(), 4);
     system
+}
+
+/// The rooms and homes of the view token.
+fn view() -> ViewScope {
+    ViewScope {
+        rooms: ["hall".parse().expect("an id")].into(),
+        homes: ["villa".parse().expect("an id")].into(),
+    }
 }
 
 async fn ask(system: &System, method: &str, path: &str, token: &str, body: &str) -> Answer {
@@ -106,6 +116,58 @@ async fn a_write_token_reaches_its_device_and_nothing_else() {
     system.shutdown().await.expect("stops");
 }
 
+/// Who is let in is told by the status: 401 and 403 keep out, whatever else the request lacks.
+#[tokio::test]
+async fn every_endpoint_lets_in_the_scopes_that_it_is_for_and_no_other() {
+    let system = guarded(Telemetry::silent()).await;
+    let mut let_in = 0;
+    for endpoint in ENDPOINTS {
+        let asks_in_words = matches!(endpoint.operation, Operation::InfluxQl);
+        let (id, of_view) = match endpoint.subject() {
+            "room" => ("hall", endpoint.has_id()),
+            "home" => ("villa", endpoint.has_id()),
+            _ => ("meter", false),
+        };
+        let path = endpoint.path.replace("{id}", id);
+        for token in ["", "canary-unknown", "canary-write", "canary-read", "canary-view", "canary-admin"] {
+            let permitted = match (endpoint.access, token) {
+                (Access::Public, _) => true,
+                (_, "" | "canary-unknown") => false,
+                (Access::Write | Access::Address, "canary-write") => true,
+                (Access::Any, "canary-write") => !asks_in_words,
+                (Access::Any | Access::Read, "canary-read") => true,
+                (Access::Read, "canary-view") => of_view,
+                (access, "canary-admin") => access != Access::Address,
+                _ => false,
+            };
+            let body = if endpoint.method == "GET" { "" } else { READING };
+            let answer = ask(&system, endpoint.method, &path, token, body).await;
+            let told = format!("{} {path} with {token:?}: {}", endpoint.method, answer.status);
+            let kept_out = matches!(answer.status, 401 | 403);
+            assert_eq!(permitted, !kept_out, "{told} {:?}", String::from_utf8_lossy(&answer.body));
+            let_in += usize::from(permitted);
+        }
+    }
+    assert!(let_in > 200, "{let_in}");
+    system.shutdown().await.expect("stops");
+}
+
+/// What the API makes is a token for the whole system, and nothing but what it says.
+#[tokio::test]
+async fn a_token_that_an_admin_makes_over_http_stores_readings_of_its_device() {
+    let system = guarded(Telemetry::silent()).await;
+    let body = r#"{"scope": "write", "device": "plug", "expires": "1h"}"#;
+    let made = ask(&system, "POST", "/tokens", "canary-admin", body).await;
+    assert_eq!(made.status, 201);
+    let header = format!("Authorization: Bearer {}\r\n", made.json()["token"].as_str().expect("a token"));
+    for (device, status) in [("plug", 201), ("plug:relay", 201), ("meter", 403)] {
+        let reading = json!({"device_id": device, "current_w": 1}).to_string();
+        let answer = send_with(&system, "POST", "/readings", &header, reading.as_bytes()).await;
+        assert_eq!(answer.status, status, "{device}");
+    }
+    system.shutdown().await.expect("stops");
+}
+
 #[tokio::test]
 async fn no_token_and_no_query_string_reaches_a_log() {
     let lines = Arc::new(Mutex::new(String::new()));
@@ -117,10 +179,14 @@ async fn no_token_and_no_query_string_reaches_a_log() {
     ask(&system, "GET", "/devices?room=canary-room", "canary-unknown", "").await;
     let address = format!("/devices/meter/readings?p={}&from=canary", secret("canary-read"));
     send_with(&system, "GET", &address, "", b"").await;
+    ask(&system, "GET", "/rooms/hall?from=canary", "canary-view", "").await;
+    let body = r#"{"scope": "view", "rooms": ["canary-room"], "expires": "1h"}"#;
+    let made = ask(&system, "POST", "/tokens", "canary-admin", body).await.json();
+    let made = made["token"].as_str().expect("a token").to_owned();
     system.shutdown().await.expect("stops");
     let lines = lines.lock().expect("no panic").clone();
     assert!(lines.contains("http.status"));
-    assert!(!lines.contains("canary"), "{lines}");
+    assert!(!lines.contains("canary") && !lines.contains(&made[3..20]), "{lines}");
 }
 
 #[tokio::test]

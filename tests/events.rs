@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-use domain::{Device, Timestamp, Zone};
+use domain::{Device, Timestamp, TokenHash, Zone};
 use ingest::{Ingest, Reply};
 use query::Query;
 use registry::Registry;
@@ -18,7 +18,7 @@ use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{Invocation, LookUpRegistry as _, ReadRegistry as _};
+use table::{FindToken as _, Invocation, LookUpRegistry as _, ReadRegistry as _};
 
 use crate::given::{label, unit};
 
@@ -407,7 +407,7 @@ cases! {
     }
     "query/list-rooms.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["data"], json!([
-            {"room_id": "chiyoda1-a", "name": null, "home": null, "first_seen": "2026-01-11T16:00:00.000Z"}]));
+            {"room_id": "chiyoda1-a", "name": null, "home": null, "outside": null, "first_seen": "2026-01-11T16:00:00.000Z"}]));
     }
     "query/room-devices.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["data"].as_array().map(Vec::len), Some(2));
@@ -464,6 +464,19 @@ cases! {
     "query/device-stays.json" after [ARRAY, MOVE_DEVICE] |bench, answer| {
         assert_eq!(answer["body"]["data"], json!([
             {"device_id": "remo-e", "room": "attic", "since": "2026-01-11T16:05:00.000Z", "until": null}]));
+    }
+    "query/list-annotations.json" after [ARRAY, "query/put-annotation.json"] |bench, answer| {
+        assert_eq!(answer["body"]["data"], json!([{
+            "annotation_id": "2026-01-11T16:01:00.000Z-kettle", "from": "2026-01-11T16:01:00.000Z",
+            "to": "2026-01-11T16:04:00.000Z", "device": "remo-e", "text": "Kettle"}]));
+    }
+    "query/issue-token.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        let (token, shown) = (answer["body"]["token"].as_str().expect("a token"), &answer["body"]);
+        let kept = bench.store.token(&TokenHash::of(token), &Invocation::until(Deadline::after(Duration::from_secs(10)))).await;
+        let kept = kept.expect("memory does not fail").expect("it is kept");
+        assert_eq!((&shown["id"], &shown["device"]), (&json!(kept.hash.short()), &json!("remo-e")));
+        assert_eq!(shown["expires"], json!(kept.expires));
     }
     "query/delete-room.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["status"], 409);
@@ -595,6 +608,13 @@ told! {
         "/headers/content-encoding" = "gzip",
         "/headers/content-type" = "text/html; charset=utf-8";
     "query/edit-room.json" after [ARRAY]: "/body/name" = "Bedroom";
+    "query/put-annotation.json" after [ARRAY]: "/body/text" = "Kettle";
+    "query/delete-annotation.json" after []: "/body/deleted" = 0;
+    "query/issue-view.json" after []:
+        "/status" = 201,
+        "/body/rooms" = ["chiyoda1-a"],
+        "/body/expires" = "2026-02-08T16:05:00.000Z";
+    "query/bad-token.json" after []: "/status" = 400, "/body/errors/0/field" = "scope";
     "query/bad-edit.json" after [ARRAY]: "/status" = 400, "/body/errors/0/field" = "first_seen";
     "query/bad-search.json" after [ARRAY]: "/status" = 400, "/body/errors/0/field" = "where";
     "query/room-stays.json" after [ARRAY, MOVE_DEVICE]:

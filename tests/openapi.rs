@@ -11,7 +11,7 @@ use local::System;
 use runtime::clock::Deadline;
 use serde_json::{Value, json};
 use table::layout::Layout;
-use table::{Invocation, ManageTokens as _, given};
+use table::{AddToken as _, Invocation, given};
 
 use crate::client::{get, post, send, send_with, system};
 
@@ -250,7 +250,7 @@ async fn real_answers_are_what_the_document_says() {
         ("GET", "/rooms/{id}/series", series("/rooms/hall/series"), String::new()),
         ("GET", "/rooms/{id}/energy", series("/rooms/hall/energy"), String::new()),
         ("GET", "/series", series("/series"), String::new()),
-        ("GET", "/energy", series("/energy"), String::new()),
+        ("GET", "/energy", series("/energy") + "&devices=1", String::new()),
         ("GET", "/series", "/series?from=2020-01-01T00:00:00Z&every=5m".to_owned(), String::new()),
         ("DELETE", "/devices/{id}/readings", series("/devices/remo-e/readings"), String::new()),
         ("GET", "/health", "/health?details=1".to_owned(), String::new()),
@@ -260,6 +260,33 @@ async fn real_answers_are_what_the_document_says() {
         ("GET", "/rooms/{id}/devices", "/rooms/hall/devices".to_owned(), String::new()),
         ("GET", "/rooms/{id}/readings", format!("/rooms/hall/readings?{range}"), String::new()),
         ("GET", "/rooms/{id}/latest", "/rooms/hall/latest".to_owned(), String::new()),
+        (
+            "PUT",
+            "/annotations/{id}",
+            "/annotations/2026-01-11T16:00:00.000Z-x".to_owned(),
+            r#"{"device": "remo-e", "text": "Kettle", "to": "2026-01-11T16:01:00Z"}"#.to_owned(),
+        ),
+        ("PUT", "/annotations/{id}", "/annotations/x".to_owned(), "{}".to_owned()),
+        ("GET", "/annotations", "/annotations".to_owned(), String::new()),
+        (
+            "DELETE",
+            "/annotations/{id}",
+            "/annotations/2026-01-11T16:00:00.000Z-x".to_owned(),
+            String::new(),
+        ),
+        (
+            "POST",
+            "/tokens",
+            "/tokens".to_owned(),
+            r#"{"scope": "write", "device": "d", "expires": "1h"}"#.to_owned(),
+        ),
+        (
+            "POST",
+            "/tokens",
+            "/tokens".to_owned(),
+            r#"{"scope": "view", "rooms": ["hall"], "expires": "1h"}"#.to_owned(),
+        ),
+        ("POST", "/tokens", "/tokens".to_owned(), r#"{"scope": "admin"}"#.to_owned()),
         ("GET", "/homes", "/homes".to_owned(), String::new()),
         ("GET", "/homes/{id}", "/homes/villa".to_owned(), String::new()),
         ("GET", "/homes/{id}/rooms", "/homes/villa/rooms".to_owned(), String::new()),

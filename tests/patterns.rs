@@ -1,6 +1,7 @@
 //! What every access pattern costs, measured on a known home, and that docs/develop/access-patterns.md says the same.
 
 mod alerts;
+mod annotations;
 mod conditions;
 mod fleet;
 mod rooms;
@@ -17,11 +18,11 @@ use domain::{
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use table::{
-    AddArrival as _, Added, BegunDeletion, CountIntroduced as _, EditRegistry as _,
-    FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, ManageTokens as _,
-    MarkDeletions as _, MergeReadings as _, PutReadings as _, QueryReadings as _,
-    QueryRoomReadings as _, RangeQuery, ReadRegistry as _, ReadStays as _, RegisterDevices as _,
-    RemoveBelongings as _, StayQuery, TeachDevice as _, UpdateOutcome, UpdateRegistry as _,
+    AddArrival as _, AddToken as _, Added, BegunDeletion, CountIntroduced as _, EditRegistry as _,
+    FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, MarkDeletions as _,
+    MergeReadings as _, PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery,
+    ReadRegistry as _, ReadStays as _, RegisterDevices as _, RemoveBelongings as _, StayQuery,
+    TeachDevice as _, UpdateOutcome, UpdateRegistry as _,
 };
 
 use crate::engine::Engine;
@@ -96,8 +97,15 @@ impl Home {
             }
             let scope = Scope::Write([device("meter")].into());
             let hash = TokenHash::of("a");
-            let token =
-                Token { hash, scope, name: None, created: at(0), revoked: None, expires: None };
+            let token = Token {
+                hash,
+                scope,
+                name: None,
+                created: at(0),
+                revoked: None,
+                expires: None,
+                issued_by: None,
+            };
             store.add_token(&token, &invocation()).await.expect("written");
             let minutes: Vec<_> = (0..1_000)
                 .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))
@@ -515,6 +523,7 @@ async fn every_pattern_costs_what_its_page_says() {
     rows.extend(Box::pin(search::rows()).await);
     rows.extend(Box::pin(rooms::rows()).await);
     rows.extend(Box::pin(alerts::rows()).await);
+    rows.extend(Box::pin(annotations::rows()).await);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/develop/access-patterns.md");
     let document = fs::read_to_string(path).expect("the page");
     let is_row = |line: &&str| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit();

@@ -37,7 +37,7 @@ use crate::source_api::SourceApi;
 const AFTER_HELP: &str = "\
 NDJSON has one reading a line, as `POST /readings` takes it, and then a line for each device and \
 room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
-that a person chose. Line protocol (.lp) has a line for each reading, with the measurement readings, the tags \
+that a person chose. What was noted of times is {\"annotation\": {...}}. Line protocol (.lp) has a line for each reading, with the measurement readings, the tags \
 device_id and room and a field for each metric, and these settings as comments. CSV has the readings only, with a \
 column for each metric. `roomtide import` reads the three, with every digit.
 
@@ -113,6 +113,13 @@ struct Device {
 struct Room {
     #[serde(rename = "room_id")]
     id: RoomId,
+}
+
+/// What an annotation is about, if that may be left out.
+#[derive(Deserialize)]
+struct Annotation {
+    device: Option<DeviceId>,
+    room: Option<RoomId>,
 }
 
 /// An entry of the registry, and its JSON.
@@ -261,6 +268,14 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
             file.describe("room", json)?;
         }
     }
+    // A server of an earlier version has none.
+    api.pages_while_there("/annotations?limit=1000", |json| {
+        let Annotation { device, room } = serde_json::from_str(json.get())?;
+        let is_theirs = device.is_some_and(|it| meant.iter().any(|(of, _)| of.id == it))
+            || room.is_some_and(|it| args.room.contains(&it));
+        if everything || is_theirs { file.describe("annotation", json) } else { Ok(()) }
+    })
+    .await?;
     let inexact = file.finish()?.to_string();
     bar.finish_and_clear();
     Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })

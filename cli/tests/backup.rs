@@ -134,9 +134,20 @@ fn furnish(server: &Server) {
         ("/devices/moved", json!({"metrics": {"humidity": {"kind": "counter", "modulus": 5}}})),
         ("/devices/moved", json!({"metrics": {"humidity": {"kind": "gauge"}}})),
         ("/rooms/hall", json!({"name": "Hall"})),
-        ("/rooms/cellar", json!({"name": "Cellar"})),
+        ("/rooms/cellar", json!({"name": "Cellar", "home": "villa", "outside": false})),
     ] {
         server.send("PATCH", path, &patch.to_string());
+    }
+    for (suffix, note) in [
+        (
+            "a",
+            json!({"device": "-plug", "text": "=Kettle \"hot\"", "to": "2026-01-11T16:10:00.000Z"}),
+        ),
+        ("b", json!({"room": "cellar", "text": "Window"})),
+        ("c", json!({"home": "villa", "text": "Party"})),
+    ] {
+        let path = format!("/annotations/2026-01-11T16:00:00.000Z-{suffix}");
+        server.send("PUT", &path, &note.to_string());
     }
     let settable = &server.get("/openapi.json")["components"]["schemas"]["DevicePatch"];
     // When a device came into its room is history, not a setting.
@@ -166,7 +177,8 @@ fn set_of_metrics<'a>(devices: &'a Value, name: &str) -> Vec<&'a Value> {
 fn answers(server: &Server) -> Vec<Value> {
     let mut rooms = server.wait_for("/rooms", |it| it["data"][0]["name"] == "Cellar");
     rooms["data"][0]["first_seen"] = Value::Null;
-    let mut answers = vec![rooms, server.get("/devices")];
+    let mut answers = vec![rooms, server.get("/devices"), server.get("/annotations")];
+    assert_eq!(answers[2]["data"].as_array().unwrap().len(), 3);
     for owner in ["devices/meter", "devices/-plug", "devices/moved", "rooms/hall", "rooms/study"] {
         // Values are compared as text: every digit counts.
         let text = server.send("GET", &format!("/{owner}/readings?{RANGE}&format=ndjson"), "");
@@ -235,6 +247,7 @@ fn an_export_may_be_of_a_part_and_fails_without_leaving_a_file() {
     let (code, said, text) = export(&["--device", "meter", "--device", "-plug"]);
     assert_eq!((code, readings(&text)), (0, 3), "{said}");
     assert_eq!(text.matches("{\"device\":").count(), 2, "{text}");
+    assert_eq!(text.matches("{\"annotation\":").count(), 1, "{text}");
     let (_, _, text) = export(&["--room", "hall", "--to", "2026-01-11T16:00:00Z"]);
     assert_eq!(readings(&text), 1, "{text}");
     assert!(text.contains(r#"{"room":{"room_id":"hall""#), "{text}");

@@ -1,4 +1,4 @@
-//! Restores the registry entries of a backup with PATCH. Registers no device and no room.
+//! Restores the registry entries of a backup with PATCH, and its annotations with PUT. Registers no device and no room.
 //!
 //! A device's first reading registers it. A room is registered by the first reading that names it, or by a
 //! person who puts a device into it. An entry without any of these cannot be restored, and is refused.
@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use domain::{AttributeName, DeviceId, HomeId, MetricKind, MetricName, RoomId, Unit};
+use domain::{AnnotationId, AttributeName, DeviceId, HomeId, MetricKind, MetricName, RoomId, Unit};
 use runtime::clock::Stopwatch;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -22,24 +22,48 @@ use crate::client::{Ask, Client};
 /// The longest wait for a device or a metric that is not registered yet.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
+/// Where annotations are.
+const ANNOTATIONS: &str = "/annotations/";
 /// The beginning of a body that is of one metric.
 const METRICS: &str = r#"{"metrics":{""#;
 
-/// A registry entry of a backup: the PATCH requests that restore a device or a room.
+/// A registry entry of a backup: the requests that restore a device, a room or an annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegistryLine {
     line: u64,
     path: String,
+    /// The device that an annotation is about.
+    annotated: Option<DeviceId>,
     /// By setting or metric that is restored by itself, the bodies of its requests.
     bodies: Vec<Vec<String>>,
 }
 
-/// A line that describes a device or a room.
+/// A line that describes a device or a room, or is an annotation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
     device: Option<DeviceForm>,
     room: Option<RoomForm>,
+    annotation: Option<AnnotationForm>,
+}
+
+/// An annotation as `GET /annotations` shows it, and without its id and its begin as `PUT` takes it.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct AnnotationForm {
+    #[serde(skip_serializing)]
+    annotation_id: AnnotationId,
+    #[serde(rename = "from", skip_serializing)]
+    _from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<DeviceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<RoomId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    home: Option<HomeId>,
+    text: String,
 }
 
 /// A device as `GET /devices` shows it.
@@ -113,6 +137,7 @@ struct RoomForm {
     room_id: RoomId,
     name: Option<String>,
     home: Option<HomeId>,
+    outside: Option<bool>,
     #[serde(rename = "first_seen")]
     _first_seen: Option<String>,
 }
@@ -126,6 +151,8 @@ struct Patch<'a> {
     room: Option<&'a RoomId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     home: Option<&'a HomeId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -146,26 +173,34 @@ impl RegistryLine {
         let form: Form = serde_json::from_str(&record.json).map_err(|why| why.to_string())?;
         let line = record.line;
         match form {
-            Form { device: Some(device), room: None } => {
+            Form { device: Some(device), room: None, annotation: None } => {
                 let path = format!("/devices/{}", device.device_id);
-                Ok(Self { line, path, bodies: device.bodies() })
+                Ok(Self { line, path, annotated: None, bodies: device.bodies() })
             }
-            Form { device: None, room: Some(room) } => {
+            Form { device: None, room: None, annotation: Some(annotation) } => {
+                let path = format!("{ANNOTATIONS}{}", annotation.annotation_id);
+                let body = serde_json::to_string(&annotation).map_err(|why| why.to_string())?;
+                Ok(Self { line, path, annotated: annotation.device, bodies: vec![vec![body]] })
+            }
+            Form { device: None, room: Some(room), annotation: None } => {
                 let set = Patch {
                     name: room.name.as_deref(),
                     home: room.home.as_ref(),
+                    outside: room.outside,
                     ..Patch::default()
                 };
                 let path = format!("/rooms/{}", room.room_id);
-                Ok(Self { line, path, bodies: set.body().map(|it| vec![it]).into_iter().collect() })
+                let bodies = set.body().map(|it| vec![it]).into_iter().collect();
+                Ok(Self { line, path, annotated: None, bodies })
             }
-            _ => Err("describes a device or a room, not both".to_owned()),
+            _ => Err("describes a device or a room or is an annotation, not several".to_owned()),
         }
     }
 
     /// Returns the line without the metrics that these patterns name; `None` if they name the device.
     pub(super) fn without(mut self, except: &Patterns) -> Option<Self> {
-        if self.device().is_some_and(|it| except.name(it)) {
+        let annotated = self.annotated.as_ref().map(DeviceId::as_str);
+        if self.device().or(annotated).is_some_and(|it| except.name(it)) {
             return None;
         }
         let metric =
@@ -200,8 +235,17 @@ impl RegistryLine {
         metrics.flat_map(|it| it.metrics).filter_map(unit).collect()
     }
 
-    fn is_room(&self) -> bool {
-        self.path.starts_with("/rooms/")
+    fn is_annotation(&self) -> bool {
+        self.path.starts_with(ANNOTATIONS)
+    }
+
+    /// When it is applied: devices register the rooms into which they are put, and rooms make homes.
+    fn order(&self) -> u8 {
+        match () {
+            () if self.is_annotation() => 2,
+            () if self.path.starts_with("/rooms/") => 1,
+            () => 0,
+        }
     }
 }
 
@@ -303,7 +347,7 @@ impl Patch<'_> {
     }
 }
 
-/// Applies the entries: devices first, because they register the rooms into which they are put.
+/// Applies the entries: devices first, because they register the rooms into which they are put, and annotations last.
 ///
 /// Waits for missing devices and metrics, because the stream may not have registered them yet, and reports
 /// that once with `tell`. Returns the refusals.
@@ -312,13 +356,14 @@ pub(super) fn apply(
     client: &Client,
     tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
-    lines.sort_by_key(RegistryLine::is_room);
+    lines.sort_by_key(RegistryLine::order);
     // Each by itself, so that a metric that no reading has any more spoils no other setting.
     let single = |line: RegistryLine| {
-        let RegistryLine { line, path, bodies } = line;
+        let RegistryLine { line, path, annotated, bodies } = line;
         bodies.into_iter().map(move |body| RegistryLine {
             line,
             path: path.clone(),
+            annotated: annotated.clone(),
             bodies: vec![body],
         })
     };
@@ -385,7 +430,7 @@ fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
         let judges = body.contains(r#","verdicts":["#) || body.contains(r#"{"verdicts":["#);
         let path = format!("{}{}", line.path, if judges { "?restore=1" } else { "" });
         let ask = Ask {
-            method: "PATCH",
+            method: if line.is_annotation() { "PUT" } else { "PATCH" },
             path: &path,
             body: Some(("application/json", body)),
             headers: &[],
@@ -465,6 +510,20 @@ mod tests {
             (&*room.path, &room.bodies.concat()[..]),
             ("/rooms/r", &[r#"{"name":"Hall","home":"h"}"#.into()][..])
         );
+        let note = line(
+            r#"{"annotation":{"annotation_id":"2026-01-11T16:00:00.000Z-a","from":"x","to":null,"device":"d","text":"Oven"}}"#,
+        );
+        let note = note.unwrap();
+        assert_eq!(
+            (&*note.path, &note.bodies.concat()[..]),
+            (
+                "/annotations/2026-01-11T16:00:00.000Z-a",
+                &[r#"{"device":"d","text":"Oven"}"#.into()][..]
+            )
+        );
+        assert_eq!(note.clone().without(&Patterns::of(&["d".to_owned()])), None);
+        assert_eq!(note.clone().without(&Patterns::of(&["e".to_owned()])), Some(note.clone()));
+        assert!(device.order() < room.order() && room.order() < note.order());
         let names = (0..33).map(|n| format!(r#""m{n}":{{"unit":"x"}}"#)).collect::<Vec<_>>();
         let many = format!(r#"{{"device":{{"device_id":"d","metrics":{{{}}}}}}}"#, names.join(","));
         assert_eq!(line(&many).unwrap().bodies.len(), 33);
@@ -477,6 +536,9 @@ mod tests {
             r#"{"device":{"device_id":"d","nmae":"x"}}"#,
             r#"{"device":{"device_id":"d"},"room":{"room_id":"r"}}"#,
             r#"{"device":{}}"#,
+            r#"{"annotation":{"annotation_id":"x","text":"x"}}"#,
+            r#"{"annotation":{"annotation_id":"2026-01-11T16:00:00.000Z-a"}}"#,
+            r#"{"annotation":{"annotation_id":"2026-01-11T16:00:00.000Z-a","text":"x"},"room":{"room_id":"r"}}"#,
             r#"{"device":{"device_id":"d","metrics":{"t":{"kind":"x"}}}}"#,
         ] {
             assert!(line(json).is_err(), "{json}");

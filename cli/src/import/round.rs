@@ -269,6 +269,8 @@ struct Kind<'a> {
     device: Option<&'a RawValue>,
     #[serde(borrow)]
     room: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotation: Option<&'a RawValue>,
     timestamp: Option<IgnoredAny>,
     #[serde(rename = "Item")]
     item: Option<IgnoredAny>,
@@ -278,7 +280,7 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     let object = |value: Option<&RawValue>| value.is_some_and(|it| it.get().starts_with('{'));
     // Reading it as a reading reports a line that is no object.
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
-        if object(members.device) || object(members.room) {
+        if [members.device, members.room, members.annotation].into_iter().any(object) {
             return RegistryLine::read(record).map(Meaning::Registry);
         }
         if members.item.is_some() {

@@ -448,3 +448,97 @@ async fn a_plug_counts_in_a_series_whose_metric_its_meter_lacks() {
     }]);
     assert_eq!(all["left_out"], left_out, "{all}");
 }
+
+/// Of the range of [`bench`]: what is counted, what is left, and the rows of what is left.
+fn rest(answer: &Value) -> (Value, Value, Value) {
+    let rows = answer["rest"].as_array().map(|rows| rows.iter().map(|it| it["kwh"].clone()));
+    let rows = rows.map_or(Value::Null, Iterator::collect);
+    (answer["counted_kwh"].clone(), answer["rest_kwh"].clone(), rows)
+}
+
+#[tokio::test]
+async fn what_a_meter_measured_and_no_device_behind_it_is_the_rest() {
+    let bench = bench(&[
+        ("meter", &[("energy", 20)]),
+        ("floor", &[("energy", 12)]),
+        ("fridge", &[("energy", 4)]),
+        ("oven", &[("energy", 6)]),
+        ("shed", &[("energy", 40)]),
+        ("roof", &[("energy", 100)]),
+    ])
+    .await;
+    bench.set("roof", "energy", &json!({"role": "production"})).await;
+    let apart = bench.energy("", "&devices=1").await;
+    assert_eq!(rest(&apart), (json!(82), Value::Null, Value::Null), "nothing is behind a meter");
+    assert!(apart.get("rest_kwh").is_none());
+    for (device, meter) in
+        [("floor", "meter"), ("fridge", "floor"), ("oven", "meter"), ("roof", "meter")]
+    {
+        let behind = json!({"behind": meter}).to_string();
+        assert_eq!(bench.patch(&format!("/devices/{device}"), &behind).await.status, 200);
+    }
+    for of in ["", "/rooms/hall"] {
+        // 20 of the meter, of which 4 and 6 are known, and 40 of the shed.
+        let apart = bench.energy(of, "&devices=1&every=15m").await;
+        let rows = json!([2.5, 2.5, 2.5, 2.5]);
+        assert_eq!(apart["total_kwh"], 60, "{of}");
+        assert_eq!(rest(&apart), (json!(50), json!(10), rows), "{of}");
+        assert_eq!(apart["rest"][1]["timestamp"], json!(at(15)));
+        let sum = bench.energy(of, "").await;
+        assert!(sum.get("counted_kwh").is_none() && sum.get("rest").is_none(), "{of}");
+    }
+    let alone = bench.energy("/devices/meter", "").await;
+    assert!(alone.get("counted_kwh").is_none());
+}
+
+#[tokio::test]
+async fn of_a_meter_that_measured_nothing_the_rest_is_not_known() {
+    let bench = bench(&[("meter", &[("current_w", 1000)]), ("plug", &[("current_w", 400)])]).await;
+    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+    // From 18:00 on the meter is silent.
+    let watts = [("current_w", "400")];
+    let later: Vec<_> = (8..=12).map(|n| numbers("plug", n * 15, "hall", &watts)).collect();
+    bench.store(&later).await;
+    let asked = format!("from={}&to={}&every=1h&devices=1", at(0), at(180));
+    let apart = bench.get(&format!("/energy?{asked}")).await.json();
+    let (_, left, rows) = rest(&apart);
+    assert_eq!(rows[0], json!(0.6), "{apart}");
+    assert_eq!(rows[2], Value::Null, "{apart}");
+    let number = |it: &Value| it.as_f64().expect("a number");
+    let sum = number(&apart["counted_kwh"]) + number(&left);
+    assert!((sum - number(&apart["total_kwh"])).abs() < 1e-12, "{apart}");
+}
+
+/// Whatever moves, the counted and the rest are the total, and each part of a range has its share of both.
+#[tokio::test]
+async fn counted_and_rest_are_the_total_beside_moving_meters_too() {
+    let mut left_over = 0;
+    for seed in 0..6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let readings = random_readings(&mut random);
+        let bench = stored(&readings, [None, Some(-1_440), Some(0)][random.usize(0..3)]).await;
+        bench.note_rooms(&readings).await;
+        for (device, meter) in [("d0", "d2"), ("d1", "d3"), ("d2", "d3")] {
+            let behind = json!({"behind": meter}).to_string();
+            assert_eq!(bench.patch(&format!("/devices/{device}"), &behind).await.status, 200);
+        }
+        for of in ROOMS.iter().map(|room| format!("/rooms/{room}")).chain([String::new()]) {
+            let url = format!("{of}/energy?from={}&to={}", at(-3 * 1_440), at(0));
+            let apart = bench.get(&format!("{url}&devices=1&every=1d")).await.json();
+            let sum = bench.get(&url).await.json();
+            assert_eq!(apart["total_kwh"], sum["total_kwh"], "seed {seed} {of}");
+            let number = |it: &Value| it.as_f64().unwrap_or(0.0);
+            if apart["rest_kwh"].is_number() {
+                let both = number(&apart["counted_kwh"]) + number(&apart["rest_kwh"]);
+                assert!((both - total(&sum)).abs() < 1e-6, "seed {seed} {of}: {apart}");
+                left_over += 1;
+            }
+            let rows = apart["rest"].as_array().cloned().unwrap_or_default();
+            if apart["rest_kwh"].is_number() && rows.iter().all(|it| it["kwh"].is_number()) {
+                let sum: f64 = rows.iter().map(|it| number(&it["kwh"])).sum();
+                assert!((sum - number(&apart["rest_kwh"])).abs() < 1e-6, "seed {seed} {of}: {apart}");
+            }
+        }
+    }
+    assert!(left_over > 6, "{left_over}");
+}
