@@ -29,9 +29,9 @@ use table::{
     MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry, PutConditionsSchema,
     PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
     ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
-    ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
-    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices,
-    RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages,
+    ReadLateChanges, ReadLooks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups,
+    ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages,
+    RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages,
     SetConditionsReady, TeachDevice, UpdateRegistry,
 };
 
@@ -42,7 +42,7 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + TeachDevice + EditRegistry + CountIntroduced + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
-        + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays + NoteSeen + ReadSeen
+        + ReadRefold + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays + NoteSeen + ReadSeen
 }
 
 table::store! {

@@ -25,12 +25,12 @@ use table::{
     MergeReadings, NewJudgement, NoteChannels, NoteLooks, NoteSeen, PageRegistry, Permission,
     PutConditionsSchema, PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings,
     QueryRoomReadings, RangeQuery, ReadAlertRules, ReadAlertStates, ReadChannelSecrets,
-    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState,
-    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
-    ReadWaitingMessages, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveLooks,
-    RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices, SearchQuery,
-    Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery,
-    UpdateRegistry, WaitingMessage,
+    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings,
+    ReadToldMessages, ReadWaitingMessages, ReadingKey, Refold, RegisterDevices, RemoveBelongings,
+    RemoveLooks, RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices,
+    SearchQuery, Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachDevice,
+    ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
@@ -341,6 +341,7 @@ async fn each_port_asks_what_it_declares() {
     };
     let walk = RoomWalk { begun: at(0), after: None, is_done: false };
     check!(ReadRollupState: store.rollup_state(invocation), store.room_walk(invocation));
+    check!(ReadRefold: store.refold(&d, invocation));
     check!(ReadLateChanges: store.late_changes(invocation));
     check!(MarkLateChanges: store.put_late_marks(&[], 0, invocation));
     let schema = schema(1);
@@ -360,7 +361,6 @@ async fn each_port_asks_what_it_declares() {
         without_index.distrust_conditions(invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
         store.set_room_walk(&walk, invocation),
-        store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));
 }
 

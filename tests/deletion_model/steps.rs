@@ -67,7 +67,7 @@ gated!(
     Table: AddArrival, CountIntroduced, EditRegistry, FindRegistry, FindToken, KeepRollupState, ListDevices,
     LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, NoteSeen, PageRegistry,
     PutConditionsSchema, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
+    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRefold, ReadRollupState, ReadRollups, ReadSeen,
     ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachDevice,
     UpdateRegistry
 );

@@ -4,14 +4,14 @@ use table::{
     DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
     MarkDeletions, MarkIndexed, MarkLateChanges, PageRegistry, PutConditionsSchema,
     QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
-    SearchDevices,
+    ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings,
+    RemoveRooms, SearchDevices,
 };
 
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
         + SearchDevices + MarkIndexed + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
-        + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
+        + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRefold + ReadRollupState
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
 }
