@@ -30,10 +30,11 @@ use table::{
     MarkRunning, MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry,
     PutConditionsSchema, PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings,
     QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannelSecrets,
-    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState,
-    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
-    ReadWaitingMessages, RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays,
-    SendWaitingMessages, SetConditionsReady, TeachDevice, UpdateRegistry,
+    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings,
+    ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings, RemoveLooks,
+    RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, TeachDevice,
+    UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -42,8 +43,11 @@ table::store! {
     /// All ports at once.
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
-        + TeachDevice + EditRegistry + CountIntroduced + FindToken + AddToken + ManageTokens + ReadAnnotations + EditAnnotations + ReadRollups + ReadStoredReadings + PutRollups
-        + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays + NoteSeen + ReadSeen
+        + TeachDevice + EditRegistry + CountIntroduced + FindToken + AddToken + ManageTokens
+        + ReadAnnotations + EditAnnotations + ReadRollups + ReadStoredReadings + PutRollups
+        + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices
+        + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
+        + RestoreStays + NoteSeen + ReadSeen + ReadRefold
 }
 
 table::store! {

@@ -222,7 +222,6 @@ macro_rules! gated {
         distrust_conditions() -> ();
         set_room_walk(walk: &RoomWalk) -> ();
         set_rebuilt(since: Timestamp, zone: &str) -> ();
-        refold(device: &DeviceId) -> Refold;
         set_refold(device: &DeviceId, refold: &Refold) -> ();
     } };
     (@ListDevices $table:ty) => { gated! { @impl ListDevices for $table:
@@ -281,6 +280,9 @@ macro_rules! gated {
         quarters(device: &DeviceId, range: TimeRange, consistent: bool) -> Vec<StoredRollup>;
         days(device: &DeviceId, dates: (LocalDate, LocalDate), order: Order, limit: usize)
             -> Vec<StoredRollup>;
+    } };
+    (@ReadRefold $table:ty) => { gated! { @impl ReadRefold for $table:
+        refold(device: &DeviceId) -> Refold;
     } };
     (@ReadRollupState $table:ty) => { gated! { @impl ReadRollupState for $table:
         rollup_state() -> Option<RollupState>;

@@ -26,10 +26,10 @@ use table::{
     NoteLooks, NoteSeen, PageRegistry, Permission, PutConditionsSchema, PutJudgements, PutReadings,
     PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery, ReadAlertRules,
     ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
-    ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
-    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Refold,
-    RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays, RollupState,
-    RoomWalk, RunningMark, SearchDevices, SearchQuery, Seen, SendWaitingMessages,
+    ReadLateChanges, ReadLooks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups,
+    ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages,
+    ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays,
+    RollupState, RoomWalk, RunningMark, SearchDevices, SearchQuery, Seen, SendWaitingMessages,
     SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
@@ -351,6 +351,7 @@ async fn each_port_asks_what_it_declares() {
     };
     let walk = RoomWalk { begun: at(0), after: None, is_done: false };
     check!(ReadRollupState: store.rollup_state(invocation), store.room_walk(invocation));
+    check!(ReadRefold: store.refold(&d, invocation));
     check!(ReadLateChanges: store.late_changes(invocation));
     check!(MarkLateChanges: store.put_late_marks(&[], 0, invocation));
     let schema = schema(1);
@@ -370,7 +371,6 @@ async fn each_port_asks_what_it_declares() {
         without_index.distrust_conditions(invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
         store.set_room_walk(&walk, invocation),
-        store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));
 }
 

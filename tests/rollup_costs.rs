@@ -100,7 +100,7 @@ fn measured(device: usize, minute: i64) -> Reading {
 }
 
 #[tokio::test]
-async fn a_home_pays_a_rollup_a_quarter_and_a_day_and_a_mark_a_quarter() {
+async fn a_home_pays_a_rollup_a_quarter_three_a_day_and_a_mark_a_quarter() {
     const DEVICES: u32 = 4;
     const MINUTES: u32 = 24 * 60;
     let bench = Bench::with(DEVICES as usize).await;
@@ -115,13 +115,14 @@ async fn a_home_pays_a_rollup_a_quarter_and_a_day_and_a_mark_a_quarter() {
     }
     let (_, write_units) = bench.take();
     let quarters = MINUTES / 15;
-    // The midnight between ends one day. The first mark is that of the quarter before the start.
-    let (of_device, marks) = (quarters + 1, quarters + 1);
+    // The midnight between ends one day, and two parts of the next are folded while it is open. The first mark is that
+    // of the quarter before the start.
+    let (of_device, marks) = (quarters + 3, quarters + 1);
     // Once in the life of a device it is noted that it was seen in the room: two items in a transaction.
     let expected = f64::from(DEVICES * (of_device + NOTED) + marks);
     assert!((write_units - expected).abs() < 0.1, "{write_units} instead of {expected}");
     let per_reading = f64::from(of_device) / f64::from(MINUTES);
-    assert!(per_reading < 0.068, "{per_reading} write units a reading");
+    assert!(per_reading < 0.069, "{per_reading} write units a reading");
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ use dynamodb::DynamoStore;
 use http::{Request, Response};
 use rollups::{
     Assumed, DeviceRules, Fold, Folded, LateMarking, Retention, SeenRooms, Snapshot, is_over,
+    over_until,
 };
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
@@ -222,7 +223,8 @@ impl Loader {
         }
         for (date, quarters) in dates {
             if fold.these_quarters(&quarters).await?.is_outdated
-                || fold.day(self.zone, date, Assumed::Nothing).await? == Folded::Outdated
+                || fold.day(self.zone, date, over_until(now), Assumed::Nothing).await?
+                    == Folded::Outdated
             {
                 return Ok(false);
             }

@@ -67,7 +67,8 @@ gated!(
     Table: AddArrival, AddToken, CountIntroduced, EditAnnotations, EditRegistry, FindRegistry, FindToken, KeepRollupState, ListDevices,
     LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, NoteSeen, PageRegistry,
     PutConditionsSchema, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadAnnotations, ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
+    ReadAnnotations, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadSeen,
     ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachDevice,
     UpdateRegistry
 );

@@ -5,9 +5,11 @@ use domain::{
 };
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
+use rollups::part_of_day;
 use runtime::clock::TestClock;
 use table::{
-    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, ReadSeen as _, RoomWalk, Seen,
+    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
+    ReadRollups as _, ReadSeen as _, RollupKey, RoomWalk, Seen, StoredRollup,
 };
 
 use super::{Row, cost, row};
@@ -94,14 +96,35 @@ impl House {
                 self.roll_up(n, Bucket::Quarter(quarter), quarter.range()).await;
                 quarter = quarter.next();
             }
-            if sealed[0] < at(MIDNIGHT) && at(MIDNIGHT) <= sealed[1] {
-                self.roll_up_day(n, MIDNIGHT - DAY).await;
+            for midnight in [MIDNIGHT - DAY, MIDNIGHT] {
+                let day = Zone::UTC.day(Zone::UTC.date(at(midnight))).expect("it exists");
+                let [before, part] = sealed.map(|until| part_of_day(day, until));
+                if let Some(part) = part.filter(|_| part != before) {
+                    self.roll_up_part(n, part).await;
+                }
             }
         }
         let groups = (0..SWEEP_GROUPS).collect();
         let moved = self.store.advance_sealed(&groups, sealed[1], None, &invocation()).await;
         moved.expect("written");
         self.now = now;
+    }
+
+    /// Puts a local day, or a longer part of it than before.
+    async fn roll_up_part(&self, n: usize, part: TimeRange) {
+        let known = device_of([&measured(n, 0)]);
+        let bucket = Bucket::Day(Zone::UTC.date(part.from()));
+        let key = RollupKey { device: known.id().clone(), bucket };
+        let stored = self.store.rollup(&key, &invocation()).await.expect("read");
+        let rollup = Rollup::fold(&readings(n, part), &FoldRules::of(&known));
+        let version = stored.map(|it| it.version);
+        let rollup = StoredRollup {
+            version: version.unwrap_or(0) + 1,
+            ..stored_rollup(known.id(), bucket, part, rollup)
+        };
+        let expected = version.map_or(Expected::Absent, Expected::Version);
+        let put = self.store.put_rollup(&rollup, expected, &invocation()).await;
+        assert!(put.expect("written"));
     }
 
     async fn roll_up_day(&self, n: usize, midnight: i64) {

@@ -44,9 +44,8 @@ pub(super) async fn rebuild(
             if let Ok(over) = TimeRange::new(day.from(), day.to().min(end)) {
                 is_outdated |= fold.quarters_of(over, Assumed::Nothing).await?.is_outdated;
             }
-            if day.to() <= end {
-                is_outdated |= fold.day(zone, *date, Assumed::Nothing).await? == Folded::Outdated;
-            }
+            let folded = fold.day(zone, *date, end, Assumed::Nothing).await?;
+            is_outdated |= folded == Folded::Outdated;
         }
         if is_outdated {
             continue;

@@ -37,7 +37,7 @@ impl Deref for Table {
 
 gated!(
     Table: FindRegistry, KeepRollupState, ListDevices, NoteSeen, PutRollups, QueryReadings,
-    ReadConditionsSchema, ReadLateChanges, ReadRollupState, ReadRollups, ReadStoredReadings
+    ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState, ReadRollups, ReadStoredReadings
 );
 
 impl Table {

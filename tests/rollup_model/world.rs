@@ -11,6 +11,7 @@ use domain::{
 };
 use fastrand::Rng;
 use rollup::{Retention, Rollup, Settings};
+use rollups::{newest_sealable_edge, part_of_day};
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
@@ -29,7 +30,7 @@ use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message
 use crate::given::{at, device, metric, number, reading, register_devices_of};
 
 const DEVICES: [&str; 2] = ["a", "b"];
-/// The minutes of readings: two in each of three quarters before the midnight of Tokyo, and three after.
+/// The minutes of readings: two in each of three quarters before an edge of a local day's parts, and three after.
 const MINUTES: [i64; 12] = [-105, -104, -90, -89, -75, -74, -60, -59, -45, -44, -30, -29];
 /// Totals of a counter: with one setting 9 behind 1 is a step, with the other it cannot be.
 const VALUES: [&str; 3] = ["1", "2", "9"];
@@ -40,6 +41,8 @@ const INSTANCES: usize = 4;
 /// The walk through rooms and the index by conditions, which the table has not, touch no rollup.
 const FREE: &[&str] = &["room_walk", "set_room_walk", "conditions_schema", "distrust_conditions"];
 const MINUTE: i64 = 60_000;
+/// The edge is midnight in the first zone, in the others the end of the part of an open day that is folded.
+const ZONES: [&str; 4] = ["Asia/Tokyo", "America/Phoenix", "Asia/Tokyo", "Africa/Lagos"];
 
 type Function = Rollup<Steps, MemoryWorkQueue, MemoryQueue, TestClock>;
 
@@ -84,6 +87,8 @@ pub(super) struct World {
     now: i64,
     instances: Vec<Instance>,
     invocation: Invocation,
+    /// The zone of the days.
+    zone: Zone,
     /// The rollups of a sweep are missing days of devices that it did not know.
     registered_late: BTreeSet<DeviceId>,
     retention: Retention,
@@ -107,6 +112,7 @@ impl World {
             now: MINUTES[0] * MINUTE,
             instances: Vec::new(),
             invocation: Invocation::until(deadline()),
+            zone: ZONES[usize::try_from(seed).unwrap_or(0) % ZONES.len()].parse().expect("a zone"),
             registered_late: BTreeSet::new(),
             retention: kept([30, 60, 90]),
             is_old: false,
@@ -132,7 +138,7 @@ impl World {
         let skew = self.rng.i64(-MAX_SKEW..=MAX_SKEW);
         let clock = TestClock::at(at(self.now + skew));
         let settings = Settings {
-            zone: zone(),
+            zone: self.zone,
             retention: self.retention,
             following: rollups::Following::default(),
             max_read_units: u32::MAX,
@@ -259,6 +265,7 @@ impl World {
 
     fn start(&mut self, n: usize, event: Event) {
         let no_grace = self.design == Design::NoGrace && matches!(event, Event::Schedule);
+        let zone = self.zone;
         let instance = &mut self.instances[n];
         let ahead = if no_grace { 11 * MINUTE } else { 0 };
         instance.clock.set(at(self.now + instance.skew + ahead));
@@ -289,7 +296,7 @@ impl World {
                 let retention = self.retention;
                 Box::pin(async move {
                     // What fails is rebuilt by the next one, if there is one.
-                    let days = (zone(), &days()[..]);
+                    let days = (zone, &days(zone)[..]);
                     let _ = rebuild(&steps, &id, days, (retention, now), is_transaction).await;
                     None
                 })
@@ -485,6 +492,8 @@ impl World {
         }
     }
 
+    /// The days of the readings.
+
     // ---- Judgement -----------------------------------------------------------------------------
 
     fn stored(&self) -> Vec<Reading> {
@@ -525,8 +534,19 @@ impl World {
         let rollups = self.rollups();
         for id in DEVICES.map(device) {
             let rules = self.rules(&id);
-            for date in days() {
-                let range = zone().day(date).expect("a day");
+            for date in days(self.zone) {
+                let whole = self.zone.day(date).expect("a day");
+                let until = newest_sealable_edge(at(self.now));
+                let Some(part) = part_of_day(whole, until) else { continue };
+                let stored = rollups.get(&RollupKey::day(id.clone(), date));
+                // A longer one, of a clock that was ahead, is not believed yet.
+                if stored.is_some_and(|day| day.range.to() > until) {
+                    continue;
+                }
+                let range = stored.map_or(part, |day| day.range);
+                if range != part && !self.registered_late.contains(&id) {
+                    wrong.push(format!("{id} {date} is {range:?}"));
+                }
                 let mut expected = Folded::default();
                 for (key, rollup) in &rollups {
                     let is_inside =
@@ -535,7 +555,7 @@ impl World {
                         expected.append(&rollup.rollup, &rules);
                     }
                 }
-                match rollups.get(&RollupKey::day(id.clone(), date)) {
+                match stored {
                     Some(day) if day.rollup != expected => wrong.push(format!("{id} {date}")),
                     None if !expected.is_empty() && !self.registered_late.contains(&id) => {
                         wrong.push(format!("{id} {date} is missing"));
@@ -567,13 +587,10 @@ impl World {
     }
 }
 
-fn zone() -> Zone {
-    "Asia/Tokyo".parse().expect("a zone")
-}
-
 /// The days of the readings.
-fn days() -> [LocalDate; 2] {
-    [MINUTES[0], MINUTES[11]].map(|minute| zone().date(at(minute * MINUTE)))
+fn days(zone: Zone) -> Vec<LocalDate> {
+    let dates = [MINUTES[0], MINUTES[11]].map(|minute| zone.date(at(minute * MINUTE)));
+    Vec::from_iter(BTreeSet::from(dates))
 }
 
 /// The retention of readings, quarters and days, in days.

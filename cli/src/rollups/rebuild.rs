@@ -219,9 +219,11 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
                 fold.index_quarters(quarters).await?;
             }
             let key = RollupKey::day(device.id.clone(), day.date);
-            let is_folded = day.is_over && day.range.from() >= self.whole_from;
-            if is_folded && (is_anything || snapshot.rollup(&key, invocation).await?.is_some()) {
-                match fold.day(self.zone, day.date, Assumed::Nothing).await? {
+            let Some(part) = day.folded.filter(|day| day.from() >= self.whole_from) else {
+                continue;
+            };
+            if is_anything || snapshot.rollup(&key, invocation).await?.is_some() {
+                match fold.day(self.zone, day.date, part.to(), Assumed::Nothing).await? {
                     Folded::Outdated => return Ok(None),
                     Folded::Stored | Folded::Frozen => folded += 1,
                     Folded::Skipped => {}

@@ -288,7 +288,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
                 verdicts.push((RollupKey::quarter(device.id().clone(), quarter), verdict));
             }
         }
-        if day.is_over {
+        if day.folded.is_some() {
             let bucket = Bucket::Day(day.date);
             let verdict = self.bucket(device, bucket).await?;
             verdicts.push((RollupKey { device: device.id().clone(), bucket }, verdict));
@@ -368,10 +368,18 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         let now = self.clock.now();
         let key = RollupKey { device: device.id().clone(), bucket };
         let stored = self.store.rollup(&key, invocation).await?;
-        // A day of another zone counts as absent, for every reader.
-        let is_of_zone =
-            |it: &StoredRollup| it.zone.as_deref() == Some(self.zone.name()) && it.range == range;
+        // A day of another zone counts as absent, for every reader, and a part before all of it is sealed.
+        let sealed = self.state.sealed_of(device.id());
+        let is_of_zone = |it: &StoredRollup| {
+            let is_part = it.range.from() == range.from() && it.range.to() <= sealed;
+            it.zone.as_deref() == Some(self.zone.name()) && (it.range == range || is_part)
+        };
         let stored = stored.filter(is_of_zone);
+        let range = match &stored {
+            // Readers take the part that is there, and the quarters of the rest.
+            Some(part) if sealed < range.to() => part.range,
+            _ => range,
+        };
         let mut quarters = self.store.quarters(device.id(), range, true, invocation).await?;
         let rules = FoldRules::of(device);
         let mut computed = Rollup::default();

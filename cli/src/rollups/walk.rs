@@ -3,12 +3,12 @@
 use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, LocalDate, Order, Quarter, TimeRange, Timestamp, Zone};
-use rollups::{Store, is_closing, newest_sealable_edge};
+use rollups::{Store, is_closing, newest_sealable_edge, part_of_day};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::{
     FindRegistry, KeepRollupState, ListDevices, QueryReadings, RangeQuery, ReadConditionsSchema,
-    ReadRollupState, RollupState, SetConditionsReady, StoredRollup,
+    ReadRefold, ReadRollupState, RollupState, SetConditionsReady, StoredRollup,
 };
 
 use super::progress::Progress;
@@ -22,6 +22,7 @@ pub(super) trait Table:
     + QueryReadings
     + FindRegistry
     + ListDevices
+    + ReadRefold
     + ReadRollupState
     + KeepRollupState
     + ReadConditionsSchema
@@ -34,6 +35,7 @@ impl<S> Table for S where
         + QueryReadings
         + FindRegistry
         + ListDevices
+        + ReadRefold
         + ReadRollupState
         + KeepRollupState
         + ReadConditionsSchema
@@ -54,8 +56,8 @@ pub(super) struct Day {
     pub(super) range: TimeRange,
     /// The quarters of an hour that are visited; `None` if none begins in the part that is visited.
     pub(super) quarters: Option<TimeRange>,
-    /// Whether the day is over, so that it has a rollup.
-    pub(super) is_over: bool,
+    /// The part of it that has a rollup: all of it once it is over.
+    pub(super) folded: Option<TimeRange>,
 }
 
 /// A walk over all days of some devices, up to the newest quarter of an hour that is over.
@@ -67,6 +69,8 @@ pub(super) struct Walk<'a, S> {
     pub(super) devices: Vec<Device>,
     /// From the beginning to the end of a quarter of an hour.
     range: TimeRange,
+    /// The end of the newest quarter of an hour that is over.
+    newest: Timestamp,
 }
 
 impl<'a, S: Table> Walk<'a, S> {
@@ -78,7 +82,8 @@ impl<'a, S: Table> Walk<'a, S> {
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let asked = scope.range(now)?;
-        let end = Quarter::of(asked.last()).end().min(newest_sealable_edge(now));
+        let newest = newest_sealable_edge(now);
+        let end = Quarter::of(asked.last()).end().min(newest);
         let range = TimeRange::new(Quarter::of(asked.from()).start(), end)
             .context("the range has no 15 minutes that are over")?;
         let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
@@ -93,7 +98,7 @@ impl<'a, S: Table> Walk<'a, S> {
         if !scope.device.is_empty() {
             devices.retain(|device| scope.device.contains(device.id()));
         }
-        Ok(Self { store, zone, devices, range })
+        Ok(Self { store, zone, devices, range, newest })
     }
 
     /// Visits every day of every device on which there is anything, and keeps how far it came.
@@ -146,7 +151,10 @@ impl<'a, S: Table> Walk<'a, S> {
             let from = Quarter::of(range.from()).start().max(self.range.from());
             let to = Quarter::of(range.to()).start().min(self.range.to());
             let quarters = TimeRange::new(from, to).ok();
-            days.push(Day { date, range, quarters, is_over: range.to() <= self.range.to() });
+            // A day that is visited in part is a part only while it is open.
+            let folded = part_of_day(range, self.range.to());
+            let folded = folded.filter(|it| *it == range || range.to() > self.newest);
+            days.push(Day { date, range, quarters, folded });
             at = range.to();
         }
         days

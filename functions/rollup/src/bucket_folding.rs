@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
-use rollups::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms};
+use rollups::{
+    Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
+};
 use runtime::clock::Clock;
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::chain;
@@ -99,16 +101,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds a local day, or leaves it to the queue.
-    pub(crate) async fn day(
+    /// Folds a local day, as far as it is over at `until`.
+    async fn day(
         &self,
         rules: &mut DeviceRules,
         (zone, date): (Zone, LocalDate),
-        assumed: Assumed,
+        (until, assumed): (Timestamp, Assumed),
         invocation: &Invocation,
     ) -> StoreResult<Folded> {
         for _ in 0..MAX_READS {
-            match self.fold(rules, invocation).day(zone, date, assumed).await? {
+            match self.fold(rules, invocation).day(zone, date, until, assumed).await? {
                 Folded::Outdated => *rules = self.rules_of(&rules.id, invocation).await?,
                 folded => return Ok(folded),
             }
@@ -187,7 +189,25 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds the local days that end within `(from, to]`; those that fail for themselves go to the queue.
+    /// Folds the local day of quarters that were put before, as far as it is over, if that has any of them. So either
+    /// it has what was put, or a sweep that comes later reads it.
+    pub(crate) async fn day_of(
+        &self,
+        rules: &mut DeviceRules,
+        (zone, date): (Zone, LocalDate),
+        first: Quarter,
+        invocation: &Invocation,
+    ) -> StoreResult<Folded> {
+        let until = over_until(self.clock.now());
+        let part = zone.day(date).and_then(|day| part_of_day(day, until));
+        if part.is_none_or(|part| part.to() <= first.start()) {
+            return Ok(Folded::Skipped);
+        }
+        self.day(rules, (zone, date), (until, Assumed::Nothing), invocation).await
+    }
+
+    /// Folds the local days that end within `(from, to]`, and the parts of a day that is open; those that fail for
+    /// themselves go to the queue.
     pub(crate) async fn days_ended(
         &self,
         rules: &mut DeviceRules,
@@ -196,16 +216,25 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
-        let mut date = zone.date(range.from());
-        while let Some(day) = zone.day(date).filter(|day| day.to() <= range.to()) {
-            let folding = Box::pin(self.day(rules, (zone, date), assumed, invocation));
+        let now_over = over_until(self.clock.now());
+        let mut at = range.from();
+        while let Some(day) = zone.day(zone.date(at)).filter(|_| at < range.to()) {
+            at = day.to();
+            let part = part_of_day(day, range.to()).filter(|part| part.to() > range.from());
+            // A day that is over by now is folded whole, by a later call if not by this one.
+            let Some(part) = part.filter(|it| *it == day || day.to() > now_over) else { continue };
+            // The second part finds the first.
+            let is_first = part_of_day(day, part.last()).is_none();
+            let assumed = if is_first { assumed } else { Assumed::Nothing };
+            let date = zone.date(part.from());
+            let folding =
+                Box::pin(self.day(rules, (zone, date), (range.to(), assumed), invocation));
             let folded = catching(folding).await;
             let count = |folded| done.days += usize::from(folded != Folded::Skipped);
             if let Some(reason) = reason(folded, count)? {
-                let last = Quarter::of(day.last());
+                let last = Quarter::of(part.last());
                 self.leave_to_queue(&rules.id, last, &reason, invocation, done).await?;
             }
-            date = zone.date(day.to());
         }
         Ok(())
     }

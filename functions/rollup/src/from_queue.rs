@@ -1,6 +1,5 @@
 //! Folds what a message of the queue names. Sends none: a message that fails is delivered again.
 
-use rollups::{Assumed, is_over};
 use runtime::clock::Clock;
 use runtime::queue::{Failure, MessageConsumer};
 use runtime::telemetry::WideEvent;
@@ -29,9 +28,7 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         };
         self.quarter(&mut rules, quarter, invocation).await?;
         let date = zone.date(quarter.start());
-        if zone.day(date).is_some_and(|day| is_over(day.to(), self.clock.now())) {
-            self.day(&mut rules, (zone, date), Assumed::Nothing, invocation).await?;
-        }
+        self.day_of(&mut rules, (zone, date), quarter, invocation).await?;
         Ok(())
     }
 }

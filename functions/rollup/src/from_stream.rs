@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use domain::{DeviceId, LocalDate, Month, Quarter, RoomId, Timestamp, Zone};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
-use rollups::{Assumed, DeviceRules, NamedRooms, is_late, is_over};
+use rollups::{DeviceRules, Folded, NamedRooms, is_late, is_over};
 use runtime::clock::Clock;
 use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
@@ -193,7 +193,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         is_open && !touched.is_deleted && self.registered.is_known(&touched.key.device)
     }
 
-    /// Folds the quarters, and then their day, if it is over.
+    /// Folds the quarters, and then their day, as far as it is over.
     async fn fold_day(
         &self,
         mut rules: DeviceRules,
@@ -203,12 +203,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         self.these_quarters(&mut rules, quarters, invocation, done).await?;
-        let is_over = zone.day(date).is_some_and(|day| is_over(day.to(), self.clock.now()));
-        let Some(last) = quarters.last().filter(|_| is_over) else { return Ok(()) };
-        let day = Box::pin(self.day(&mut rules, (zone, date), Assumed::Nothing, invocation));
+        let Some(first) = quarters.first() else { return Ok(()) };
+        let day = Box::pin(self.day_of(&mut rules, (zone, date), *first, invocation));
         let folded = catching(day).await;
-        if let Some(why) = reason(folded, |_| done.days += 1)? {
-            self.leave_to_queue(&rules.id, *last, &why, invocation, done).await?;
+        let count = |folded| done.days += usize::from(folded != Folded::Skipped);
+        if let Some(why) = reason(folded, count)? {
+            self.leave_to_queue(&rules.id, *first, &why, invocation, done).await?;
         }
         Ok(())
     }

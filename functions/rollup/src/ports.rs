@@ -2,13 +2,14 @@
 
 use table::{
     FindRegistry, KeepRollupState, ListDevices, NoteSeen, PutRollups, QueryReadings,
-    ReadConditionsSchema, ReadLateChanges, ReadRollupState, ReadRollups, ReadStoredReadings,
+    ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState, ReadRollups,
+    ReadStoredReadings,
 };
 
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups + NoteSeen
-        + ReadRollupState + ReadLateChanges + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
+        + ReadRefold + ReadRollupState + ReadLateChanges + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
 }
 
 /// The name of the function in its log.

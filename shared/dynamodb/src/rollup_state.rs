@@ -14,8 +14,8 @@ use table::item::{self, Attribute, group_name};
 use table::keys::Key;
 use table::{
     Backlog, InsertOutcome, Invocation, KeepRollupState, LateChanges, LateMark, MarkLateChanges,
-    QueueDepth, ReadLateChanges, ReadRollupState, Refold, RollupState, RoomWalk, StoreResult,
-    UpdateOutcome,
+    QueueDepth, ReadLateChanges, ReadRefold, ReadRollupState, Refold, RollupState, RoomWalk,
+    StoreResult, UpdateOutcome,
 };
 
 impl ReadRollupState for DynamoStore {
@@ -52,6 +52,12 @@ impl MarkLateChanges for DynamoStore {
             UpdateOutcome::ConditionFailed(None) => Some(LateChanges::default()),
             UpdateOutcome::ConditionFailed(Some(known)) => Some(read(known)?),
         })
+    }
+}
+
+impl ReadRefold for DynamoStore {
+    async fn refold(&self, device: &DeviceId, invocation: &Invocation) -> StoreResult<Refold> {
+        Ok(self.find(&Key::Refold(device.clone()), invocation).await?.unwrap_or_default())
     }
 }
 
@@ -139,10 +145,6 @@ impl KeepRollupState for DynamoStore {
             update.set(&[DONE], item::mark());
         }
         update.send(self, invocation).await.map(drop)
-    }
-
-    async fn refold(&self, device: &DeviceId, invocation: &Invocation) -> StoreResult<Refold> {
-        Ok(self.find(&Key::Refold(device.clone()), invocation).await?.unwrap_or_default())
     }
 
     async fn set_refold(

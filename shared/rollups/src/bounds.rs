@@ -1,6 +1,9 @@
 //! A bucket with its timestamps.
 
-use domain::{Bucket, LocalDate, Quarter, TimeRange, Zone};
+use domain::{Bucket, LocalDate, Quarter, TimeRange, Timestamp, Zone};
+use table::StoredRollup;
+
+use crate::sealing::part_of_day;
 
 /// A bucket, its timestamps, and the zone of a day.
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +18,32 @@ impl Bounds {
         Self { bucket: Bucket::Quarter(quarter), range: quarter.range(), zone: None }
     }
 
-    /// `None` for a date that the zone skips.
-    pub(crate) fn day(zone: Zone, date: LocalDate) -> Option<Self> {
-        Some(Self { bucket: Bucket::Day(date), range: zone.day(date)?, zone: Some(zone) })
+    /// A local day, or the part of it that is folded by then. `None` for a date that the zone skips.
+    pub(crate) fn day(zone: Zone, date: LocalDate, until: Timestamp) -> Option<Self> {
+        let range = part_of_day(zone.day(date)?, until)?;
+        Some(Self { bucket: Bucket::Day(date), range, zone: Some(zone) })
     }
+
+    /// The same, not shorter than what is stored of the day: a slower clock takes nothing from it.
+    pub(crate) fn at_least(self, known: Option<&StoredRollup>) -> Self {
+        let (Some(known), Some(zone), Bucket::Day(date)) = (known, self.zone, self.bucket) else {
+            return self;
+        };
+        let is_longer = known.zone.as_deref() == Some(zone.name())
+            && zone.day(date).is_some_and(|day| is_part(known.range, day))
+            && known.range.to() > self.range.to();
+        if is_longer { Self { range: known.range, ..self } } else { self }
+    }
+
+    /// Whether what is stored is a part of these timestamps, of a day that was open.
+    pub(crate) fn continues(&self, known: &StoredRollup) -> bool {
+        self.zone.is_some_and(|zone| known.zone.as_deref() == Some(zone.name()))
+            && is_part(known.range, self.range)
+            && known.range != self.range
+    }
+}
+
+/// Whether a range begins as a day does, and does not go beyond it.
+fn is_part(range: TimeRange, day: TimeRange) -> bool {
+    range.from() == day.from() && range.to() <= day.to()
 }

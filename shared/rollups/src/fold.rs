@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Bucket, LocalDate, Quarter, Timestamp, Zone};
+use domain::{Bucket, LocalDate, Quarter, Rollup, Timestamp, Zone};
 use table::{
     Expected, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings, RollupKey,
     StoreError, StoreResult, StoredRollup,
@@ -81,11 +81,18 @@ impl<S: Store> Fold<'_, S> {
         self.bucket(&Bounds::quarter(quarter), assumed).await
     }
 
-    /// Folds the quarters of a local day, or its readings where the quarters may have begun to expire.
+    /// Folds the quarters of a local day, or its readings where the quarters may have begun to expire. Of a day that is
+    /// open at `until` it folds [the part](crate::part_of_day) that is over by then, and what is stored already.
     ///
     /// A stored day of another zone or with other bounds is replaced. A date that the zone skips has no day.
-    pub async fn day(&self, zone: Zone, date: LocalDate, assumed: Assumed) -> StoreResult<Folded> {
-        match Bounds::day(zone, date) {
+    pub async fn day(
+        &self,
+        zone: Zone,
+        date: LocalDate,
+        until: Timestamp,
+        assumed: Assumed,
+    ) -> StoreResult<Folded> {
+        match Bounds::day(zone, date, until) {
             Some(bounds) => self.bucket(&bounds, assumed).await,
             None => Ok(Folded::Skipped),
         }
@@ -100,12 +107,16 @@ impl<S: Store> Fold<'_, S> {
                 self.pause_before(attempt).await;
                 self.store.rollup(&key, self.invocation).await?
             };
-            let (rollup, folded) = match self.step(known.as_ref()) {
+            let bounds = &bounds.at_least(known.as_ref());
+            let (rollup, folded) = match self.step(bounds, known.as_ref()) {
                 Step::Done(folded) => return Ok(folded),
                 Step::Freeze(frozen) => (*frozen, Folded::Frozen),
                 // What is folded is read after the version: whoever reads it later puts later.
                 Step::Fold => {
                     let source = self.read(bounds).await?;
+                    if known.as_ref().is_some_and(|known| self.is_losing(known, &source.rollup)) {
+                        return Ok(Folded::Frozen);
+                    }
                     self.note(&source.named).await?;
                     match self.next(bounds, known.as_ref(), source) {
                         Ok(rollup) => (rollup, Folded::Stored),
@@ -126,13 +137,13 @@ impl<S: Store> Fold<'_, S> {
     }
 
     /// The next step, by the stored rollup.
-    pub(crate) fn step(&self, known: Option<&StoredRollup>) -> Step {
+    pub(crate) fn step(&self, bounds: &Bounds, known: Option<&StoredRollup>) -> Step {
         let Some(known) = known else { return Step::Fold };
         if known.settings > self.device.settings.number || self.device.indexing.is_older_than(known)
         {
             return Step::Done(Folded::Outdated);
         }
-        if !is_closing(known.raw_until, self.now) {
+        if !is_closing(known.raw_until, self.now) || bounds.continues(known) {
             return Step::Fold;
         }
         if known.is_frozen || known.is_expired(self.now) {
@@ -144,6 +155,12 @@ impl<S: Store> Fold<'_, S> {
             indexed: self.device.indexing.of(known.key.bucket, &known.rollup),
             ..known.clone()
         }))
+    }
+
+    /// Whether a day that was folded in part has more than what is still there of its quarters.
+    fn is_losing(&self, known: &StoredRollup, new: &Rollup) -> bool {
+        let count = |of: &Rollup| of.metrics.values().map(|metric| metric.count).sum::<u64>();
+        is_closing(known.raw_until, self.now) && count(new) < count(&known.rollup)
     }
 
     /// The rollup to store; `Err` if none is stored.

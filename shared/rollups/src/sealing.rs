@@ -1,18 +1,27 @@
 //! The times after which a bucket is over. Reads no clock.
 
 use chrono::TimeDelta;
-use domain::{Quarter, Timestamp};
+use domain::{Quarter, TimeRange, Timestamp};
 
 /// A bucket is folded as soon as its readings change from this long after its end on; before, it is left
 /// to the sweep.
 pub const GRACE: TimeDelta = TimeDelta::minutes(10);
 /// The most by which two clocks of the system differ.
 pub const SKEW: TimeDelta = TimeDelta::seconds(60);
+/// An open day is folded each time that it is longer by so much, so that whoever asks for it reads the quarters of
+/// this time at most.
+const PART: TimeDelta = TimeDelta::hours(8);
 
 /// Whether a bucket with this end is folded as soon as its readings change.
 #[must_use]
 pub fn is_over(end: Timestamp, now: Timestamp) -> bool {
-    end.saturating_add(GRACE) <= now
+    end <= over_until(now)
+}
+
+/// The newest end of a bucket that is over.
+#[must_use]
+pub fn over_until(now: Timestamp) -> Timestamp {
+    now.saturating_add(-GRACE)
 }
 
 /// The end of the newest quarter that a sweep may seal: every clock agrees that the quarter is over, so
@@ -27,4 +36,13 @@ pub fn newest_sealable_edge(now: Timestamp) -> Timestamp {
 #[must_use]
 pub fn newest_possible_mark(now: Timestamp) -> Timestamp {
     newest_sealable_edge(now.saturating_add(SKEW))
+}
+
+/// The part of a local day that is folded at `until`: the whole day once it is over, before that its first 8 or 16
+/// hours. `None` before.
+#[must_use]
+pub fn part_of_day(day: TimeRange, until: Timestamp) -> Option<TimeRange> {
+    let parts = [day.to(), day.from().saturating_add(PART * 2), day.from().saturating_add(PART)];
+    let to = parts.into_iter().find(|to| *to <= until.min(day.to()))?;
+    TimeRange::new(day.from(), to).ok()
 }

@@ -70,7 +70,10 @@ impl Bench {
 
     async fn day(&self, zone: &str) -> Folded {
         let zone: Zone = zone.parse().expect("a zone");
-        self.fold().day(zone, zone.date(at(0)), Assumed::Nothing).await.expect("memory")
+        self.fold()
+            .day(zone, zone.date(at(0)), Timestamp::MAX, Assumed::Nothing)
+            .await
+            .expect("memory")
     }
 
     async fn stored(&self, bucket: Bucket) -> StoredRollup {
@@ -290,6 +293,66 @@ async fn a_day_is_the_fold_of_its_quarters() {
 }
 
 #[tokio::test]
+async fn an_open_day_has_its_parts_that_are_over_and_a_slower_clock_takes_nothing_from_it() {
+    let bench = Bench::new();
+    let date: LocalDate = "2026-01-11".parse().expect("a date");
+    // 07:45, 08:00 and 16:00 of a day that ends at 24:00.
+    let minutes = [-8 * 60 - 15, -8 * 60, 0];
+    for minute in minutes {
+        bench.write(minute, "20").await;
+        bench.fold().quarter(Quarter::of(at(minute)), Assumed::Nothing).await.expect("memory");
+    }
+    let fold = async |until| {
+        let folded = bench.fold().day(Zone::UTC, date, at(until), Assumed::Nothing).await;
+        folded.expect("memory")
+    };
+    assert_eq!(fold(-8 * 60 - 1).await, Folded::Skipped);
+    for (until, end, count) in [
+        (-8 * 60, -8 * 60, 1),
+        (-1, -8 * 60, 1),
+        (0, 0, 2),
+        (-1, 0, 2),
+        (8 * 60 - 1, 0, 2),
+        (8 * 60, 8 * 60, 3),
+        (0, 8 * 60, 3),
+        (20 * 60, 8 * 60, 3),
+    ] {
+        assert_eq!(fold(until).await, Folded::Stored);
+        let day = bench.stored(Bucket::Day(date)).await;
+        assert_eq!((day.range.from(), day.range.to()), (at(-16 * 60), at(end)), "{until}");
+        assert_eq!(day.rollup.metrics.values().map(|it| it.count).max(), Some(count), "{until}");
+    }
+    // Of another zone it is no part.
+    let lagos: Zone = "Africa/Lagos".parse().expect("a zone");
+    let folded = bench.fold().day(lagos, date, at(-9 * 60), Assumed::Nothing).await;
+    assert_eq!(folded.expect("memory"), Folded::Stored);
+    let day = bench.stored(Bucket::Day(date)).await;
+    assert_eq!((day.range.from(), day.range.to()), (at(-17 * 60), at(-9 * 60)));
+}
+
+#[tokio::test]
+async fn a_part_of_a_day_is_completed_late_only_while_its_quarters_are_there() {
+    const DAY: i64 = 24 * 60;
+    // The quarters expire after 33 days.
+    for (minute, expected, count) in
+        [(32 * DAY + 12 * 60, Folded::Stored, 2), (40 * DAY, Folded::Frozen, 1)]
+    {
+        let mut bench = Bench::keeping(30, 30, 300);
+        bench.write(-8 * 60, "20").await;
+        bench.write(0, "21").await;
+        bench.fold().quarter(Quarter::of(at(-8 * 60)), Assumed::Nothing).await.expect("memory");
+        let date: LocalDate = "2026-01-11".parse().expect("a date");
+        let part = bench.fold().day(Zone::UTC, date, at(0), Assumed::Nothing).await;
+        assert_eq!(part.expect("memory"), Folded::Stored);
+        bench.quarter(0).await;
+        bench.now = at(minute);
+        assert_eq!(bench.day("UTC").await, expected);
+        let stored = bench.stored(Bucket::Day(date)).await.rollup;
+        assert_eq!(stored.metrics.values().map(|it| it.count).max(), Some(count));
+    }
+}
+
+#[tokio::test]
 async fn a_day_of_another_zone_is_replaced() {
     let bench = Bench::new();
     bench.write(0, "21").await;
@@ -345,7 +408,8 @@ async fn a_day_without_quarters_has_no_rollup() {
     assert_eq!(bench.day("UTC").await, Folded::Skipped);
     let apia: Zone = "Pacific/Apia".parse().expect("a zone");
     let skipped: LocalDate = "2011-12-30".parse().expect("a date");
-    let folded = bench.fold().day(apia, skipped, Assumed::Nothing).await.expect("memory");
+    let folded =
+        bench.fold().day(apia, skipped, Timestamp::MAX, Assumed::Nothing).await.expect("memory");
     assert_eq!(folded, Folded::Skipped);
     assert_eq!(bench.store.rollups(), []);
 }

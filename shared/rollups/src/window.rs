@@ -132,12 +132,13 @@ impl<S: Store> Fold<'_, S> {
         known: Option<&StoredRollup>,
         readings: &[StoredReading],
     ) -> StoreResult<Option<Folded>> {
-        let (rollup, folded) = match self.step(known) {
+        let bounds = Bounds::quarter(quarter);
+        let (rollup, folded) = match self.step(&bounds, known) {
             Step::Done(folded) => return Ok(Some(folded)),
             Step::Freeze(frozen) => (*frozen, Folded::Frozen),
             Step::Fold => {
                 let source = self.of_readings(readings);
-                match self.next(&Bounds::quarter(quarter), known, source) {
+                match self.next(&bounds, known, source) {
                     Ok(rollup) => (rollup, Folded::Stored),
                     Err(folded) => return Ok(Some(folded)),
                 }

@@ -107,6 +107,12 @@ async fn by_index(
         let Some(range) = indexed_range(ask) else {
             return Ok(Err(format!("the rollups of {} are too new", ask.device.id())));
         };
+        if !follows_settings(store, ask, invocation).await? {
+            return Ok(Err(format!(
+                "settings of the metrics of {} have changed, and its rollups do not follow yet",
+                ask.device.id()
+            )));
+        }
         if !has_oldest(store, ask, range, invocation).await? {
             return Ok(Err(format!("rollups of {} have expired", ask.device.id())));
         }
@@ -126,6 +132,21 @@ async fn by_index(
     }
     plan.consumed = invocation.read_units() - before;
     Ok(Ok(matching))
+}
+
+/// Whether the index has what a device's present settings make of the readings: after a change the rollups are folded
+/// again.
+async fn follows_settings(
+    store: &impl Store,
+    ask: &Ask<'_>,
+    invocation: &Invocation,
+) -> Result<bool, Failure> {
+    let (settings, range) = (ask.device.fold_settings(), ask.grid.range());
+    if !settings.concerns(0, range) {
+        return Ok(true);
+    }
+    let folded = store.refold(ask.device.id(), invocation).await?;
+    Ok(!settings.concerns(folded.settings, range))
 }
 
 /// The time before the newest rollup in which the index may not have all of them yet.

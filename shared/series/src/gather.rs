@@ -36,8 +36,6 @@ const GAP_CONCURRENCY: usize = 8;
 /// The age of the newest time without days for which readings may serve instead of quarters: of the day that is
 /// open and of the one before, which is folded some minutes after its end.
 const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
-/// The number of quarters of a day.
-const QUARTERS_OF_DAY: usize = 96;
 
 /// The number of a device's moves within one answer whose first reading is read.
 const MAX_ARRIVALS: usize = 200;
@@ -390,11 +388,13 @@ impl<'a> Gathering<'a> {
         Ok(days)
     }
 
-    /// Whether a day is one of the zone.
+    /// Whether a day is one of the zone, or the part of one that was open when it was folded.
     fn is_local_day(&self, day: &StoredRollup) -> bool {
         let zone = self.ask.horizon.zone();
         let domain::Bucket::Day(date) = day.key.bucket else { return false };
-        day.zone.as_deref() == Some(zone.name()) && zone.day(date) == Some(day.range)
+        let is_part =
+            |whole: TimeRange| day.range.from() == whole.from() && day.range.to() <= whole.to();
+        day.zone.as_deref() == Some(zone.name()) && zone.day(date).is_some_and(is_part)
     }
 
     /// The range of the days to ask for: with the day before it where neighbours are asked for.
@@ -435,7 +435,10 @@ impl<'a> Gathering<'a> {
         let count = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let ItemSizes { rollup, reading } = ItemSizes::of(self.ask.device, metrics.len());
-        if reading.saturating_mul(count) > rollup * count.min(QUARTERS_OF_DAY) {
+        let length = newest.range.to().since(newest.range.from());
+        let most = length.num_minutes() / Quarter::LENGTH.num_minutes();
+        let most = usize::try_from(most).unwrap_or(0);
+        if reading.saturating_mul(count) > rollup * count.min(most) {
             return Ok(false);
         }
         let behind = self.readings.iter().position(|it| it.from() == gap.to());

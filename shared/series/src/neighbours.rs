@@ -278,6 +278,17 @@ impl<S: Store> Search<'_, S> {
         stored.rollup.may_be_of(rooms) && !stored.rollup.is_only_of(rooms)
     }
 
+    /// The local day of a stored one, which may be the part of a day that was open when it was folded.
+    fn whole(&self, day: &StoredRollup) -> TimeRange {
+        let Bucket::Day(date) = day.key.bucket else { return day.range };
+        self.ask.horizon.zone().day(date).unwrap_or(day.range)
+    }
+
+    /// Whether a later value of the day is nearer than the last that is stored with it.
+    fn is_part(&self, day: &StoredRollup) -> bool {
+        self.order == Order::Descending && day.range.to() < self.whole(day).to()
+    }
+
     /// The ends of a bucket in the direction of the search, as far as they lie beyond `at`.
     fn in_order(&self, bucket: TimeRange, at: Timestamp) -> (Timestamp, Timestamp) {
         match self.order {
@@ -307,8 +318,8 @@ impl<S: Store> Search<'_, S> {
                 if self.missing.is_empty() {
                     break;
                 }
-                if self.is_mixed(day) {
-                    let (near, far) = self.in_order(day.range, at);
+                if self.is_mixed(day) || self.is_part(day) {
+                    let (near, far) = self.in_order(self.whole(day), at);
                     Box::pin(self.read_quarters(near, far, at)).await?;
                 } else {
                     self.see_rollup(day, at);

@@ -77,8 +77,8 @@ pub use rollup::{
 };
 pub use rollup_ports::{
     KeepRollupState, ListDevices, MarkLateChanges, PutConditionsSchema, PutRollups,
-    QueryConditions, ReadConditionsSchema, ReadLateChanges, ReadRollupState, ReadRollups,
-    ReadStoredReadings, SetConditionsReady,
+    QueryConditions, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState,
+    ReadRollups, ReadStoredReadings, SetConditionsReady,
 };
 pub use search::{SearchHit, SearchPage, SearchQuery};
 pub use seen::{NoteSeen, ReadSeen, RoomWalk, Seen};

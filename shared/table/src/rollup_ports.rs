@@ -123,6 +123,20 @@ pub trait MarkLateChanges: Send + Sync {
     ) -> impl Future<Output = StoreResult<Option<LateChanges>>> + Send;
 }
 
+/// Reads how far rollups follow new settings of their device.
+pub trait ReadRefold: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::Rollups)];
+
+    /// How far the rollups of a device are folded again, as it is this moment; nothing is folded with newer
+    /// settings than 0 where nothing is stored.
+    fn refold(
+        &self,
+        device: &DeviceId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Refold>> + Send;
+}
+
 /// Keeps the state of the rollups. Done twice, or by many at once, it is the same: a mark moves forward, and
 /// back only where it is ahead of the clock; of backlogs the one that is noted last stays.
 pub trait KeepRollupState: Send + Sync {
@@ -132,7 +146,6 @@ pub trait KeepRollupState: Send + Sync {
         (Action::UpdateItem, Target::RollupState),
         (Action::UpdateItem, Target::LateChanges),
         (Action::UpdateItem, Target::ConditionsSchema),
-        (Action::GetItem, Target::Rollups),
         (Action::UpdateItem, Target::Rollups),
     ];
 
@@ -184,13 +197,6 @@ pub trait KeepRollupState: Send + Sync {
         walk: &RoomWalk,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
-    /// How far the rollups of a device are folded again; nothing is folded with newer settings than 0 where
-    /// nothing is stored.
-    fn refold(
-        &self,
-        device: &DeviceId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Refold>> + Send;
     /// Stores how far the rollups of a device are folded again.
     fn set_refold(
         &self,

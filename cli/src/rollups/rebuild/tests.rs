@@ -162,7 +162,7 @@ impl House {
             let quarters = fold.quarters_of(all, Assumed::Nothing).await.unwrap().folded;
             let dates: BTreeSet<_> = quarters.iter().map(|it| zone.date(it.start())).collect();
             for date in dates {
-                fold.day(zone, date, Assumed::Nothing).await.unwrap();
+                fold.day(zone, date, Timestamp::MAX, Assumed::Nothing).await.unwrap();
             }
         }
     }

@@ -2,10 +2,10 @@
 //! exactly and costs least. Groups nothing.
 
 use chrono::TimeDelta;
-use domain::{Device, MetricName, Order, Quarter, Reading, TimeRange, Timestamp};
+use domain::{Bucket, Device, MetricName, Order, Quarter, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use influxql::{Found, QueryError, Wanted, Way};
-use table::{Invocation, RangeQuery, ReadingKey};
+use table::{Invocation, RangeQuery, ReadingKey, StoredRollup};
 
 use super::density::{Densities, Density, days_of};
 use super::failure::Failure;
@@ -229,8 +229,13 @@ impl Reads<'_> {
         let dates = (zone.date(self.range.from()), zone.date(self.range.last()));
         let days = store.days(wanted.device.id(), dates, order, MAX_DAYS, invocation).await?;
         let lacking = wanted.lacking(found, 1);
+        // A day that was open when it was folded has more readings than its rollup.
+        let whole = |day: &StoredRollup| match day.key.bucket {
+            Bucket::Day(date) => zone.day(date).unwrap_or(day.range),
+            Bucket::Quarter(_) => day.range,
+        };
         let with = |metric: &MetricName| {
-            days.iter().find(|day| day.rollup.metrics.contains_key(metric)).map(|day| day.range)
+            days.iter().find(|day| day.rollup.metrics.contains_key(metric)).map(whole)
         };
         let mut ranges: Vec<TimeRange> = lacking.into_iter().filter_map(with).collect();
         ranges.dedup();

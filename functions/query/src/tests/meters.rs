@@ -536,7 +536,10 @@ async fn counted_and_rest_are_the_total_beside_moving_meters_too() {
             let rows = apart["rest"].as_array().cloned().unwrap_or_default();
             if apart["rest_kwh"].is_number() && rows.iter().all(|it| it["kwh"].is_number()) {
                 let sum: f64 = rows.iter().map(|it| number(&it["kwh"])).sum();
-                assert!((sum - number(&apart["rest_kwh"])).abs() < 1e-6, "seed {seed} {of}: {apart}");
+                assert!(
+                    (sum - number(&apart["rest_kwh"])).abs() < 1e-6,
+                    "seed {seed} {of}: {apart}"
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Invocations by the schedule: the state, the sweep, and the folds after changes of settings.
 
 use runtime::work_queue::{FoldRequest, WorkQueue as _};
-use table::{Backlog, KeepRollupState as _, QueueDepth, StoreError};
+use table::{Backlog, KeepRollupState as _, QueueDepth, ReadRefold as _, StoreError};
 
 use super::*;
 
@@ -132,11 +132,71 @@ async fn a_day_is_swept_when_it_ends() {
     bench.write("d", 15, "2").await;
     // Tokyo's midnight is 23 hours after the start. The schedule was off for the day.
     bench.minutes(23 * 60, 23 * 60 + 10).await;
-    assert_eq!(bench.day("d", "2026-01-12"), None);
+    let end = bench.day("d", "2026-01-12").map(|day| day.range.to());
+    assert_eq!(end, Some(at(15 * 60)), "the part that is over");
     bench.minutes(23 * 60 + 11, 23 * 60 + 26).await;
     let day = bench.day("d", "2026-01-12").expect("it is over");
+    assert_eq!(day.range.to(), at(23 * 60));
     assert_eq!(day.rollup, folded(&[reading("d", 0, "1"), reading("d", 15, "2")]));
     assert_eq!(bench.day("d", "2026-01-11"), None, "it has no quarter");
+}
+
+#[tokio::test]
+async fn an_open_day_is_swept_after_8_and_16_hours_and_what_comes_late_is_in_it() {
+    let bench = Bench::new().await;
+    // Tokyo's midnight is an hour before the start: 8 hours are over at 23:00, 16 at 07:00 in UTC.
+    let (third, two_thirds) = (7 * 60, 15 * 60);
+    bench.write("d", 0, "1").await;
+    bench.write("d", third, "2").await;
+    let day = || bench.day("d", "2026-01-12").map(|day| (day.range.to(), day.rollup));
+    bench.minutes(0, third + 10).await;
+    assert_eq!(day(), None);
+    bench.minutes(third + 11, third + 11).await;
+    assert_eq!(day(), Some((at(third), folded(&[reading("d", 0, "1")]))));
+    let version = || bench.day("d", "2026-01-12").map(|day| day.version);
+    // What is behind the part does not change it.
+    let record = bench.write("d", third + 1, "2").await;
+    bench.minutes(third + 12, third + 30).await;
+    bench.deliver(&[record]).await;
+    assert_eq!(version(), Some(1));
+    let record = bench.write("d", third - 1, "2").await;
+    bench.deliver(&[record]).await;
+    let early = [reading("d", 0, "1"), reading("d", third - 1, "2")];
+    assert_eq!(day(), Some((at(third), folded(&early))));
+    assert!(bench.message("d", 0).await);
+    assert_eq!(version(), Some(3), "a message folds it too");
+    bench.minutes(third + 31, two_thirds + 11).await;
+    let record = bench.delete("d", third - 1).await;
+    bench.deliver(&[record]).await;
+    let left = [reading("d", 0, "1"), reading("d", third, "2"), reading("d", third + 1, "2")];
+    assert_eq!(day(), Some((at(two_thirds), folded(&left))));
+    bench.minutes(two_thirds + 12, 23 * 60 + 11).await;
+    assert_eq!(day(), Some((at(23 * 60), folded(&left))));
+    assert_eq!(version(), Some(6), "once each: twice at 8 hours, at 16, late, and at the end");
+}
+
+#[tokio::test]
+async fn a_sweep_that_is_far_behind_folds_each_day_once() {
+    let bench = Bench::new().await;
+    for hour in [0, 10, 30, 50] {
+        bench.write("d", hour * 60, "1").await;
+    }
+    // Its windows end at other times of the day than the day does.
+    bench.minutes(3 * 24 * 60, 3 * 24 * 60).await;
+    let version = |date| bench.day("d", date).map(|day| day.version);
+    assert_eq!([version("2026-01-12"), version("2026-01-13")], [Some(1), Some(1)]);
+    assert_eq!(version("2026-01-14"), Some(1));
+}
+
+#[tokio::test]
+async fn new_settings_fold_the_part_of_an_open_day_again() {
+    let bench = Bench::new().await;
+    bench.write("d", 0, "1").await;
+    bench.minutes(0, 8 * 60).await;
+    assert_eq!(bench.day("d", "2026-01-12").map(|day| day.settings), Some(0));
+    bench.set_max_w("d", "10").await;
+    bench.minutes(8 * 60 + 1, 8 * 60 + 40).await;
+    assert_eq!(bench.day("d", "2026-01-12").map(|day| day.settings), Some(1));
 }
 
 #[tokio::test]

@@ -136,15 +136,6 @@ pub(crate) fn choose<'a>(
         let name = &left.name;
         return Err(format!("the index lacks periods without {name}, which is not asked about"));
     }
-    // The index has what was folded with the settings of that time.
-    let is_changed = |ask: &&Ask<'_>| {
-        let changed = ask.device.fold_settings().changed_since(0);
-        let range = ask.grid.range();
-        changed.is_some_and(|it| it.first < range.to() && range.from() <= it.last)
-    };
-    if let Some(ask) = asks.iter().find(is_changed) {
-        return Err(format!("settings of the metrics of {} have changed", ask.device.id()));
-    }
     let volume = volume(&boxed);
     if volume > MAX_VOLUME {
         return Err("the conditions hold over half of the schema's domain".to_owned());

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Basis, Bucket, Condition, ConditionsSchema, Decimal, Device, DeviceObservation, Encoding,
-    Exact, FoldRules, Quarter, Reading, Rollup, RoomId, SWEEP_GROUPS, SchemaMetric, TimeRange,
-    Timestamp, Zone,
+    Basis, Bucket, Condition, ConditionsSchema, Decimal, Device, DeviceObservation, DevicePatch,
+    Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch, Quarter, Reading, Rollup, RoomId,
+    SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict, Zone,
 };
 use fastrand::Rng;
 use rollups::Following;
 use table::memory::MemoryStore;
 use table::{
     Deadline, DeleteReadings as _, Expected, Indexing, Invocation, KeepRollupState as _,
-    PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadRollups as _, RollupKey,
-    RollupState, SetConditionsReady as _, StoredRollup,
+    PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadRollups as _, Refold,
+    RollupKey, RollupState, SetConditionsReady as _, StoredRollup,
 };
 
 use super::plan::IndexPlan;
@@ -318,6 +318,44 @@ async fn an_index_that_lags_shows_what_it_has_and_the_newest_hour_needs_none() {
     let (found, _) = home.found(&request, None).await;
     assert_eq!(found, late[1..]);
     assert_eq!(found, home.expected(&request, None));
+}
+
+#[tokio::test]
+async fn after_a_change_of_settings_the_index_serves_again_once_the_rollups_follow() {
+    let mut readings = one_warm_hour();
+    readings[0] =
+        reading(0, Some("hall"), &[("temperature", 200), ("humidity", 400), ("water", 10)]);
+    let mut home = Home::of(readings, 60 * DAY, 60 * DAY, true).await;
+    let request = warm_and_damp();
+    let patch = |verdicts: Edit<BTreeMap<Timestamp, Verdict>>, kind| {
+        let metric = MetricPatch { kind, verdicts, ..MetricPatch::default() };
+        let metrics = [("water".parse().expect("a name"), metric)].into();
+        DevicePatch { metrics, ..DevicePatch::default() }
+    };
+    patch(Edit::Keep, Edit::Set(MetricKind::Counter)).apply(&mut home.device, at(0));
+    assert_eq!(home.device.fold_settings().number, 1);
+    let id = home.device.id().clone();
+    let (found, plan) = home.found(&request, None).await;
+    let why = plan.reason.expect("some rollups may be of the time before");
+    assert_eq!(why, "settings of the metrics of d have changed, and its rollups do not follow yet");
+    for (settings, under_way, serves) in
+        [(0, Some((1, at(5 * DAY))), false), (1, None, true), (1, Some((2, at(0))), true)]
+    {
+        let refold = Refold { settings, under_way };
+        home.store.set_refold(&id, &refold, &invocation()).await.expect("memory");
+        let (again, plan) = home.found(&request, None).await;
+        assert_eq!((again, plan.reason.is_none()), (found.clone(), serves), "{refold:?}");
+    }
+    // A verdict concerns its instant alone.
+    for (minute, serves) in [(-DAY, true), (DAY, false)] {
+        let verdicts = Edit::Set([(at(minute), Verdict::Discard)].into());
+        let known = home.device.clone();
+        patch(verdicts, Edit::Keep).apply(&mut home.device, at(0));
+        assert_eq!(home.device.fold_settings().number, 2);
+        let (again, plan) = home.found(&request, None).await;
+        assert_eq!((again, plan.reason.is_none()), (found.clone(), serves), "{minute}");
+        home.device = known;
+    }
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use super::page::list_page;
 use crate::{
     Backlog, DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, LateChanges,
     LateMark, ListDevices, ListPage, Listing, MarkLateChanges, PutOutcome, PutRollups, QueueDepth,
-    ReadLateChanges, ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold,
-    RollupKey, RollupState, RoomWalk, StoreResult, StoredReading, StoredRollup,
+    ReadLateChanges, ReadRefold, ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey,
+    Refold, RollupKey, RollupState, RoomWalk, StoreResult, StoredReading, StoredRollup,
 };
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
@@ -169,6 +169,12 @@ impl MarkLateChanges for MemoryStore {
     }
 }
 
+impl ReadRefold for MemoryStore {
+    async fn refold(&self, device: &DeviceId, _invocation: &Invocation) -> StoreResult<Refold> {
+        Ok(self.read()?.refolds.get(device).copied().unwrap_or_default())
+    }
+}
+
 impl KeepRollupState for MemoryStore {
     async fn begin_rollups(
         &self,
@@ -243,10 +249,6 @@ impl KeepRollupState for MemoryStore {
             *known = Some(walk.clone());
         }
         Ok(())
-    }
-
-    async fn refold(&self, device: &DeviceId, _invocation: &Invocation) -> StoreResult<Refold> {
-        Ok(self.read()?.refolds.get(device).copied().unwrap_or_default())
     }
 
     async fn set_refold(
