@@ -64,7 +64,12 @@ impl House {
 
     /// The status, the number of rows and the read units.
     async fn ask(&self, path: &str) -> (i64, usize, f64) {
-        let answer = Answer::of(&self.query.handle(request("GET", path, "", None), minute()).await);
+        self.ask_with(path, "").await
+    }
+
+    async fn ask_with(&self, path: &str, query: &str) -> (i64, usize, f64) {
+        let request = request("GET", path, query, None);
+        let answer = Answer::of(&self.query.handle(request, minute()).await);
         let units = answer.headers["x-consumed-read-units"].as_str().unwrap_or("0");
         let rows = answer.body["data"].as_array().map_or(0, Vec::len);
         (answer.status, rows, units.parse().expect("a number"))
@@ -101,8 +106,20 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
         assert_eq!(house.ask("/rooms/room-1/latest").await, (200, ROOM, newest.2 + 2.0));
         assert_eq!(house.ask("/rooms/room-1/devices").await, (200, ROOM, 2.0));
         assert_eq!(house.ask("/rooms/nothere/latest").await, (404, 0, 1.0));
+        // A device is read alone, also for what it has measured: with the state of the rollups, what they may lack, and
+        // its readings.
+        if devices > 100 {
+            assert_eq!(house.ask("/devices/attic-3").await, (200, 0, 1.0));
+            assert_eq!(house.ask("/devices/nothere").await, (404, 0, 2.0));
+            for missing in ["temperature", "nothing"] {
+                let path = "/devices/attic-3/series";
+                let query = format!("metric={missing}&from=-1h&every=15m");
+                let (.., units) = house.ask_with(path, &query).await;
+                assert!(units <= 4.0, "{missing}: {units}");
+            }
+        }
         // What needs the registry reads it again, for all.
-        let (.., units) = house.ask("/devices/attic-3").await;
+        let (.., units) = house.ask("/devices").await;
         assert!((units - whole.last().expect("measured")).abs() <= 1.0, "{units}");
         assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
     }

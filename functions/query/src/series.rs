@@ -29,7 +29,7 @@ use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::{
     Ask, DEVICE_CONCURRENCY, DeviceValues, Events, Grid, Horizon, KnownState, Lacking, Lag,
-    LeftOut, Level, Place, device_values, events, places,
+    LeftOut, Level, Place, device_values, events, places, values_within,
 };
 
 use crate::answer::sheet::metrics_of;
@@ -194,10 +194,23 @@ pub(crate) async fn energy(
     let lag = lack_of(lacking.as_ref(), &subject, &grid, read.iter().copied());
     let is_among =
         |found: &[Metered<'_>], id: &DeviceId| found.iter().any(|(it, _)| it.device.id() == id);
-    let ids: BTreeSet<DeviceId> = shown.iter().map(|(it, _)| it.device.id().clone()).collect();
-    let shown: Vec<_> = shown.into_iter().filter(|(it, _)| subject.is_present(it)).collect();
-    // What is behind a meter is not read where the meter is there all the time.
-    left_out.retain(|it| !ids.contains(it.device()) || is_among(&shown, it.device()));
+    let (shown, absent): (Vec<_>, Vec<_>) =
+        shown.into_iter().partition(|(it, _)| subject.is_present(it));
+    // What is behind a meter is not read where the meter is there all the time, and else only when it counts: it may
+    // have been there at the other times.
+    let mut never_there: BTreeSet<&DeviceId> = BTreeSet::new();
+    for (it, meter) in &absent {
+        let id = it.device.id();
+        let during = left_out.iter().find(|left| left.device() == id).map(LeftOut::during);
+        let names: Vec<MetricName> = meter.names().cloned().collect();
+        let (ask, during) = (ask(it.device), during.unwrap_or_default());
+        let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let found = values_within(store, &ask, &during, &names, spans, invocation).await;
+        if during.is_empty() || !subject.is_present(&found.map_err(|it| problem(it, call))?) {
+            never_there.insert(id);
+        }
+    }
+    left_out.retain(|it| !never_there.contains(it.device()));
     let is_behind = |device: &Device| left_out.iter().any(|it| it.is_of_whole(device.id()));
     // Of a device that is not read for a sum, only the registry tells whether it is there.
     let is_named = |device: &Device, meter: &Meter<'_>| {
@@ -221,7 +234,11 @@ pub(crate) async fn energy(
         for (it, meter) in &found {
             let names: Vec<MetricName> = meter.names().cloned().collect();
             let more = events(store, &ask(it.device), &names, invocation).await;
-            let more = more.map_err(|failure| problem(failure, call))?;
+            let mut more = more.map_err(|failure| problem(failure, call))?;
+            if !request.is_apart {
+                let id = it.device.id();
+                more.events.retain(|it| !left_out.iter().any(|left| left.is_at(id, it.timestamp)));
+            }
             found_events.append(more);
         }
     }
@@ -257,12 +274,13 @@ pub(crate) async fn device_events(
     }
     let request = SeriesRequest::of(call.request, &call.params, now)?;
     let mut device = lookup::device(registry, store, call).await?;
-    let snapshot = lookup::snapshot(registry, store, call).await?;
     let is_missing = |names: &Vec<MetricName>| known(names, &[&device]).is_err();
-    if request.metrics.as_ref().is_some_and(is_missing)
-        && lookup::has_news(&snapshot, registry, store, call).await?
-    {
-        device = lookup::device(registry, store, call).await?;
+    // A device that was read alone is as it is now.
+    if request.metrics.as_ref().is_some_and(is_missing) && !registry.would_read_many() {
+        let snapshot = lookup::snapshot(registry, store, call).await?;
+        if lookup::has_news(&snapshot, registry, store, call).await? {
+            device = lookup::device(registry, store, call).await?;
+        }
     }
     let Rows { horizon, grid, lacking, .. } =
         rows(known_state, store, (About::Device, &request), now, call).await?;

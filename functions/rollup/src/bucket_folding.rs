@@ -190,15 +190,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// Folds the local day of quarters that were put before, as far as it is over, if that has any of them. So either
-    /// it has what was put, or a sweep that comes later reads it.
+    /// it has what was put, or a sweep that comes later reads it. None comes later up to where the device is `sealed`,
+    /// which may be ahead of the clock.
     pub(crate) async fn day_of(
         &self,
         rules: &mut DeviceRules,
         (zone, date): (Zone, LocalDate),
-        first: Quarter,
+        (first, sealed): (Quarter, Timestamp),
         invocation: &Invocation,
     ) -> StoreResult<Folded> {
-        let until = over_until(self.clock.now());
+        let until = over_until(self.clock.now()).max(sealed);
         let part = zone.day(date).and_then(|day| part_of_day(day, until));
         if part.is_none_or(|part| part.to() <= first.start()) {
             return Ok(Folded::Skipped);

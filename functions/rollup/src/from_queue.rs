@@ -8,6 +8,7 @@ use table::Invocation;
 
 use crate::bucket_folding::BucketFolding;
 use crate::ports::Store;
+use crate::state::State;
 
 impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C> {
     type Message = FoldRequest;
@@ -18,7 +19,8 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<(), Failure> {
-        let zone = self.state(invocation, log).await?.zone;
+        let State { stored, zone } = self.state(invocation, log).await?;
+        let sealed = stored.sealed_of(&device);
         let found = self.rules(std::slice::from_ref(&device), invocation).await?.remove(&device);
         let mut rules = match found {
             Some(Ok(rules)) => rules,
@@ -28,7 +30,7 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         };
         self.quarter(&mut rules, quarter, invocation).await?;
         let date = zone.date(quarter.start());
-        self.day_of(&mut rules, (zone, date), quarter, invocation).await?;
+        self.day_of(&mut rules, (zone, date), (quarter, sealed), invocation).await?;
         Ok(())
     }
 }

@@ -104,7 +104,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 None => continue,
                 Some(Ok(rules)) => {
                     let rules = rules.clone();
-                    self.fold_day(rules, (zone, date), &day.quarters, invocation, done).await
+                    let at = (zone, date, stored.sealed_of(&device));
+                    self.fold_day(rules, at, &day.quarters, invocation, done).await
                 }
                 Some(Err(why)) => {
                     self.leave_all(&device, &day.quarters, why, invocation, done).await
@@ -197,14 +198,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn fold_day(
         &self,
         mut rules: DeviceRules,
-        (zone, date): (Zone, LocalDate),
+        (zone, date, sealed): (Zone, LocalDate, Timestamp),
         quarters: &BTreeSet<Quarter>,
         invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         self.these_quarters(&mut rules, quarters, invocation, done).await?;
         let Some(first) = quarters.first() else { return Ok(()) };
-        let day = Box::pin(self.day_of(&mut rules, (zone, date), *first, invocation));
+        let day = Box::pin(self.day_of(&mut rules, (zone, date), (*first, sealed), invocation));
         let folded = catching(day).await;
         let count = |folded| done.days += usize::from(folded != Folded::Skipped);
         if let Some(why) = reason(folded, count)? {

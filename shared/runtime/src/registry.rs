@@ -106,7 +106,8 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// One device, from the cache or else from the table: it may be new. Then the cache has it too, with what
-    /// else is new, such as its room, as [`refresh_for_missing`](Self::refresh_for_missing) says.
+    /// else is new, such as its room, as [`refresh_for_missing`](Self::refresh_for_missing) says. Where a large
+    /// registry would have to be read again only for it, it is read alone.
     pub async fn device(
         &self,
         id: &DeviceId,
@@ -114,6 +115,13 @@ impl<C: Clock> CachedRegistry<C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreResult<Option<Device>> {
+        if self.would_read_many() {
+            // Where the table does not answer, the registry in memory serves as for any other question.
+            if let Ok(found) = Box::pin(store.device(id, invocation)).await {
+                found.iter().for_each(|device| self.keep_device(device.clone()));
+                return Ok(found);
+            }
+        }
         let snapshot = self.snapshot(store, invocation, log).await?;
         if let Some(device) = snapshot.devices.get(id) {
             return Ok(Some(device.clone()));

@@ -168,6 +168,18 @@ impl<'a> LeftOut<'a> {
         by_role.into_iter().map(each).collect()
     }
 
+    /// When it is left out, if not always.
+    #[must_use]
+    pub fn during(&self) -> Vec<TimeRange> {
+        self.during.iter().filter_map(|it| TimeRange::new(it.from, it.to).ok()).collect()
+    }
+
+    /// Whether what a device measured at a timestamp is left out, of a device that counts at other times.
+    #[must_use]
+    pub fn is_at(&self, device: &DeviceId, at: Timestamp) -> bool {
+        self.device_id == device && self.during.iter().any(|it| it.from <= at && at < it.to)
+    }
+
     /// Whether it is all of a device.
     #[must_use]
     pub fn is_of_whole(&self, device: &DeviceId) -> bool {

@@ -51,7 +51,13 @@ impl Subject {
     ) -> Result<Self, Problem> {
         let (mut device, mut rooms) = (None, None);
         match about {
-            About::Device => device = Some(lookup::device(registry, store, call).await?),
+            About::Device => {
+                device = Some(lookup::device(registry, store, call).await?);
+                // Nothing else of the registry is asked about, so an old one serves.
+                if let Some(snapshot) = registry.current() {
+                    return Ok(Self::new(about, snapshot, device, rooms));
+                }
+            }
             About::Room => rooms = Some([lookup::room(registry, store, call).await?.0.id].into()),
             About::Home => {
                 let (home, snapshot) = lookup::home(registry, store, call).await?;
@@ -60,8 +66,17 @@ impl Subject {
             About::All => {}
         }
         let snapshot = lookup::snapshot(registry, store, call).await?;
+        Ok(Self::new(about, snapshot, device, rooms))
+    }
+
+    fn new(
+        about: About,
+        snapshot: Arc<Snapshot>,
+        device: Option<Device>,
+        rooms: Option<BTreeSet<RoomId>>,
+    ) -> Self {
         let (read, occupants, knowledge) = (BTreeMap::new(), BTreeSet::new(), None);
-        Ok(Self { about, snapshot, read, device, rooms, occupants, knowledge })
+        Self { about, snapshot, read, device, rooms, occupants, knowledge }
     }
 
     /// The rooms that are asked about, each by itself.
@@ -90,7 +105,10 @@ impl Subject {
     ) -> Result<(), Problem> {
         let known = (known_state, horizon);
         self.find_occupants(store, known, (range, now), call).await?;
-        if have_it(self, &self.devices(call)?)
+        // A device that was read alone is as it is now.
+        let is_new = self.device.is_some() && registry.would_read_many();
+        if is_new
+            || have_it(self, &self.devices(call)?)
             || !lookup::has_news(&self.snapshot, registry, store, call).await?
         {
             return Ok(());

@@ -373,6 +373,34 @@ async fn a_plug_counts_in_its_room_while_its_meter_is_elsewhere() {
 }
 
 #[tokio::test]
+async fn a_plug_that_has_moved_on_is_named_as_left_out_and_its_steps_there_are_no_events_of_the_sum()
+ {
+    let bench = Bench::empty();
+    let kwh =
+        |device, minute, room, value| numbers(device, minute, room, &[("cumulative_kwh_p", value)]);
+    // The plug falls while the meter measures it too, and moves on; then the meter leaves.
+    let plug = [("hall", "500"), ("hall", "2"), ("loft", "3"), ("loft", "4"), ("loft", "5")];
+    let plug: Vec<_> =
+        (0..).zip(plug).map(|(n, (room, it))| kwh("plug", n * 15, room, it)).collect();
+    let meter = [("hall", "900"), ("hall", "903"), ("hall", "906"), ("loft", "909")];
+    let meter: Vec<_> =
+        (0..).zip(meter).map(|(n, (room, it))| kwh("meter", n * 15, room, it)).collect();
+    bench.store(&[plug, meter].concat()).await;
+    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+    let asked = format!("from={}&to={}&events=1", at(0), at(60));
+    let of = async |room: &str, further: &str| {
+        bench.get(&format!("/rooms/{room}/energy?{asked}{further}")).await.json()
+    };
+    let hall = of("hall", "").await;
+    assert_eq!((total(&hall), ids(&hall["left_out"])), (6.0, vec!["plug"]), "{hall}");
+    assert_eq!(hall["events"], json!([]), "{hall}");
+    let apart = of("hall", "&devices=1").await;
+    assert_eq!(apart["events"][0]["device_id"], "plug", "{apart}");
+    let nowhere = of("loft", "").await;
+    assert_eq!(ids(&nowhere["devices"]), ["plug"], "{nowhere}");
+}
+
+#[tokio::test]
 async fn a_power_that_is_held_when_its_meter_leaves_counts_once() {
     let bench = Bench::empty();
     let watts =
