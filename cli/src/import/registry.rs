@@ -240,12 +240,8 @@ impl RegistryLine {
     }
 
     /// When it is applied: devices register the rooms into which they are put, and rooms make homes.
-    fn order(&self) -> u8 {
-        match () {
-            () if self.is_annotation() => 2,
-            () if self.path.starts_with("/rooms/") => 1,
-            () => 0,
-        }
+    fn order(&self) -> (bool, bool) {
+        (self.is_annotation(), self.path.starts_with("/rooms/"))
     }
 }
 

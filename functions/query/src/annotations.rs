@@ -63,7 +63,7 @@ fn query(call: &Call<'_>, now: Timestamp) -> Result<AnnotationQuery, Problem> {
     Ok(AnnotationQuery { range, about, after, limit })
 }
 
-/// What is named of a device, a room and a home, of which at most one may be.
+/// The one that is named of a device, a room and a home. Two are refused.
 fn one_of(named: [(&str, Option<Annotated>); 3]) -> Result<Option<Annotated>, Problem> {
     let mut named = named.into_iter().filter_map(|(name, it)| Some((name, it?)));
     let first = named.next();

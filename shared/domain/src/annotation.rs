@@ -132,7 +132,7 @@ impl fmt::Display for Annotated {
 pub struct Annotation {
     /// The id, with the time at which it begins.
     pub id: AnnotationId,
-    /// The first timestamp after it; `None` of a single moment.
+    /// The first timestamp after it, unless it is of a single moment.
     pub to: Option<Timestamp>,
     /// What it is about.
     pub about: Annotated,

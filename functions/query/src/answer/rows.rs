@@ -356,7 +356,7 @@ impl Row for StayRow<'_> {
 pub(crate) struct AnnotationRow<'a> {
     annotation_id: &'a AnnotationId,
     from: Timestamp,
-    /// None of a single moment.
+    /// Absent where it is of a single moment.
     to: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<&'a DeviceId>,

@@ -506,7 +506,7 @@ async fn what_a_meter_measured_and_no_device_behind_it_is_the_rest() {
         assert_eq!(bench.patch(&format!("/devices/{device}"), &behind).await.status, 200);
     }
     for of in ["", "/rooms/hall"] {
-        // 20 of the meter, of which 4 and 6 are known, and 40 of the shed.
+        // The meter has 20, 4 and 6 of them are known, and the shed has 40.
         let apart = bench.energy(of, "&devices=1&every=15m").await;
         let rows = json!([2.5, 2.5, 2.5, 2.5]);
         assert_eq!(apart["total_kwh"], 60, "{of}");

@@ -109,7 +109,7 @@ async fn a_token_that_cannot_be_made_is_refused_by_the_member_at_fault() {
         (r#"{"scope": "write"}"#, "device: is needed"),
         (r#"{"scope": "write", "device": null}"#, "device: is needed"),
         (r#"{"scope": "write", "device": ["a"]}"#, "device: must be a string, not an array"),
-        (r#"{"scope": "write", "device": "a#b"}"#, "device: contains '#'"),
+        (r#"{"scope": "write", "device": "a b"}"#, "device: contains ' '"),
         (r#"{"scope": "write", "device": "TOKEN"}"#, r#"device: "TOKEN" is a reserved name"#),
         (r#"{"scope": "write", "device": "a", "rooms": []}"#, "rooms: go with view"),
         (r#"{"scope": "write", "device": "a", "homes": []}"#, "homes: go with view"),
@@ -134,8 +134,8 @@ async fn a_token_that_cannot_be_made_is_refused_by_the_member_at_fault() {
         let detail = answer.json()["detail"].as_str().expect("a detail").to_owned();
         assert!(detail.contains(expected), "{body}: {detail}");
     }
+    assert_eq!(bench.store.calls().reads, reads + 1, "the admin token alone is looked up, once");
     assert_eq!(bench.issued().await, []);
-    assert!(bench.store.calls().reads <= reads + 1, "the admin token alone is looked up");
 }
 
 #[tokio::test]
