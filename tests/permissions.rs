@@ -408,7 +408,7 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     let waiting: &WaitingMessage = &judgement.waiting()[0];
     check!(SendWaitingMessages:
         store.lease_waiting(waiting, at(1), invocation),
-        store.postpone_waiting(waiting, at(2), invocation),
+        store.postpone_waiting(waiting, at(2), false, invocation),
         store.finish_waiting(waiting, invocation));
     check!(DeleteAlertStates:
         store.delete_alert_states(&rule.id, invocation),

@@ -504,9 +504,8 @@ pub(super) async fn a_channel_has_its_own_messages_when_their_time_has_come(
     };
     lease(&all[0], MINUTE).await;
     let postponed = lease(&all[1], MINUTE).await;
-    assert!(
-        store.postpone_waiting(&postponed, at(2 * MINUTE), &invocation()).await.expect("asked")
-    );
+    let next = at(2 * MINUTE);
+    assert!(store.postpone_waiting(&postponed, next, false, &invocation()).await.expect("asked"));
     for (now, first) in [(0, 3), (MINUTE - 1, 3), (MINUTE, 1), (2 * MINUTE, 1)] {
         let found = waiting(store, "c", now).await;
         assert_eq!(found[0].told.message.number, first, "{now}");
@@ -555,10 +554,18 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     let second = lease(free, 60_000).await.expect("free");
     assert_eq!(second.attempts, 2);
     assert!(!store.finish_waiting(first, &invocation()).await.expect("asked"));
-    assert!(!store.postpone_waiting(first, at(0), &invocation()).await.expect("asked"));
+    let postpone = async |leased: &WaitingMessage, next, may_have_arrived| {
+        let given = invocation();
+        store.postpone_waiting(leased, at(next), may_have_arrived, &given).await.expect("asked")
+    };
+    assert!(!postpone(first, 0, false).await);
     assert_eq!(lease(first, 99_000).await, None);
-    assert!(store.postpone_waiting(&second, at(5), &invocation()).await.expect("asked"));
-    assert!(!store.postpone_waiting(&second, at(5), &invocation()).await.expect("asked"), "twice");
+    assert!(postpone(&second, 3, true).await);
+    assert_eq!(waiting(store, "c", 59_999).await, [], "its lease still holds it");
+    let [unsure] = &waiting(store, "c", 60_000).await[..] else { panic!("one") };
+    assert_eq!((unsure.next, unsure.lease), (at(3), Some(at(60_000))));
+    assert!(postpone(&second, 5, false).await);
+    assert!(!postpone(&second, 5, false).await, "twice");
     let [again] = &waiting(store, "c", 5).await[..] else { panic!("one") };
     let expected = WaitingMessage { attempts: 2, next: at(5), lease: None, ..second.clone() };
     assert_eq!(*again, expected);

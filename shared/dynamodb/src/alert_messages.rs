@@ -104,11 +104,14 @@ impl SendWaitingMessages for DynamoStore {
         &self,
         leased: &WaitingMessage,
         next: Timestamp,
+        may_have_arrived: bool,
         invocation: &Invocation,
     ) -> StoreResult<bool> {
         let mut update = update_of(leased);
         update.set(&[NEXT], text(next));
-        update.remove(&[LEASE]);
+        if !may_have_arrived {
+            update.remove(&[LEASE]);
+        }
         Ok(matches!(update.send(self, invocation).await?, UpdateOutcome::Updated(_)))
     }
 }

@@ -263,11 +263,12 @@ pub trait SendWaitingMessages: Send + Sync {
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<bool>> + Send;
     /// Gives a message back, to be sent from `next` on, if the lease is still the one of `leased`; returns whether it
-    /// was.
+    /// was. One that may have arrived keeps its lease: it is sent again once that is over too.
     fn postpone_waiting(
         &self,
         leased: &WaitingMessage,
         next: Timestamp,
+        may_have_arrived: bool,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<bool>> + Send;
 }

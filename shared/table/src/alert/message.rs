@@ -9,7 +9,7 @@ use crate::AlertKey;
 /// How long it is kept what was told.
 pub const TOLD_KEPT: TimeDelta = TimeDelta::days(90);
 /// How long a message waits that no channel takes, because its channel fails or was deleted.
-pub const WAITING_KEPT: TimeDelta = TimeDelta::days(7);
+pub const WAITING_KEPT: TimeDelta = TimeDelta::days(14);
 /// The longest lease. One that ends later was taken by a clock that was wrong, and holds nobody up.
 pub const MAX_LEASE: TimeDelta = TimeDelta::minutes(5);
 /// How far ahead a message is postponed at most: over the quiet hours of a day. One that waits for longer was
@@ -72,7 +72,8 @@ pub struct WaitingMessage {
     pub attempts: u32,
     /// When it is to be sent.
     pub next: Timestamp,
-    /// Until when somebody is sending it.
+    /// Until when somebody is sending it. One that is over is of an attempt that may have arrived: whoever had it died,
+    /// or had no answer.
     pub lease: Option<Timestamp>,
 }
 

@@ -307,13 +307,14 @@ impl SendWaitingMessages for MemoryStore {
         &self,
         leased: &WaitingMessage,
         next: Timestamp,
+        may_have_arrived: bool,
         _invocation: &Invocation,
     ) -> StoreResult<bool> {
         let waiting = &mut self.write()?.alerts.waiting;
         let stored = waiting.get_mut(&leased.key()).filter(|it| it.lease == leased.lease);
         Ok(stored
             .map(|stored| {
-                stored.lease = None;
+                stored.lease = stored.lease.filter(|_| may_have_arrived);
                 stored.next = next;
             })
             .is_some())
