@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use alerts::Reach;
 use anyhow::{Context as _, anyhow};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
@@ -136,6 +137,7 @@ impl Functions {
                     ingest_url,
                     following,
                     max_units,
+                    reach: Reach::Local,
                 },
             )),
         };

@@ -1,9 +1,11 @@
-//! Answers lists, ranges, latest values, series and energy; edits the registry; serves the web page. Stores no reading.
+//! Answers lists, ranges, latest values, series and energy; edits the registry and alerts; serves the web page. Stores
+//! no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
 //! `lists`, `homes`, `latest`, `ranges`, `series`, `influxql`, `edit`, `remove` and
 //! `deletion` are one file per kind of question; `mcp` asks the others.
 
+mod alerts;
 mod answer;
 mod conditions_schema;
 mod failure;
@@ -22,6 +24,7 @@ mod web;
 use std::pin::Pin;
 use std::time::Duration;
 
+use ::alerts::Reach;
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
@@ -40,6 +43,7 @@ use registry::deletion::Quiet;
 
 pub use ports::Store;
 
+use crate::alerts::{acknowledge, channels, history, pause, rules};
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 
@@ -56,6 +60,8 @@ pub struct Settings {
     pub following: Following,
     /// The table's largest numbers of units a second; none where nothing bounds them.
     pub max_units: Option<MaxUnits>,
+    /// How far the channels of alerts may go.
+    pub reach: Reach,
 }
 
 impl Default for Settings {
@@ -63,7 +69,8 @@ impl Default for Settings {
     fn default() -> Self {
         let registry_max_age = Duration::from_secs(60);
         let (auth, following) = (Auth::On, Following::default());
-        Self { registry_max_age, auth, ingest_url: None, following, max_units: None }
+        let reach = Reach::Public;
+        Self { registry_max_age, auth, ingest_url: None, following, max_units: None, reach }
     }
 }
 
@@ -72,7 +79,8 @@ impl From<&Config> for Settings {
         let following = Following::gathering_for(config.rollup_window);
         let (registry_max_age, auth) = (config.registry_max_age, config.auth);
         let (ingest_url, max_units) = (config.ingest_url.clone(), Some(config.max_units));
-        Self { registry_max_age, auth, ingest_url, following, max_units }
+        let reach = Reach::Public;
+        Self { registry_max_age, auth, ingest_url, following, max_units, reach }
     }
 }
 
@@ -96,6 +104,8 @@ struct Handlers<S, C> {
     /// The times without anything of a deleted device after which its deletion ends.
     quiet: Quiet,
     page: web::Page,
+    /// How far channels may go.
+    reach: Reach,
     clock: C,
 }
 
@@ -103,7 +113,7 @@ impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let Settings { registry_max_age, auth, ingest_url, following, max_units } = settings;
+        let Settings { registry_max_age, auth, ingest_url, following, max_units, reach } = settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::new(following);
         let late = LateMarking::new(MARKED_AHEAD);
@@ -113,7 +123,7 @@ impl<S: Store, C: Clock> Query<S, C> {
         let quiet = Quiet::of(registry_max_age);
         let page = web::Page::new(ingest_url.as_deref());
         let handlers =
-            Handlers { store, registry, known_state, late, densities, quiet, page, clock };
+            Handlers { store, registry, known_state, late, densities, quiet, page, reach, clock };
         Self { http, handlers, telemetry }
     }
 
@@ -143,7 +153,8 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
 
 impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
     fn answer<'a>(&'a self, call: &'a mut Call<'_>) -> Answer<'a> {
-        let Self { store, registry, known_state, late, densities, quiet, page, clock } = self;
+        let Self { store, registry, known_state, late, densities, quiet, page, reach, clock } =
+            self;
         let (known, asked) = ((registry, known_state), (registry, known_state, densities));
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         match call.endpoint.operation {
@@ -215,6 +226,23 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             }
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
+            Operation::ListAlerts => Box::pin(rules::list(store, call)),
+            Operation::ShowAlert => Box::pin(rules::show(store, call)),
+            Operation::PutAlert => Box::pin(rules::put(registry, store, clock.now(), call)),
+            Operation::DeleteAlert => Box::pin(rules::delete(store, call)),
+            Operation::AlertHistory => Box::pin(history::history(known, store, clock.now(), call)),
+            Operation::PauseAlert => Box::pin(pause::pause(store, clock.now(), call)),
+            Operation::AcknowledgeAlert => {
+                Box::pin(acknowledge::by_token(store, clock.now(), call))
+            }
+            Operation::AcknowledgeByLink => {
+                Box::pin(acknowledge::by_link(store, clock.now(), call))
+            }
+            Operation::ListChannels => Box::pin(channels::list(store, call)),
+            Operation::ShowChannel => Box::pin(channels::show(store, call)),
+            Operation::PutChannel => Box::pin(channels::put(*reach, store, call)),
+            Operation::DeleteChannel => Box::pin(channels::delete(store, call)),
+            Operation::TestChannel => Box::pin(channels::test(store, clock.now(), call)),
             Operation::InfluxQl => Box::pin(influxql::query(asked, store, clock.now(), call)),
             Operation::Health => Box::pin(health::health(known_state, store, clock.now(), call)),
             Operation::Mcp => Box::pin(mcp::answer(self, (known_state, store), clock.now(), call)),

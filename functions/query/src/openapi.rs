@@ -1,5 +1,6 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
 
+mod alerts;
 mod conditions;
 mod energy;
 mod patch;
@@ -111,10 +112,20 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     if endpoint.operation == Operation::WebFile {
         statuses.push(406);
     }
-    if endpoint.has_id() || endpoint.operation == Operation::ShowConditionsSchema {
+    if endpoint.has_id()
+        || matches!(
+            endpoint.operation,
+            Operation::ShowConditionsSchema | Operation::AcknowledgeByLink
+        )
+    {
         statuses.push(404);
     }
-    if matches!(endpoint.reply, Reply::Progress(_)) {
+    if matches!(endpoint.reply, Reply::Progress(_))
+        || matches!(
+            endpoint.operation,
+            Operation::PutAlert | Operation::PutChannel | Operation::AcknowledgeAlert
+        )
+    {
         statuses.push(409);
     }
     let is_of_device = endpoint.path.starts_with("/devices/{id}");
@@ -213,7 +224,14 @@ fn list(schema: &str) -> Value {
 
 fn all_schemas() -> Value {
     let mut all = schemas();
-    for further in [energy::schemas(), series::schemas(), conditions::schemas(), patch::schemas()] {
+    let further = [
+        energy::schemas(),
+        series::schemas(),
+        conditions::schemas(),
+        patch::schemas(),
+        alerts::schemas(),
+    ];
+    for further in further {
         for (name, schema) in further.as_object().expect("an object") {
             all[name] = schema.clone();
         }

@@ -1,11 +1,12 @@
 //! The ports of the table that the function uses.
 
 use table::{
-    DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, MarkIndexed, MarkLateChanges, PageRegistry, PutConditionsSchema,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
-    SearchDevices,
+    DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates, EditChannels, EditRegistry,
+    FindRegistry, FindToken, ListDevices, LookUpRegistry, MarkDeletions, MarkIndexed,
+    MarkLateChanges, PageRegistry, PutConditionsSchema, PutTestMessages, QueryConditions,
+    QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadChannels,
+    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
+    ReadStays, ReadToldMessages, ReadWaitingMessages, RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 table::store! {
@@ -14,4 +15,6 @@ table::store! {
         + SearchDevices + MarkIndexed + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
         + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
+        + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels + ReadAlertStates + EditAlertStates
+        + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + PutTestMessages
 }

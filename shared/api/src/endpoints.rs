@@ -66,6 +66,19 @@ pub enum Operation {
     HomeConditions,
     ShowConditionsSchema,
     PutConditionsSchema,
+    ListAlerts,
+    ShowAlert,
+    PutAlert,
+    DeleteAlert,
+    AlertHistory,
+    PauseAlert,
+    AcknowledgeAlert,
+    AcknowledgeByLink,
+    ListChannels,
+    ShowChannel,
+    PutChannel,
+    DeleteChannel,
+    TestChannel,
     AllSeries,
     AllEnergy,
     InfluxQl,
@@ -292,11 +305,13 @@ impl Endpoint {
             Some("devices") => "device",
             Some("rooms") => "room",
             Some("homes") => "home",
+            Some("alerts") => "rule",
+            Some("channels") => "channel",
             _ => "id",
         }
     }
 
-    /// Tells whether its path names a device, a room or a home.
+    /// Tells whether its path names a device, a room, a home, a rule or a channel.
     #[must_use]
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
@@ -390,6 +405,15 @@ const BEGUN: &[Parameter] = &[parameter(
 const STAYS: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only stays that end after it"),
     parameter("to", Kind::Timestamp, "Only stays that begin before it"),
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
+
+/// A page of what was told.
+const TOLD: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "Only messages that were told at it or after"),
+    parameter("to", Kind::Timestamp, "Only messages that were told before it"),
     ENTRIES,
     CURSOR,
     FORMAT,
@@ -604,6 +628,21 @@ const fn delete(path: &'static str, operation: Operation, summary: &'static str)
         method: "DELETE",
         access: Access::Admin,
         ..get(path, operation, &[], reply, summary)
+    }
+}
+
+/// An endpoint of `query` that takes an object and answers with another.
+const fn edit(
+    (method, path, body): (&'static str, &'static str, &'static str),
+    operation: Operation,
+    reply: &'static str,
+    summary: &'static str,
+) -> Endpoint {
+    Endpoint {
+        method,
+        access: Access::Admin,
+        body: Some(body),
+        ..get(path, operation, &[], Reply::One(reply), summary)
     }
 }
 
@@ -955,6 +994,102 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Replace the schema by which an index finds conditions; roomtide rollups rebuild applies it",
         )
     },
+    get(
+        "/alerts",
+        Operation::ListAlerts,
+        &[],
+        Reply::One("Alerts"),
+        "List the rules of alerts, their states and the channels",
+    ),
+    get(
+        "/alerts/{id}",
+        Operation::ShowAlert,
+        &[],
+        Reply::One("Alert"),
+        "Show a rule of alerts and its states",
+    ),
+    edit(
+        ("PUT", "/alerts/{id}", "AlertRule"),
+        Operation::PutAlert,
+        "Alert",
+        "Save a rule of alerts, at most 100",
+    ),
+    Endpoint {
+        method: "DELETE",
+        access: Access::Admin,
+        ..get(
+            "/alerts/{id}",
+            Operation::DeleteAlert,
+            &[],
+            Reply::One("Deletion"),
+            "Delete a rule of alerts; its states end and what waits is dropped",
+        )
+    },
+    get(
+        "/alerts/{id}/history",
+        Operation::AlertHistory,
+        TOLD,
+        Reply::Page("ToldMessage"),
+        "What was told by a rule in the last 90 days, newest first",
+    ),
+    edit(
+        ("POST", "/alerts/{id}/pause", "AlertPause"),
+        Operation::PauseAlert,
+        "Alert",
+        "Let a rule tell nothing until a time, or end that",
+    ),
+    edit(
+        ("POST", "/alerts/{id}/acknowledge", "AlertAcknowledgement"),
+        Operation::AcknowledgeAlert,
+        "Alert",
+        "Acknowledge what fires: it is not repeated",
+    ),
+    Endpoint {
+        access: Access::Public,
+        ..edit(
+            ("POST", "/acknowledge", "LinkAcknowledgement"),
+            Operation::AcknowledgeByLink,
+            "Acknowledged",
+            "Acknowledge the episode of a message by the key of its link, and nothing else",
+        )
+    },
+    get(
+        "/channels",
+        Operation::ListChannels,
+        &[],
+        Reply::One("Channels"),
+        "List the channels by which alerts are told",
+    ),
+    get(
+        "/channels/{id}",
+        Operation::ShowChannel,
+        &[],
+        Reply::One("Channel"),
+        "Show a channel, without what is secret",
+    ),
+    edit(
+        ("PUT", "/channels/{id}", "NewChannel"),
+        Operation::PutChannel,
+        "Channel",
+        "Save a channel, at most 10; without its secret, the stored one stays",
+    ),
+    Endpoint {
+        method: "DELETE",
+        access: Access::Admin,
+        ..get(
+            "/channels/{id}",
+            Operation::DeleteChannel,
+            &[],
+            Reply::One("Deletion"),
+            "Delete a channel and its secret",
+        )
+    },
+    edit(
+        ("POST", "/channels/{id}/test", "Nothing"),
+        Operation::TestChannel,
+        "WaitingTest",
+        "Send a test by a channel, within a minute",
+    ),
     Endpoint {
         method: "POST",
         body: Some("McpMessage"),
@@ -1215,8 +1350,10 @@ mod tests {
                 Operation::InfluxFlux | Operation::InfluxQl | Operation::Mcp
             );
             let changes = (endpoint.method != "GET" || endpoint.takes_values()) && !asks;
+            // The link of a message is the permission.
+            let is_link = endpoint.operation == Operation::AcknowledgeByLink;
             let may_change = matches!(access, Access::Write | Access::Admin | Access::Address);
-            assert_eq!(changes, may_change, "{endpoint:?}");
+            assert_eq!(changes, may_change || is_link, "{endpoint:?}");
             assert_eq!(endpoint.takes_values(), access == Access::Address, "{endpoint:?}");
             let holds_no_data = matches!(
                 endpoint.operation,
@@ -1225,6 +1362,7 @@ mod tests {
                     | Operation::InfluxReady
                     | Operation::WebPage
                     | Operation::WebFile
+                    | Operation::AcknowledgeByLink
             );
             assert_eq!(access == Access::Public, holds_no_data, "{endpoint:?}");
             let has_body = matches!(endpoint.method, "POST" | "PUT" | "PATCH");

@@ -6,10 +6,10 @@ use super::{MemoryStore, page::list_page};
 use crate::{
     AlertKey, ChannelSecret, DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels,
     Expected, Failing, Invocation, JudgementOutcome, ListPage, Listing, Look, MarkRunning,
-    NewJudgement, NoteChannels, NoteLooks, PutJudgements, PutOutcome, ReadAlertRules,
-    ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks, ReadRunning, ReadToldMessages,
-    ReadWaitingMessages, RemoveLooks, RunningMark, SendWaitingMessages, StoreResult,
-    StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey,
+    NewJudgement, NoteChannels, NoteLooks, PutJudgements, PutOutcome, PutTestMessages,
+    ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks, ReadRunning,
+    ReadToldMessages, ReadWaitingMessages, RemoveLooks, RunningMark, SendWaitingMessages,
+    StoreResult, StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey,
     WaitingMessage,
 };
 
@@ -197,6 +197,19 @@ impl PutJudgements for MemoryStore {
         alerts.told.extend(judgement.told().iter().map(|it| (it.key(), it.clone())));
         alerts.waiting.extend(judgement.waiting().iter().map(|it| (it.key(), it.clone())));
         Ok(JudgementOutcome::Stored)
+    }
+}
+
+impl PutTestMessages for MemoryStore {
+    async fn put_test_message(
+        &self,
+        message: &WaitingMessage,
+        _invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let waiting = &mut self.write()?.alerts.waiting;
+        let is_new = !waiting.contains_key(&message.key());
+        waiting.entry(message.key()).or_insert_with(|| message.clone());
+        Ok(is_new)
     }
 }
 
