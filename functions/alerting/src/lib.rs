@@ -6,11 +6,14 @@
 mod carrier;
 mod event;
 mod heartbeat;
+mod minute;
 mod names;
 mod ports;
 mod post;
 mod run;
+mod running;
 mod send;
+mod sent;
 mod settings;
 mod sns;
 #[cfg(test)]
@@ -28,6 +31,8 @@ pub use settings::Settings;
 pub use sns::Sns;
 
 use heartbeat::Heartbeat;
+use judging::Judging;
+use running::Running;
 
 /// The function.
 #[derive(Debug)]
@@ -37,6 +42,8 @@ pub struct Alerting<S, C> {
     clock: C,
     telemetry: Telemetry,
     settings: Settings,
+    judging: Judging,
+    running: Running,
     heartbeat: Heartbeat,
 }
 
@@ -50,6 +57,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         telemetry: Telemetry,
         settings: Settings,
     ) -> Self {
-        Self { store, carrier, clock, telemetry, settings, heartbeat: Heartbeat::default() }
+        let (judging, running, heartbeat) =
+            (Judging::new(), Running::default(), Heartbeat::default());
+        Self { store, carrier, clock, telemetry, settings, judging, running, heartbeat }
     }
 }

@@ -1,15 +1,19 @@
 //! The ports of the table that the function uses.
 
 use table::{
-    FindRegistry, NoteChannels, ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels,
-    ReadRollupState, ReadWaitingMessages, SendWaitingMessages,
+    DeleteAlertStates, FindRegistry, ListDevices, MarkRunning, NoteChannels, PutJudgements,
+    QueryReadings, ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks,
+    ReadRollupState, ReadRollups, ReadRunning, ReadWaitingMessages, RemoveLooks,
+    SendWaitingMessages,
 };
 
 /// The function's name in its log events.
 pub(crate) const NAME: &str = "alerting";
 
 table::store! {
-    /// The ports of the table that the function uses.
-    pub trait Store: ReadAlertRules + ReadChannels + ReadChannelSecrets + NoteChannels + ReadAlertStates
-        + ReadWaitingMessages + SendWaitingMessages + FindRegistry + ReadRollupState
+    /// The ports of the table that the function uses: those of sending, then those of judging.
+    pub trait Store: ReadWaitingMessages + SendWaitingMessages + ReadChannelSecrets + NoteChannels
+        + ReadAlertRules + ReadChannels + ReadAlertStates + PutJudgements + DeleteAlertStates + ReadLooks
+        + RemoveLooks + ReadRunning + MarkRunning + FindRegistry + ListDevices + QueryReadings + ReadRollups
+        + ReadRollupState
 }

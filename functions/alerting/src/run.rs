@@ -1,22 +1,23 @@
 //! One invocation: what is done, in which order, and what its log event says of it. Sends and judges nothing itself.
 
-use std::collections::BTreeSet;
 use std::error::Error;
+use std::time::Duration;
 
 use alerts::Request;
-use domain::{RuleId, Zone};
+use judging::Rules;
 use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
-use runtime::telemetry::{WideEvent, chain};
+use runtime::telemetry::WideEvent;
 use table::{Invocation, StoreError, StoreResult};
 
 use crate::carrier::NotCarried;
 use crate::ports::{NAME, Store};
-use crate::send::{Round, is_out_of_time};
+use crate::send::Round;
+use crate::sent::AllSent;
 use crate::{Alerting, Event};
 
-/// For how long the channel fails that has failed longest.
-const UNDELIVERED: &str = "alerting.undelivered_seconds";
+/// The time that is kept for sending what the minute tells.
+const RESERVE: Duration = Duration::from_secs(20);
 
 /// The work of a minute is not done; it is due again in a minute.
 #[derive(Debug, thiserror::Error)]
@@ -59,69 +60,36 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreResult<()> {
-        let rules = self.store.alert_rules(invocation).await?;
-        let mut ids: BTreeSet<RuleId> = rules.found.iter().map(|it| it.id.clone()).collect();
-        // What cannot be read was not deleted.
-        ids.extend(rules.unreadable.iter().filter_map(|it| it.sk.parse().ok()));
+        let is_minute = event == Event::Schedule;
+        // Before all judgements; what waits is sent though it fails.
+        let noted = if is_minute { self.note_running(invocation).await } else { Ok(()) };
+        let rules = self.judging.rules(&self.store, self.clock.now(), invocation).await?;
         for unreadable in &rules.unreadable {
-            log.warn("alerting.unreadable_rule", unreadable);
+            log.warn("alerting.unreadable", unreadable);
         }
-        self.send(&ids, invocation, log).await?;
-        if event == Event::Schedule {
+        let mut sent = self.send(&rules, invocation).await?;
+        noted?;
+        if is_minute && !rules.rules.is_empty() {
+            let judging = invocation.ending_earlier(RESERVE);
+            let minute = Box::pin(self.judge_minute(&rules, &judging)).await;
+            if minute.messages > 0 {
+                sent.append(self.send(&rules, invocation).await?);
+            }
+            minute.note(log);
+        }
+        let (is_done, failure) = sent.note(self.clock.now(), log);
+        if is_minute && is_done {
             self.beat(log).await;
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
-    /// Sends what waits. A channel that fails is in the log; the others are served.
-    async fn send(
-        &self,
-        rules: &BTreeSet<RuleId>,
-        invocation: &Invocation,
-        log: &mut WideEvent,
-    ) -> StoreResult<()> {
+    /// Sends what waits. A channel that fails holds up no other.
+    async fn send(&self, rules: &Rules, invocation: &Invocation) -> StoreResult<AllSent> {
+        // As they are this moment: whether they fail, and until when they are left alone.
         let channels = self.store.channels(invocation).await?.found;
-        log.set("alerting.channels", channels.len());
-        if channels.is_empty() {
-            log.seconds(UNDELIVERED, 0);
-            return Ok(());
-        }
-        let zone = self.zone(invocation).await?;
-        let round = Round { rules, zone, invocation };
-        let served = self.send_all(&channels, &round).await;
-        let (mut messages, mut dropped, mut cut) = (0, 0, 0);
-        let (mut failing_since, mut failures, mut broken) = (None, Vec::new(), None);
-        for (channel, sent) in served {
-            match sent {
-                Ok(sent) => {
-                    messages += sent.messages;
-                    dropped += sent.dropped;
-                    failing_since = [failing_since, sent.failing_since].into_iter().flatten().min();
-                    cut += usize::from(sent.is_cut);
-                    failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
-                }
-                Err(error) => {
-                    failures.push(format!("{channel}: {}", chain(&error)));
-                    broken = broken.filter(|it| !is_out_of_time(it)).or(Some(error));
-                }
-            }
-        }
-        let undelivered = failing_since.map_or(0, |it| self.clock.now().since(it).num_seconds());
-        // Also at zero: an alarm tells if nothing is sent, and if nobody is there to send.
-        log.seconds(UNDELIVERED, undelivered);
-        log.set("alerting.messages", messages);
-        log.set("alerting.dropped", dropped);
-        log.set("alerting.channels_left", cut);
-        if !failures.is_empty() {
-            log.set("alerting.failures", failures);
-        }
-        broken.map_or(Ok(()), Err)
-    }
-
-    /// The zone of the table's days; that of the settings before there are any.
-    async fn zone(&self, invocation: &Invocation) -> StoreResult<Zone> {
-        let state = self.store.rollup_state(invocation).await?;
-        Ok(state.and_then(|it| it.zone.parse().ok()).unwrap_or(self.settings.zone))
+        let round = Round { rules, invocation };
+        Ok(AllSent::of(self.send_all(&channels, &round).await))
     }
 
     /// Tells a service elsewhere that the minute is done. It is for those who are told when this stops.

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use alerts::{MAX_PAUSE, next_attempt};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp, Zone};
+use domain::{RuleId, Timestamp};
 use futures_util::future::join_all;
+use judging::Rules;
 use runtime::clock::Clock;
 use table::{Failing, Invocation, StoreError, StoreResult, StoredChannel, WaitingMessage};
 
@@ -18,6 +19,7 @@ use crate::carrier::NotCarried;
 use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
+use crate::sent::Sent;
 use crate::waiting::{choose, due, first_attempt, is_test, states_needed};
 
 /// How long a message is leased: longer than a request may take.
@@ -29,25 +31,9 @@ const PAGE: usize = 100;
 /// The most messages of a channel that one invocation sends or drops.
 const MAX_MESSAGES: usize = 300;
 
-/// What was done for a channel.
-#[derive(Debug, Default)]
-pub(crate) struct Sent {
-    /// Messages that were sent.
-    pub(crate) messages: usize,
-    /// Messages that nobody needs any more.
-    pub(crate) dropped: usize,
-    /// Why it failed.
-    pub(crate) failure: Option<String>,
-    /// Since when it fails.
-    pub(crate) failing_since: Option<Timestamp>,
-    /// Whether the time did not suffice.
-    pub(crate) is_cut: bool,
-}
-
 /// What all channels are served with.
 pub(crate) struct Round<'a> {
-    pub(crate) rules: &'a BTreeSet<RuleId>,
-    pub(crate) zone: Zone,
+    pub(crate) rules: &'a Rules,
     pub(crate) invocation: &'a Invocation,
 }
 
@@ -70,7 +56,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let failing_since = channel.failing.map(|it| it.since);
         let mut sent = Sent { failing_since, ..Sent::default() };
         let waiting = self.waiting(channel, now, round.invocation).await?;
-        let due = due(waiting, channel, round.zone, now);
+        let due = due(waiting, channel, round.rules.zone, now);
         if due.is_empty() {
             return Ok(sent);
         }
@@ -80,7 +66,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         } else {
             self.store.alert_states(&needed, round.invocation).await?.found
         };
-        let chosen = choose(due, round.rules, &states);
+        let deleted = self.deleted(&due, round).await?;
+        let chosen = choose(due, &deleted, &states);
         for message in &chosen.drop {
             sent.dropped +=
                 usize::from(self.store.finish_waiting(message, round.invocation).await?);
@@ -131,6 +118,26 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
+    /// The rules of messages that are no longer there. One that is not known may be new, so it is asked for.
+    async fn deleted(
+        &self,
+        messages: &[WaitingMessage],
+        round: &Round<'_>,
+    ) -> StoreResult<BTreeSet<RuleId>> {
+        let named = messages.iter().filter(|it| !is_test(it)).map(|it| &it.told.alert.rule);
+        let unknown: BTreeSet<_> = named.filter(|it| round.rules.get(it).is_none()).collect();
+        let mut deleted = BTreeSet::new();
+        for id in unknown {
+            match self.store.alert_rule(id, round.invocation).await {
+                Ok(None) => drop(deleted.insert(id.clone())),
+                // What cannot be read was not deleted.
+                Ok(Some(_)) | Err(StoreError::Unreadable(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(deleted)
+    }
+
     /// Leases messages; those that somebody else has leased meanwhile are missing.
     async fn lease(
         &self,
@@ -159,7 +166,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             None => return Ok(Err(unusable("it has no secret"))),
         };
         let registered = Registered::of(&self.store, leased, round.invocation).await;
-        let sender = Sender { page_url: &self.settings.page_url, zone: round.zone };
+        let sender = Sender { page_url: &self.settings.page_url, zone: round.rules.zone };
         let outgoing = sender.outgoing(leased, &registered, &secret, is_repeated, self.clock.now());
         Ok(self.carrier.carry(outgoing, &self.clock).await)
     }
@@ -217,9 +224,4 @@ fn unusable(reason: &str) -> NotCarried {
         retry_after: None,
         may_have_arrived: false,
     }
-}
-
-/// Whether an error is that of the whole invocation.
-pub(crate) const fn is_out_of_time(error: &StoreError) -> bool {
-    matches!(error, StoreError::TimedOut)
 }

@@ -1,14 +1,11 @@
 //! The settings of the function. Reads no environment.
 
 use alerts::{Reach, Url, UrlError};
-use domain::Zone;
 use runtime::config::Config;
 
 /// The settings of the function.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The zone of quiet hours and of the times in texts. It counts until the table's state has one.
-    pub zone: Zone,
     /// The address of the page, to which messages lead; empty if nobody can reach one.
     pub page_url: String,
     /// The address that is asked every five minutes.
@@ -26,7 +23,6 @@ impl TryFrom<&Config> for Settings {
     fn try_from(config: &Config) -> Result<Self, HeartbeatError> {
         let heartbeat = config.heartbeat_url.as_deref();
         Ok(Self {
-            zone: config.time_zone,
             page_url: config.page_url.clone().unwrap_or_default(),
             heartbeat: heartbeat.map(|it| Url::parse(it, Reach::Public)).transpose()?,
         })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ::sending::{SendRequest, Unanswered};
 use alerts::{Answer, Email, News, Request, Rule, Url};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp, Zone};
+use domain::{RuleId, Timestamp};
 use runtime::clock::{Deadline, TestClock};
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
@@ -98,18 +98,23 @@ impl World {
             sink.lock().expect("no panic").push(line.to_owned());
         }));
         let page_url = "https://page.example.org/".to_owned();
-        let settings = Settings { zone: Zone::UTC, page_url, heartbeat };
+        let settings = Settings { page_url, heartbeat };
         let carrier = Carrier::new(receiver.clone(), NoEmail);
         let alerting = Alerting::new(store.clone(), carrier, clock.clone(), telemetry, settings);
         Self { store, clock, receiver, alerting, lines }
     }
 
-    /// The function is invoked by its schedule.
-    pub(crate) async fn minute(&self) -> Result<(), NotDone> {
+    /// The function is invoked by its schedule: it judges and sends.
+    pub(crate) async fn scheduled(&self) -> Result<(), NotDone> {
         self.alerting.handle(Event::Schedule, Deadline::after(Duration::from_secs(50))).await
     }
 
-    /// The schedule is due each minute for a time.
+    /// The function is invoked by a hint: it sends.
+    pub(crate) async fn minute(&self) -> Result<(), NotDone> {
+        self.alerting.handle(Event::Hint, Deadline::after(Duration::from_secs(50))).await
+    }
+
+    /// A hint comes each minute for a time.
     pub(crate) async fn minutes(&self, minutes: i64) {
         for _ in 0..minutes {
             self.pass(TimeDelta::minutes(1));

@@ -60,7 +60,7 @@ pub(crate) fn states_needed(due: &[WaitingMessage]) -> Vec<AlertKey> {
 /// failed, the newest is sent, if it is still true.
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
-    rules: &BTreeSet<RuleId>,
+    deleted: &BTreeSet<RuleId>,
     states: &[StoredAlertState],
 ) -> Chosen {
     let states: BTreeMap<&AlertKey, &AlertState> =
@@ -70,10 +70,10 @@ pub(crate) fn choose(
     for message in due {
         if is_test(&message) {
             chosen.send.push(message);
-        } else if rules.contains(&message.told.alert.rule) {
-            of_subjects.entry(message.told.alert.clone()).or_default().push(message);
-        } else {
+        } else if deleted.contains(&message.told.alert.rule) {
             chosen.drop.push(message);
+        } else {
+            of_subjects.entry(message.told.alert.clone()).or_default().push(message);
         }
     }
     for (key, mut messages) in of_subjects {

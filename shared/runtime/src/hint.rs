@@ -1,6 +1,10 @@
 //! The hint that messages wait. Sends none.
 
+mod lambda;
+
 use crate::clock::Deadline;
+
+pub use lambda::LambdaHint;
 
 /// Asks the function `alerting` to send what waits now. A hint that is lost costs a minute: its own schedule finds what
 /// waits.

@@ -46,6 +46,13 @@ impl Invocation {
         Self { deadline: self.deadline, patience, consumed: Arc::clone(&self.consumed) }
     }
 
+    /// A part of the invocation that ends earlier by `reserve`; what it consumes is counted for both.
+    #[must_use]
+    pub fn ending_earlier(&self, reserve: Duration) -> Self {
+        let deadline = Deadline::after(self.remaining().saturating_sub(reserve));
+        Self { deadline, patience: self.patience, consumed: Arc::clone(&self.consumed) }
+    }
+
     /// The same, which repeats what the table throttles to its end.
     #[must_use]
     pub fn patient(self) -> Self {
