@@ -2,7 +2,7 @@
 
 use table::{
     DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, MarkIndexed, MarkLateChanges, PageRegistry, PutConditionsSchema,
+    MarkDeletions, MarkIndexed, MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema,
     QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges,
     ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
     SearchDevices,
@@ -13,5 +13,5 @@ table::store! {
     pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
         + SearchDevices + MarkIndexed + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
         + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
-        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
+        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen + NoteLooks
 }
