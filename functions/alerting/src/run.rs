@@ -70,7 +70,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut sent = self.send(&rules, invocation).await?;
         noted?;
         if is_minute && !rules.rules.is_empty() {
-            let judging = invocation.ending_earlier(RESERVE);
+            let judging = invocation.part_of(invocation.remaining().saturating_sub(RESERVE));
             let minute = Box::pin(self.judge_minute(&rules, &judging)).await;
             if minute.messages > 0 {
                 sent.append(self.send(&rules, invocation).await?);

@@ -3,7 +3,7 @@
 use table::{
     DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates, EditChannels, EditRegistry,
     FindRegistry, FindToken, ListDevices, LookUpRegistry, MarkDeletions, MarkIndexed,
-    MarkLateChanges, PageRegistry, PutConditionsSchema, PutTestMessages, QueryConditions,
+    MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema, PutTestMessages, QueryConditions,
     QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadChannels,
     ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
     ReadStays, ReadToldMessages, ReadWaitingMessages, RemoveBelongings, RemoveRooms, SearchDevices,
@@ -16,5 +16,5 @@ table::store! {
         + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
         + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels + ReadAlertStates + EditAlertStates
-        + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + PutTestMessages
+        + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + PutTestMessages + NoteLooks
 }
