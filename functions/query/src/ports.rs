@@ -1,9 +1,9 @@
 //! The ports of the table that the function uses.
 
 use table::{
-    DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
+    DeleteAlertStates, DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
     MarkDeletions, MarkIndexed, MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges,
+    QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertStates, ReadConditionsSchema, ReadLateChanges,
     ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
     SearchDevices,
 };
@@ -13,5 +13,6 @@ table::store! {
     pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
         + SearchDevices + MarkIndexed + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
         + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
-        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen + NoteLooks
+        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
+        + NoteLooks + ReadAlertStates + DeleteAlertStates
 }
