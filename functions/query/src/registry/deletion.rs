@@ -193,6 +193,9 @@ async fn end(
     (id, deletion): (DeviceId, Deletion),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    // A device that is gone is judged no longer: what fires on it would never end.
+    let states = judging::end_device(store, &id, call.invocation).await;
+    states.map_err(|error| call.failed(&error))?;
     let now = clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
     if deletion.may_end(now, quiet) {
