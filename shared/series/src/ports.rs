@@ -1,11 +1,13 @@
 //! The ports of the table that series read. Nothing is written.
 
-use table::{
-    QueryConditions, QueryReadings, ReadConditionsSchema, ReadLateChanges, ReadRollupState,
-    ReadRollups,
-};
+use table::{QueryConditions, QueryReadings, ReadConditionsSchema, ReadRollupState, ReadRollups};
 
 table::store! {
     /// The ports of the table that series read.
-    pub trait Store: QueryReadings + ReadRollups + ReadRollupState + ReadLateChanges + ReadConditionsSchema + QueryConditions
+    pub trait Store: QueryReadings + ReadRollups + ReadRollupState
+}
+
+table::store! {
+    /// The ports of the table that the search for conditions reads.
+    pub trait ConditionsStore: QueryReadings + ReadRollups + ReadRollupState + ReadConditionsSchema + QueryConditions
 }
