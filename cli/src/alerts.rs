@@ -189,8 +189,11 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Action::SetChannel { channel, members } => {
             let known = server.known(&of_channel(channel, ""))?;
-            let answer =
-                server.send("PUT", &of_channel(channel, ""), &members::over(known, members, true)?)?;
+            let answer = server.send(
+                "PUT",
+                &of_channel(channel, ""),
+                &members::over(known, members, true)?,
+            )?;
             show(&answer, text::channel(&answer));
         }
         Action::DeleteChannel { channel } => {

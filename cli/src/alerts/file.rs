@@ -121,8 +121,7 @@ mod tests {
              "counter": ["reset"], "states": [], "firing": 0, "pending": 0, "changed": "x",
              "has_more_states": false, "paused_until": "2026-01-11T16:00:00.000Z"},
         ]);
-        let channels =
-            json!([{"id": "phone", "kind": "ntfy", "name": "Phone", "waiting": 3, "failing_since": "x"}]);
+        let channels = json!([{"id": "phone", "kind": "ntfy", "name": "Phone", "waiting": 3, "failing_since": "x"}]);
         let text = text(&rules, &channels).unwrap();
         assert!(text.starts_with("# Rules") && text.contains("\n[rules.\"air.1:a\"]\n"), "{text}");
         let expected = json!({"name": "Air \"fresh\" ❄", "device": "f", "above": "-12.5", "on": true,

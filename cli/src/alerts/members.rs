@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_laid_over_what_is_there() {
-        let known = json!({"name": "Freezer", "above": "-12", "clear_above": "-15", "repeat": "6h"});
+        let known =
+            json!({"name": "Freezer", "above": "-12", "clear_above": "-15", "repeat": "6h"});
         assert_eq!(
             read(known, &["above=-10", "clear=-13", "repeat=", "on=false", "name=a=b"]),
             Ok(json!({"name": "a=b", "above": "-10", "clear": "-13", "on": false}))

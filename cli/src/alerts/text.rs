@@ -29,8 +29,15 @@ pub(super) fn rules(answer: &Value) -> String {
 pub(super) fn rule(rule: &Value) -> String {
     let (id, name) = (text(rule, "id"), text(rule, "name"));
     let mut lines = format!("{id}  {}\n  {name}: {}\n", status(rule), what(rule));
-    let known =
-        ["for", "clear_for", "no_data", "repeat", "recovery", "ignores_quiet_hours", "paused_until"];
+    let known = [
+        "for",
+        "clear_for",
+        "no_data",
+        "repeat",
+        "recovery",
+        "ignores_quiet_hours",
+        "paused_until",
+    ];
     let members = known.iter().filter_map(|name| Some((name, shown(rule.get(*name)?))));
     let members: Vec<String> = members.map(|(name, value)| format!("{name} {value}")).collect();
     writeln!(lines, "  {}", members.join(", ")).unwrap_or_default();
@@ -211,7 +218,10 @@ mod tests {
             channels(&answer),
             "phone  ntfy  Phone  quiet 22:00-07:00, could not deliver since x, 2 messages waiting\n"
         );
-        assert_eq!(history(&json!({"data": [{"at": "x", "text": "Freezer: warm"}]})), "x  Freezer: warm\n");
+        assert_eq!(
+            history(&json!({"data": [{"at": "x", "text": "Freezer: warm"}]})),
+            "x  Freezer: warm\n"
+        );
         assert_eq!(history(&json!({"data": []})), "nothing was told");
     }
 }

@@ -43,7 +43,10 @@ impl Rule {
         let scope = scope(&mut members)?;
         let watch = watch(&mut members)?;
         if matches!(scope, Scope::RoomMean(_)) && !matches!(watch, Watch::Metric { .. }) {
-            return Err(wrong("mean_of_room", "is for limits of a metric only; use room for each of its devices"));
+            return Err(wrong(
+                "mean_of_room",
+                "is for limits of a metric only; use room for each of its devices",
+            ));
         }
         let none = TimeDelta::zero();
         let is_once = !matches!(watch, Watch::Metric { .. } | Watch::Silence { .. });

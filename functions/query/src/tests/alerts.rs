@@ -650,3 +650,45 @@ async fn a_table_that_fails_is_told_as_such_and_half_a_deletion_is_ended_by_the_
         assert_eq!(bench.get(url).await.status, 503, "{url}");
     }
 }
+
+#[tokio::test]
+async fn a_rule_is_judged_as_soon_as_it_is_saved_and_tells_nothing_twice() {
+    let bench = Bench::new().await;
+    bench.put("/channels/phone", &ntfy()).await;
+    let rule = |above: i64| json!({"name": "Warm", "device": "a", "metric": "temperature", "above": above, "for": "2m"});
+    let news =
+        || -> Vec<News> { bench.store.all_told().iter().map(|it| it.message.news).collect() };
+    let saved = bench.put("/alerts/r", &rule(5)).await.json();
+    let state = &saved["states"][0];
+    assert_eq!((&state["phase"], &state["since"]), (&json!("firing"), &json!(at(6))), "{saved}");
+    assert_eq!((&state["value"], &state["acknowledged"]), (&json!("9"), &json!(false)));
+    assert_eq!((&saved["firing"], &saved["warnings"]), (&json!(1), &Value::Null));
+    let told = |news: &[News]| (news.to_vec(), bench.store.all_waiting().len());
+    assert_eq!((news(), bench.store.all_waiting().len()), told(&[News::Fired]));
+    // The same rule, and a limit that is passed as well, tell nothing.
+    for above in [5, 4] {
+        bench.put("/alerts/r", &rule(above)).await;
+        assert_eq!(news(), [News::Fired], "{above}");
+    }
+    // By a limit that was never passed, there was no episode.
+    let saved = bench.put("/alerts/r", &rule(20)).await.json();
+    assert_eq!((&saved["firing"], news().len()), (&json!(0), 2), "{saved}");
+    assert_eq!(news()[1], News::Edited);
+    // What fires while a rule pauses is told when the pause ends.
+    bench.ask("/alerts/r/pause", &json!({"until": "2h"})).await;
+    let mut paused = bench.get("/alerts/r").await.json();
+    paused["above"] = json!(5);
+    paused["clear_above"] = json!(5);
+    let saved = bench.put("/alerts/r", &paused).await.json();
+    assert_eq!((&saved["firing"], news().len()), (&json!(1), 2), "{saved}");
+    bench.ask("/alerts/r/pause", &json!({"until": null})).await;
+    assert_eq!((news().len(), news()[2]), (3, News::Fired));
+    // A rule that is off is judged no longer.
+    let off =
+        json!({"name": "Off", "device": "a", "metric": "temperature", "above": 1, "on": false});
+    assert_eq!(bench.put("/alerts/off", &off).await.json()["states"], json!([]));
+    // With its device a state ends.
+    assert_eq!(bench.store.all_alert_states().len(), 1);
+    assert_eq!(bench.remove("/devices/a").await.status, 202);
+    assert_eq!(bench.store.all_alert_states(), []);
+}
