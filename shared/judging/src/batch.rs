@@ -1,9 +1,9 @@
 //! Judges what a batch of the stream tells of devices. Decodes nothing, and notes no look itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use alerts::{Observation, SETTLING, Subject, Watch, passes};
-use domain::{Device, DeviceId, MetricName, Reading, Timestamp};
+use alerts::{SETTLING, Subject, Watch, passes};
+use domain::{Device, DeviceId, Reading, Timestamp};
 use series::Failure;
 use table::{AlertKey, Invocation, StoredAlertState, StoredRule};
 
@@ -16,14 +16,9 @@ use crate::observed::observation;
 use crate::ports::Store;
 use crate::rules::Rules;
 
-/// What a batch says of one device.
-#[derive(Debug, Default)]
-pub struct Touched {
-    /// The readings that were written, in order of time.
-    pub written: BTreeMap<Timestamp, Reading>,
-    /// The timestamps of readings that were deleted.
-    pub deleted: BTreeSet<Timestamp>,
-}
+/// The readings of one device that were written, in order of time. What was deleted is looked at again by whoever
+/// deleted it.
+pub type Written = BTreeMap<Timestamp, Reading>;
 
 /// What came of a batch.
 #[derive(Debug, Default)]
@@ -37,27 +32,8 @@ pub struct BatchJudged {
     pub cause: Option<Failure>,
 }
 
-impl Touched {
-    /// The earliest instant that was touched.
-    #[must_use]
-    pub fn since(&self) -> Option<Timestamp> {
-        let written = self.written.keys().next();
-        written.into_iter().chain(self.deleted.first()).min().copied()
-    }
-
-    /// Whether all of it is so old that it is history.
-    fn is_late(&self, now: Timestamp) -> bool {
-        let newest = self.written.keys().next_back().into_iter().chain(self.deleted.last()).max();
-        newest.is_none_or(|at| *at < now.saturating_add(-SETTLING))
-    }
-
-    fn observations(&self, metric: Option<&MetricName>) -> Vec<Observation> {
-        self.written.values().map(|reading| observation(reading, metric)).collect()
-    }
-}
-
 /// The devices of a batch that are judged.
-type Fresh<'a> = [(&'a DeviceId, &'a Touched)];
+type Fresh<'a> = [(&'a DeviceId, &'a Written)];
 
 impl Judging {
     /// Judges the rules that are about the devices of a batch, but for those on many devices and those that wait for
@@ -68,17 +44,17 @@ impl Judging {
     pub async fn judge_batch(
         &self,
         store: &impl Store,
-        batch: &BTreeMap<DeviceId, Touched>,
+        batch: &BTreeMap<DeviceId, Written>,
         now: Timestamp,
         invocation: &Invocation,
     ) -> BatchJudged {
-        let fresh: Vec<_> = batch.iter().filter(|(_, touched)| !touched.is_late(now)).collect();
+        let fresh: Vec<_> = batch.iter().filter(|(_, written)| !is_late(written, now)).collect();
         let mut found = BatchJudged::default();
         if fresh.is_empty() {
             return found;
         }
         if let Err(failure) = self.judge_fresh(store, &fresh, &mut found, now, invocation).await {
-            let all = fresh.iter().filter_map(|(id, it)| Some(((*id).clone(), it.since()?)));
+            let all = fresh.iter().filter_map(|(id, it)| Some(((*id).clone(), since(it)?)));
             found.looks = all.collect();
             found.cause = Some(failure);
         }
@@ -102,11 +78,11 @@ impl Judging {
         let listing = store.alert_states(&keys, invocation).await?;
         let states: BTreeMap<AlertKey, StoredAlertState> =
             listing.found.into_iter().map(|it| (it.key.clone(), it)).collect();
-        for (key, rule, touched) in pairs {
-            if is_passed(rule, states.get(&key), touched, now) {
+        for (key, rule, written) in pairs {
+            if is_passed(rule, states.get(&key), written, now) {
                 continue;
             }
-            let case = Case { rule, subject: &key.subject, touched: touched.since() };
+            let case = Case { rule, subject: &key.subject, touched: since(written) };
             let result = match check_time(invocation) {
                 Ok(()) => self.judge(store, &rules, case, now, invocation).await,
                 Err(failure) => Err(failure),
@@ -114,7 +90,7 @@ impl Judging {
             if let (Err(failure), Subject::Device(device)) = (&result, &key.subject)
                 && may_succeed(failure)
             {
-                found.looks.extend(touched.since().map(|since| (device.clone(), since)));
+                found.looks.extend(since(written).map(|since| (device.clone(), since)));
             }
             found.judged.add(key, result);
         }
@@ -129,24 +105,24 @@ impl Judging {
         fresh: &Fresh<'a>,
         now: Timestamp,
         invocation: &Invocation,
-    ) -> Result<Vec<(AlertKey, &'a StoredRule, &'a Touched)>, Failure> {
+    ) -> Result<Vec<(AlertKey, &'a StoredRule, &'a Written)>, Failure> {
         let mut pairs = Vec::new();
         if !rules.has_groups() {
-            for (id, touched) in fresh {
+            for (id, written) in fresh {
                 let about = rules.of(id, None).filter(|it| is_of_batches(&it.rule.watch));
-                pairs.extend(about.map(|rule| (key_of(rule, id), rule, *touched)));
+                pairs.extend(about.map(|rule| (key_of(rule, id), rule, *written)));
             }
             return Ok(pairs);
         }
         let known = self.devices(store, now, invocation).await?;
         let new = missing(store, &known, fresh, invocation).await?;
         let mut is_prompt: BTreeMap<&str, bool> = BTreeMap::new();
-        for (id, touched) in fresh {
+        for (id, written) in fresh {
             let device = known.get(id).or_else(|| new.get(*id));
             for rule in rules.of(id, device).filter(|it| is_of_batches(&it.rule.watch)) {
                 let is_prompt = is_prompt.entry(rule.id.as_str());
                 if *is_prompt.or_insert_with(|| known.is_prompt(&rule.rule)) {
-                    pairs.push((key_of(rule, id), rule, *touched));
+                    pairs.push((key_of(rule, id), rule, *written));
                 }
             }
         }
@@ -183,20 +159,28 @@ const fn is_of_batches(watch: &Watch) -> bool {
     }
 }
 
+/// The earliest instant that was touched.
+fn since(written: &Written) -> Option<Timestamp> {
+    written.keys().next().copied()
+}
+
+/// Whether all of it is so old that it is history.
+fn is_late(written: &Written, now: Timestamp) -> bool {
+    written.keys().next_back().is_none_or(|newest| *newest < now.saturating_add(-SETTLING))
+}
+
 /// Whether a pair is passed over, for what the batch says and its state.
 fn is_passed(
     rule: &StoredRule,
     state: Option<&StoredAlertState>,
-    touched: &Touched,
+    written: &Written,
     now: Timestamp,
 ) -> bool {
     let metric = match &rule.rule.watch {
         Watch::Metric { metric, .. } => Some(metric),
-        Watch::Demand { .. } => return touched.written.is_empty(),
+        Watch::Demand { .. } => return false,
         _ => None,
     };
-    if !touched.deleted.is_empty() && state.is_some() {
-        return false;
-    }
-    passes(&rule.rule, state.and_then(episodes_of), &touched.observations(metric), now)
+    let batch: Vec<_> = written.values().map(|reading| observation(reading, metric)).collect();
+    passes(&rule.rule, state.and_then(episodes_of), &batch, now)
 }

@@ -41,14 +41,23 @@ pub(crate) async fn figures(
         return Ok(Vec::new());
     };
     let Some(projection) = running.project(now) else { return Ok(Vec::new()) };
-    let limit = match limit {
-        DemandLimit::Kilowatts(kilowatts) => Some(Exact::from(kilowatts)),
+    let highest = match limit {
+        DemandLimit::Kilowatts(_) => None,
         DemandLimit::Peak => {
             peaks.before(store, device, (period, range.from()), horizon, now, invocation).await?
         }
     };
+    let limit = limit_of(limit, highest.as_ref());
     let is_beyond = limit.is_some_and(|limit| projection.least > limit);
     Ok(vec![Figure { at: range.from(), value: projection.least, is_beyond }])
+}
+
+/// The limit in kW; `None` in the first period of a month, where the limit is the highest before.
+pub(crate) fn limit_of(limit: &DemandLimit, highest: Option<&Exact>) -> Option<Exact> {
+    match limit {
+        DemandLimit::Kilowatts(kilowatts) => Some(Exact::from(kilowatts)),
+        DemandLimit::Peak => highest.cloned(),
+    }
 }
 
 /// The period that runs, from its readings. The last minutes by a power where there is one: a counter moves in steps.

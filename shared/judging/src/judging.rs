@@ -103,4 +103,15 @@ impl Judging {
         let found = store.find_devices(std::slice::from_ref(id), invocation).await?.found;
         Ok(found.into_iter().next())
     }
+
+    /// After how long without a reading a device counts as silent, by its last seven days.
+    pub async fn silence_limit(
+        &self,
+        store: &impl Store,
+        id: &DeviceId,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<TimeDelta> {
+        self.limits.of(store, id, now, invocation).await
+    }
 }

@@ -6,7 +6,7 @@
 //! it last. `batch` judges what the stream tells, `look` what was left to look at again, `due` what the time brings
 //! about, `quiet_devices` silence, `sealed` what waits for whole quarters of an hour, and `saved` a rule that a person
 //! saved. `episodes` and `once` are the two kinds of judgement; `budget`, `counter`, `demand` and `room_mean` have
-//! their figures.
+//! their figures. `preview` tries a rule on the past.
 
 mod batch;
 mod breach;
@@ -27,6 +27,8 @@ mod observed;
 mod once;
 mod outcome;
 mod ports;
+mod preview;
+mod preview_windows;
 mod quiet_devices;
 mod room_mean;
 mod rules;
@@ -35,7 +37,7 @@ mod sealed;
 mod seen;
 mod silence;
 
-pub use batch::{BatchJudged, Touched};
+pub use batch::{BatchJudged, Written};
 pub use breach::asks_for_look;
 pub use case::Case;
 pub use devices::{Devices, MAX_PROMPT};
@@ -44,5 +46,6 @@ pub use judged::Judged;
 pub use judging::Judging;
 pub use outcome::Outcome;
 pub use ports::Store;
+pub use preview::{MAX_PREVIEW, Preview, Previewed};
 pub use rules::Rules;
 pub use series::Failure;
