@@ -631,6 +631,7 @@ told! {
         "/body/states/0/acknowledged" = true;
     "query/alert-history.json" after [ARRAY, PUT_ALERT]: "/body/data/0/news" = "fired";
     "query/acknowledge-by-link.json" after [ARRAY, PUT_ALERT]: "/status" = 404;
+    "query/preview-alert.json" after [ARRAY]: "/body/subjects/0/episodes/0/ended" = null;
     "query/put-channel.json" after []: "/body/kind" = "ntfy";
     "query/list-channels.json" after [PUT_CHANNEL]: "/body/data/0/waiting" = 0;
     "query/test-channel.json" after [PUT_CHANNEL]: "/body/waiting" = 1;

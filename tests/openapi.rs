@@ -322,6 +322,14 @@ async fn real_answers_are_what_the_document_says() {
             "{}".to_owned(),
         ),
         ("POST", "/acknowledge", "/acknowledge".to_owned(), "{}".to_owned()),
+        (
+            "POST",
+            "/alerts/preview",
+            "/alerts/preview".to_owned(),
+            r#"{"rule": {"device": "remo-e", "metric": "current_w", "above": 500},
+                "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T00:00:00Z"}"#
+                .to_owned(),
+        ),
         ("DELETE", "/channels/{id}", "/channels/phone".to_owned(), String::new()),
         ("DELETE", "/alerts/{id}", "/alerts/power".to_owned(), String::new()),
         ("GET", "/conditions/schema", "/conditions/schema".to_owned(), String::new()),

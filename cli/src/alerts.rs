@@ -91,6 +91,24 @@ enum Action {
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         limit: u16,
     },
+    /// Try a rule on the past: the episodes that it would have had
+    ///
+    /// Of a rule that is saved, changed by the members that are given; or of one that is not.
+    Preview {
+        /// The rule, which need not be saved
+        rule: String,
+        /// Members that differ
+        members: Vec<String>,
+        /// The start of the time, at most 31 days before its end; 7 days without it
+        #[arg(long, allow_hyphen_values = true)]
+        from: Option<String>,
+        /// The end of the time; now without it
+        #[arg(long, allow_hyphen_values = true)]
+        to: Option<String>,
+        /// One of its subjects, such as device:freezer
+        #[arg(long)]
+        subject: Option<String>,
+    },
     /// List the channels
     Channels,
     /// Make a channel, or change members of one
@@ -182,6 +200,17 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
             let query = format!("/history?limit={limit}{}", from.unwrap_or_default());
             let answer = server.get(&of_rule(rule, &query))?;
             show(&answer, text::history(&answer));
+        }
+        Action::Preview { rule, members, from, to, subject } => {
+            let wanted = members::over(server.known(&of_rule(rule, ""))?, members, false)?;
+            let mut body = json!({ "rule": wanted });
+            for (name, value) in [("from", from), ("to", to), ("subject", subject)] {
+                if let Some(value) = value {
+                    body[name] = value.as_str().into();
+                }
+            }
+            let answer = server.send("POST", "/alerts/preview", &body)?;
+            show(&answer, text::preview(&answer));
         }
         Action::Channels => {
             let answer = server.get("/channels")?;

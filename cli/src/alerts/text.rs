@@ -76,6 +76,32 @@ pub(super) fn history(answer: &Value) -> String {
     })
 }
 
+/// The episodes that a rule would have had, a line each.
+pub(super) fn preview(answer: &Value) -> String {
+    let count = counted(answer["episodes"].as_u64().unwrap_or_default(), "episode");
+    let mut lines = format!("{count} from {} to {}\n", text(answer, "from"), text(answer, "to"));
+    let mut rows = Vec::new();
+    for subject in answer["subjects"].as_array().into_iter().flatten() {
+        for episode in subject["episodes"].as_array().into_iter().flatten() {
+            rows.push([
+                format!("  {}", text(subject, "subject")),
+                text(episode, "since").to_owned(),
+                episode["ended"].as_str().unwrap_or("lasts").to_owned(),
+                episode["value"].as_str().unwrap_or_default().to_owned(),
+            ]);
+        }
+    }
+    lines += &columns(&rows);
+    let is_by_extremes = |subject: &&Value| subject["by"] == "extremes";
+    if answer["subjects"].as_array().into_iter().flatten().any(|it| is_by_extremes(&it)) {
+        lines += "of a part of it the readings have expired, and extremes of 15 minutes answer\n";
+    }
+    if answer["has_more_subjects"] == true {
+        lines += "and further subjects; --subject asks for one\n";
+    }
+    lines
+}
+
 /// The channels, a line each.
 pub(super) fn channels(answer: &Value) -> String {
     let channels = list(answer);
@@ -207,6 +233,23 @@ mod tests {
             rule(&answer),
             "r  pending 1\n  Gone: tag t silent_for usual\n  for 0s, recovery true\n  silent after 40 minutes\n  \
              device:a   pending  since x  value 5\n  device:bc  firing   since y  silent, acknowledged\n"
+        );
+    }
+
+    #[test]
+    fn a_preview_has_a_line_for_each_episode() {
+        let answer = json!({
+            "episodes": 2, "from": "x", "to": "y", "has_more_subjects": true,
+            "subjects": [
+                {"subject": "device:a", "by": "extremes", "episodes": [{"since": "1", "ended": "2"}]},
+                {"subject": "device:bc", "by": "readings", "episodes": [{"since": "3", "ended": null, "value": "5"}]},
+            ],
+        });
+        assert_eq!(
+            preview(&answer),
+            "2 episodes from x to y\n  device:a   1  2\n  device:bc  3  lasts  5\n\
+             of a part of it the readings have expired, and extremes of 15 minutes answer\n\
+             and further subjects; --subject asks for one\n"
         );
     }
 

@@ -5,6 +5,7 @@ mod body;
 pub(crate) mod channels;
 pub(crate) mod history;
 pub(crate) mod pause;
+pub(crate) mod preview;
 pub(crate) mod rules;
 mod shown;
 mod states;

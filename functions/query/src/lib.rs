@@ -44,7 +44,7 @@ use registry::deletion::Quiet;
 
 pub use ports::Store;
 
-use crate::alerts::{acknowledge, channels, history, pause, rules};
+use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 
@@ -251,7 +251,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::ListAlerts => Box::pin(rules::list(store, call)),
-            Operation::ShowAlert => Box::pin(rules::show(store, call)),
+            Operation::ShowAlert => Box::pin(rules::show(judging, store, clock.now(), call)),
             Operation::PutAlert => {
                 Box::pin(rules::put((registry, judging), store, clock.now(), call))
             }
@@ -263,6 +263,9 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             }
             Operation::AcknowledgeByLink => {
                 Box::pin(acknowledge::by_link(store, clock.now(), call))
+            }
+            Operation::PreviewAlert => {
+                Box::pin(preview::preview(judging, store, clock.now(), call))
             }
             Operation::ListChannels => Box::pin(channels::list(store, call)),
             Operation::ShowChannel => Box::pin(channels::show(store, call)),

@@ -1,6 +1,6 @@
 //! `GET /alerts`, and `GET`, `PUT` and `DELETE /alerts/{id}`: the rules, with their states. Sends nothing.
 
-use ::alerts::Rule;
+use ::alerts::{Rule, Scope, Watch};
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
@@ -45,9 +45,39 @@ pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Resp
 }
 
 /// `GET /alerts/{id}`
-pub(crate) async fn show(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn show(
+    judging: &Judging,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
     let rule = known(store, call).await?;
-    Ok(Response::json(200, &shown_now(&rule, store, call).await?))
+    let mut shown = shown_now(&rule, store, call).await?;
+    if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
+        shown["silent_after"] = seconds.into();
+    }
+    Ok(Response::json(200, &shown))
+}
+
+/// Of a rule about the silence of one device, the seconds after which it is silent.
+pub(crate) async fn silent_after(
+    judging: &Judging,
+    rule: &Rule,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Option<i64>, Problem> {
+    let (Watch::Silence { after }, Scope::Device(device)) = (&rule.watch, &rule.scope) else {
+        return Ok(None);
+    };
+    let limit = match after {
+        Some(after) => *after,
+        None => {
+            let limit = judging.silence_limit(store, device, now, call.invocation).await;
+            limit.map_err(|error| call.failed(&error))?
+        }
+    };
+    Ok(Some(limit.num_seconds()))
 }
 
 /// A rule with its states as they are this moment.
@@ -86,6 +116,9 @@ pub(crate) async fn put(
     let mut shown = shown_now(&rule, store, call).await?;
     let mut warnings = warnings::of(&rule.rule, registry, store, call).await?;
     warnings.extend(unjudged);
+    if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
+        shown["silent_after"] = seconds.into();
+    }
     if !warnings.is_empty() {
         shown["warnings"] = json!(warnings);
     }

@@ -620,6 +620,7 @@ async fn reading_needs_read_and_whatever_changes_something_admin() {
         ("POST", "/alerts/r/pause", json!({"until": "2h"}), 403, 200),
         ("POST", "/alerts/r/acknowledge", json!({}), 403, 409),
         ("POST", "/channels/c/test", json!({}), 403, 200),
+        ("POST", "/alerts/preview", json!({"rule": freezer()}), 200, 200),
         ("DELETE", "/channels/c", json!(null), 403, 200),
         ("DELETE", "/alerts/r", json!(null), 403, 200),
     ] {
@@ -691,4 +692,93 @@ async fn a_rule_is_judged_as_soon_as_it_is_saved_and_tells_nothing_twice() {
     assert_eq!(bench.store.all_alert_states().len(), 1);
     assert_eq!(bench.remove("/devices/a").await.status, 202);
     assert_eq!(bench.store.all_alert_states(), []);
+}
+
+#[tokio::test]
+async fn a_rule_about_silence_says_its_limit_as_a_number() {
+    let bench = Bench::new().await;
+    let rule = |after: &str| json!({"name": "Gone", "device": "a", "silent_for": after});
+    assert_eq!(bench.put("/alerts/r", &rule("2h")).await.json()["silent_after"], 7_200);
+    let usual = bench.put("/alerts/r", &rule("usual")).await.json();
+    // Nothing is rolled up yet, so nothing is known.
+    assert_eq!(usual["silent_after"], 3_600);
+    assert_eq!(bench.get("/alerts/r").await.json()["silent_after"], 3_600);
+    let of_all = json!({"name": "Gone", "room": "r", "silent_for": "usual"});
+    assert_eq!(bench.put("/alerts/r", &of_all).await.json()["silent_after"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
+    let bench = Bench::new().await;
+    let (from, to) = (at(-1_440), at(60));
+    let preview = async |members: Value| {
+        let mut body = json!({"from": from, "to": to});
+        for (name, value) in members.as_object().expect("members") {
+            body[name] = value.clone();
+        }
+        bench.ask("/alerts/preview", &body).await
+    };
+    let warm = json!({"device": "a", "metric": "temperature", "above": 5, "for": "2m"});
+    let answer = preview(json!({"rule": warm})).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let episode = json!({"since": at(6), "fired": at(8), "ended": null});
+    let expected = json!({
+        "from": from, "to": to, "episodes": 1, "has_more_subjects": false,
+        "subjects": [{
+            "subject": "device:a", "by": "readings", "by_extremes": [], "has_more": false, "episodes": [episode],
+        }],
+    });
+    assert_eq!(answer.json(), expected);
+    // What is saved with these limits says the same.
+    let mut saved = warm.clone();
+    saved["name"] = json!("Warm");
+    let saved = bench.put("/alerts/r", &saved).await.json();
+    assert_eq!(saved["states"][0]["fired"], json!(at(8)));
+    assert_eq!(preview(json!({"rule": saved})).await.json(), expected, "as it was answered");
+
+    let room = json!({"room": "r", "metric": "temperature", "above": 5});
+    let subjects = |answer: &Value| -> Vec<String> {
+        let subjects = answer["subjects"].as_array().cloned().unwrap_or_default();
+        subjects.iter().filter_map(|it| it["subject"].as_str().map(str::to_owned)).collect()
+    };
+    let answer = preview(json!({"rule": room})).await.json();
+    assert_eq!(subjects(&answer), ["device:a", "device:b"]);
+    let answer = preview(json!({"rule": room, "subject": "device:b"})).await.json();
+    assert_eq!(subjects(&answer), ["device:b"]);
+    let silence = json!({"device": "a", "silent_for": "30m"});
+    let answer = preview(json!({"rule": silence})).await.json();
+    assert_eq!(
+        (&answer["episodes"], &answer["silent_after"]),
+        (&json!(1), &json!(1_800)),
+        "{answer}"
+    );
+
+    let reads = bench.store.calls().reads;
+    for (body, expected) in [
+        (json!({}), "rule: must be an object"),
+        (json!({"rule": 5}), "rule: must be an object"),
+        (json!({"rule": {"device": "a"}}), "above: needs exactly one of"),
+        (
+            json!({"rule": warm, "from": at(60 - 32 * 1_440)}),
+            "from: is more than 31 days before to",
+        ),
+        (json!({"rule": warm, "from": "-32d", "to": null}), "from: is more than 31 days before to"),
+        (json!({"rule": warm, "from": at(61)}), "from: "),
+        (json!({"rule": warm, "to": "soon"}), "to: "),
+        (json!({"rule": warm, "to": []}), "to: must be a time"),
+        (json!({"rule": warm, "subject": "a"}), "subject: \"a\" is neither"),
+        (
+            json!({"rule": warm, "days": 31}),
+            "days: unknown member; expected rule, from, to, subject",
+        ),
+    ] {
+        let (status, detail) = refusal(&preview(body.clone()).await);
+        assert!(status == 400 && detail.starts_with(expected), "{body}: {status} {detail}");
+    }
+    assert_eq!(bench.store.calls().reads, reads, "what is refused costs no read");
+    let other = preview(json!({"rule": warm, "subject": "device:b"})).await;
+    assert_eq!(refusal(&other), (400, "subject: device:b is none of this rule".to_owned()));
+    let month = preview(json!({"rule": warm, "from": "-31d", "to": "now"})).await;
+    assert_eq!((month.status, &month.json()["episodes"]), (200, &json!(1)));
+    assert_eq!(bench.store.all_told().len(), 1, "of the rule that was saved");
 }
