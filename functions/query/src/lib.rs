@@ -256,7 +256,10 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
                 Box::pin(rules::put((registry, judging), store, clock.now(), call))
             }
             Operation::DeleteAlert => Box::pin(rules::delete(store, call)),
-            Operation::AlertHistory => Box::pin(history::history(known, store, clock.now(), call)),
+            Operation::AlertHistory => {
+                let known = (registry, known_state, judging);
+                Box::pin(history::history(known, store, clock.now(), call))
+            }
             Operation::PauseAlert => Box::pin(pause::pause(judging, store, clock.now(), call)),
             Operation::AcknowledgeAlert => {
                 Box::pin(acknowledge::by_token(store, clock.now(), call))

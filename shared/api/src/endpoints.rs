@@ -415,6 +415,11 @@ const STAYS: &[Parameter] = &[
 const TOLD: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only messages that were told at it or after"),
     parameter("to", Kind::Timestamp, "Only messages that were told before it"),
+    parameter(
+        "compare",
+        Kind::Flag,
+        "Adds what the readings say now of each: same, differs or gone; it reads them",
+    ),
     ENTRIES,
     CURSOR,
     FORMAT,

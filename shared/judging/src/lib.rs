@@ -38,7 +38,7 @@ mod seen;
 mod silence;
 
 pub use batch::{BatchJudged, Written};
-pub use breach::asks_for_look;
+pub use breach::{Breaches, SealedBreaches};
 pub use case::Case;
 pub use devices::{Devices, MAX_PROMPT};
 pub use ending::{end_device, end_rule};
