@@ -69,7 +69,9 @@ gated!(
     PutConditionsSchema, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
     ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
     ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachDevice,
-    UpdateRegistry
+    UpdateRegistry, ReadAlertRules, EditAlertRules, ReadChannels, EditChannels, ReadAlertStates,
+    EditAlertStates, DeleteAlertStates, PutJudgements, ReadToldMessages, ReadWaitingMessages,
+    PutTestMessages, ReadRunning, NoteLooks
 );
 
 impl Table {

@@ -3,8 +3,10 @@
 pub(crate) mod acknowledge;
 mod body;
 pub(crate) mod channels;
+mod compare;
 pub(crate) mod history;
 pub(crate) mod pause;
+pub(crate) mod preview;
 pub(crate) mod rules;
 mod shown;
 mod states;

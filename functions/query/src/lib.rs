@@ -39,11 +39,12 @@ use runtime::telemetry::Telemetry;
 use crate::influxql::Densities;
 use crate::series::About;
 use ::series::KnownState;
+use judging::Judging;
 use registry::deletion::Quiet;
 
 pub use ports::Store;
 
-use crate::alerts::{acknowledge, channels, history, pause, rules};
+use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 
@@ -106,6 +107,8 @@ struct Handlers<S, C> {
     page: web::Page,
     /// How far channels may go.
     reach: Reach,
+    /// Judges a rule as soon as it is saved.
+    judging: Judging,
     clock: C,
 }
 
@@ -122,8 +125,19 @@ impl<S: Store, C: Clock> Query<S, C> {
         let densities = Densities::default();
         let quiet = Quiet::of(registry_max_age);
         let page = web::Page::new(ingest_url.as_deref());
-        let handlers =
-            Handlers { store, registry, known_state, late, densities, quiet, page, reach, clock };
+        let judging = Judging::new();
+        let handlers = Handlers {
+            store,
+            registry,
+            known_state,
+            late,
+            densities,
+            quiet,
+            page,
+            reach,
+            judging,
+            clock,
+        };
         Self { http, handlers, telemetry }
     }
 
@@ -153,8 +167,18 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
 
 impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
     fn answer<'a>(&'a self, call: &'a mut Call<'_>) -> Answer<'a> {
-        let Self { store, registry, known_state, late, densities, quiet, page, reach, clock } =
-            self;
+        let Self {
+            store,
+            registry,
+            known_state,
+            late,
+            densities,
+            quiet,
+            page,
+            reach,
+            judging,
+            clock,
+        } = self;
         let (known, asked) = ((registry, known_state), (registry, known_state, densities));
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         match call.endpoint.operation {
@@ -227,16 +251,24 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::ListAlerts => Box::pin(rules::list(store, call)),
-            Operation::ShowAlert => Box::pin(rules::show(store, call)),
-            Operation::PutAlert => Box::pin(rules::put(registry, store, clock.now(), call)),
+            Operation::ShowAlert => Box::pin(rules::show(judging, store, clock.now(), call)),
+            Operation::PutAlert => {
+                Box::pin(rules::put((registry, judging), store, clock.now(), call))
+            }
             Operation::DeleteAlert => Box::pin(rules::delete(store, call)),
-            Operation::AlertHistory => Box::pin(history::history(known, store, clock.now(), call)),
-            Operation::PauseAlert => Box::pin(pause::pause(store, clock.now(), call)),
+            Operation::AlertHistory => {
+                let known = (registry, known_state, judging);
+                Box::pin(history::history(known, store, clock.now(), call))
+            }
+            Operation::PauseAlert => Box::pin(pause::pause(judging, store, clock.now(), call)),
             Operation::AcknowledgeAlert => {
                 Box::pin(acknowledge::by_token(store, clock.now(), call))
             }
             Operation::AcknowledgeByLink => {
                 Box::pin(acknowledge::by_link(store, clock.now(), call))
+            }
+            Operation::PreviewAlert => {
+                Box::pin(preview::preview(judging, store, clock.now(), call))
             }
             Operation::ListChannels => Box::pin(channels::list(store, call)),
             Operation::ShowChannel => Box::pin(channels::show(store, call)),

@@ -134,7 +134,7 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     {
         statuses.push(410);
     }
-    if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema"))
+    if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema" | "AlertPreview"))
         || endpoint.operation == Operation::ListDevices
     {
         statuses.push(422);

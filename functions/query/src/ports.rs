@@ -3,10 +3,11 @@
 use table::{
     DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates, EditChannels, EditRegistry,
     FindRegistry, FindToken, ListDevices, LookUpRegistry, MarkDeletions, MarkIndexed,
-    MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema, PutTestMessages, QueryConditions,
-    QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadChannels,
-    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
-    ReadStays, ReadToldMessages, ReadWaitingMessages, RemoveBelongings, RemoveRooms, SearchDevices,
+    MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema, PutJudgements, PutTestMessages,
+    QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates,
+    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadToldMessages, ReadWaitingMessages,
+    RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 table::store! {
@@ -16,5 +17,5 @@ table::store! {
         + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
         + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels + ReadAlertStates + EditAlertStates
-        + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + PutTestMessages + NoteLooks
+        + DeleteAlertStates + PutJudgements + ReadRunning + NoteLooks + ReadToldMessages + ReadWaitingMessages + PutTestMessages
 }

@@ -1,5 +1,6 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
+mod alerts;
 mod by_room;
 mod conditions;
 mod deletion;

@@ -74,6 +74,7 @@ pub enum Operation {
     PauseAlert,
     AcknowledgeAlert,
     AcknowledgeByLink,
+    PreviewAlert,
     ListChannels,
     ShowChannel,
     PutChannel,
@@ -414,6 +415,11 @@ const STAYS: &[Parameter] = &[
 const TOLD: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only messages that were told at it or after"),
     parameter("to", Kind::Timestamp, "Only messages that were told before it"),
+    parameter(
+        "compare",
+        Kind::Flag,
+        "Adds what the readings say now of each: same, differs or gone; it reads them",
+    ),
     ENTRIES,
     CURSOR,
     FORMAT,
@@ -1053,6 +1059,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Acknowledge the episode of a message by the key of its link, and nothing else",
         )
     },
+    Endpoint {
+        access: Access::Read,
+        ..edit(
+            ("POST", "/alerts/preview", "AlertTrial"),
+            Operation::PreviewAlert,
+            "AlertPreview",
+            "The episodes that a rule would have had in up to 31 days",
+        )
+    },
     get(
         "/channels",
         Operation::ListChannels,
@@ -1347,7 +1362,10 @@ mod tests {
             // InfluxDB's queries may be POSTs, and a model's questions are.
             let asks = matches!(
                 endpoint.operation,
-                Operation::InfluxFlux | Operation::InfluxQl | Operation::Mcp
+                Operation::InfluxFlux
+                    | Operation::InfluxQl
+                    | Operation::Mcp
+                    | Operation::PreviewAlert
             );
             let changes = (endpoint.method != "GET" || endpoint.takes_values()) && !asks;
             // The link of a message is the permission.

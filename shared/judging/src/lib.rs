@@ -47,5 +47,5 @@ pub use judging::Judging;
 pub use outcome::Outcome;
 pub use ports::Store;
 pub use preview::{MAX_PREVIEW, Preview, Previewed};
-pub use rules::Rules;
+pub use rules::{Rules, subjects_of};
 pub use series::Failure;

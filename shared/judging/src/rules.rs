@@ -107,7 +107,7 @@ pub(crate) fn is_in(group: &Group, device: &Device) -> bool {
 }
 
 /// What a rule is judged on, of some devices. The mean of a room is of a metric only.
-pub(crate) fn subjects_of<'a>(
+pub fn subjects_of<'a>(
     rule: &'a Rule,
     devices: impl Iterator<Item = &'a Device> + 'a,
 ) -> Vec<Subject> {

@@ -4,7 +4,7 @@ use ::alerts::{LinkKey, State, Subject};
 use api::{Problem, ProblemKind, Response};
 use domain::{RuleId, Timestamp};
 use runtime::http::Call;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use table::AlertKey;
 
 use super::{body, rules, states};
@@ -20,7 +20,7 @@ pub(crate) async fn by_token(
     body::only(&members, &["subject"])?;
     let subject = match members.get("subject") {
         None | Some(Value::Null) => None,
-        Some(_) => Some(parsed::<Subject>(&members, "subject")?),
+        Some(_) => Some(body::parsed::<Subject>(&members, "subject")?),
     };
     let rule = rules::known(store, call).await?;
     let (found, _) = states::of(Some(&rule.id), store, call).await?;
@@ -49,9 +49,9 @@ pub(crate) async fn by_link(
 ) -> Result<Response, Problem> {
     let members = body::object(call.request)?;
     body::only(&members, &["rule", "subject", "key"])?;
-    let rule: RuleId = parsed(&members, "rule")?;
-    let subject: Subject = parsed(&members, "subject")?;
-    let key = LinkKey::of(text(&members, "key")?.to_owned());
+    let rule: RuleId = body::parsed(&members, "rule")?;
+    let subject: Subject = body::parsed(&members, "subject")?;
+    let key = LinkKey::of(body::text(&members, "key")?.to_owned());
     let found = states::one(&AlertKey { rule, subject }, store, call).await?;
     let state = match found {
         Some(state) => states::edit(state, |it| it.acknowledge_by(&key), now, store, call).await?,
@@ -62,18 +62,4 @@ pub(crate) async fn by_link(
         return Err(Problem::new(ProblemKind::NotFound, detail));
     };
     Ok(Response::json(200, &json!({"acknowledged": true, "since": state.acknowledged})))
-}
-
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<&'a str, Problem> {
-    match members.get(name) {
-        Some(value) => value.as_str().ok_or_else(|| Problem::field(name, "must be a string")),
-        None => Err(Problem::field(name, "is missing")),
-    }
-}
-
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
-    members: &Map<String, Value>,
-    name: &str,
-) -> Result<T, Problem> {
-    text(members, name)?.parse().map_err(|why: T::Err| Problem::field(name, why.to_string()))
 }

@@ -50,3 +50,19 @@ pub(crate) fn only(members: &Map<String, Value>, known: &[&str]) -> Result<(), P
 pub(crate) fn wrong(error: MemberError) -> Problem {
     Problem::field(&error.field, error.why)
 }
+
+/// A member that is a string.
+pub(crate) fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<&'a str, Problem> {
+    match members.get(name) {
+        Some(value) => value.as_str().ok_or_else(|| Problem::field(name, "must be a string")),
+        None => Err(Problem::field(name, "is missing")),
+    }
+}
+
+/// A member that is read by its type.
+pub(crate) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+    members: &Map<String, Value>,
+    name: &str,
+) -> Result<T, Problem> {
+    text(members, name)?.parse().map_err(|why: T::Err| Problem::field(name, why.to_string()))
+}

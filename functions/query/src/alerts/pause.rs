@@ -1,9 +1,10 @@
-//! `POST /alerts/{id}/pause`: a rule tells nothing until a time. Judging goes on.
+//! `POST /alerts/{id}/pause`: a rule tells nothing until a time. Its states go on.
 
 use ::alerts::Rule;
 use api::{Problem, Response};
 use chrono::TimeDelta;
 use domain::{Timestamp, duration, excerpt};
+use judging::Judging;
 use runtime::http::Call;
 use serde_json::Value;
 use table::StoredRule;
@@ -17,6 +18,7 @@ const UNTIL: &str = "until";
 
 /// `POST /alerts/{id}/pause`
 pub(crate) async fn pause(
+    judging: &Judging,
     store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
@@ -31,6 +33,10 @@ pub(crate) async fn pause(
         rule: Rule { paused_until: until, ..before.rule.clone() },
     };
     rules::save(Some(&before), &rule, store, call).await?;
+    if until.is_none() {
+        // What is true is told now; what fails here is told by the minute.
+        rules::judge(judging, &rule, store, now, call).await;
+    }
     Ok(Response::json(200, &rules::shown_now(&rule, store, call).await?))
 }
 

@@ -1,9 +1,10 @@
-//! `GET /alerts`, and `GET`, `PUT` and `DELETE /alerts/{id}`: the rules, with their states. Judges nothing.
+//! `GET /alerts`, and `GET`, `PUT` and `DELETE /alerts/{id}`: the rules, with their states. Sends nothing.
 
-use ::alerts::Rule;
+use ::alerts::{Rule, Scope, Watch};
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
+use judging::{Failure, Judging};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -44,9 +45,39 @@ pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Resp
 }
 
 /// `GET /alerts/{id}`
-pub(crate) async fn show(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn show(
+    judging: &Judging,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
     let rule = known(store, call).await?;
-    Ok(Response::json(200, &shown_now(&rule, store, call).await?))
+    let mut shown = shown_now(&rule, store, call).await?;
+    if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
+        shown["silent_after"] = seconds.into();
+    }
+    Ok(Response::json(200, &shown))
+}
+
+/// Of a rule about the silence of one device, the seconds after which it is silent.
+pub(crate) async fn silent_after(
+    judging: &Judging,
+    rule: &Rule,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Option<i64>, Problem> {
+    let (Watch::Silence { after }, Scope::Device(device)) = (&rule.watch, &rule.scope) else {
+        return Ok(None);
+    };
+    let limit = match after {
+        Some(after) => *after,
+        None => {
+            let limit = judging.silence_limit(store, device, now, call.invocation).await;
+            limit.map_err(|error| call.failed(&error))?
+        }
+    };
+    Ok(Some(limit.num_seconds()))
 }
 
 /// A rule with its states as they are this moment.
@@ -62,7 +93,7 @@ pub(crate) async fn shown_now(
 
 /// `PUT /alerts/{id}`: the same again changes nothing.
 pub(crate) async fn put(
-    registry: &CachedRegistry<impl Clock>,
+    (registry, judging): (&CachedRegistry<impl Clock>, &Judging),
     store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
@@ -81,8 +112,13 @@ pub(crate) async fn put(
     }
     let rule = replace(before.as_ref(), id, wanted);
     save(before.as_ref(), &rule, store, call).await?;
+    let unjudged = judge(judging, &rule, store, now, call).await;
     let mut shown = shown_now(&rule, store, call).await?;
-    let warnings = warnings::of(&rule.rule, registry, store, call).await?;
+    let mut warnings = warnings::of(&rule.rule, registry, store, call).await?;
+    warnings.extend(unjudged);
+    if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
+        shown["silent_after"] = seconds.into();
+    }
     if !warnings.is_empty() {
         shown["warnings"] = json!(warnings);
     }
@@ -119,6 +155,36 @@ pub(crate) async fn save(
     }
     let detail = "The rule was saved or deleted at the same moment; read it, and send this again.";
     Err(Problem::new(ProblemKind::Contended, detail))
+}
+
+/// Judges a rule on what is there, also one that was saved before: the judgement may have failed then. Returns what
+/// could not be judged; the rule is saved all the same.
+pub(crate) async fn judge(
+    judging: &Judging,
+    rule: &StoredRule,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Option<String> {
+    if !rule.rule.is_on {
+        return None;
+    }
+    let judged = Box::pin(judging.judge_saved(store, rule, now, call.invocation)).await;
+    let (what, failure) = match judged {
+        Ok(judged) => {
+            let (key, failure) = judged.failures.into_iter().next()?;
+            (key.subject.to_string(), failure)
+        }
+        Err(failure) => ("the rule".to_owned(), failure),
+    };
+    let why = match failure {
+        Failure::Store(error) => {
+            call.log.warn("alerts.unjudged", &error);
+            "the table did not answer; it is tried again".to_owned()
+        }
+        Failure::OutOfReach(why) => why,
+    };
+    Some(format!("{what} is not judged yet: {why}"))
 }
 
 async fn ensure_room(store: &impl Store, call: &mut Call<'_>) -> Result<(), Problem> {

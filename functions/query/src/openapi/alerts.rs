@@ -8,7 +8,7 @@ use super::reference::reference;
 pub(super) fn schemas() -> Value {
     let timestamp = json!({"type": "string", "format": "date-time"});
     let text = json!({"type": "string"});
-    let subject = json!({"type": "string", "pattern": "^(device|room):", "description": "device:<id>, or room:<id> of a rule about a room's mean"});
+    let subject = subject();
     let several = json!({"type": "integer", "minimum": 0});
     let id = reference("Id");
     let mut schemas = json!({
@@ -50,12 +50,72 @@ pub(super) fn schemas() -> Value {
         "Acknowledged": {"type": "object", "required": ["acknowledged", "since"], "additionalProperties": false, "properties": {
             "acknowledged": {"const": true}, "since": timestamp,
         }},
+    });
+    for further in [told(), channels()] {
+        for (name, schema) in further.as_object().expect("an object") {
+            schemas[name] = schema.clone();
+        }
+    }
+    let alert = &mut schemas["Alert"]["properties"];
+    alert["id"] = id;
+    alert["changed"] = timestamp;
+    alert["states"] = json!({"type": "array", "items": reference("AlertState")});
+    alert["firing"] = several.clone();
+    alert["pending"] = several.clone();
+    alert["has_more_states"] = json!({"type": "boolean"});
+    alert["silent_after"] = json!({"type": "number", "description": "The seconds without a reading after which the device counts as silent"});
+    alert["warnings"] = json!({"type": "array", "items": text, "description": "What is odd about a rule that was saved"});
+    schemas
+}
+
+fn subject() -> Value {
+    json!({"type": "string", "pattern": "^(device|room):", "description": "device:<id>, or room:<id> of a rule about a room's mean"})
+}
+
+/// What was told, and what would have been.
+fn told() -> Value {
+    let timestamp = json!({"type": "string", "format": "date-time"});
+    let text = json!({"type": "string"});
+    let (id, subject) = (reference("Id"), subject());
+    let several = json!({"type": "integer", "minimum": 0});
+    json!({
+        "AlertTrial": {"type": "object", "required": ["rule"], "additionalProperties": false, "properties": {
+            "rule": {"type": "object", "properties": rule_members(), "description": "As AlertRule; the name may be left out"},
+            "from": {"type": ["string", "number"], "description": "At most 31 days before to; 7 days without it"},
+            "to": {"type": ["string", "number"], "description": "Now without it"},
+            "subject": subject,
+        }},
+        "AlertPreview": {"type": "object", "required": ["from", "to", "episodes", "subjects", "has_more_subjects"], "additionalProperties": false, "properties": {
+            "from": timestamp, "to": timestamp, "episodes": several,
+            "silent_after": {"type": "integer"},
+            "has_more_subjects": {"type": "boolean"},
+            "subjects": {"type": "array", "items": {"type": "object", "required": ["subject", "by", "by_extremes", "episodes", "has_more"], "additionalProperties": false, "properties": {
+                "subject": subject,
+                "by": {"enum": ["readings", "extremes"], "description": "extremes: of a part of the range the readings have expired, and the extremes of quarters of an hour answer"},
+                "by_extremes": {"type": "array", "items": {"type": "object", "properties": {"from": timestamp, "to": timestamp}}},
+                "has_more": {"type": "boolean"},
+                "episodes": {"type": "array", "items": {"type": "object", "required": ["since", "fired", "ended"], "additionalProperties": false, "properties": {
+                    "since": timestamp, "fired": timestamp, "ended": {"type": ["string", "null"], "format": "date-time"},
+                    "value": {"type": "string", "description": "Of a budget in kWh, of a demand in kW, of a step its size"},
+                }}},
+            }}},
+        }},
         "ToldMessage": {"type": "object", "required": ["at", "rule", "name", "subject", "number", "news", "since", "fired", "text"], "additionalProperties": false, "properties": {
             "at": timestamp, "rule": id, "name": text, "subject": subject, "number": several,
             "news": {"enum": ["fired", "recovered", "passed", "repeated", "taken_back", "edited"]},
             "since": timestamp, "fired": timestamp, "ended": timestamp, "seen": timestamp,
             "value": text, "text": text,
+            "now": {"enum": ["same", "differs", "gone"], "description": "With compare: what the readings say of the episode now. Not of too long ago, and of at most 10 subjects"},
         }},
+    })
+}
+
+fn channels() -> Value {
+    let timestamp = json!({"type": "string", "format": "date-time"});
+    let text = json!({"type": "string"});
+    let id = reference("Id");
+    let several = json!({"type": "integer", "minimum": 0});
+    json!({
         "Channel": {"type": "object", "required": ["id", "kind", "name"], "additionalProperties": false, "properties": {
             "id": id, "kind": kinds(), "name": text, "quiet_hours": text,
             "failing_since": timestamp, "next": timestamp, "waiting": several, "waiting_since": timestamp,
@@ -81,17 +141,7 @@ pub(super) fn schemas() -> Value {
         },
         "Nothing": {"type": "object", "maxProperties": 0},
         "WaitingTest": {"type": "object", "required": ["waiting"], "additionalProperties": false, "properties": {"waiting": {"const": 1}}},
-    });
-    let alert = &mut schemas["Alert"]["properties"];
-    alert["id"] = id;
-    alert["changed"] = timestamp;
-    alert["states"] = json!({"type": "array", "items": reference("AlertState")});
-    alert["firing"] = several.clone();
-    alert["pending"] = several.clone();
-    alert["has_more_states"] = json!({"type": "boolean"});
-    alert["silent_after"] = json!({"type": "number", "description": "The seconds without a reading after which the device counts as silent"});
-    alert["warnings"] = json!({"type": "array", "items": text, "description": "What is odd about a rule that was saved"});
-    schemas
+    })
 }
 
 fn kinds() -> Value {

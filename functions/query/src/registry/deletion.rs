@@ -68,7 +68,12 @@ pub(crate) async fn device(
     let snapshot = lookup::snapshot(registry, store, call).await?;
     let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
     let deletion = match begun(call)? {
-        None => begin(registry, store, clock, &id, call).await?,
+        None => {
+            let deletion = begin(registry, store, clock, &id, call).await?;
+            let ended = judging::end_device(store, &id, call.invocation).await;
+            ended.map_err(|error| call.failed(&error))?;
+            deletion
+        }
         Some(begun) => begun_at(store, &id, begun, call).await?,
     };
     if deletion.ended.is_some() {
