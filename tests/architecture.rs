@@ -165,8 +165,8 @@ const LAYERS: [(&str, &[&str]); 20] = [
     (
         "alerting",
         &[
-            "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "alerts", "judging", "series",
-            "sending",
+            "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "alerts", "judging",
+            "series", "sending",
         ],
     ),
     ("rollup", FUNCTION),
@@ -177,13 +177,15 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "judging", "table", "aws", "dynamodb", "api", "runtime", "rollups",
         ],
     ),
-    ("roomtide", &["local", "domain", "alerts", "table", "rollups", "aws", "dynamodb", "api", "runtime"]),
+    (
+        "roomtide",
+        &["local", "domain", "alerts", "table", "rollups", "aws", "dynamodb", "api", "runtime"],
+    ),
 ];
 
 /// A function names `dynamodb` where its `main` wires it, and nowhere else.
-const FUNCTION: &[&str] = &[
-    "domain", "alerts", "table", "rollups", "judging", "aws", "dynamodb", "api", "runtime",
-];
+const FUNCTION: &[&str] =
+    &["domain", "alerts", "table", "rollups", "judging", "aws", "dynamodb", "api", "runtime"];
 
 /// Crates with which a layer would reach past its neighbours, and the packages that may use each.
 const RESERVED: [(&str, &[&str]); 8] = [

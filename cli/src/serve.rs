@@ -4,8 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use alerts::{Reach, Url};
+use anyhow::Context as _;
 use aws::StoreConfig;
 use domain::{Timestamp, Zone};
 use local::{Burst, Data, Options, System};

@@ -1,6 +1,7 @@
-//! The function on a store in memory, with a receiver that answers as it is told. Opens no connection.
+//! The function on a store in memory, with a receiver that answers as it is told. Only `servers` opens connections.
 
 mod sending;
+mod servers;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -91,6 +92,14 @@ impl World {
 
     pub(crate) fn with_heartbeat(heartbeat: Option<Url>) -> Self {
         let receiver = Receiver::default();
+        Self::with(receiver.clone(), receiver, heartbeat)
+    }
+
+    pub(crate) fn with(
+        http: impl SendRequest + 'static,
+        receiver: Receiver,
+        heartbeat: Option<Url>,
+    ) -> Self {
         let (store, clock) = (MemoryStore::default(), TestClock::at(at(NOON)));
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&lines);
@@ -99,7 +108,7 @@ impl World {
         }));
         let page_url = "https://page.example.org/".to_owned();
         let settings = Settings { page_url, heartbeat };
-        let carrier = Carrier::new(receiver.clone(), NoEmail);
+        let carrier = Carrier::new(http, NoEmail);
         let alerting = Alerting::new(store.clone(), carrier, clock.clone(), telemetry, settings);
         Self { store, clock, receiver, alerting, lines }
     }
@@ -138,8 +147,12 @@ impl World {
 
     /// A webhook at a host of its own name.
     pub(crate) async fn channel(&self, id: &str, quiet_hours: Option<&str>) {
+        self.channel_at(id, &format!("https://{id}.example.org/geheim"), quiet_hours).await;
+    }
+
+    pub(crate) async fn channel_at(&self, id: &str, address: &str, quiet_hours: Option<&str>) {
         let secret = json!({
-            "kind": "webhook", "address": format!("https://{id}.example.org/geheim"),
+            "kind": "webhook", "address": address,
             "key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         });
         let secret = ChannelSecret(secret.as_object().expect("an object").clone());

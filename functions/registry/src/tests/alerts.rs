@@ -363,11 +363,12 @@ impl Schedule {
             }
         }
         match self.design {
-            Design::NewestOnly => readings = readings.into_iter().max_by_key(|it| it.at).into_iter().collect(),
+            Design::NewestOnly => {
+                readings = readings.into_iter().max_by_key(|it| it.at).into_iter().collect()
+            }
             Design::PassesBand => {
-                let is_hot = |it: &Reading| {
-                    it.metrics().values().any(|value| *value > given::number("30"))
-                };
+                let is_hot =
+                    |it: &Reading| it.metrics().values().any(|value| *value > given::number("30"));
                 readings.retain(is_hot);
             }
             _ => {}

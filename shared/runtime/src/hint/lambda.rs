@@ -39,10 +39,7 @@ impl<C: Clock> Hint for LambdaHint<C> {
         let now = DateTime::from_timestamp_millis(self.clock.now().as_millis()).unwrap_or_default();
         let call = Call {
             path,
-            headers: &[
-                ("content-type", "application/json"),
-                ("x-amz-invocation-type", "Event"),
-            ],
+            headers: &[("content-type", "application/json"), ("x-amz-invocation-type", "Event")],
             body: r#"{"source":"roomtide.hint"}"#,
             now: SystemTime::from(now),
         };
@@ -121,7 +118,10 @@ mod tests {
         let (hint, received) = answering(202);
         hint.ask(soon()).await.expect("asked");
         let (head, body) = received.recv().expect("a request");
-        assert!(head.starts_with("post /2015-03-31/functions/stack-alerting-x/invocations "), "{head}");
+        assert!(
+            head.starts_with("post /2015-03-31/functions/stack-alerting-x/invocations "),
+            "{head}"
+        );
         for expected in [
             "x-amz-invocation-type: event",
             "x-amz-security-token: lent",
