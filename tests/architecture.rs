@@ -92,7 +92,7 @@ fn doors(path: &str, text: &str) -> Vec<String> {
 }
 
 /// `#` parts keys, so one file writes it. Elsewhere it may stand before a name in an expression of the
-/// store (`#name`), before a path in JSON Schema (`#/components`), and in a format (`{:#}`).
+/// store (`#name`), before a path in JSON Schema (`#/components`), behind the path of an address (`/#`), and in a format (`{:#}`).
 fn hash_signs(path: &str, text: &str) -> Vec<String> {
     if !is_product(path) || path == "shared/table/src/keys.rs" {
         return Vec::new();
@@ -107,7 +107,9 @@ fn hash_signs(path: &str, text: &str) -> Vec<String> {
             let placeholder = before.is_none_or(|c| !c.is_alphanumeric() && c != '}')
                 && after.is_some_and(|c| c.is_ascii_lowercase());
             let pointer = before.is_none() && after == Some('/');
-            !(expressions && placeholder || pointer)
+            // Before the fragment of an address.
+            let fragment = before == Some('/') && after.is_none();
+            !(expressions && placeholder || pointer || fragment)
         })
     });
     broken.map(|literal| format!("line {}: '#' in {:?}", literal.line, literal.text)).collect()
@@ -137,7 +139,7 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("domain", &[]),
     ("alerts", &["domain"]),
     ("sending", &["domain", "alerts"]),
@@ -145,6 +147,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("table", &["domain", "alerts"]),
     ("rollups", &["domain", "table"]),
     ("series", &["domain", "table", "rollups"]),
+    ("judging", &["domain", "alerts", "table", "rollups", "series"]),
     ("aws", &[]),
     ("dynamodb", &["domain", "table", "aws"]),
     ("api", &["domain", "table"]),
@@ -155,23 +158,34 @@ const LAYERS: [(&str, &[&str]); 18] = [
         "query",
         &[
             "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxql",
-            "influxdb", "series",
+            "influxdb", "series", "alerts", "judging",
         ],
     ),
     ("registry", FUNCTION),
+    (
+        "alerting",
+        &[
+            "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "alerts", "judging",
+            "series", "sending",
+        ],
+    ),
     ("rollup", FUNCTION),
     (
         "local",
         &[
-            "ingest", "query", "registry", "rollup", "domain", "table", "aws", "dynamodb", "api",
-            "runtime", "rollups",
+            "alerting", "ingest", "query", "registry", "rollup", "domain", "alerts", "sending",
+            "judging", "table", "aws", "dynamodb", "api", "runtime", "rollups",
         ],
     ),
-    ("roomtide", &["local", "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime"]),
+    (
+        "roomtide",
+        &["local", "domain", "alerts", "table", "rollups", "aws", "dynamodb", "api", "runtime"],
+    ),
 ];
 
 /// A function names `dynamodb` where its `main` wires it, and nowhere else.
-const FUNCTION: &[&str] = &["domain", "table", "rollups", "aws", "dynamodb", "api", "runtime"];
+const FUNCTION: &[&str] =
+    &["domain", "alerts", "table", "rollups", "judging", "aws", "dynamodb", "api", "runtime"];
 
 /// Crates with which a layer would reach past its neighbours, and the packages that may use each.
 const RESERVED: [(&str, &[&str]); 8] = [
@@ -184,7 +198,7 @@ const RESERVED: [(&str, &[&str]); 8] = [
         "aws_lambda_events",
         &["api", "runtime", "ingest", "query", "registry", "rollup", "local", "roomtide", "tests"],
     ),
-    ("lambda_runtime", &["ingest", "query", "registry", "rollup"]),
+    ("lambda_runtime", &["alerting", "ingest", "query", "registry", "rollup"]),
     ("dynoxide-rs", &["local"]),
     // The command reads the databases of Home Assistant.
     ("rusqlite", &["local", "roomtide"]),

@@ -28,12 +28,12 @@ use table::{
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
     KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges,
     MarkRunning, MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry,
-    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannelSecrets,
-    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings,
-    ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings, RemoveLooks,
-    RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, TeachDevice,
+    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
+    QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations,
+    ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold,
+    ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
+    ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings,
+    RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, TeachDevice,
     UpdateRegistry,
 };
 
@@ -58,7 +58,7 @@ table::store! {
 
 table::store! {
     /// All ports of alerts.
-    trait AlertPorts: ReadAlertRules + EditAlertRules + ReadChannels + EditChannels
+    trait AlertPorts: PutTestMessages + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels
         + ReadChannelSecrets + NoteChannels + ReadAlertStates + PutJudgements + EditAlertStates
         + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + SendWaitingMessages
         + NoteLooks + ReadLooks + RemoveLooks + ReadRunning + MarkRunning
@@ -400,6 +400,7 @@ macro_rules! alerts {
                 states_are_deleted_by_rule_or_as_they_were_read
                 what_was_told_is_walked_newest_first
                 a_channel_has_its_own_messages_when_their_time_has_come
+                a_test_waits_once
                 of_leases_at_once_one_is_given
                 a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_was_read
                 looks_at_once_keep_the_earliest_instant

@@ -159,6 +159,8 @@ struct Case {
 
 const ARRAY: &str = "ingest/array.json";
 const SET_HOME: &str = "query/set-home.json";
+const PUT_ALERT: &str = "query/put-alert.json";
+const PUT_CHANNEL: &str = "query/put-channel.json";
 const MOVE_DEVICE: &str = "query/move-device.json";
 const NEW_DEVICE: &str = "registry/new-device.json";
 
@@ -633,6 +635,26 @@ told! {
     "query/bad-conditions-schema.json" after []:
         "/status" = 400,
         "/body/errors/0/field" = "metrics";
+    "query/put-alert.json" after [ARRAY]:
+        "/status" = 200,
+        "/body/states/0/phase" = "firing",
+        "/body/warnings/0" = "there is no channel, so nobody is told";
+    "query/bad-alert.json" after []:
+        "/status" = 400,
+        "/body/errors/0/field" = "clear";
+    "query/list-alerts.json" after [ARRAY, PUT_ALERT]: "/body/firing" = 1;
+    "query/show-alert.json" after [ARRAY, PUT_ALERT]: "/body/clear_above" = "20.5";
+    "query/delete-alert.json" after [ARRAY, PUT_ALERT]: "/body/deleted" = 1;
+    "query/pause-alert.json" after [ARRAY, PUT_ALERT]:
+        "/body/paused_until" = "2026-01-11T18:05:00.000Z";
+    "query/acknowledge-alert.json" after [ARRAY, PUT_ALERT]:
+        "/body/states/0/acknowledged" = true;
+    "query/alert-history.json" after [ARRAY, PUT_ALERT]: "/body/data/0/news" = "fired";
+    "query/acknowledge-by-link.json" after [ARRAY, PUT_ALERT]: "/status" = 404;
+    "query/preview-alert.json" after [ARRAY]: "/body/subjects/0/episodes/0/ended" = null;
+    "query/put-channel.json" after []: "/body/kind" = "ntfy";
+    "query/list-channels.json" after [PUT_CHANNEL]: "/body/data/0/waiting" = 0;
+    "query/test-channel.json" after [PUT_CHANNEL]: "/body/waiting" = 1;
     "rollup/late-reading.json" after [NEW_DEVICE]: "" = {"batchItemFailures": []};
     "rollup/deleted-reading.json" after [NEW_DEVICE]: "" = {"batchItemFailures": []};
     "rollup/expired.json" after [NEW_DEVICE]: "" = {"batchItemFailures": []};

@@ -70,6 +70,8 @@ async fn the_parameters_are_those_that_the_code_takes() {
     let reading = json!({"device_id": "x", "room": "x", "t": 1});
     assert_eq!(post(&system, &reading).await.status, 201);
     assert_eq!(send(&system, "PATCH", "/rooms/x", br#"{"home": "x"}"#).await.status, 200);
+    let rule = r#"{"name": "x", "device": "x", "metric": "t", "above": 5}"#;
+    assert_eq!(send(&system, "PUT", "/alerts/x", rule.as_bytes()).await.status, 200);
     add_writer(&system).await;
     let document = get(&system, "/openapi.json").await.json();
     let names: BTreeSet<&str> =
@@ -308,6 +310,55 @@ async fn real_answers_are_what_the_document_says() {
                 .to_owned(),
         ),
         ("POST", "/mcp", "/mcp".to_owned(), "[]".to_owned()),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/power".to_owned(),
+            r#"{"name": "Power", "device": "remo-e", "metric": "current_w", "above": 500}"#.to_owned(),
+        ),
+        ("PUT", "/alerts/{id}", "/alerts/power".to_owned(), "{}".to_owned()),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/day".to_owned(),
+            r#"{"name": "Day", "kind": "meter", "budget_kwh": 5, "per": "day"}"#.to_owned(),
+        ),
+        (
+            "PUT",
+            "/channels/{id}",
+            "/channels/phone".to_owned(),
+            r#"{"kind": "ntfy", "name": "Phone", "topic": "t", "quiet_hours": "22:00-07:00"}"#
+                .to_owned(),
+        ),
+        ("POST", "/channels/{id}/test", "/channels/phone/test".to_owned(), "{}".to_owned()),
+        ("GET", "/channels", "/channels".to_owned(), String::new()),
+        ("GET", "/channels/{id}", "/channels/phone".to_owned(), String::new()),
+        ("GET", "/alerts", "/alerts".to_owned(), String::new()),
+        ("GET", "/alerts/{id}", "/alerts/power".to_owned(), String::new()),
+        ("GET", "/alerts/{id}/history", "/alerts/power/history".to_owned(), String::new()),
+        (
+            "POST",
+            "/alerts/{id}/pause",
+            "/alerts/power/pause".to_owned(),
+            r#"{"until": "2h"}"#.to_owned(),
+        ),
+        (
+            "POST",
+            "/alerts/{id}/acknowledge",
+            "/alerts/power/acknowledge".to_owned(),
+            "{}".to_owned(),
+        ),
+        ("POST", "/acknowledge", "/acknowledge".to_owned(), "{}".to_owned()),
+        (
+            "POST",
+            "/alerts/preview",
+            "/alerts/preview".to_owned(),
+            r#"{"rule": {"device": "remo-e", "metric": "current_w", "above": 500},
+                "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T00:00:00Z"}"#
+                .to_owned(),
+        ),
+        ("DELETE", "/channels/{id}", "/channels/phone".to_owned(), String::new()),
+        ("DELETE", "/alerts/{id}", "/alerts/power".to_owned(), String::new()),
         ("GET", "/conditions/schema", "/conditions/schema".to_owned(), String::new()),
         ("PUT", "/conditions/schema", "/conditions/schema".to_owned(), "{}".to_owned()),
         ("DELETE", "/homes/{id}", "/homes/villa".to_owned(), String::new()),

@@ -24,13 +24,14 @@ use table::{
     ItemKey, KeepRollupState, ListDevices, Look, LookUpRegistry, ManageTokens, MarkDeletions,
     MarkIndexed, MarkLateChanges, MarkRunning, MergeReadings, NewJudgement, NoteChannels,
     NoteLooks, NoteSeen, PageRegistry, Permission, PutConditionsSchema, PutJudgements, PutReadings,
-    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery, ReadAlertRules,
-    ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
-    ReadLateChanges, ReadLooks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups,
-    ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages,
-    ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays,
-    RollupState, RoomWalk, RunningMark, SearchDevices, SearchQuery, Seen, SendWaitingMessages,
-    SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery, UpdateRegistry, WaitingMessage,
+    PutRollups, PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels,
+    ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
+    ReadWaitingMessages, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveLooks,
+    RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices, SearchQuery,
+    Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery,
+    UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
@@ -415,10 +416,12 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     check!(ReadToldMessages: store.told_messages(&told, invocation));
     check!(ReadWaitingMessages:
         store.waiting_messages(&channel.id, at(0), None, 10, invocation));
+    let test = WaitingMessage::test(channel.id.clone(), label("Phone"), at(0));
+    check!(PutTestMessages: store.put_test_message(&test, invocation));
     let waiting: &WaitingMessage = &judgement.waiting()[0];
     check!(SendWaitingMessages:
         store.lease_waiting(waiting, at(1), invocation),
-        store.postpone_waiting(waiting, at(2), invocation),
+        store.postpone_waiting(waiting, at(2), false, invocation),
         store.finish_waiting(waiting, invocation));
     check!(DeleteAlertStates:
         store.delete_alert_states(&rule.id, invocation),

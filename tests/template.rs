@@ -21,13 +21,14 @@ use crate::architecture::rust_files;
 use crate::source::Source;
 
 /// The packages that are deployed.
-const PACKAGES: [&str; 4] = ["ingest", "query", "registry", "rollup"];
+const PACKAGES: [&str; 5] = ["alerting", "ingest", "query", "registry", "rollup"];
 /// Those of them that consume the table's stream.
 const CONSUMERS: [&str; 2] = ["registry", "rollup"];
 
 /// What a function asks of the table, by the ports of its store.
 fn permissions(package: &str) -> BTreeSet<Permission> {
     let ports = match package {
+        "alerting" => <DynamoStore as alerting::Store>::PERMISSIONS,
         "ingest" => <DynamoStore as ingest::Store>::PERMISSIONS,
         "query" => <DynamoStore as query::Store>::PERMISSIONS,
         "registry" => <DynamoStore as registry::Store>::PERMISSIONS,
@@ -410,14 +411,53 @@ const PARTITIONS: [(Target, &str); 22] = [
 
 /// A secret is what other services trust: whoever sends reads it, and nobody else.
 #[test]
-fn no_function_reads_what_is_secret_of_a_channel() {
-    for package in PACKAGES {
-        let reads = |(action, target): &Permission| {
+fn only_who_sends_reads_what_is_secret_of_a_channel() {
+    let readers: Vec<_> = PACKAGES.into_iter().filter(|package| {
+        permissions(package).iter().any(|(action, target)| {
             let is_read = [Action::GetItem, Action::Query, Action::BatchGetItem].contains(action);
             is_read && *target == Target::AlertSecrets
-        };
-        assert!(!permissions(package).iter().any(reads), "{package}");
-    }
+        })
+    });
+    assert_eq!(readers.collect::<Vec<_>>(), ["alerting"]);
+}
+
+#[test]
+fn messages_are_sent_every_minute_and_when_registry_asks() {
+    let resources = resources();
+    let events: Vec<_> = events(&resources, "alerting").collect();
+    let [event] = events[..] else { panic!("one event: {events:?}") };
+    assert_eq!(event["Type"], "Schedule");
+    assert_eq!(event["Properties"]["Schedule"], "rate(1 minute)");
+    let function = function(&resources, "alerting");
+    assert!(number(&function["Timeout"]) < 60, "no two minutes at once");
+    assert_eq!(function["EventInvokeConfig"]["MaximumRetryAttempts"], 0);
+    let name = &environment(&resources, "registry")["ALERTING_FUNCTION"];
+    let name = text(&name["Ref"]);
+    assert_eq!(resources[name]["Properties"]["CodeUri"], "functions/alerting");
+    let own: Vec<_> =
+        statements(&resources, "registry").filter(|it| service(it) == "lambda").collect();
+    let [hint] = &own[..] else { panic!("{own:?}") };
+    assert_eq!(hint["Action"], json!(["lambda:InvokeFunction"]));
+    assert_eq!(hint["Resource"], json!({"Fn::GetAtt": [name, "Arn"]}));
+}
+
+#[test]
+fn alerts_go_to_an_address_of_their_own() {
+    let topic = |parameters: &[(&str, &str)]| {
+        let resources = template().resources(parameters).expect("resources");
+        let topic = resources.get("AlertTopic").cloned();
+        let publishes: Vec<_> =
+            statements(&resources, "alerting").filter(|it| service(it) == "sns").collect();
+        (topic, publishes)
+    };
+    let (none, publishes) = topic(&[]);
+    assert_eq!((none, publishes.len()), (None, 0));
+    let (topic, publishes) = topic(&[("AlertEmail", "a@example.org")]);
+    let subscription = json!([{"Protocol": "email", "Endpoint": "a@example.org"}]);
+    assert_eq!(topic.expect("a topic")["Properties"]["Subscription"], subscription);
+    let [publish] = &publishes[..] else { panic!("{publishes:?}") };
+    assert_eq!(publish["Action"], json!(["sns:Publish"]));
+    assert_eq!(publish["Resource"], json!({"Ref": "AlertTopic"}));
 }
 
 /// Whether statements about one resource permit an action on the partitions that a request names.

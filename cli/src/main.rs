@@ -1,5 +1,6 @@
 //! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
+mod alerts;
 mod ask;
 mod client;
 mod completions;
@@ -66,6 +67,8 @@ enum Command {
     Rollups(rollups::Args),
     /// Edit many devices at once
     Devices(devices::Args),
+    /// Set, try and show rules of alerts and the channels that tell them
+    Alerts(alerts::Args),
     /// Put every device into the index of attributes, after the index is switched on
     Reindex(reindex::Args),
     /// Create, list and revoke access tokens
@@ -99,6 +102,7 @@ async fn main() -> ExitCode {
         Some(Command::Replay(args)) => replay::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Rollups(args)) => rollups::run(args).await,
         Some(Command::Devices(args)) => devices::run(args).await,
+        Some(Command::Alerts(args)) => alerts::run(args).await,
         Some(Command::Reindex(args)) => reindex::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,

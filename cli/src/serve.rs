@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
+use alerts::{Reach, Url};
 use anyhow::Context as _;
 use api::FrameAncestors;
 use aws::StoreConfig;
@@ -73,9 +74,29 @@ pub(crate) struct Args {
     /// without one (none)
     #[arg(long, value_name = "none|full", value_parser = burst)]
     provisioned: Option<Burst>,
+    /// The address at which others reach the page, for the links in messages of alerts; by default the one it listens on
+    #[arg(long, value_name = "URL", value_parser = page_url)]
+    page_url: Option<String>,
+    /// An address that is asked every five minutes, such as a check at healthchecks.io that tells you when it is not
+    #[arg(long, value_name = "URL", value_parser = heartbeat)]
+    heartbeat: Option<Url>,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
+}
+
+/// Parses the address of the page: of a host, perhaps with a path.
+fn page_url(text: &str) -> Result<String, String> {
+    let url = Url::parse(text, Reach::Local).map_err(|why| why.to_string())?;
+    match url.uri().query() {
+        Some(_) => Err("has more than a host and a path".to_owned()),
+        None => Ok(url.uri().to_string().trim_end_matches('/').to_owned()),
+    }
+}
+
+/// Parses the address of a heartbeat.
+fn heartbeat(text: &str) -> Result<Url, String> {
+    Url::parse(text, Reach::Local).map_err(|why| why.to_string())
 }
 
 /// Parses the burst of a bounded table.
@@ -104,6 +125,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         conditions_index: args.conditions_index.map(|it| it == "on"),
         gateway_damages_gzip: args.gateway_damages_gzip,
         provisioned: args.provisioned,
+        page_url: args.page_url,
+        heartbeat: args.heartbeat,
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };

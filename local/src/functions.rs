@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use alerts::Reach;
 use anyhow::{Context as _, anyhow};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
@@ -17,11 +18,15 @@ use serde_json::Value;
 use crate::Options;
 use crate::dead_letters::DeadLetters;
 use crate::event_source_mapping::EventSourceMapping;
+use crate::hint::LocalHint;
 use crate::work_queue::LocalWorkQueue;
 use rollups::{Following, Retention};
+use sending::HttpSender;
 
 /// The rollup function, by its logical id in the template.
 const ROLLUP: &str = "RollupFunction";
+/// The function that sends messages, in the same way.
+pub(crate) const ALERTING: &str = "AlertingFunction";
 
 /// How soon rollups follow, with the batching window that the mapping has here.
 pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Following> {
@@ -70,7 +75,9 @@ pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
 /// The query function on the engine's table.
 pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
 /// The registry function on the engine's table.
-pub(crate) type Registry = registry::Registry<DynamoStore, DeadLetters, SystemClock>;
+pub(crate) type Registry = registry::Registry<DynamoStore, DeadLetters, SystemClock, LocalHint>;
+/// The alerting function on the engine's table.
+pub(crate) type Alerting = alerting::Alerting<DynamoStore, SystemClock>;
 
 /// The rollup function on the engine's table.
 pub(crate) type Rollup = rollup::Rollup<DynamoStore, LocalWorkQueue, DeadLetters, SystemClock>;
@@ -137,6 +144,7 @@ impl Functions {
                     frame_ancestors: options.frame_ancestors.clone(),
                     following,
                     max_units,
+                    reach: Reach::Local,
                 },
             )),
         };
@@ -153,6 +161,10 @@ pub(crate) struct Consumers {
     pub(crate) registry: Arc<Registry>,
     /// Keeps the rollups.
     pub(crate) rollup: Arc<Rollup>,
+    /// Sends what alerts tell.
+    pub(crate) alerting: Arc<Alerting>,
+    /// Asks it to.
+    pub(crate) hint: LocalHint,
 }
 
 impl Consumers {
@@ -163,6 +175,7 @@ impl Consumers {
         dead_letters: &DeadLetters,
         options: &Options,
         following: Following,
+        page_url: String,
     ) -> Self {
         let unbounded = MaxUnits { read: MAX_UNITS, write: MAX_UNITS };
         let max_units = options.provisioned.map_or(unbounded, |_| PROVISIONED);
@@ -182,13 +195,25 @@ impl Consumers {
             telemetry.clone(),
             settings,
         );
-        let registry = Registry::new(store.clone(), letters, SystemClock, telemetry);
-        Self { registry: Arc::new(registry), rollup: Arc::new(rollup) }
+        let hint = LocalHint::default();
+        let registry =
+            registry::Registry::new(store.clone(), letters, SystemClock, telemetry.clone());
+        let registry = registry.with_hint(hint.clone());
+        let carrier = alerting::Carrier::new(HttpSender::new(Reach::Local), alerting::NoEmail);
+        let heartbeat = options.heartbeat.clone();
+        let settings = alerting::Settings { page_url, heartbeat };
+        let alerting = Alerting::new(store.clone(), carrier, SystemClock, telemetry, settings);
+        Self {
+            registry: Arc::new(registry),
+            rollup: Arc::new(rollup),
+            alerting: Arc::new(alerting),
+            hint,
+        }
     }
 
     /// Returns the function of a logical id in the template, if it takes stream records.
     pub(crate) fn stream_function(&self, logical_id: &str) -> Option<StreamFunction> {
-        let Self { registry, rollup } = self.clone();
+        let Self { registry, rollup, .. } = self.clone();
         match logical_id {
             "RegistryFunction" => Some(Arc::new(move |event, deadline| {
                 let registry = Arc::clone(&registry);
@@ -216,7 +241,7 @@ impl Consumers {
 
     /// Returns the function of a logical id in the template, if a schedule may invoke it.
     pub(crate) fn scheduled_function(&self, logical_id: &str) -> Option<ScheduledFunction> {
-        let rollup = Arc::clone(&self.rollup);
+        let Self { rollup, alerting, .. } = self.clone();
         match logical_id {
             ROLLUP => Some(Arc::new(move |event, deadline| {
                 let rollup = Arc::clone(&rollup);
@@ -224,6 +249,13 @@ impl Consumers {
                     let event = serde_json::from_value(event)?;
                     let reply = rollup.handle(event, deadline).await;
                     reply.map(drop).map_err(|error| anyhow!(error))
+                })
+            })),
+            ALERTING => Some(Arc::new(move |event, deadline| {
+                let alerting = Arc::clone(&alerting);
+                Box::pin(async move {
+                    let event = serde_json::from_value(event)?;
+                    Ok(Box::pin(alerting.handle(event, deadline)).await?)
                 })
             })),
             _ => None,

@@ -26,6 +26,7 @@ mod engine;
 mod event_source_mapping;
 mod functions;
 mod gateway;
+mod hint;
 mod loader;
 mod queue_poller;
 mod queue_source;

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use alerts::Url;
 use api::FrameAncestors;
 use domain::{Timestamp, Zone};
 use runtime::telemetry::Telemetry;
@@ -72,6 +73,10 @@ pub struct Options {
     /// Whether the table refuses what is beyond the units that the template provisions, and its burst; by default it
     /// has no bounds.
     pub provisioned: Option<Burst>,
+    /// The address of the page, to which messages of alerts lead; by default the one that it listens on.
+    pub page_url: Option<String>,
+    /// The address that is asked every five minutes, so that somebody notices when it is not; by default none.
+    pub heartbeat: Option<Url>,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -97,6 +102,8 @@ impl Default for Options {
             attribute_index: None,
             gateway_damages_gzip: false,
             provisioned: None,
+            page_url: None,
+            heartbeat: None,
             telemetry: Telemetry::silent(),
         }
     }

@@ -190,12 +190,22 @@ impl System {
         })
         .await??;
         let sender = LocalWorkQueue::to(Arc::clone(&work));
-        let consumers = Consumers::start(&store, sender, &dead_letters, &options, following);
+        let page_url = options.page_url.clone().unwrap_or_else(|| url.clone());
+        let consumers =
+            Consumers::start(&store, sender, &dead_letters, &options, following, page_url);
 
         warn_of_wrong_clock(&store).await?;
         let (stop, stopped) = watch::channel(false);
         let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
+        if options.listens {
+            let (hint, alerting) = (consumers.hint.clone(), Arc::clone(&consumers.alerting));
+            background.push(tokio::spawn(hint.follow(alerting, stopped.clone())));
+        }
         for schedule in schedules {
+            // A command that opens the data for a moment tells nobody anything.
+            if schedule.function == functions::ALERTING && !options.listens {
+                continue;
+            }
             let function = consumers.scheduled_function(&schedule.function);
             let function = function.with_context(|| format!("{schedule} has no function here"))?;
             let (first, invoked) = oneshot::channel();
@@ -337,6 +347,12 @@ impl System {
     pub async fn invoke_rollup(&self, event: rollup::Event) -> anyhow::Result<rollup::Reply> {
         let reply = self.consumers.rollup.handle(event, Deadline::after(TIMEOUT));
         Box::pin(reply).await.map_err(|error| anyhow!(error))
+    }
+
+    /// Invokes the alerting function.
+    pub async fn invoke_alerting(&self, event: alerting::Event) -> anyhow::Result<()> {
+        let done = self.consumers.alerting.handle(event, Deadline::after(TIMEOUT));
+        Ok(Box::pin(done).await?)
     }
 
     /// Waits until every function has received the stream and the queue, with what the functions wrote and

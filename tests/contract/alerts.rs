@@ -209,7 +209,7 @@ pub(super) async fn a_state_and_what_it_tells_are_stored_once(store: &impl Alert
     let made = judgement(&rule, &first, [1], &["a", "b"]);
     for outcome in [JudgementOutcome::Stored, JudgementOutcome::StateMoved] {
         assert_eq!(put(store, &made).await, outcome);
-        assert_eq!(state_of(store, &first.key).await, Some(first.clone()));
+        assert_eq!(state_of(store, &first.key).await.as_ref(), Some(made.state()));
         assert_eq!(told(store).await, made.told());
         for id in ["a", "b"] {
             let expected: Vec<_> =
@@ -225,7 +225,7 @@ pub(super) async fn a_state_and_what_it_tells_are_stored_once(store: &impl Alert
     assert_eq!(waiting.iter().map(|it| it.told.message.number).collect::<Vec<_>>(), [1, 2, 3]);
     let stale = judgement(&rule, &second, [9], &["a"]);
     assert_eq!(put(store, &stale).await, JudgementOutcome::StateMoved);
-    assert_eq!(state_of(store, &first.key).await, Some(second));
+    assert_eq!(state_of(store, &first.key).await.as_ref(), Some(further.state()));
     assert_eq!(numbers_of(&told(store).await), [3, 2, 1]);
 }
 
@@ -274,6 +274,19 @@ pub(super) async fn of_judgements_at_once_one_of_each_state_is_stored(store: &im
         let waiting: BTreeSet<_> = waiting.iter().map(|it| it.told.message.number).collect();
         assert_eq!(waiting, numbers);
     }
+}
+
+pub(super) async fn a_test_waits_once(store: &impl AlertPorts) {
+    let test = WaitingMessage::test(channel_id("a"), label("Phone"), at(0));
+    for is_new in [true, false] {
+        let put = store.put_test_message(&test, &invocation()).await;
+        assert_eq!(put.expect("asked"), is_new);
+        assert_eq!(waiting(store, "a", 0).await, std::slice::from_ref(&test));
+    }
+    let later = WaitingMessage::test(channel_id("a"), label("Phone"), at(1));
+    assert!(store.put_test_message(&later, &invocation()).await.expect("asked"));
+    assert_eq!(waiting(store, "a", 1).await, [test, later]);
+    assert_eq!((told(store).await, waiting(store, "b", 1).await), (Vec::new(), Vec::new()));
 }
 
 pub(super) async fn as_many_messages_are_told_as_a_transaction_holds(store: &impl AlertPorts) {
@@ -504,9 +517,8 @@ pub(super) async fn a_channel_has_its_own_messages_when_their_time_has_come(
     };
     lease(&all[0], MINUTE).await;
     let postponed = lease(&all[1], MINUTE).await;
-    assert!(
-        store.postpone_waiting(&postponed, at(2 * MINUTE), &invocation()).await.expect("asked")
-    );
+    let next = at(2 * MINUTE);
+    assert!(store.postpone_waiting(&postponed, next, false, &invocation()).await.expect("asked"));
     for (now, first) in [(0, 3), (MINUTE - 1, 3), (MINUTE, 1), (2 * MINUTE, 1)] {
         let found = waiting(store, "c", now).await;
         assert_eq!(found[0].told.message.number, first, "{now}");
@@ -555,10 +567,18 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     let second = lease(free, 60_000).await.expect("free");
     assert_eq!(second.attempts, 2);
     assert!(!store.finish_waiting(first, &invocation()).await.expect("asked"));
-    assert!(!store.postpone_waiting(first, at(0), &invocation()).await.expect("asked"));
+    let postpone = async |leased: &WaitingMessage, next, may_have_arrived| {
+        let given = invocation();
+        store.postpone_waiting(leased, at(next), may_have_arrived, &given).await.expect("asked")
+    };
+    assert!(!postpone(first, 0, false).await);
     assert_eq!(lease(first, 99_000).await, None);
-    assert!(store.postpone_waiting(&second, at(5), &invocation()).await.expect("asked"));
-    assert!(!store.postpone_waiting(&second, at(5), &invocation()).await.expect("asked"), "twice");
+    assert!(postpone(&second, 3, true).await);
+    assert_eq!(waiting(store, "c", 59_999).await, [], "its lease still holds it");
+    let [unsure] = &waiting(store, "c", 60_000).await[..] else { panic!("one") };
+    assert_eq!((unsure.next, unsure.lease), (at(3), Some(at(60_000))));
+    assert!(postpone(&second, 5, false).await);
+    assert!(!postpone(&second, 5, false).await, "twice");
     let [again] = &waiting(store, "c", 5).await[..] else { panic!("one") };
     let expected = WaitingMessage { attempts: 2, next: at(5), lease: None, ..second.clone() };
     assert_eq!(*again, expected);

@@ -70,7 +70,9 @@ gated!(
     ReadAnnotations, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRegistry,
     ReadRollupState, ReadRollups, ReadSeen,
     ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachDevice,
-    UpdateRegistry
+    UpdateRegistry, ReadAlertRules, EditAlertRules, ReadChannels, EditChannels, ReadAlertStates,
+    EditAlertStates, DeleteAlertStates, PutJudgements, ReadToldMessages, ReadWaitingMessages,
+    PutTestMessages, ReadRunning, NoteLooks
 );
 
 impl Table {

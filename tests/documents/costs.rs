@@ -123,18 +123,23 @@ fn bill(setup: Setup) -> Bill {
         |used: f64, free: f64| if setup.has_free_parts { beyond(used, free) } else { used };
     let readings = setup.devices * MINUTES;
     let requests = readings / setup.readings_in_a_request;
-    // The registry's window is 10 seconds, the rollup function's 60, and its schedule a minute.
+    // The registry's window is 10 seconds, the rollup function's 60, and the schedules of that and of alerting a minute.
     let registry = requests.min(MINUTES * 6.0);
     let rollup = requests.min(MINUTES) + MINUTES;
+    let alerting = MINUTES;
     let seconds = gb_seconds(requests, 8.0, 256.0)
         + gb_seconds(registry, 4.0, 256.0)
-        + gb_seconds(rollup, 30.0, 256.0);
-    let lambda = beyond(requests + registry + rollup, FREE_REQUESTS) * LAMBDA_REQUEST
+        + gb_seconds(rollup, 30.0, 256.0)
+        + gb_seconds(alerting, 20.0, 256.0);
+    let lambda = beyond(requests + registry + rollup + alerting, FREE_REQUESTS) * LAMBDA_REQUEST
         + beyond(seconds, FREE_GB_SECONDS) * GB_SECOND_ARM;
-    let logs = (requests + registry + rollup) * LINE / 1_000.0
+    let logs = (requests + registry + rollup + alerting) * LINE / 1_000.0
         + if setup.uses_api { requests * ACCESS_LINE / 1_000.0 } else { 0.0 };
     // Each reading is in the index by room too.
-    let units = (readings * (2.0 + ROLLUPS) + MINUTES) * WRITE_UNIT + registry * 2.0 * READ_UNIT;
+    // Without a rule alerting reads rules and channels each minute, and notes every fifth that it runs.
+    let alerts = alerting * (2.2 * READ_UNIT + 0.2 * WRITE_UNIT);
+    let units =
+        (readings * (2.0 + ROLLUPS) + MINUTES) * WRITE_UNIT + registry * 2.0 * READ_UNIT + alerts;
     let used = match (setup.is_provisioned, setup.has_free_parts) {
         (false, _) => units,
         (true, true) => 0.0,

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
 
+mod alerts;
 mod crash;
 mod direct;
 mod disk;

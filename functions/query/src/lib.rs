@@ -1,10 +1,11 @@
-//! Answers lists, ranges, latest values, series and energy; edits the registry and annotations; makes tokens; serves
-//! the web page. Stores no reading.
+//! Answers lists, ranges, latest values, series and energy; edits the registry, annotations and alerts; makes tokens;
+//! serves the web page. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
 //! `lists`, `homes`, `latest`, `ranges`, `series`, `influxql`, `edit`, `remove` and
 //! `deletion` are one file per kind of question; `mcp` asks the others.
 
+mod alerts;
 mod annotations;
 mod answer;
 mod body;
@@ -26,6 +27,7 @@ mod web;
 use std::pin::Pin;
 use std::time::Duration;
 
+use ::alerts::Reach;
 use api::endpoints::{Function, Operation};
 use api::{FrameAncestors, Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
@@ -40,10 +42,12 @@ use runtime::telemetry::Telemetry;
 use crate::influxql::Densities;
 use crate::series::About;
 use ::series::KnownState;
+use judging::Judging;
 use registry::deletion::Quiet;
 
 pub use ports::Store;
 
+use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 
@@ -62,6 +66,8 @@ pub struct Settings {
     pub following: Following,
     /// The table's largest numbers of units a second; none where nothing bounds them.
     pub max_units: Option<MaxUnits>,
+    /// How far the channels of alerts may go.
+    pub reach: Reach,
 }
 
 impl Default for Settings {
@@ -69,9 +75,9 @@ impl Default for Settings {
     fn default() -> Self {
         let registry_max_age = Duration::from_secs(60);
         let (auth, following) = (Auth::On, Following::default());
-        let frame_ancestors = FrameAncestors::default();
+        let (frame_ancestors, reach) = (FrameAncestors::default(), Reach::Public);
         let (ingest_url, max_units) = (None, None);
-        Self { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units }
+        Self { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units, reach }
     }
 }
 
@@ -80,8 +86,8 @@ impl From<&Config> for Settings {
         let following = Following::gathering_for(config.rollup_window);
         let (registry_max_age, auth) = (config.registry_max_age, config.auth);
         let (ingest_url, max_units) = (config.ingest_url.clone(), Some(config.max_units));
-        let frame_ancestors = config.frame_ancestors.clone();
-        Self { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units }
+        let (frame_ancestors, reach) = (config.frame_ancestors.clone(), Reach::Public);
+        Self { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units, reach }
     }
 }
 
@@ -105,6 +111,10 @@ struct Handlers<S, C> {
     /// The times without anything of a deleted device after which its deletion ends.
     quiet: Quiet,
     page: web::Page,
+    /// How far channels may go.
+    reach: Reach,
+    /// Judges a rule as soon as it is saved.
+    judging: Judging,
     clock: C,
 }
 
@@ -112,8 +122,15 @@ impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let Settings { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units } =
-            settings;
+        let Settings {
+            registry_max_age,
+            auth,
+            ingest_url,
+            frame_ancestors,
+            following,
+            max_units,
+            reach,
+        } = settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::new(following);
         let late = LateMarking::new(MARKED_AHEAD);
@@ -122,8 +139,19 @@ impl<S: Store, C: Clock> Query<S, C> {
         let densities = Densities::default();
         let quiet = Quiet::of(registry_max_age);
         let page = web::Page::new(ingest_url.as_deref(), &frame_ancestors);
-        let handlers =
-            Handlers { store, registry, known_state, late, densities, quiet, page, clock };
+        let judging = Judging::new();
+        let handlers = Handlers {
+            store,
+            registry,
+            known_state,
+            late,
+            densities,
+            quiet,
+            page,
+            reach,
+            judging,
+            clock,
+        };
         Self { http, handlers, telemetry }
     }
 
@@ -153,7 +181,18 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
 
 impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
     fn answer<'a>(&'a self, call: &'a mut Call<'_>) -> Answer<'a> {
-        let Self { store, registry, known_state, late, densities, quiet, page, clock } = self;
+        let Self {
+            store,
+            registry,
+            known_state,
+            late,
+            densities,
+            quiet,
+            page,
+            reach,
+            judging,
+            clock,
+        } = self;
         let (known, asked) = ((registry, known_state), (registry, known_state, densities));
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         match call.endpoint.operation {
@@ -229,6 +268,31 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::PutAnnotation => Box::pin(annotations::put(registry, store, call)),
             Operation::DeleteAnnotation => Box::pin(annotations::delete(store, call)),
             Operation::IssueToken => Box::pin(tokens::issue(store, clock.now(), call)),
+            Operation::ListAlerts => Box::pin(rules::list(store, call)),
+            Operation::ShowAlert => Box::pin(rules::show(judging, store, clock.now(), call)),
+            Operation::PutAlert => {
+                Box::pin(rules::put((registry, judging), store, clock.now(), call))
+            }
+            Operation::DeleteAlert => Box::pin(rules::delete(store, call)),
+            Operation::AlertHistory => {
+                let known = (registry, known_state, judging);
+                Box::pin(history::history(known, store, clock.now(), call))
+            }
+            Operation::PauseAlert => Box::pin(pause::pause(judging, store, clock.now(), call)),
+            Operation::AcknowledgeAlert => {
+                Box::pin(acknowledge::by_token(store, clock.now(), call))
+            }
+            Operation::AcknowledgeByLink => {
+                Box::pin(acknowledge::by_link(store, clock.now(), call))
+            }
+            Operation::PreviewAlert => {
+                Box::pin(preview::preview(judging, store, clock.now(), call))
+            }
+            Operation::ListChannels => Box::pin(channels::list(store, call)),
+            Operation::ShowChannel => Box::pin(channels::show(store, call)),
+            Operation::PutChannel => Box::pin(channels::put(*reach, store, call)),
+            Operation::DeleteChannel => Box::pin(channels::delete(store, call)),
+            Operation::TestChannel => Box::pin(channels::test(store, clock.now(), call)),
             Operation::InfluxQl => Box::pin(influxql::query(asked, store, clock.now(), call)),
             Operation::Health => Box::pin(health::health(known_state, store, clock.now(), call)),
             Operation::Mcp => Box::pin(mcp::answer(self, (known_state, store), clock.now(), call)),

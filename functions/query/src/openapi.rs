@@ -1,5 +1,6 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
 
+mod alerts;
 mod annotations;
 mod conditions;
 mod energy;
@@ -113,10 +114,20 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     if endpoint.operation == Operation::WebFile {
         statuses.push(406);
     }
-    if endpoint.has_id() || endpoint.operation == Operation::ShowConditionsSchema {
+    if endpoint.has_id()
+        || matches!(
+            endpoint.operation,
+            Operation::ShowConditionsSchema | Operation::AcknowledgeByLink
+        )
+    {
         statuses.push(404);
     }
-    if matches!(endpoint.reply, Reply::Progress(_)) {
+    if matches!(endpoint.reply, Reply::Progress(_))
+        || matches!(
+            endpoint.operation,
+            Operation::PutAlert | Operation::PutChannel | Operation::AcknowledgeAlert
+        )
+    {
         statuses.push(409);
     }
     let is_of_device = endpoint.path.starts_with("/devices/{id}");
@@ -126,7 +137,7 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     {
         statuses.push(410);
     }
-    if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema"))
+    if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema" | "AlertPreview"))
         || endpoint.operation == Operation::ListDevices
     {
         statuses.push(422);
@@ -218,6 +229,7 @@ fn list(schema: &str) -> Value {
 fn all_schemas() -> Value {
     let mut all = schemas();
     for further in [
+        alerts::schemas(),
         annotations::schemas(),
         conditions::schemas(),
         energy::schemas(),

@@ -1,11 +1,13 @@
 //! The ports of the table that the function uses.
 
 use table::{
-    AddToken, DeleteReadings, EditAnnotations, EditRegistry, FindRegistry, FindToken, ListDevices,
-    LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, PageRegistry, PutConditionsSchema,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadAnnotations, ReadConditionsSchema,
-    ReadLateChanges, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays,
-    RemoveBelongings, RemoveRooms, SearchDevices,
+    AddToken, DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates, EditAnnotations,
+    EditChannels, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
+    MarkDeletions, MarkIndexed, MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema,
+    PutJudgements, PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings,
+    ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannels, ReadConditionsSchema,
+    ReadLateChanges, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
+    ReadStays, ReadToldMessages, ReadWaitingMessages, RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 table::store! {
@@ -15,4 +17,6 @@ table::store! {
         + FindToken + AddToken + ReadAnnotations + EditAnnotations + QueryReadings + QueryRoomReadings
         + DeleteReadings + ReadRollups + ReadRollupState + ReadRefold
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
+        + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels + ReadAlertStates + EditAlertStates
+        + DeleteAlertStates + PutJudgements + ReadRunning + NoteLooks + ReadToldMessages + ReadWaitingMessages + PutTestMessages
 }

@@ -1,5 +1,6 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
+mod alerts;
 mod annotations;
 mod by_room;
 mod conditions;

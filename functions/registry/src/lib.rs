@@ -1,4 +1,5 @@
-//! Keeps the registry from the table's stream: devices, their metrics and rooms. Stores no reading.
+//! Keeps the registry from the table's stream: devices, their metrics and rooms; and judges alerts by the same batch.
+//! Stores no reading.
 //!
 //! A batch of records becomes one [`DeviceObservation`](domain::DeviceObservation) per device, which is the same
 //! however often and in whatever order the records come. The devices and rooms that it names are read from the table, not from a
@@ -6,6 +7,7 @@
 //! a person.
 
 mod apply;
+mod judge;
 mod ports;
 mod seen;
 #[cfg(test)]
@@ -14,21 +16,27 @@ mod tests;
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use domain::Reading;
+use judging::Judging;
 use runtime::clock::{Clock, Deadline};
 use runtime::dead_letters::DeadLetterQueue;
+use runtime::hint::{Hint, NoHint};
 use runtime::stream::{self, BatchResult, Consumer, Recorded, StreamFunction};
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::Invocation;
 
-pub use ports::Store;
+pub use ports::{RegistryStore, Store};
 
+use judge::Judge;
 use seen::observations;
 
 /// The function.
 #[derive(Debug)]
-pub struct Registry<S, Q, C> {
+pub struct Registry<S, Q, C, H = NoHint> {
     stream: StreamFunction<Q, C>,
     writer: RegistryWriter<S>,
+    judging: Judging,
+    clock: C,
+    hint: H,
 }
 
 /// The consumer of the stream: it applies readings to the registry.
@@ -41,8 +49,18 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
     /// The function on a table; what it can never apply goes to `dead_letters`.
     #[must_use]
     pub fn new(store: S, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
-        let stream = StreamFunction::new("registry", dead_letters, clock, telemetry);
-        Self { stream, writer: RegistryWriter { store } }
+        let stream = StreamFunction::new("registry", dead_letters, clock.clone(), telemetry);
+        let (writer, judging) = (RegistryWriter { store }, Judging::new());
+        Self { stream, writer, judging, clock, hint: NoHint }
+    }
+}
+
+impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
+    /// The same function, which asks by `hint` that messages are sent as soon as they wait.
+    #[must_use]
+    pub fn with_hint<N: Hint>(self, hint: N) -> Registry<S, Q, C, N> {
+        let Self { stream, writer, judging, clock, .. } = self;
+        Registry { stream, writer, judging, clock, hint }
     }
 
     /// Applies a batch to the registry. Returns the first record that should be delivered again, if
@@ -50,20 +68,48 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
     ///
     /// A deletion says nothing: what a deleted reading taught stays true.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
-        self.stream.handle(event, deadline, stream::written_reading, &self.writer).await
-    }
-
-    /// Applies readings to the registry that the stream will not tell. Where that fails, returns why.
-    pub async fn learn(&self, readings: Vec<Reading>, deadline: Deadline) -> Result<(), String> {
-        let invocation = Invocation::until(deadline).patient();
-        let recorded = |(record, change)| Recorded { record, change };
-        let readings: Vec<_> = readings.into_iter().enumerate().map(recorded).collect();
-        let mut log = WideEvent::begin("registry");
-        Box::pin(self.writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
+        let (judging, store) = (&self.judging, &self.writer.store);
+        let judge = Judge { judging, store, clock: &self.clock, hint: &self.hint };
+        let both = Both { writer: &self.writer, judge };
+        self.stream.handle(event, deadline, stream::written_reading, &both).await
     }
 }
 
-impl<S: Store> Consumer<Reading> for RegistryWriter<S> {
+/// Applies readings to the registry that the stream will not tell, and judges none. Where that fails, returns why.
+pub async fn learn(
+    store: impl RegistryStore,
+    readings: Vec<Reading>,
+    deadline: Deadline,
+) -> Result<(), String> {
+    let invocation = Invocation::until(deadline).patient();
+    let recorded = |(record, change)| Recorded { record, change };
+    let readings: Vec<_> = readings.into_iter().enumerate().map(recorded).collect();
+    let mut log = WideEvent::begin("registry");
+    let writer = RegistryWriter { store };
+    Box::pin(writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
+}
+
+/// Both consumers of a batch, one after the other: a rule may be about a room into which the batch moves a device. Each
+/// has a result of its own.
+struct Both<'a, S, C, H> {
+    writer: &'a RegistryWriter<S>,
+    judge: Judge<'a, S, C, H>,
+}
+
+impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for Both<'_, S, C, H> {
+    async fn apply(
+        &self,
+        readings: &[Recorded<Reading>],
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> BatchResult {
+        let mut result = self.writer.apply(readings, invocation, log).await;
+        result.append(self.judge.apply(readings, invocation, log).await);
+        result
+    }
+}
+
+impl<S: RegistryStore> Consumer<Reading> for RegistryWriter<S> {
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],

@@ -1,9 +1,10 @@
 //! Folds buckets by the settings that devices have now, and leaves to the queue what fails for itself.
 //! Chooses no buckets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
+use domain::{DeviceId, LocalDate, Quarter, Rollup, TimeRange, Timestamp, Zone};
+use judging::SealedBreaches;
 use rollups::{
     Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
 };
@@ -33,6 +34,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
     pub(crate) walked: Walked,
+    pub(crate) alert_rules: SealedBreaches,
 }
 
 /// Why something is not folded.
@@ -82,6 +84,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             queue_busy: QueueBusy::default(),
             seen: SeenRooms::default(),
             walked: Walked::default(),
+            alert_rules: SealedBreaches::default(),
         }
     }
 
@@ -118,8 +121,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds all quarters of a range. If the range fails for itself, folds them one by one: then only the
-    /// quarters that fail go to the queue.
+    /// Folds all quarters of a range, and returns those that it has put. If the range fails for itself, folds them one
+    /// by one: then only the quarters that fail go to the queue.
     pub(crate) async fn quarters(
         &self,
         rules: &mut DeviceRules,
@@ -127,21 +130,26 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         assumed: Assumed,
         invocation: &Invocation,
         done: &mut Done,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<BTreeMap<Quarter, Rollup>, NotFolded> {
+        let mut put = BTreeMap::new();
+        let mut note = |window: FoldedWindow, done: &mut Done| {
+            done.quarters += window.folded.len();
+            put.extend(window.put);
+        };
         let several = Several::Of(range, assumed);
         let whole = catching(Box::pin(self.window(rules, several, invocation))).await;
-        if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
-            return Ok(());
+        if reason(whole, |window| note(window, done))?.is_none() {
+            return Ok(put);
         }
         for quarter in quarters_in(range) {
             let one = Several::Of(quarter.range(), assumed);
             let one = Box::pin(self.window(rules, one, invocation));
             let one = catching(one).await;
-            if let Some(reason) = reason(one, |window| done.quarters += window.folded.len())? {
+            if let Some(reason) = reason(one, |window| note(window, done))? {
                 self.leave_to_queue(&rules.id, quarter, &reason, invocation, done).await?;
             }
         }
-        Ok(())
+        Ok(put)
     }
 
     /// Folds these quarters as [`quarters`](Self::quarters) does.

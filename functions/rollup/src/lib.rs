@@ -12,6 +12,7 @@ mod event;
 mod from_queue;
 mod from_stream;
 mod log;
+mod looks;
 mod memory;
 mod pace;
 mod ports;

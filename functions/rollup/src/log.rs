@@ -12,6 +12,8 @@ pub(crate) struct Done {
     pub(crate) days: usize,
     /// Devices that were swept.
     pub(crate) devices: usize,
+    /// Devices that alerts are to look at again.
+    pub(crate) looks: usize,
     /// Buckets that are left to the queue, with the reasons for the first of them.
     queued: usize,
     reasons: Vec<String>,
@@ -35,6 +37,9 @@ impl Done {
         log.set("rollup.quarters", self.quarters);
         log.set("rollup.days", self.days);
         log.set("rollup.queued", self.queued);
+        if self.looks > 0 {
+            log.set("rollup.looks", self.looks);
+        }
         if !self.reasons.is_empty() {
             log.set("rollup.queued_buckets", self.reasons);
         }

@@ -1,15 +1,16 @@
 //! The ports of the table that the function uses, and its name. Does nothing.
 
 use table::{
-    FindRegistry, KeepRollupState, ListDevices, NoteSeen, PutRollups, QueryReadings,
-    ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState, ReadRollups,
-    ReadStoredReadings,
+    FindRegistry, KeepRollupState, ListDevices, NoteLooks, NoteSeen, PutRollups, QueryReadings,
+    ReadAlertRules, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState,
+    ReadRollups, ReadStoredReadings,
 };
 
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups + NoteSeen
-        + ReadRefold + ReadRollupState + ReadLateChanges + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
+        + ReadRefold + ReadRollupState + ReadLateChanges + KeepRollupState + ReadConditionsSchema
+        + FindRegistry + ListDevices + ReadAlertRules + NoteLooks
 }
 
 /// The name of the function in its log.

@@ -1,9 +1,9 @@
 //! Sweeps groups of devices: folds each quarter once it is over, and each day. Chooses no groups.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use domain::{DeviceId, TimeRange, Timestamp, Zone, sweep_group};
+use domain::{DeviceId, Quarter, Rollup, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, DeviceRules, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
@@ -30,12 +30,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let indexing = &self.store.indexing(run.invocation).await?;
         while let Ok(range) = TimeRange::new(sealed_until, window_end(sealed_until, target)) {
             let listed = self.listed_for(target, run.invocation).await?;
+            let mut looks = self.looks_of(range, run.invocation).await?;
             let of_group = |id: &DeviceId| groups.contains(&sweep_group(id));
             for device in listed.devices.iter().filter(|device| of_group(&device.id)) {
                 if run.invocation.remaining().is_zero() {
                     return Err(StoreError::TimedOut.into());
                 }
-                self.sweep_device(device.rules(indexing), range, zone, run).await?;
+                let put = self.sweep_device(device.rules(indexing), range, zone, run).await?;
+                looks.add(&device.id, put);
                 run.pace.keep(run.invocation).await;
             }
             for item in &listed.unreadable {
@@ -44,6 +46,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                     self.leave_unreadable(&id, item, range, run).await?;
                 }
             }
+            // Before the mark moves: who comes after a crash leaves them again.
+            self.note_looks(looks, run).await?;
             let queue = self.queue_depth(run).await;
             self.store.advance_sealed(groups, range.to(), queue, run.invocation).await?;
             sealed_until = range.to();
@@ -73,11 +77,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         range: TimeRange,
         zone: Zone,
         run: &mut Run<'_>,
-    ) -> Result<(), NotFolded> {
+    ) -> Result<BTreeMap<Quarter, Rollup>, NotFolded> {
         let Run { invocation, done, .. } = run;
         done.devices += 1;
-        self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
-        self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, done).await
+        let put = self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
+        self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, done).await?;
+        Ok(put)
     }
 
     /// Leaves a device whose item is damaged to the queue, where somebody finds it.

@@ -42,6 +42,12 @@ impl Rule {
         let name = members.needed("name")?;
         let scope = scope(&mut members)?;
         let watch = watch(&mut members)?;
+        if matches!(scope, Scope::RoomMean(_)) && !matches!(watch, Watch::Metric { .. }) {
+            return Err(wrong(
+                "mean_of_room",
+                "is for limits of a metric only; use room for each of its devices",
+            ));
+        }
         let none = TimeDelta::zero();
         let is_once = !matches!(watch, Watch::Metric { .. } | Watch::Silence { .. });
         if is_once {
@@ -349,6 +355,10 @@ mod tests {
                 "demand_kw: must be",
             ),
             (r#""name": "n", "device": "d", "demand_kw": 1"#, "period: is missing"),
+            (
+                r#""name": "n", "mean_of_room": "r", "silent_for": "2h""#,
+                "mean_of_room: is for limits of a metric only",
+            ),
             (
                 r#""name": "n", "device": "d", "metric": "t", "counter": []"#,
                 "counter: must be an array",

@@ -78,6 +78,9 @@ pub fn judge(
     }
 
     let Teller { told, number, messages, .. } = teller;
+    // Of the episode that is told as before.
+    let is_same = |it: &&State| told.is_firing && it.told.since == told.since;
+    let links = state.filter(is_same).map(|it| it.links.clone()).unwrap_or_default();
     let mut state = State {
         changed: rule.changed,
         fold,
@@ -86,6 +89,7 @@ pub fn judge(
         told,
         number,
         acknowledged,
+        links,
         due: None,
     };
     state.due = due(rule, &state, patience, ahead, now);

@@ -46,6 +46,8 @@ pub enum News {
     TakenBack,
     /// By the rule as it is now, the episode that was told does not exist.
     Edited,
+    /// Nothing: somebody wants to see that a channel works.
+    Test,
 }
 
 impl News {
@@ -59,6 +61,7 @@ impl News {
             Self::Repeated => "repeated",
             Self::TakenBack => "taken_back",
             Self::Edited => "edited",
+            Self::Test => "test",
         }
     }
 
@@ -91,6 +94,7 @@ mod tests {
             (News::Repeated, "repeated"),
             (News::TakenBack, "taken_back"),
             (News::Edited, "edited"),
+            (News::Test, "test"),
         ] {
             let message = Message {
                 number: 7,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::MAX_UNJUDGED;
 use crate::fold::Fold;
+use crate::link::{LinkKey, MAX_LINKS};
 use crate::text::{instant, maybe};
 
 /// The state of a rule on one device or room.
@@ -30,6 +31,9 @@ pub struct State {
     /// The first breach of the episode that somebody acknowledged.
     #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Timestamp>,
+    /// The hashes of the keys in the links of the episode that was told last, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
     /// When it is to be judged again, whether or not there are readings. Without it the state has been normal for
     /// an hour and may be forgotten.
     #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
@@ -84,5 +88,17 @@ impl State {
         let since = self.fold.phase.fired().map(|episode| episode.since);
         self.acknowledged = since.or(self.acknowledged);
         since.is_some()
+    }
+
+    /// Makes a link work, and the oldest one of many no longer.
+    pub fn add_link(&mut self, key: &LinkKey) {
+        self.links.push(key.hash());
+        let excess = self.links.len().saturating_sub(MAX_LINKS);
+        self.links.drain(..excess);
+    }
+
+    /// Acknowledges the episode that lasts, if the key is of a link of it. Returns whether it is.
+    pub fn acknowledge_by(&mut self, key: &LinkKey) -> bool {
+        self.links.contains(&key.hash()) && self.acknowledge()
     }
 }

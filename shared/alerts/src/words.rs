@@ -46,6 +46,7 @@ impl Message {
                 "taken back: {what} since {since} was wrong, by readings that came late or were changed"
             ),
             News::Edited => format!("over, because the rule was changed: {what} since {since}"),
+            News::Test => return "this is a test; alerts reach you here".to_owned(),
         };
         let value = self.shown_value(rule, names);
         format!("{line}{value}")

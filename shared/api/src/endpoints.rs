@@ -70,6 +70,20 @@ pub enum Operation {
     IssueToken,
     ShowConditionsSchema,
     PutConditionsSchema,
+    ListAlerts,
+    ShowAlert,
+    PutAlert,
+    DeleteAlert,
+    AlertHistory,
+    PauseAlert,
+    AcknowledgeAlert,
+    AcknowledgeByLink,
+    PreviewAlert,
+    ListChannels,
+    ShowChannel,
+    PutChannel,
+    DeleteChannel,
+    TestChannel,
     AllSeries,
     AllEnergy,
     InfluxQl,
@@ -307,7 +321,9 @@ impl Endpoint {
             Some("devices") => "device",
             Some("rooms") => "room",
             Some("homes") => "home",
+            Some("alerts") => "rule",
             Some("annotations") => "annotation",
+            Some("channels") => "channel",
             _ => "id",
         }
     }
@@ -323,7 +339,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells whether its path names a device, a room or a home.
+    /// Tells whether its path names a device, a room, a home, an annotation, a rule or a channel.
     #[must_use]
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
@@ -429,6 +445,20 @@ const ANNOTATIONS: &[Parameter] = &[
     parameter("device", Kind::Id, "Only annotations of this device"),
     parameter("room", Kind::Id, "Only annotations of this room itself"),
     parameter("home", Kind::Id, "Only annotations of this home itself"),
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
+
+/// A page of what was told.
+const TOLD: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "Only messages that were told at it or after"),
+    parameter("to", Kind::Timestamp, "Only messages that were told before it"),
+    parameter(
+        "compare",
+        Kind::Flag,
+        "Adds what the readings say now of each: same, differs or gone; it reads them",
+    ),
     ENTRIES,
     CURSOR,
     FORMAT,
@@ -643,6 +673,21 @@ const fn delete(path: &'static str, operation: Operation, summary: &'static str)
         method: "DELETE",
         access: Access::Admin,
         ..get(path, operation, &[], reply, summary)
+    }
+}
+
+/// An endpoint of `query` that takes an object and answers with another.
+const fn edit(
+    (method, path, body): (&'static str, &'static str, &'static str),
+    operation: Operation,
+    reply: &'static str,
+    summary: &'static str,
+) -> Endpoint {
+    Endpoint {
+        method,
+        access: Access::Admin,
+        body: Some(body),
+        ..get(path, operation, &[], Reply::One(reply), summary)
     }
 }
 
@@ -1036,6 +1081,111 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Replace the schema by which an index finds conditions; roomtide rollups rebuild applies it",
         )
     },
+    get(
+        "/alerts",
+        Operation::ListAlerts,
+        &[],
+        Reply::One("Alerts"),
+        "List the rules of alerts, their states and the channels",
+    ),
+    get(
+        "/alerts/{id}",
+        Operation::ShowAlert,
+        &[],
+        Reply::One("Alert"),
+        "Show a rule of alerts and its states",
+    ),
+    edit(
+        ("PUT", "/alerts/{id}", "AlertRule"),
+        Operation::PutAlert,
+        "Alert",
+        "Save a rule of alerts, at most 100",
+    ),
+    Endpoint {
+        method: "DELETE",
+        access: Access::Admin,
+        ..get(
+            "/alerts/{id}",
+            Operation::DeleteAlert,
+            &[],
+            Reply::One("Deletion"),
+            "Delete a rule of alerts; its states end and what waits is dropped",
+        )
+    },
+    get(
+        "/alerts/{id}/history",
+        Operation::AlertHistory,
+        TOLD,
+        Reply::Page("ToldMessage"),
+        "What was told by a rule in the last 90 days, newest first",
+    ),
+    edit(
+        ("POST", "/alerts/{id}/pause", "AlertPause"),
+        Operation::PauseAlert,
+        "Alert",
+        "Let a rule tell nothing until a time, or end that",
+    ),
+    edit(
+        ("POST", "/alerts/{id}/acknowledge", "AlertAcknowledgement"),
+        Operation::AcknowledgeAlert,
+        "Alert",
+        "Acknowledge what fires: it is not repeated",
+    ),
+    Endpoint {
+        access: Access::Public,
+        ..edit(
+            ("POST", "/acknowledge", "LinkAcknowledgement"),
+            Operation::AcknowledgeByLink,
+            "Acknowledged",
+            "Acknowledge the episode of a message by the key of its link, and nothing else",
+        )
+    },
+    Endpoint {
+        access: Access::Read,
+        ..edit(
+            ("POST", "/alerts/preview", "AlertTrial"),
+            Operation::PreviewAlert,
+            "AlertPreview",
+            "The episodes that a rule would have had in up to 31 days",
+        )
+    },
+    get(
+        "/channels",
+        Operation::ListChannels,
+        &[],
+        Reply::One("Channels"),
+        "List the channels by which alerts are told",
+    ),
+    get(
+        "/channels/{id}",
+        Operation::ShowChannel,
+        &[],
+        Reply::One("Channel"),
+        "Show a channel, without what is secret",
+    ),
+    edit(
+        ("PUT", "/channels/{id}", "NewChannel"),
+        Operation::PutChannel,
+        "Channel",
+        "Save a channel, at most 10; without its secret, the stored one stays",
+    ),
+    Endpoint {
+        method: "DELETE",
+        access: Access::Admin,
+        ..get(
+            "/channels/{id}",
+            Operation::DeleteChannel,
+            &[],
+            Reply::One("Deletion"),
+            "Delete a channel and its secret",
+        )
+    },
+    edit(
+        ("POST", "/channels/{id}/test", "Nothing"),
+        Operation::TestChannel,
+        "WaitingTest",
+        "Send a test by a channel, within a minute",
+    ),
     Endpoint {
         method: "POST",
         body: Some("McpMessage"),
@@ -1293,11 +1443,16 @@ mod tests {
             // InfluxDB's queries may be POSTs, and a model's questions are.
             let asks = matches!(
                 endpoint.operation,
-                Operation::InfluxFlux | Operation::InfluxQl | Operation::Mcp
+                Operation::InfluxFlux
+                    | Operation::InfluxQl
+                    | Operation::Mcp
+                    | Operation::PreviewAlert
             );
             let changes = (endpoint.method != "GET" || endpoint.takes_values()) && !asks;
+            // The link of a message is the permission.
+            let is_link = endpoint.operation == Operation::AcknowledgeByLink;
             let may_change = matches!(access, Access::Write | Access::Admin | Access::Address);
-            assert_eq!(changes, may_change, "{endpoint:?}");
+            assert_eq!(changes, may_change || is_link, "{endpoint:?}");
             assert_eq!(endpoint.takes_values(), access == Access::Address, "{endpoint:?}");
             let holds_no_data = matches!(
                 endpoint.operation,
@@ -1306,6 +1461,7 @@ mod tests {
                     | Operation::InfluxReady
                     | Operation::WebPage
                     | Operation::WebFile
+                    | Operation::AcknowledgeByLink
             );
             assert_eq!(access == Access::Public, holds_no_data, "{endpoint:?}");
             let has_body = matches!(endpoint.method, "POST" | "PUT" | "PATCH");

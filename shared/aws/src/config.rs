@@ -36,6 +36,19 @@ pub struct QueueConfig {
     pub ca_bundle: Option<CaBundle>,
 }
 
+/// The address of a service without a resource of ours, and the keys to reach it.
+#[derive(Debug, Clone)]
+pub struct ServiceConfig {
+    /// The AWS region.
+    pub region: String,
+    /// Another address than AWS's own, for an emulator.
+    pub endpoint: Option<String>,
+    /// The keys that requests are signed with.
+    pub credentials: Credentials,
+    /// The root certificates to trust instead of Amazon's and the system's.
+    pub ca_bundle: Option<CaBundle>,
+}
+
 /// The keys with which requests to AWS are signed. Their `Debug` shows no secret.
 #[derive(Clone)]
 pub struct Credentials {

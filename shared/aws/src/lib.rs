@@ -1,6 +1,7 @@
 //! The settings of every AWS client: credentials, time-outs, retries and TLS. Sends no request.
 
 mod ca_bundle;
+mod call;
 mod config;
 mod http;
 
@@ -15,7 +16,8 @@ use aws_types::SdkConfig;
 use aws_types::region::Region;
 
 pub use ca_bundle::{CaBundle, CaBundleError};
-pub use config::{Credentials, QueueConfig, StoreConfig};
+pub use call::{Call, NoReply, Reply, Service};
+pub use config::{Credentials, QueueConfig, ServiceConfig, StoreConfig};
 
 /// How long an attempt of a request to AWS may take.
 ///

@@ -83,7 +83,7 @@ impl Exact {
 
     /// The place value of the last decimal: 0.1 for 8048.1, 1 for whole numbers.
     #[must_use]
-    pub(crate) fn resolution(&self) -> Self {
+    pub fn resolution(&self) -> Self {
         let (_, scale) = self.0.normalized().as_bigint_and_exponent();
         Self(BigDecimal::new(1.into(), scale.max(0)))
     }

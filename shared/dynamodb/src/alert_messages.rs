@@ -1,19 +1,21 @@
-//! `Query` on what was told and on what waits to be sent, and `UpdateItem` and `DeleteItem` on what waits. Sends nothing.
+//! `Query` on what was told and on what waits to be sent, and `PutItem`, `UpdateItem` and `DeleteItem` on what waits.
+//! Sends nothing.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{ChannelId, Order, Timestamp};
 
 use crate::DynamoStore;
 use crate::attribute::{read, to_sdk};
+use crate::put::Put;
 use crate::range::{Filter, Range};
 use crate::update::Update;
 use table::item::attribute::{ATTEMPTS, LEASE, NEXT};
 use table::item::{self, Attribute};
 use table::keys::{self, ALERT_TOLD, ALERT_WAITING, Key};
 use table::{
-    Invocation, ListPage, MAX_LEASE, MAX_POSTPONED, ReadToldMessages, ReadWaitingMessages,
-    SendWaitingMessages, StoreResult, ToldMessage, ToldQuery, UpdateOutcome, WaitingKey,
-    WaitingMessage,
+    Expected, Invocation, ListPage, MAX_LEASE, MAX_POSTPONED, PutTestMessages, ReadToldMessages,
+    ReadWaitingMessages, SendWaitingMessages, StoreResult, ToldMessage, ToldQuery, UpdateOutcome,
+    WaitingKey, WaitingMessage,
 };
 
 impl ReadToldMessages for DynamoStore {
@@ -75,6 +77,17 @@ impl ReadWaitingMessages for DynamoStore {
     }
 }
 
+impl PutTestMessages for DynamoStore {
+    async fn put_test_message(
+        &self,
+        message: &WaitingMessage,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let put = Put::new(item::from_waiting(message), Expected::Absent);
+        Ok(matches!(put.send(self, invocation).await?, UpdateOutcome::Updated(())))
+    }
+}
+
 impl SendWaitingMessages for DynamoStore {
     async fn lease_waiting(
         &self,
@@ -104,11 +117,14 @@ impl SendWaitingMessages for DynamoStore {
         &self,
         leased: &WaitingMessage,
         next: Timestamp,
+        may_have_arrived: bool,
         invocation: &Invocation,
     ) -> StoreResult<bool> {
         let mut update = update_of(leased);
         update.set(&[NEXT], text(next));
-        update.remove(&[LEASE]);
+        if !may_have_arrived {
+            update.remove(&[LEASE]);
+        }
         Ok(matches!(update.send(self, invocation).await?, UpdateOutcome::Updated(_)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Quarter, TimeRange};
+use domain::{Quarter, Rollup, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::{StoreResult, StoredReading, StoredRollup};
 
@@ -15,6 +15,8 @@ use crate::seen_rooms::named_by_readings;
 pub struct FoldedWindow {
     /// The quarters whose rollups are stored, or stay as they are because they are frozen.
     pub folded: BTreeSet<Quarter>,
+    /// The rollups that this fold put, unless somebody else put one meanwhile.
+    pub put: BTreeMap<Quarter, Rollup>,
     /// Whether a rollup was folded with newer settings or a newer schema: the device has to be read again, and the range
     /// folded again.
     pub is_outdated: bool,
@@ -99,10 +101,11 @@ impl<S: Store> Fold<'_, S> {
         self.note(&named_by_readings(found.values().flat_map(|(_, readings)| readings))).await?;
         let folding: Vec<_> =
             found.iter().map(|(quarter, it)| self.in_window(*quarter, it)).collect();
-        let folded: Vec<(Quarter, Folded)> =
+        let folded: Vec<(Quarter, Folded, Option<Rollup>)> =
             stream::iter(folding).buffered(PUT_CONCURRENCY).try_collect().await?;
         let mut window = FoldedWindow::default();
-        for (quarter, folded) in folded {
+        for (quarter, folded, put) in folded {
+            window.put.extend(put.map(|rollup| (quarter, rollup)));
             match folded {
                 Folded::Stored | Folded::Frozen => drop(window.folded.insert(quarter)),
                 Folded::Outdated => window.is_outdated = true,
@@ -116,34 +119,34 @@ impl<S: Store> Fold<'_, S> {
         &self,
         quarter: Quarter,
         (known, readings): &Stored,
-    ) -> StoreResult<(Quarter, Folded)> {
-        let folded = match self.folded_once(quarter, known.as_ref(), readings).await? {
+    ) -> StoreResult<(Quarter, Folded, Option<Rollup>)> {
+        let (folded, put) = match self.folded_once(quarter, known.as_ref(), readings).await? {
             Some(folded) => folded,
             // Somebody else put it meanwhile, so the readings may have changed too.
-            None => self.quarter(quarter, Assumed::Nothing).await?,
+            None => (self.quarter(quarter, Assumed::Nothing).await?, None),
         };
-        Ok((quarter, folded))
+        Ok((quarter, folded, put))
     }
 
-    /// Puts the fold of readings that were read after the rollup; `None` if the rollup has changed.
+    /// Puts the fold of readings that were read after the rollup, and returns it; `None` if the rollup has changed.
     async fn folded_once(
         &self,
         quarter: Quarter,
         known: Option<&StoredRollup>,
         readings: &[StoredReading],
-    ) -> StoreResult<Option<Folded>> {
+    ) -> StoreResult<Option<(Folded, Option<Rollup>)>> {
         let bounds = Bounds::quarter(quarter);
         let (rollup, folded) = match self.step(&bounds, known) {
-            Step::Done(folded) => return Ok(Some(folded)),
+            Step::Done(folded) => return Ok(Some((folded, None))),
             Step::Freeze(frozen) => (*frozen, Folded::Frozen),
             Step::Fold => {
                 let source = self.of_readings(readings);
                 match self.next(&bounds, known, source) {
                     Ok(rollup) => (rollup, Folded::Stored),
-                    Err(folded) => return Ok(Some(folded)),
+                    Err(folded) => return Ok(Some((folded, None))),
                 }
             }
         };
-        Ok(self.put(&rollup, known).await?.then_some(folded))
+        Ok(self.put(&rollup, known).await?.then_some((folded, Some(rollup.rollup))))
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use api::FrameAncestors;
-use aws::{CaBundle, Credentials, QueueConfig, StoreConfig};
+use aws::{CaBundle, Credentials, QueueConfig, ServiceConfig, StoreConfig};
 use domain::{Timestamp, Zone};
 use table::layout::Layout;
 use table::shards::Shards;
@@ -96,6 +96,16 @@ pub struct Config {
     /// `ROLLUP_WINDOW_SECONDS`: how long changes of past readings are gathered before the rollups follow; 60
     /// without it.
     pub rollup_window: Duration,
+    /// `PAGE_URL`: the address of the page, to which messages of alerts lead.
+    pub page_url: Option<String>,
+    /// `HEARTBEAT_URL`: the address that is asked every five minutes, so that somebody notices when it is not.
+    pub heartbeat_url: Option<String>,
+    /// `ALERTING_FUNCTION`: the function that sends messages, for whoever tells it that there are some.
+    pub alerting_function: Option<String>,
+    /// Amazon SNS: the same region, credentials and certificates, with `AWS_ENDPOINT_URL_SNS` or `AWS_ENDPOINT_URL`.
+    pub sns: ServiceConfig,
+    /// Lambda: the same with `AWS_ENDPOINT_URL_LAMBDA`.
+    pub lambda: ServiceConfig,
     /// `MAX_READ_UNITS` and `MAX_WRITE_UNITS`: the largest numbers of units a second of the table, or of its index by
     /// room where that has fewer; 500 without them.
     pub max_units: MaxUnits,
@@ -174,6 +184,12 @@ impl Config {
                 ca_bundle: ca_bundle.clone(),
             })
         };
+        let service = |name| ServiceConfig {
+            region: region.clone(),
+            endpoint: endpoint(name),
+            credentials: credentials.clone(),
+            ca_bundle: ca_bundle.clone(),
+        };
         let number_of = |name, default: u32| number(name, optional(name), default);
         let age = number("REGISTRY_MAX_AGE_SECONDS", optional("REGISTRY_MAX_AGE_SECONDS"), 60)?;
         Ok(Self {
@@ -204,6 +220,11 @@ impl Config {
             log_every: log_every("LOG_EVERY", optional("LOG_EVERY"))?,
             ingest_url: optional("INGEST_URL").map(origin).transpose()?,
             frame_ancestors: frame_ancestors("FRAME_ANCESTORS", optional("FRAME_ANCESTORS"))?,
+            page_url: optional("PAGE_URL"),
+            heartbeat_url: optional("HEARTBEAT_URL"),
+            alerting_function: optional("ALERTING_FUNCTION"),
+            sns: service("AWS_ENDPOINT_URL_SNS"),
+            lambda: service("AWS_ENDPOINT_URL_LAMBDA"),
             earliest_timestamp: timestamp("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
             max_devices_per_token: number_of("MAX_DEVICES_PER_TOKEN", 1_000)?,
             registry_max_age: Duration::from_secs(age),

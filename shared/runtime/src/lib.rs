@@ -8,6 +8,7 @@ pub mod authentication;
 pub mod clock;
 pub mod config;
 pub mod dead_letters;
+pub mod hint;
 pub mod http;
 pub mod new_token;
 pub mod panic;

@@ -66,6 +66,12 @@ impl BatchResult {
         self.poison.push(Poison { letter, first_record: record });
     }
 
+    /// Takes in the result of another consumer of the same batch.
+    pub fn append(&mut self, other: Self) {
+        self.poison.extend(other.poison);
+        other.first_failure.into_iter().for_each(|record| self.retry_from(record));
+    }
+
     /// Returns why not all of the batch is applied, if it is not.
     pub fn ensure_whole(self) -> Result<(), String> {
         match (self.poison.first(), self.first_failure) {

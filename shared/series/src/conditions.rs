@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::gather::Ask;
 use crate::grid::uncovered;
 use crate::members::DEVICE_CONCURRENCY;
-use crate::ports::Store;
+use crate::ports::{ConditionsStore, Store};
 use indexed::Indexed;
 use matching::Matching;
 
@@ -34,7 +34,7 @@ pub use question::Question;
 ///
 /// If the table fails, or if the readings of too long a time would be read.
 pub async fn find<'a>(
-    store: &impl Store,
+    store: &impl ConditionsStore,
     asks: &[Ask<'a>],
     question: &Question,
     invocation: &Invocation,
@@ -86,7 +86,7 @@ async fn by_rollups(
 
 /// What matches, by the index, and by rollups where it may not be complete; else why it is not used.
 async fn by_index(
-    store: &impl Store,
+    store: &impl ConditionsStore,
     asks: &[Ask<'_>],
     question: &Question,
     plan: &mut IndexPlan,
@@ -137,7 +137,7 @@ async fn by_index(
 /// Whether the index has what a device's present settings make of the readings: after a change the rollups are folded
 /// again.
 async fn follows_settings(
-    store: &impl Store,
+    store: &impl ConditionsStore,
     ask: &Ask<'_>,
     invocation: &Invocation,
 ) -> Result<bool, Failure> {

@@ -3,10 +3,9 @@
 use domain::{DeviceId, TimeRange, Timestamp};
 use rollups::Following;
 use serde::Serialize;
-use table::{DeviceGroups, Invocation, LateChanges, QueueDepth, StoreResult};
+use table::{DeviceGroups, Invocation, LateChanges, QueueDepth, ReadLateChanges, StoreResult};
 
 use super::horizon::Horizon;
-use crate::ports::Store;
 
 /// What is known of late changes, from before any rollup is read: what is stored later may be missing.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub struct Lacking {
 impl Lacking {
     /// Asks the table, as it is this moment.
     pub async fn read(
-        store: &impl Store,
+        store: &impl ReadLateChanges,
         horizon: &Horizon,
         now: Timestamp,
         invocation: &Invocation,

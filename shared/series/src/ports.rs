@@ -1,11 +1,15 @@
 //! The ports of the table that series read. Nothing is written.
 
 use table::{
-    QueryConditions, QueryReadings, ReadConditionsSchema, ReadLateChanges, ReadRefold,
-    ReadRollupState, ReadRollups,
+    QueryConditions, QueryReadings, ReadConditionsSchema, ReadRefold, ReadRollupState, ReadRollups,
 };
 
 table::store! {
     /// The ports of the table that series read.
-    pub trait Store: QueryReadings + ReadRollups + ReadRefold + ReadRollupState + ReadLateChanges + ReadConditionsSchema + QueryConditions
+    pub trait Store: QueryReadings + ReadRollups + ReadRollupState
+}
+
+table::store! {
+    /// The ports of the table that the search for conditions reads.
+    pub trait ConditionsStore: QueryReadings + ReadRollups + ReadRollupState + ReadRefold + ReadConditionsSchema + QueryConditions
 }

@@ -173,6 +173,19 @@ pub trait PutJudgements: Send + Sync {
     ) -> impl Future<Output = StoreResult<JudgementOutcome>> + Send;
 }
 
+/// Puts a message by which a person sees that a channel works.
+pub trait PutTestMessages: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::AlertWaiting)];
+
+    /// Puts a message ([`WaitingMessage::test`]), if it is not there; returns whether it was so.
+    fn put_test_message(
+        &self,
+        message: &WaitingMessage,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
 /// Edits states that there are, such as an acknowledgement.
 pub trait EditAlertStates: Send + Sync {
     /// What the port must be permitted.
@@ -263,11 +276,12 @@ pub trait SendWaitingMessages: Send + Sync {
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<bool>> + Send;
     /// Gives a message back, to be sent from `next` on, if the lease is still the one of `leased`; returns whether it
-    /// was.
+    /// was. One that may have arrived keeps its lease: it is sent again once that is over too.
     fn postpone_waiting(
         &self,
         leased: &WaitingMessage,
         next: Timestamp,
+        may_have_arrived: bool,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<bool>> + Send;
 }

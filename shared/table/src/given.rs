@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use alerts::{Anchor, Fold, Message, News, Phase, Rule, State, Subject, Told};
+use alerts::{Anchor, Fold, LinkKey, Message, News, Phase, Rule, State, Subject, Told};
 use chrono::TimeDelta;
 use domain::{
     Bucket, ChannelId, Decimal, Device, DeviceId, DeviceObservation, Quarter, Reading, Rollup,
@@ -194,6 +194,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
         told,
         number: 1,
         acknowledged: Some(at(0)),
+        links: vec![LinkKey::new([7; 16]).hash(); 3],
         due: Some(at(65)),
     };
     let state = AlertState::Episodes(Box::new(state));

@@ -46,6 +46,14 @@ impl Invocation {
         Self { deadline: self.deadline, patience, consumed: Arc::clone(&self.consumed) }
     }
 
+    /// A part of the invocation that has at most so much of its time, and repeats what the table throttles to its end;
+    /// what it consumes is counted for both.
+    #[must_use]
+    pub fn part_of(&self, time: Duration) -> Self {
+        let deadline = Deadline::after(time.min(self.remaining()));
+        Self { deadline, patience: deadline, consumed: Arc::clone(&self.consumed) }
+    }
+
     /// The same, which repeats what the table throttles to its end.
     #[must_use]
     pub fn patient(self) -> Self {

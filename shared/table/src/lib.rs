@@ -43,8 +43,8 @@ pub use alert::{
 };
 pub use alert_ports::{
     DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, MarkRunning, NoteChannels,
-    NoteLooks, PutJudgements, ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels,
-    ReadLooks, ReadRunning, ReadToldMessages, ReadWaitingMessages, RemoveLooks,
+    NoteLooks, PutJudgements, PutTestMessages, ReadAlertRules, ReadAlertStates, ReadChannelSecrets,
+    ReadChannels, ReadLooks, ReadRunning, ReadToldMessages, ReadWaitingMessages, RemoveLooks,
     SendWaitingMessages,
 };
 pub use annotations::{AnnotationPage, AnnotationQuery, EditAnnotations, ReadAnnotations};

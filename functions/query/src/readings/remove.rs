@@ -1,7 +1,7 @@
 //! Deletes a device's readings in a range: the commonest repair. Deletes no rollup: those follow the stream.
 
 use api::{Problem, Response};
-use domain::Order;
+use domain::{Order, Timestamp};
 use rollups::LateMarking;
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -53,6 +53,7 @@ pub(crate) async fn readings(
     if marked.is_some_and(|until| until <= clock.now()) {
         mark(call).await.map_err(|error| call.failed(&error))?;
     }
+    look_again(store, &keys, clock.now(), call).await?;
     if let Some(cause) = &outcome.cause {
         // What is deleted stays deleted; sent again, the request goes on with the rest.
         return Err(call.failed(cause));
@@ -61,4 +62,20 @@ pub(crate) async fn readings(
     let (name, left) = if page.has_more { ("left_at_least", left + 1) } else { ("left", left) };
     let body = json!({"deleted": keys.len(), "has_more": left > 0, name: left});
     Ok(Response::json(200, &body))
+}
+
+/// Has alerts look at the device again from the first deleted reading on. What is older than a day is history.
+async fn look_again(
+    store: &impl Store,
+    deleted: &[ReadingKey],
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<(), Problem> {
+    let day = now.saturating_add(-alerts::MAX_BACK);
+    let Some(first) = deleted.iter().find(|key| key.at >= day) else { return Ok(()) };
+    let touched = [(first.device.clone(), first.at)];
+    match store.note_looks(&touched, call.invocation).await.cause {
+        Some(error) => Err(call.failed(&error)),
+        None => Ok(()),
+    }
 }

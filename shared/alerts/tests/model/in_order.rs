@@ -67,7 +67,7 @@ pub(crate) fn run(seed: u64, design: Design) -> Vec<String> {
                 News::Fired => vec![fires()],
                 News::Recovered => vec![ends()],
                 News::Passed => vec![fires(), ends()],
-                News::Repeated => vec![],
+                News::Repeated | News::Test => vec![],
                 News::TakenBack | News::Edited => vec![(false, 0)],
             }
         })

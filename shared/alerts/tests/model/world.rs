@@ -209,6 +209,7 @@ pub(crate) fn follow(messages: &[Message]) -> Result<bool, String> {
         let follows = match message.news {
             News::Fired | News::Passed => !is_firing,
             News::Recovered | News::Repeated | News::TakenBack | News::Edited => is_firing,
+            News::Test => false,
         };
         if !follows || message.number != position as u64 + 1 {
             return Err(format!("message {} does not follow: {messages:#?}", position + 1));

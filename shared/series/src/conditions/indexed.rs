@@ -6,12 +6,11 @@ use std::ops::RangeInclusive;
 use domain::z_order::Region;
 use domain::{ConditionsSchema, Interval, MetricName, TimeRange, Timestamp};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use table::{ConditionsPage, IndexedQuarter, Invocation, StoreResult};
+use table::{ConditionsPage, IndexedQuarter, Invocation, QueryConditions, StoreResult};
 
 use super::matching::{Matching, is_of, months};
 use super::question::Question;
 use crate::gather::Ask;
-use crate::ports::Store;
 
 /// The number of entries of one page. Behind a page that ends with entries outside of the box the reader
 /// goes on at the next address inside.
@@ -48,7 +47,7 @@ struct Task {
 /// Asks the index for all devices; returns for each what matches, or `None` if the next query might exceed
 /// the budget of read units.
 pub(crate) async fn matching(
-    store: &impl Store,
+    store: &impl QueryConditions,
     devices: &[Indexed<'_>],
     boxed: &Boxed<'_>,
     budget: f64,
@@ -92,7 +91,7 @@ fn tasks<'t>(devices: &'t [Indexed<'_>], boxed: &'t Boxed<'_>) -> impl Iterator<
 }
 
 async fn page(
-    store: &impl Store,
+    store: &impl QueryConditions,
     devices: &[Indexed<'_>],
     boxed: &Boxed<'_>,
     task: Task,

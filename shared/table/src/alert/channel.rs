@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use alerts::QuietHours;
+use alerts::{Channel, MemberError, QuietHours, Reach, Secret};
 use domain::{ChannelId, Timestamp};
 use serde_json::{Map, Value};
 
@@ -33,7 +33,27 @@ pub struct Failing {
     pub next: Timestamp,
 }
 
+/// The member of the quiet hours, which an item has beside the settings.
+const QUIET_HOURS: &str = "quiet_hours";
+
 impl StoredChannel {
+    /// A channel in the place of the one of this version; 0 where there is none.
+    #[must_use]
+    pub fn new(id: ChannelId, version: u64, channel: &Channel) -> Self {
+        let mut settings = object(channel.to_json());
+        settings.remove(QUIET_HOURS);
+        let quiet_hours = channel.quiet_hours;
+        Self { id, version: version + 1, settings, quiet_hours, failing: None }
+    }
+
+    /// The channel, as a person wrote it.
+    pub fn channel(&self) -> Result<Channel, MemberError> {
+        let mut members = self.settings.clone();
+        members.extend(self.quiet_hours.map(|it| (QUIET_HOURS.to_owned(), it.to_string().into())));
+        // Where its secret leads to is checked elsewhere, and whether it may be an e-mail was.
+        Channel::from_json(Value::Object(members), Reach::Public).map(|(channel, _)| channel)
+    }
+
     /// What a put of it expects in its place: the version before.
     #[must_use]
     pub const fn expected(&self) -> Expected {
@@ -45,8 +65,61 @@ impl StoredChannel {
 #[derive(Clone, PartialEq)]
 pub struct ChannelSecret(pub Map<String, Value>);
 
+impl ChannelSecret {
+    /// The secret, as it is stored.
+    #[must_use]
+    pub fn of(secret: &Secret) -> Self {
+        let text = secret.to_stored();
+        Self(object(serde_json::from_str(&text).unwrap_or_default()))
+    }
+
+    /// The secret that is stored.
+    pub fn secret(&self) -> Result<Secret, MemberError> {
+        Secret::from_stored(&Value::Object(self.0.clone()).to_string())
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
 impl fmt::Debug for ChannelSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ChannelSecret(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::given;
+
+    #[test]
+    fn a_channel_and_its_secret_come_back() {
+        for (members, reach) in [
+            (
+                json!({"kind": "ntfy", "name": "Phone", "topic": "geheim", "quiet_hours": "22:00-07:00"}),
+                Reach::Local,
+            ),
+            (
+                json!({"kind": "email", "name": "Mail",
+                    "topic_arn": "arn:aws:sns:eu-central-1:123456789012:geheim"}),
+                Reach::Public,
+            ),
+        ] {
+            let (channel, secret) = Channel::from_json(members, reach).expect("a channel");
+            let secret = secret.expect("a secret");
+            let stored = StoredChannel::new(given::channel_id("c"), 2, &channel);
+            assert_eq!((stored.version, stored.failing), (3, None));
+            assert!(!stored.settings.contains_key(QUIET_HOURS));
+            assert!(!format!("{stored:?}").contains("geheim"));
+            assert_eq!(stored.channel(), Ok(channel));
+            assert_eq!(ChannelSecret::of(&secret).secret(), Ok(secret));
+        }
     }
 }

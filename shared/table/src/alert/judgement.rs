@@ -1,9 +1,9 @@
 //! A judgement to be stored: a state, what is told of it, and what each channel is to send. Judges nothing.
 
-use alerts::Message;
+use alerts::{LinkKey, Message};
 use domain::{ChannelId, RuleId, Timestamp};
 
-use crate::{StoredAlertState, StoredRule, ToldMessage, WaitingMessage};
+use crate::{AlertState, StoredAlertState, StoredRule, ToldMessage, WaitingMessage};
 
 /// The largest number of items that are stored with a state and the check of its rule: a transaction has 100 actions.
 ///
@@ -26,10 +26,12 @@ impl NewJudgement {
     ///
     /// One transaction holds so many messages as [`MAX_JUDGEMENT_PARTS`] allow; of more, the newest are stored and
     /// the others are [`left_out`](Self::left_out).
+    ///
+    /// What says that something fires gets a link by which it is acknowledged.
     #[must_use]
     pub fn new(
         rule: &StoredRule,
-        state: StoredAlertState,
+        mut state: StoredAlertState,
         messages: Vec<Message>,
         channels: &[(ChannelId, Timestamp)],
         now: Timestamp,
@@ -42,11 +44,18 @@ impl NewJudgement {
             message,
         };
         let told: Vec<_> = messages.into_iter().skip(left_out).map(told).collect();
-        let waiting = told.iter().flat_map(|told| {
-            let channels = channels.iter();
-            channels.map(|(id, next)| WaitingMessage::new(id.clone(), told.clone(), *next))
-        });
-        let waiting = waiting.collect();
+        let mut waiting = Vec::new();
+        for told in &told {
+            let is_sent = told.message.news.is_firing() && !channels.is_empty();
+            let key = is_sent.then(|| LinkKey::new(random()));
+            if let (Some(key), AlertState::Episodes(state)) = (&key, &mut state.state) {
+                state.add_link(key);
+            }
+            waiting.extend(channels.iter().map(|(id, next)| WaitingMessage {
+                key: key.clone(),
+                ..WaitingMessage::new(id.clone(), told.clone(), *next)
+            }));
+        }
         Self { state, changed: rule.rule.changed, told, waiting, left_out }
     }
 
@@ -81,6 +90,13 @@ impl NewJudgement {
     }
 }
 
+/// Bytes that nobody guesses.
+fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system has randomness");
+    bytes
+}
+
 /// The outcome of storing a judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgementOutcome {
@@ -94,6 +110,8 @@ pub enum JudgementOutcome {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use alerts::News;
 
     use super::*;
@@ -117,5 +135,30 @@ mod tests {
             let newest = made.told().last().map_or(count, |it| it.message.number);
             assert_eq!(newest, count);
         }
+    }
+
+    #[test]
+    fn what_fires_has_a_link_whose_hash_the_state_holds() {
+        let rule = given::alert_rule("r", Timestamp::MIN);
+        let by = ["a", "b"].map(|id| (given::channel_id(id), Timestamp::MIN));
+        let news = [News::Passed, News::Fired, News::Repeated, News::Recovered];
+        let messages: Vec<_> = (1..).zip(news).map(|(n, it)| given::message(n, it)).collect();
+        let made = |by: &[_]| {
+            let state = given::firing("r", "d");
+            NewJudgement::new(&rule, state, messages.clone(), by, Timestamp::MAX)
+        };
+        let judgement = made(&by);
+        let AlertState::Episodes(state) = &judgement.state().state else { panic!("episodes") };
+        let mut keys = BTreeSet::new();
+        for waiting in judgement.waiting() {
+            assert_eq!(waiting.key.is_some(), waiting.told.message.news.is_firing());
+            if let Some(key) = &waiting.key {
+                assert!(state.clone().acknowledge_by(key));
+                keys.insert(key.as_str().to_owned());
+            }
+        }
+        assert_eq!(keys.len(), 2, "one for all channels of a message");
+        assert!(!state.clone().acknowledge_by(&LinkKey::new([0; 16])));
+        assert_eq!(made(&[]).state(), &given::firing("r", "d"), "nobody gets a link");
     }
 }

@@ -1,15 +1,15 @@
 //! A message as the table keeps it: among all that was told, and for each channel until it is sent. Sends nothing.
 
-use alerts::{Message, Rule};
+use alerts::{LinkKey, Message, News, NoData, Rule, Scope, Subject, Watch};
 use chrono::TimeDelta;
-use domain::{ChannelId, RuleId, TimeRange, Timestamp};
+use domain::{ChannelId, DeviceId, Label, RuleId, TimeRange, Timestamp};
 
 use crate::AlertKey;
 
 /// How long it is kept what was told.
 pub const TOLD_KEPT: TimeDelta = TimeDelta::days(90);
 /// How long a message waits that no channel takes, because its channel fails or was deleted.
-pub const WAITING_KEPT: TimeDelta = TimeDelta::days(7);
+pub const WAITING_KEPT: TimeDelta = TimeDelta::days(14);
 /// The longest lease. One that ends later was taken by a clock that was wrong, and holds nobody up.
 pub const MAX_LEASE: TimeDelta = TimeDelta::minutes(5);
 /// How far ahead a message is postponed at most: over the quiet hours of a day. One that waits for longer was
@@ -72,8 +72,11 @@ pub struct WaitingMessage {
     pub attempts: u32,
     /// When it is to be sent.
     pub next: Timestamp,
-    /// Until when somebody is sending it.
+    /// Until when somebody is sending it. One that is over is of an attempt that may have arrived: whoever had it died,
+    /// or had no answer.
     pub lease: Option<Timestamp>,
+    /// The key of its link, by which the episode is acknowledged; what fires nothing has none.
+    pub key: Option<LinkKey>,
 }
 
 /// The identity of a message that waits. Those of a state are in the order of their numbers.
@@ -91,7 +94,40 @@ impl WaitingMessage {
     /// A message that nobody has tried to send.
     #[must_use]
     pub const fn new(channel: ChannelId, told: ToldMessage, next: Timestamp) -> Self {
-        Self { channel, told, attempts: 0, next, lease: None }
+        Self { channel, told, attempts: 0, next, lease: None, key: None }
+    }
+
+    /// A message that says nothing but that the channel works. It is of no rule that there is.
+    #[must_use]
+    pub fn test(channel: ChannelId, name: Label, now: Timestamp) -> Self {
+        let id = "test";
+        let device: DeviceId = id.parse().expect("an id");
+        let rule = Rule {
+            name,
+            scope: Scope::Device(device.clone()),
+            watch: Watch::Silence { after: None },
+            hold: TimeDelta::zero(),
+            clear_hold: TimeDelta::zero(),
+            no_data: NoData::Keep,
+            repeat: None,
+            tells_recovery: true,
+            ignores_quiet_hours: true,
+            is_on: true,
+            paused_until: None,
+            changed: now,
+        };
+        let message = Message {
+            // Tests that were asked for before may wait too.
+            number: u64::try_from(now.as_millis()).unwrap_or_default(),
+            news: News::Test,
+            since: now,
+            fired: now,
+            ended: None,
+            value: None,
+            seen: None,
+        };
+        let alert = AlertKey { rule: id.parse().expect("an id"), subject: Subject::Device(device) };
+        Self::new(channel, ToldMessage { alert, at: now, rule, message }, now)
     }
 
     /// Its identity.

@@ -1,12 +1,13 @@
 //! A message's items: among all that was told, and among what a channel is to send. Writes no text.
 
 use super::alert_rule::{put_rule, to_rule};
-use super::attribute::{ATTEMPTS, JUDGED_AT, LEASE, MESSAGE, NEXT};
-use super::fields::{other_kind, parse_key, put, timestamp, whole_number};
+use super::attribute::{ATTEMPTS, JUDGED_AT, LEASE, LINK_KEY, MESSAGE, NEXT};
+use super::fields::{other_kind, parse_key, put, text, timestamp, whole_number};
 use super::json::{object, put_object};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::{self, Key};
 use crate::{AlertKey, TOLD_KEPT, ToldMessage, WAITING_KEPT, WaitingMessage};
+use alerts::LinkKey;
 use chrono::TimeDelta;
 use domain::Timestamp;
 
@@ -27,6 +28,7 @@ pub fn from_waiting(waiting: &WaitingMessage) -> Item {
     item.insert(ATTEMPTS.to_owned(), Attribute::N(waiting.attempts.to_string()));
     put(&mut item, NEXT, Some(waiting.next.to_string()));
     put(&mut item, LEASE, waiting.lease.map(|at| at.to_string()));
+    put(&mut item, LINK_KEY, waiting.key.as_ref().map(|key| key.as_str().to_owned()));
     item
 }
 
@@ -73,6 +75,7 @@ impl Decode for WaitingMessage {
             attempts: whole_number(&mut item, ATTEMPTS)?.ok_or(ItemError::Missing(ATTEMPTS))?,
             next: timestamp(&mut item, NEXT)?.ok_or(ItemError::Missing(NEXT))?,
             lease: timestamp(&mut item, LEASE)?,
+            key: text(&mut item, LINK_KEY).map(LinkKey::of),
         })
     }
 }
@@ -101,10 +104,11 @@ mod tests {
         let expires = told.at.as_millis() / 1_000 + 90 * 86_400;
         assert_eq!(item[keys::TTL], Attribute::N(expires.to_string()));
         assert_eq!(ToldMessage::decode(item).expect("a message"), told);
-        for lease in [None, Some(Timestamp::MAX)] {
+        let key = Some(LinkKey::new([7; 16]));
+        for (lease, key) in [(None, None), (Some(Timestamp::MAX), key)] {
             let channel = given::channel_id("c");
             let new = WaitingMessage::new(channel, told.clone(), Timestamp::MIN);
-            let waiting = WaitingMessage { attempts: 7, lease, ..new };
+            let waiting = WaitingMessage { attempts: 7, lease, key: key.clone(), ..new };
             let item = from_waiting(&waiting);
             assert!(item.contains_key(keys::TTL) && !item.contains_key(keys::ROOM));
             assert_eq!(WaitingMessage::decode(item).expect("a message"), waiting);

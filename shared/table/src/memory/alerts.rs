@@ -6,10 +6,10 @@ use super::{MemoryStore, page::list_page};
 use crate::{
     AlertKey, ChannelSecret, DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels,
     Expected, Failing, Invocation, JudgementOutcome, ListPage, Listing, Look, MarkRunning,
-    NewJudgement, NoteChannels, NoteLooks, PutJudgements, PutOutcome, ReadAlertRules,
-    ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks, ReadRunning, ReadToldMessages,
-    ReadWaitingMessages, RemoveLooks, RunningMark, SendWaitingMessages, StoreResult,
-    StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey,
+    NewJudgement, NoteChannels, NoteLooks, PutJudgements, PutOutcome, PutTestMessages,
+    ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks, ReadRunning,
+    ReadToldMessages, ReadWaitingMessages, RemoveLooks, RunningMark, SendWaitingMessages,
+    StoreResult, StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey,
     WaitingMessage,
 };
 
@@ -200,6 +200,19 @@ impl PutJudgements for MemoryStore {
     }
 }
 
+impl PutTestMessages for MemoryStore {
+    async fn put_test_message(
+        &self,
+        message: &WaitingMessage,
+        _invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let waiting = &mut self.write()?.alerts.waiting;
+        let is_new = !waiting.contains_key(&message.key());
+        waiting.entry(message.key()).or_insert_with(|| message.clone());
+        Ok(is_new)
+    }
+}
+
 impl EditAlertStates for MemoryStore {
     async fn put_alert_state(
         &self,
@@ -307,13 +320,14 @@ impl SendWaitingMessages for MemoryStore {
         &self,
         leased: &WaitingMessage,
         next: Timestamp,
+        may_have_arrived: bool,
         _invocation: &Invocation,
     ) -> StoreResult<bool> {
         let waiting = &mut self.write()?.alerts.waiting;
         let stored = waiting.get_mut(&leased.key()).filter(|it| it.lease == leased.lease);
         Ok(stored
             .map(|stored| {
-                stored.lease = None;
+                stored.lease = stored.lease.filter(|_| may_have_arrived);
                 stored.next = next;
             })
             .is_some())

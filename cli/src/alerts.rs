@@ -1,0 +1,361 @@
+//! `roomtide alerts`: rules of alerts and channels of a server, one request for each. Judges and sends nothing.
+
+mod file;
+mod members;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+
+use crate::client::{self, Answer, Ask, Client};
+use crate::output::{counted, print, print_error};
+
+/// Part of the help.
+const AFTER_HELP: &str = "\
+roomtide alerts set-channel phone kind=ntfy name=Phone topic=a-long-random-word
+roomtide alerts test phone
+roomtide alerts set freezer name=Freezer device=freezer metric=temperature above=-12 clear=-15 for=5m
+roomtide alerts preview freezer --from -30d";
+
+/// The command line of `roomtide alerts`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+    /// The address of the server, which it prints at its start; another --port there needs --url here
+    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
+    url: String,
+    /// An admin token, or @FILE with one; a read token suffices to look
+    #[arg(long, global = true)]
+    token: Option<String>,
+    /// Print what the server answers, in JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the rules and what they say now
+    List,
+    /// Show a rule with its states
+    Show {
+        /// The rule
+        rule: String,
+    },
+    /// Make a rule, or change members of one
+    ///
+    /// A member is NAME=VALUE, as docs/guide/alerts.md names them; NAME= removes one. With --file the rule is
+    /// replaced by that of a file of JSON.
+    Set {
+        /// The rule
+        rule: String,
+        /// Its members
+        members: Vec<String>,
+        /// A file with the rule in JSON; - is standard input
+        #[arg(long, conflicts_with = "members")]
+        file: Option<PathBuf>,
+    },
+    /// Delete a rule: its states end, and what waits to be sent is dropped
+    Delete {
+        /// The rule
+        rule: String,
+    },
+    /// Let a rule tell nothing until a time
+    Pause {
+        /// The rule
+        rule: String,
+        /// A time such as 2026-01-11T16:00:00Z, a duration such as 2h or 7d, or off to end the pause
+        until: String,
+    },
+    /// Acknowledge what fires: it is not repeated
+    Acknowledge {
+        /// The rule
+        rule: String,
+        /// One of its subjects, such as device:freezer; without it, all that fire
+        subject: Option<String>,
+    },
+    /// Show what a rule told in the last 90 days, newest first
+    History {
+        /// The rule
+        rule: String,
+        /// Only messages that were told at it or after
+        #[arg(long, allow_hyphen_values = true)]
+        from: Option<String>,
+        /// The largest number of messages
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+        limit: u16,
+    },
+    /// Try a rule on the past: the episodes that it would have had
+    ///
+    /// Of a rule that is saved, changed by the members that are given; or of one that is not.
+    Preview {
+        /// The rule, which need not be saved
+        rule: String,
+        /// Members that differ
+        members: Vec<String>,
+        /// The start of the time, at most 31 days before its end; 7 days without it
+        #[arg(long, allow_hyphen_values = true)]
+        from: Option<String>,
+        /// The end of the time; now without it
+        #[arg(long, allow_hyphen_values = true)]
+        to: Option<String>,
+        /// One of its subjects, such as device:freezer
+        #[arg(long)]
+        subject: Option<String>,
+    },
+    /// List the channels
+    Channels,
+    /// Make a channel, or change members of one
+    ///
+    /// A member is NAME=VALUE, as docs/guide/alerts.md names them; NAME=@FILE reads a secret from a file, and NAME=
+    /// removes a member. A secret that is not given stays as it is.
+    SetChannel {
+        /// The channel
+        channel: String,
+        /// Its members
+        #[arg(required = true)]
+        members: Vec<String>,
+    },
+    /// Delete a channel and its secret
+    DeleteChannel {
+        /// The channel
+        channel: String,
+    },
+    /// Send a test by a channel, within a minute
+    Test {
+        /// The channel
+        channel: String,
+    },
+    /// Write rules and channels, without what is secret, as TOML
+    Export {
+        /// The file; standard output without it
+        file: Option<PathBuf>,
+    },
+    /// Save the rules and channels of a file that export wrote
+    ///
+    /// A channel that is not there needs its secret in the file. The exit code is 3 if the server refuses some.
+    Import {
+        /// The file; - is standard input
+        file: PathBuf,
+        /// Only read the file and say what would be saved
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// The exit code if the server refused some of a file.
+const SOME_REFUSED: u8 = 3;
+
+/// Runs the subcommand.
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    // Files and the client block the thread.
+    tokio::task::spawn_blocking(move || act(&args)).await?
+}
+
+fn act(args: &Args) -> anyhow::Result<ExitCode> {
+    let token = args.token.as_deref().map(client::token).transpose()?;
+    let server = Server { client: Client::new(&args.url, token.as_deref())? };
+    let show = |answer: &Value, text: String| {
+        if args.json { print(answer) } else { print(text.trim_end()) }
+    };
+    match &args.action {
+        Action::List => {
+            let answer = server.get("/alerts")?;
+            show(&answer, text::rules(&answer));
+        }
+        Action::Show { rule } => {
+            let answer = server.get(&of_rule(rule, ""))?;
+            show(&answer, text::rule(&answer));
+        }
+        Action::Set { rule, members, file } => {
+            let wanted = match file {
+                Some(file) => file::json(file)?,
+                None => members::over(server.known(&of_rule(rule, ""))?, members, false)?,
+            };
+            let answer = server.send("PUT", &of_rule(rule, ""), &wanted)?;
+            show(&answer, text::rule(&answer));
+        }
+        Action::Delete { rule } => {
+            let answer = server.send("DELETE", &of_rule(rule, ""), &Value::Null)?;
+            show(&answer, format!("{rule} is deleted"));
+        }
+        Action::Pause { rule, until } => {
+            let until = if until == "off" { Value::Null } else { until.as_str().into() };
+            let answer = server.send("POST", &of_rule(rule, "/pause"), &json!({"until": until}))?;
+            show(&answer, text::rule(&answer));
+        }
+        Action::Acknowledge { rule, subject } => {
+            let body = subject.as_ref().map_or(json!({}), |it| json!({"subject": it}));
+            let answer = server.send("POST", &of_rule(rule, "/acknowledge"), &body)?;
+            show(&answer, text::rule(&answer));
+        }
+        Action::History { rule, from, limit } => {
+            let from = from.as_ref().map(|from| format!("&from={}", encoded(from)));
+            let query = format!("/history?limit={limit}{}", from.unwrap_or_default());
+            let answer = server.get(&of_rule(rule, &query))?;
+            show(&answer, text::history(&answer));
+        }
+        Action::Preview { rule, members, from, to, subject } => {
+            let wanted = members::over(server.known(&of_rule(rule, ""))?, members, false)?;
+            let mut body = json!({ "rule": wanted });
+            for (name, value) in [("from", from), ("to", to), ("subject", subject)] {
+                if let Some(value) = value {
+                    body[name] = value.as_str().into();
+                }
+            }
+            let answer = server.send("POST", "/alerts/preview", &body)?;
+            show(&answer, text::preview(&answer));
+        }
+        Action::Channels => {
+            let answer = server.get("/channels")?;
+            show(&answer, text::channels(&answer));
+        }
+        Action::SetChannel { channel, members } => {
+            let known = server.known(&of_channel(channel, ""))?;
+            let answer = server.send(
+                "PUT",
+                &of_channel(channel, ""),
+                &members::over(known, members, true)?,
+            )?;
+            show(&answer, text::channel(&answer));
+        }
+        Action::DeleteChannel { channel } => {
+            let answer = server.send("DELETE", &of_channel(channel, ""), &Value::Null)?;
+            show(&answer, format!("{channel} is deleted"));
+        }
+        Action::Test { channel } => {
+            let answer = server.send("POST", &of_channel(channel, "/test"), &json!({}))?;
+            show(&answer, format!("a test is sent by {channel} within a minute"));
+        }
+        Action::Export { file } => return export(&server, file.as_deref()),
+        Action::Import { file, dry_run } => return import(&server, file, *dry_run),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn export(server: &Server, to: Option<&std::path::Path>) -> anyhow::Result<ExitCode> {
+    let (rules, channels) = (server.get("/alerts")?, server.get("/channels")?);
+    let text = file::text(&rules["data"], &channels["data"])?;
+    match to {
+        Some(to) => {
+            let name = to.display();
+            std::fs::write(to, text).with_context(|| format!("cannot write {name}"))?;
+        }
+        None => print(text.trim_end()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import(server: &Server, from: &std::path::Path, dry_run: bool) -> anyhow::Result<ExitCode> {
+    let parts = file::read(from)?;
+    let (mut saved, mut refused) = (0, 0);
+    // Channels first: a rule may fire as soon as it is saved.
+    for (id, channel) in &parts.channels {
+        save(server, &of_channel(id, ""), channel, dry_run, (&mut saved, &mut refused))?;
+    }
+    for (id, rule) in &parts.rules {
+        save(server, &of_rule(id, ""), rule, dry_run, (&mut saved, &mut refused))?;
+    }
+    if dry_run {
+        let (rules, channels) = (parts.rules.len() as u64, parts.channels.len() as u64);
+        let (rules, channels) = (counted(rules, "rule"), counted(channels, "channel"));
+        print(format_args!("{rules} and {channels} would be saved"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(format_args!("{saved} saved, {refused} refused"));
+    Ok(if refused == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() })
+}
+
+fn save(
+    server: &Server,
+    path: &str,
+    members: &Map<String, Value>,
+    dry_run: bool,
+    (saved, refused): (&mut u64, &mut u64),
+) -> anyhow::Result<()> {
+    if dry_run {
+        return Ok(());
+    }
+    let answer = server.ask("PUT", path, Some(&Value::Object(members.clone())))?;
+    match answer.status {
+        200 => {
+            *saved += 1;
+            let answer: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+            warn(path, &answer);
+        }
+        400 | 409 => {
+            *refused += 1;
+            print_error(format_args!("{}: {}", &path[1..], answer.problem().detail));
+        }
+        _ => return Err(server.client.error(path, &answer)),
+    }
+    Ok(())
+}
+
+/// Says what is odd about a rule that was saved.
+fn warn(path: &str, answer: &Value) {
+    for warning in answer["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        print_error(format_args!("{}: {warning}", &path[1..]));
+    }
+}
+
+fn of_rule(id: &str, rest: &str) -> String {
+    format!("/alerts/{}{rest}", encoded(id))
+}
+
+fn of_channel(id: &str, rest: &str) -> String {
+    format!("/channels/{}{rest}", encoded(id))
+}
+
+fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// A server, whose answers are JSON.
+struct Server {
+    client: Client,
+}
+
+impl Server {
+    fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.read(path, &self.ask("GET", path, None)?)
+    }
+
+    /// What is there, or nothing.
+    fn known(&self, path: &str) -> anyhow::Result<Map<String, Value>> {
+        let answer = self.ask("GET", path, None)?;
+        if answer.status == 404 {
+            return Ok(Map::new());
+        }
+        match self.read(path, &answer)? {
+            Value::Object(members) => Ok(members),
+            _ => bail!("{path} is not an object"),
+        }
+    }
+
+    fn send(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let body = (!body.is_null()).then_some(body);
+        let answer = self.read(path, &self.ask(method, path, body)?)?;
+        warn(path, &answer);
+        Ok(answer)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
+        let text = body.map(Value::to_string);
+        let body = text.as_deref().map(|text| ("application/json", text));
+        self.client.send(Ask { method, path, body, headers: &[] }, &AtomicBool::new(false))
+    }
+
+    fn read(&self, path: &str, answer: &Answer) -> anyhow::Result<Value> {
+        if answer.status != 200 {
+            return Err(self.client.error(path, answer));
+        }
+        serde_json::from_str(&answer.text).with_context(|| format!("{path} is not JSON"))
+    }
+}

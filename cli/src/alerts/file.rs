@@ -1,0 +1,152 @@
+//! Rules and channels as a file of TOML, and a rule as a file of JSON. Holds nothing secret unless a person writes it.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use serde_json::{Map, Value};
+use toml::Value as Toml;
+
+/// The first lines of a file.
+const HEAD: &str = "\
+# Rules and channels of alerts: roomtide alerts import FILE saves them.
+# What is secret of the channels is not in it; a channel that is not there yet needs it.
+";
+/// What an answer has beside the members that a person writes.
+const EXTRAS: [&str; 12] = [
+    "id",
+    "changed",
+    "states",
+    "firing",
+    "pending",
+    "has_more_states",
+    "silent_after",
+    "warnings",
+    "failing_since",
+    "next",
+    "waiting",
+    "waiting_since",
+];
+
+/// What a file has.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Parts {
+    pub(super) rules: Vec<(String, Map<String, Value>)>,
+    pub(super) channels: Vec<(String, Map<String, Value>)>,
+}
+
+/// The text of a file, of what the server answered.
+pub(super) fn text(rules: &Value, channels: &Value) -> anyhow::Result<String> {
+    let mut file = toml::Table::new();
+    for (part, entries) in [("channels", channels), ("rules", rules)] {
+        let mut table = toml::Table::new();
+        for entry in entries.as_array().into_iter().flatten() {
+            let id = entry["id"].as_str().context("an answer without an id")?;
+            let mut members = entry.as_object().cloned().unwrap_or_default();
+            EXTRAS.iter().for_each(|extra| drop(members.remove(*extra)));
+            table.insert(id.to_owned(), Toml::try_from(members)?);
+        }
+        file.insert(part.to_owned(), Toml::Table(table));
+    }
+    Ok(format!("{HEAD}\n{}", toml::to_string(&file)?))
+}
+
+/// What a file of TOML has.
+pub(super) fn read(path: &Path) -> anyhow::Result<Parts> {
+    let name = path.display();
+    parse(&content(path)?).with_context(|| format!("{name}"))
+}
+
+fn parse(text: &str) -> anyhow::Result<Parts> {
+    let file: toml::Table = text.parse()?;
+    let mut parts = Parts::default();
+    for (part, entries) in file {
+        let into = match part.as_str() {
+            "rules" => &mut parts.rules,
+            "channels" => &mut parts.channels,
+            other => bail!("{other} is not known; expected rules and channels"),
+        };
+        let Toml::Table(entries) = entries else { bail!("{part} must be a table") };
+        for (id, members) in entries {
+            match json_of(members) {
+                Value::Object(members) => into.push((id, members)),
+                _ => bail!("{part}.{id} must be a table"),
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// A value as the API takes it: a time is a text there.
+fn json_of(value: Toml) -> Value {
+    match value {
+        Toml::String(text) => text.into(),
+        Toml::Integer(number) => number.into(),
+        Toml::Float(number) => number.into(),
+        Toml::Boolean(flag) => flag.into(),
+        Toml::Datetime(at) => at.to_string().into(),
+        Toml::Array(values) => values.into_iter().map(json_of).collect(),
+        Toml::Table(members) => {
+            Value::Object(members.into_iter().map(|(name, it)| (name, json_of(it))).collect())
+        }
+    }
+}
+
+/// A rule in JSON.
+pub(super) fn json(path: &Path) -> anyhow::Result<Value> {
+    let name = path.display();
+    serde_json::from_str(&content(path)?).with_context(|| format!("{name} is not JSON"))
+}
+
+fn content(path: &Path) -> anyhow::Result<String> {
+    let name = path.display();
+    if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let rules = json!([
+            {"id": "air.1:a", "name": "Air \"fresh\" ❄", "device": "f", "above": "-12.5", "on": true,
+             "counter": ["reset"], "states": [], "firing": 0, "pending": 0, "changed": "x",
+             "has_more_states": false, "paused_until": "2026-01-11T16:00:00.000Z"},
+        ]);
+        let channels = json!([{"id": "phone", "kind": "ntfy", "name": "Phone", "waiting": 3, "failing_since": "x"}]);
+        let text = text(&rules, &channels).unwrap();
+        assert!(text.starts_with("# Rules") && text.contains("\n[rules.\"air.1:a\"]\n"), "{text}");
+        let expected = json!({"name": "Air \"fresh\" ❄", "device": "f", "above": "-12.5", "on": true,
+            "counter": ["reset"], "paused_until": "2026-01-11T16:00:00.000Z"});
+        let parts = parse(&text).unwrap();
+        assert_eq!(parts.rules, [("air.1:a".to_owned(), expected.as_object().unwrap().clone())]);
+        let expected = json!({"kind": "ntfy", "name": "Phone"});
+        assert_eq!(parts.channels, [("phone".to_owned(), expected.as_object().unwrap().clone())]);
+    }
+
+    #[test]
+    fn what_a_person_writes_is_read() {
+        let file = "[rules.a]\nabove = 30.5\nclear = 28\npaused_until = 2026-01-11T16:00:00Z\n";
+        let expected = json!({"above": 30.5, "clear": 28, "paused_until": "2026-01-11T16:00:00Z"});
+        assert_eq!(parse(file).unwrap().rules[0].1, *expected.as_object().unwrap());
+        assert_eq!(parse("").unwrap(), Parts::default());
+        for (file, why) in [
+            ("[rule.a]", "rule is not known; expected rules and channels"),
+            ("rules = 5", "rules must be a table"),
+            ("[rules]\na = 5", "rules.a must be a table"),
+            ("[rules.a]\nabove = ", "TOML parse error at line 2"),
+            ("[rules.a]\n[rules.a]", "duplicate"),
+        ] {
+            let refused = format!("{:#}", parse(file).unwrap_err());
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The members of a rule or channel as they are typed: `NAME=VALUE`. Knows what a list and what a flag is, and checks
+//! nothing else: the server does.
+
+use anyhow::{Context as _, bail};
+use serde_json::{Map, Value};
+
+/// The members that are true or false.
+const FLAGS: [&str; 3] = ["on", "recovery", "ignores_quiet_hours"];
+/// The member that is a list.
+const LIST: &str = "counter";
+/// What an answer names another way than whoever writes: `clear` of the one limit.
+const CLEARS: [&str; 2] = ["clear_above", "clear_below"];
+
+/// The object that is there with the members that are typed. Of a channel, `NAME=@FILE` reads a file.
+pub(super) fn over(
+    mut known: Map<String, Value>,
+    typed: &[String],
+    has_files: bool,
+) -> anyhow::Result<Value> {
+    for text in typed {
+        let Some((name, value)) = text.split_once('=') else {
+            bail!("{text:?} is no member; write NAME=VALUE, such as above=-12");
+        };
+        if name == "clear" {
+            CLEARS.iter().for_each(|clear| drop(known.remove(*clear)));
+        }
+        let value = match value.strip_prefix('@') {
+            Some(file) if has_files && name != "chat" => {
+                let text = std::fs::read_to_string(file)
+                    .with_context(|| format!("{name}: cannot read {file}"))?;
+                text.trim().to_owned()
+            }
+            _ => value.to_owned(),
+        };
+        if value.is_empty() {
+            known.remove(name);
+        } else {
+            known.insert(name.to_owned(), typed_value(name, value)?);
+        }
+    }
+    Ok(Value::Object(known))
+}
+
+fn typed_value(name: &str, value: String) -> anyhow::Result<Value> {
+    if FLAGS.contains(&name) {
+        return match value.as_str() {
+            "true" => Ok(true.into()),
+            "false" => Ok(false.into()),
+            other => bail!("{name} is {other:?}; expected true or false"),
+        };
+    }
+    if name == LIST {
+        return Ok(value.split(',').map(str::trim).collect());
+    }
+    Ok(value.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(known: Value, typed: &[&str]) -> Result<Value, String> {
+        let Value::Object(known) = known else { panic!("an object") };
+        let typed: Vec<String> = typed.iter().map(|&it| it.to_owned()).collect();
+        over(known, &typed, true).map_err(|why| format!("{why:#}"))
+    }
+
+    #[test]
+    fn what_is_typed_is_laid_over_what_is_there() {
+        let known =
+            json!({"name": "Freezer", "above": "-12", "clear_above": "-15", "repeat": "6h"});
+        assert_eq!(
+            read(known, &["above=-10", "clear=-13", "repeat=", "on=false", "name=a=b"]),
+            Ok(json!({"name": "a=b", "above": "-10", "clear": "-13", "on": false}))
+        );
+        assert_eq!(
+            read(json!({}), &["counter=reset, suspect", "chat=@group"]),
+            Ok(json!({"counter": ["reset", "suspect"], "chat": "@group"}))
+        );
+    }
+
+    #[test]
+    fn a_secret_may_be_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "tk_1\n").unwrap();
+        let member = format!("token=@{}", file.path().display());
+        assert_eq!(read(json!({}), &[&member]), Ok(json!({"token": "tk_1"})));
+    }
+
+    #[test]
+    fn what_is_no_member_is_refused() {
+        for (member, why) in [
+            ("above", "\"above\" is no member; write NAME=VALUE"),
+            ("on=yes", "on is \"yes\"; expected true or false"),
+            ("token=@/no/such/file", "token: cannot read /no/such/file"),
+        ] {
+            let refused = read(json!({}), &[member]).unwrap_err();
+            assert!(refused.starts_with(why), "{refused}");
+        }
+    }
+}

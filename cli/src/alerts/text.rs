@@ -1,0 +1,270 @@
+//! What a server answers about alerts, as lines for people. Asks nothing.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::output::counted;
+
+/// The rules, a line each.
+pub(super) fn rules(answer: &Value) -> String {
+    let rules = list(answer);
+    if rules.is_empty() {
+        return "no rules; roomtide alerts set --help says how to make one".to_owned();
+    }
+    let rows = rules.iter().map(|rule| {
+        [text(rule, "id").to_owned(), status(rule), text(rule, "name").to_owned(), what(rule)]
+    });
+    let mut lines = columns(&rows.collect::<Vec<_>>());
+    for channel in answer["channels"].as_array().into_iter().flatten() {
+        if let Some(since) = channel["failing_since"].as_str() {
+            let id = text(channel, "id");
+            writeln!(lines, "channel {id} could not deliver since {since}").unwrap_or_default();
+        }
+    }
+    lines
+}
+
+/// A rule and its states.
+pub(super) fn rule(rule: &Value) -> String {
+    let (id, name) = (text(rule, "id"), text(rule, "name"));
+    let mut lines = format!("{id}  {}\n  {name}: {}\n", status(rule), what(rule));
+    let known = [
+        "for",
+        "clear_for",
+        "no_data",
+        "repeat",
+        "recovery",
+        "ignores_quiet_hours",
+        "paused_until",
+    ];
+    let members = known.iter().filter_map(|name| Some((name, shown(rule.get(*name)?))));
+    let members: Vec<String> = members.map(|(name, value)| format!("{name} {value}")).collect();
+    writeln!(lines, "  {}", members.join(", ")).unwrap_or_default();
+    if let Some(seconds) = rule["silent_after"].as_f64() {
+        writeln!(lines, "  silent after {} minutes", seconds / 60.0).unwrap_or_default();
+    }
+    let states = rule["states"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows: Vec<_> = states.iter().map(state).collect();
+    lines + &columns(&rows).lines().map(|line| format!("  {line}\n")).collect::<String>()
+}
+
+fn state(state: &Value) -> [String; 4] {
+    let since = state["since"].as_str().or(state["last"].as_str());
+    let mut more = Vec::new();
+    more.extend(state["value"].as_str().map(|value| format!("value {value}")));
+    more.extend(state["silent"].as_bool().map(|_| "silent".to_owned()));
+    if state["acknowledged"] == true {
+        more.push("acknowledged".to_owned());
+    }
+    [
+        text(state, "subject").to_owned(),
+        text(state, "phase").to_owned(),
+        since.map_or(String::new(), |since| format!("since {since}")),
+        more.join(", "),
+    ]
+}
+
+/// What was told, a line each.
+pub(super) fn history(answer: &Value) -> String {
+    let rows = list(answer);
+    if rows.is_empty() {
+        return "nothing was told".to_owned();
+    }
+    rows.iter().fold(String::new(), |lines, row| {
+        format!("{lines}{}  {}\n", text(row, "at"), text(row, "text"))
+    })
+}
+
+/// The episodes that a rule would have had, a line each.
+pub(super) fn preview(answer: &Value) -> String {
+    let count = counted(answer["episodes"].as_u64().unwrap_or_default(), "episode");
+    let mut lines = format!("{count} from {} to {}\n", text(answer, "from"), text(answer, "to"));
+    let mut rows = Vec::new();
+    for subject in answer["subjects"].as_array().into_iter().flatten() {
+        for episode in subject["episodes"].as_array().into_iter().flatten() {
+            rows.push([
+                format!("  {}", text(subject, "subject")),
+                text(episode, "since").to_owned(),
+                episode["ended"].as_str().unwrap_or("lasts").to_owned(),
+                episode["value"].as_str().unwrap_or_default().to_owned(),
+            ]);
+        }
+    }
+    lines += &columns(&rows);
+    let is_by_extremes = |subject: &&Value| subject["by"] == "extremes";
+    if answer["subjects"].as_array().into_iter().flatten().any(|it| is_by_extremes(&it)) {
+        lines += "of a part of it the readings have expired, and extremes of 15 minutes answer\n";
+    }
+    if answer["has_more_subjects"] == true {
+        lines += "and further subjects; --subject asks for one\n";
+    }
+    lines
+}
+
+/// The channels, a line each.
+pub(super) fn channels(answer: &Value) -> String {
+    let channels = list(answer);
+    if channels.is_empty() {
+        return "no channels; roomtide alerts set-channel --help says how to make one".to_owned();
+    }
+    columns(&channels.iter().map(channel_row).collect::<Vec<_>>())
+}
+
+/// One channel.
+pub(super) fn channel(channel: &Value) -> String {
+    columns(&[channel_row(channel)])
+}
+
+fn channel_row(channel: &Value) -> [String; 4] {
+    let mut more = Vec::new();
+    more.extend(channel["quiet_hours"].as_str().map(|hours| format!("quiet {hours}")));
+    more.extend(
+        channel["failing_since"].as_str().map(|at| format!("could not deliver since {at}")),
+    );
+    let waiting = channel["waiting"].as_u64().unwrap_or_default();
+    if waiting > 0 {
+        more.push(format!("{} waiting", counted(waiting, "message")));
+    }
+    [
+        text(channel, "id").to_owned(),
+        text(channel, "kind").to_owned(),
+        text(channel, "name").to_owned(),
+        more.join(", "),
+    ]
+}
+
+/// Whether a rule fires, in a word or two.
+fn status(rule: &Value) -> String {
+    let count = |name: &str| rule[name].as_u64().unwrap_or_default();
+    match (count("firing"), count("pending")) {
+        _ if rule["on"] == false => "off".to_owned(),
+        (0, 0) => "normal".to_owned(),
+        (0, pending) => format!("pending {pending}"),
+        (firing, _) => format!("firing {firing}"),
+    }
+}
+
+/// What a rule is about, in its own words.
+fn what(rule: &Value) -> String {
+    let known = [
+        "device",
+        "room",
+        "kind",
+        "tag",
+        "mean_of_room",
+        "metric",
+        "above",
+        "below",
+        "silent_for",
+        "budget_kwh",
+        "per",
+        "demand_kw",
+        "period",
+        "counter",
+    ];
+    let members = known.iter().filter_map(|name| Some((name, shown(rule.get(*name)?))));
+    members.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+fn list(answer: &Value) -> &[Value] {
+    answer["data"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// Rows whose cells stand below one another.
+fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    rows.iter().fold(String::new(), |lines, row| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{lines}{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_stand_below_one_another_and_say_what_fires() {
+        let answer = json!({
+            "data": [
+                {"id": "freezer", "name": "Freezer", "on": true, "firing": 1, "pending": 0,
+                 "device": "f", "metric": "temperature", "above": "-12"},
+                {"id": "leak", "name": "Leak", "on": false, "firing": 0, "pending": 0, "tag": "water",
+                 "counter": ["reset", "suspect"]},
+            ],
+            "channels": [{"id": "phone", "failing_since": "2026-01-11T16:00:00.000Z"}, {"id": "mail"}],
+        });
+        assert_eq!(
+            rules(&answer),
+            "freezer  firing 1  Freezer  device f metric temperature above -12\n\
+             leak     off       Leak     tag water counter reset,suspect\n\
+             channel phone could not deliver since 2026-01-11T16:00:00.000Z\n"
+        );
+        assert!(rules(&json!({"data": []})).starts_with("no rules"));
+    }
+
+    #[test]
+    fn a_rule_is_shown_with_its_states() {
+        let answer = json!({
+            "id": "r", "name": "Gone", "on": true, "firing": 0, "pending": 1, "tag": "t", "silent_for": "usual",
+            "for": "0s", "recovery": true, "silent_after": 2400,
+            "states": [
+                {"subject": "device:a", "phase": "pending", "since": "x", "value": "5", "acknowledged": false},
+                {"subject": "device:bc", "phase": "firing", "since": "y", "silent": true, "acknowledged": true},
+            ],
+        });
+        assert_eq!(
+            rule(&answer),
+            "r  pending 1\n  Gone: tag t silent_for usual\n  for 0s, recovery true\n  silent after 40 minutes\n  \
+             device:a   pending  since x  value 5\n  device:bc  firing   since y  silent, acknowledged\n"
+        );
+    }
+
+    #[test]
+    fn a_preview_has_a_line_for_each_episode() {
+        let answer = json!({
+            "episodes": 2, "from": "x", "to": "y", "has_more_subjects": true,
+            "subjects": [
+                {"subject": "device:a", "by": "extremes", "episodes": [{"since": "1", "ended": "2"}]},
+                {"subject": "device:bc", "by": "readings", "episodes": [{"since": "3", "ended": null, "value": "5"}]},
+            ],
+        });
+        assert_eq!(
+            preview(&answer),
+            "2 episodes from x to y\n  device:a   1  2\n  device:bc  3  lasts  5\n\
+             of a part of it the readings have expired, and extremes of 15 minutes answer\n\
+             and further subjects; --subject asks for one\n"
+        );
+    }
+
+    #[test]
+    fn a_channel_says_what_waits() {
+        let answer = json!({"data": [{"id": "phone", "kind": "ntfy", "name": "Phone", "waiting": 2,
+            "quiet_hours": "22:00-07:00", "failing_since": "x"}]});
+        assert_eq!(
+            channels(&answer),
+            "phone  ntfy  Phone  quiet 22:00-07:00, could not deliver since x, 2 messages waiting\n"
+        );
+        assert_eq!(
+            history(&json!({"data": [{"at": "x", "text": "Freezer: warm"}]})),
+            "x  Freezer: warm\n"
+        );
+        assert_eq!(history(&json!({"data": []})), "nothing was told");
+    }
+}

@@ -1,0 +1,105 @@
+//! Carries a request or an e-mail out of the system, and says what became of it. Makes and chooses none.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use alerts::{Email, Outgoing, Request, Verdict};
+use chrono::TimeDelta;
+use runtime::clock::Clock;
+use sending::SendRequest;
+
+/// Publishes e-mails.
+pub trait PublishEmail: Send + Sync {
+    /// Publishes an e-mail once.
+    fn publish<'a>(
+        &'a self,
+        email: &'a Email,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NotCarried>> + Send + 'a>>;
+}
+
+/// What was not delivered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct NotCarried {
+    /// Why, in words that people may see.
+    pub reason: String,
+    /// Whether a person has to mend something.
+    pub is_lasting: bool,
+    /// The pause that the receiver asks for.
+    pub retry_after: Option<TimeDelta>,
+    /// Whether it may have arrived though.
+    pub may_have_arrived: bool,
+}
+
+/// What leaves the system by HTTP, and by e-mail.
+#[derive(Clone)]
+pub struct Carrier {
+    http: Arc<dyn SendRequest>,
+    email: Arc<dyn PublishEmail>,
+}
+
+impl Carrier {
+    /// A carrier of both.
+    #[must_use]
+    pub fn new(http: impl SendRequest + 'static, email: impl PublishEmail + 'static) -> Self {
+        Self { http: Arc::new(http), email: Arc::new(email) }
+    }
+
+    /// Delivers once.
+    pub(crate) async fn carry(
+        &self,
+        outgoing: Outgoing,
+        clock: &impl Clock,
+    ) -> Result<(), NotCarried> {
+        match outgoing {
+            Outgoing::Http(request) => self.send(request, clock).await,
+            Outgoing::Email(email) => self.email.publish(&email).await,
+        }
+    }
+
+    /// Sends a request. The client blocks, so it has a thread of its own.
+    pub(crate) async fn send(
+        &self,
+        request: Request,
+        clock: &impl Clock,
+    ) -> Result<(), NotCarried> {
+        let http = Arc::clone(&self.http);
+        let sent = tokio::task::spawn_blocking(move || (http.send(&request), request)).await;
+        let (verdict, reason, may_have_arrived) = match sent {
+            Ok((Ok(answer), request)) => {
+                (answer.verdict(clock.now()), answer.reason(&request), false)
+            }
+            Ok((Err(error), _)) => (error.verdict(), error.to_string(), error.may_have_arrived),
+            Err(_) => (Verdict::UNANSWERED, "the code of the client panicked".to_owned(), true),
+        };
+        let (is_lasting, retry_after) = match verdict {
+            Verdict::Delivered => return Ok(()),
+            Verdict::Later { retry_after } => (false, retry_after),
+            Verdict::Failing { retry_after } => (true, retry_after),
+        };
+        Err(NotCarried { reason, is_lasting, retry_after, may_have_arrived })
+    }
+}
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Carrier")
+    }
+}
+
+/// A system that sends no e-mail, because it is not deployed.
+#[derive(Debug, Clone, Copy)]
+pub struct NoEmail;
+
+impl PublishEmail for NoEmail {
+    fn publish<'a>(
+        &'a self,
+        _: &'a Email,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NotCarried>> + Send + 'a>> {
+        let reason = "e-mail is sent by Amazon SNS, for a deployed server only".to_owned();
+        let refused =
+            NotCarried { reason, is_lasting: true, retry_after: None, may_have_arrived: false };
+        Box::pin(async { Err(refused) })
+    }
+}

@@ -1,0 +1,64 @@
+//! Sends what alerts tell, each minute and whenever somebody hints at it. Takes in no reading.
+//!
+//! Sending needs the table and the world outside and nothing else, so it comes first: a judgement that fails holds no
+//! message up.
+
+mod carrier;
+mod event;
+mod heartbeat;
+mod minute;
+mod names;
+mod ports;
+mod post;
+mod run;
+mod running;
+mod send;
+mod sent;
+mod settings;
+mod sns;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use runtime::clock::Clock;
+use runtime::telemetry::Telemetry;
+
+pub use carrier::{Carrier, NoEmail, NotCarried, PublishEmail};
+pub use event::Event;
+pub use ports::Store;
+pub use run::NotDone;
+pub use settings::Settings;
+pub use sns::Sns;
+
+use heartbeat::Heartbeat;
+use judging::Judging;
+use running::Running;
+
+/// The function.
+#[derive(Debug)]
+pub struct Alerting<S, C> {
+    store: S,
+    carrier: Carrier,
+    clock: C,
+    telemetry: Telemetry,
+    settings: Settings,
+    judging: Judging,
+    running: Running,
+    heartbeat: Heartbeat,
+}
+
+impl<S: Store, C: Clock> Alerting<S, C> {
+    /// The function on a table.
+    #[must_use]
+    pub fn new(
+        store: S,
+        carrier: Carrier,
+        clock: C,
+        telemetry: Telemetry,
+        settings: Settings,
+    ) -> Self {
+        let (judging, running, heartbeat) =
+            (Judging::new(), Running::default(), Heartbeat::default());
+        Self { store, carrier, clock, telemetry, settings, judging, running, heartbeat }
+    }
+}

@@ -1,0 +1,19 @@
+//! The ports of the table that the function uses.
+
+use table::{
+    DeleteAlertStates, FindRegistry, ListDevices, MarkRunning, NoteChannels, PutJudgements,
+    QueryReadings, ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks,
+    ReadRollupState, ReadRollups, ReadRunning, ReadWaitingMessages, RemoveLooks,
+    SendWaitingMessages,
+};
+
+/// The function's name in its log events.
+pub(crate) const NAME: &str = "alerting";
+
+table::store! {
+    /// The ports of the table that the function uses: those of sending, then those of judging.
+    pub trait Store: ReadWaitingMessages + SendWaitingMessages + ReadChannelSecrets + NoteChannels
+        + ReadAlertRules + ReadChannels + ReadAlertStates + PutJudgements + DeleteAlertStates + ReadLooks
+        + RemoveLooks + ReadRunning + MarkRunning + FindRegistry + ListDevices + QueryReadings + ReadRollups
+        + ReadRollupState
+}

@@ -1,0 +1,95 @@
+//! Notes every five minutes that the system runs, and when it did not: no device is silent while a laptop sleeps.
+
+use std::sync::{Mutex, PoisonError};
+
+use chrono::TimeDelta;
+use domain::{TimeRange, Timestamp};
+use table::{Invocation, RunningMark, StoreResult};
+
+use crate::ports::Store;
+
+/// How often it is noted.
+const EVERY: TimeDelta = TimeDelta::minutes(5);
+/// A longer time since the last note is a pause: two invocations may be late.
+const PAUSE: TimeDelta = TimeDelta::minutes(7);
+/// How long pauses are kept: longer than silence looks back.
+const KEPT: TimeDelta = TimeDelta::days(8);
+/// The most pauses that are kept, the newest.
+const MAX_PAUSES: usize = 200;
+
+/// The note that this process has seen last.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Mutex<Option<Timestamp>>);
+
+impl Running {
+    /// Notes it, if it is time to.
+    pub(crate) async fn note(
+        &self,
+        store: &impl Store,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let seen = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.is_some_and(|at| at <= now && now.since(at) < EVERY) {
+            return Ok(());
+        }
+        let known = store.running_mark(invocation).await?;
+        let mark = next(known.as_ref(), now);
+        // Somebody else has noted the same if this is refused.
+        store.put_running_mark(&mark, invocation).await?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        Ok(())
+    }
+}
+
+/// The mark in the place of the one that is known.
+fn next(known: Option<&RunningMark>, now: Timestamp) -> RunningMark {
+    let Some(known) = known else {
+        return RunningMark { version: 1, at: now, pauses: Vec::new() };
+    };
+    let oldest = now.saturating_add(-KEPT);
+    let mut pauses = known.pauses.clone();
+    // Those of a clock that was ahead are none.
+    pauses.retain(|it| it.to() > oldest && it.to() <= now);
+    if now.since(known.at) > PAUSE {
+        pauses.extend(TimeRange::new(known.at, now));
+    }
+    let spare = pauses.len().saturating_sub(MAX_PAUSES);
+    pauses.drain(..spare);
+    RunningMark { version: known.version + 1, at: now, pauses }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minutes: i64) -> Timestamp {
+        Timestamp::MIN.saturating_add(TimeDelta::days(20) + TimeDelta::minutes(minutes))
+    }
+
+    #[test]
+    fn a_longer_time_without_a_note_is_a_pause() {
+        let first = next(None, at(0));
+        assert_eq!(first, RunningMark { version: 1, at: at(0), pauses: Vec::new() });
+        let second = next(Some(&first), at(7));
+        assert_eq!((second.version, second.pauses.len()), (2, 0));
+        let third = next(Some(&second), at(60));
+        let pause = TimeRange::new(at(7), at(60)).expect("a range");
+        assert_eq!((third.at, &third.pauses[..]), (at(60), &[pause][..]));
+        let fourth = next(Some(&third), at(65));
+        assert_eq!(fourth.pauses, [pause]);
+        assert_eq!(next(Some(&fourth), at(9 * 24 * 60)).pauses.len(), 1, "the old one is gone");
+        let back = next(Some(&third), at(30));
+        assert_eq!((back.at, back.pauses.len()), (at(30), 0), "of a clock that was ahead");
+    }
+
+    #[test]
+    fn the_newest_pauses_are_kept() {
+        let mut mark = next(None, at(0));
+        for n in 1..=300 {
+            mark = next(Some(&mark), at(n * 10));
+        }
+        assert_eq!(mark.pauses.len(), MAX_PAUSES);
+        assert_eq!(mark.pauses.last().map(|it| it.to()), Some(at(3_000)));
+    }
+}

@@ -1,0 +1,227 @@
+//! Sends what waits: each channel for itself, so that one that fails holds up no other. Judges nothing.
+//!
+//! A message is leased, sent, and deleted or given back. Who dies in between leaves it to the next one, once the lease
+//! is over: it is sent once at least, and with the mark that it may have arrived before.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use alerts::{MAX_PAUSE, next_attempt};
+use chrono::TimeDelta;
+use domain::{RuleId, Timestamp};
+use futures_util::future::join_all;
+use judging::Rules;
+use runtime::clock::Clock;
+use table::{Failing, Invocation, StoreError, StoreResult, StoredChannel, WaitingMessage};
+
+use crate::Alerting;
+use crate::carrier::NotCarried;
+use crate::names::Registered;
+use crate::ports::Store;
+use crate::post::Sender;
+use crate::sent::Sent;
+use crate::waiting::{choose, due, first_attempt, is_test, states_needed};
+
+/// How long a message is leased: longer than a request may take.
+const LEASE: TimeDelta = TimeDelta::seconds(30);
+/// The time that a request and what follows it need; with less left none is begun.
+const ENOUGH: Duration = Duration::from_secs(15);
+/// The most messages of a channel that are read at once.
+const PAGE: usize = 100;
+/// The most messages of a channel that one invocation sends or drops.
+const MAX_MESSAGES: usize = 300;
+
+/// What all channels are served with.
+pub(crate) struct Round<'a> {
+    pub(crate) rules: &'a Rules,
+    pub(crate) invocation: &'a Invocation,
+}
+
+impl<S: Store, C: Clock> Alerting<S, C> {
+    /// Serves all channels at once; each has what became of it, in their order.
+    pub(crate) async fn send_all(
+        &self,
+        channels: &[StoredChannel],
+        round: &Round<'_>,
+    ) -> Vec<(String, StoreResult<Sent>)> {
+        join_all(channels.iter().map(async |channel| {
+            let sent = Box::pin(self.serve(channel, round)).await;
+            (channel.id.to_string(), sent)
+        }))
+        .await
+    }
+
+    async fn serve(&self, channel: &StoredChannel, round: &Round<'_>) -> StoreResult<Sent> {
+        let now = self.clock.now();
+        let failing_since = channel.failing.map(|it| it.since);
+        let mut sent = Sent { failing_since, ..Sent::default() };
+        let waiting = self.waiting(channel, now, round.invocation).await?;
+        let due = due(waiting, channel, round.rules.zone, now);
+        if due.is_empty() {
+            return Ok(sent);
+        }
+        let needed = states_needed(&due);
+        let states = if needed.is_empty() {
+            Vec::new()
+        } else {
+            self.store.alert_states(&needed, round.invocation).await?.found
+        };
+        let deleted = self.deleted(&due, round).await?;
+        let chosen = choose(due, &deleted, &states);
+        for message in &chosen.drop {
+            sent.dropped +=
+                usize::from(self.store.finish_waiting(message, round.invocation).await?);
+        }
+        if chosen.send.is_empty() {
+            return Ok(sent);
+        }
+        if round.invocation.remaining() < ENOUGH {
+            sent.is_cut = true;
+            return Ok(sent);
+        }
+        let is_repeated = chosen.send.iter().any(|it| it.lease.is_some());
+        let leased = self.lease(&chosen.send, round.invocation).await?;
+        if leased.is_empty() {
+            return Ok(sent);
+        }
+        match self.deliver(channel, &leased, is_repeated, round).await? {
+            Ok(()) => {
+                sent.messages = leased.len();
+                self.delivered(channel, &leased, round.invocation).await?;
+                sent.failing_since = None;
+            }
+            Err(failure) => {
+                self.failed(channel, &leased, &failure, round.invocation).await?;
+                sent.failure = Some(failure.reason);
+            }
+        }
+        Ok(sent)
+    }
+
+    async fn waiting(
+        &self,
+        channel: &StoredChannel,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<WaitingMessage>> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page =
+                self.store.waiting_messages(&channel.id, now, after.as_ref(), PAGE, invocation);
+            let page = page.await?;
+            let last = page.listing.found.last().map(WaitingMessage::key);
+            found.extend(page.listing.found);
+            if !page.has_more || last.is_none() || found.len() >= MAX_MESSAGES {
+                return Ok(found);
+            }
+            after = last;
+        }
+    }
+
+    /// The rules of messages that are no longer there. One that is not known may be new, so it is asked for.
+    async fn deleted(
+        &self,
+        messages: &[WaitingMessage],
+        round: &Round<'_>,
+    ) -> StoreResult<BTreeSet<RuleId>> {
+        let named = messages.iter().filter(|it| !is_test(it)).map(|it| &it.told.alert.rule);
+        let unknown: BTreeSet<_> = named.filter(|it| round.rules.get(it).is_none()).collect();
+        let mut deleted = BTreeSet::new();
+        for id in unknown {
+            match self.store.alert_rule(id, round.invocation).await {
+                Ok(None) => drop(deleted.insert(id.clone())),
+                // What cannot be read was not deleted.
+                Ok(Some(_)) | Err(StoreError::Unreadable(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Leases messages; those that somebody else has leased meanwhile are missing.
+    async fn lease(
+        &self,
+        messages: &[WaitingMessage],
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<WaitingMessage>> {
+        let until = self.clock.now().saturating_add(LEASE);
+        let leases = messages.iter().map(|it| self.store.lease_waiting(it, until, invocation));
+        let leases: StoreResult<Vec<_>> = join_all(leases).await.into_iter().collect();
+        Ok(leases?.into_iter().flatten().collect())
+    }
+
+    async fn deliver(
+        &self,
+        channel: &StoredChannel,
+        leased: &[WaitingMessage],
+        is_repeated: bool,
+        round: &Round<'_>,
+    ) -> StoreResult<Result<(), NotCarried>> {
+        let secret = self.store.channel_secret(&channel.id, round.invocation).await?;
+        let secret = match secret.map(|it| it.secret()) {
+            Some(Ok(secret)) => secret,
+            Some(Err(_)) => {
+                return Ok(Err(unusable("what is stored as its secret cannot be read")));
+            }
+            None => return Ok(Err(unusable("it has no secret"))),
+        };
+        let registered = Registered::of(&self.store, leased, round.invocation).await;
+        let sender = Sender { page_url: &self.settings.page_url, zone: round.rules.zone };
+        let outgoing = sender.outgoing(leased, &registered, &secret, is_repeated, self.clock.now());
+        Ok(self.carrier.carry(outgoing, &self.clock).await)
+    }
+
+    async fn delivered(
+        &self,
+        channel: &StoredChannel,
+        leased: &[WaitingMessage],
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let finished = leased.iter().map(|it| self.store.finish_waiting(it, invocation));
+        let finished: StoreResult<Vec<bool>> = join_all(finished).await.into_iter().collect();
+        finished?;
+        if channel.failing.is_some() {
+            self.store.note_channel(channel, None, invocation).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives messages back. The channel is said to fail at once if a person has to mend something, and else at the
+    /// second attempt.
+    async fn failed(
+        &self,
+        channel: &StoredChannel,
+        leased: &[WaitingMessage],
+        failure: &NotCarried,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let now = self.clock.now();
+        let mut soonest = now.saturating_add(MAX_PAUSE);
+        for message in leased {
+            let first = first_attempt(message, channel, now);
+            let next = next_attempt(first, message.attempts, now, failure.retry_after);
+            let next = next.unwrap_or_else(|| now.saturating_add(MAX_PAUSE));
+            soonest = soonest.min(next);
+            self.store
+                .postpone_waiting(message, next, failure.may_have_arrived, invocation)
+                .await?;
+        }
+        let is_second = leased.iter().any(|it| it.attempts > 1);
+        let is_only_tested = leased.iter().all(is_test);
+        if failure.is_lasting || is_second || channel.failing.is_some() || is_only_tested {
+            let since = channel.failing.map_or(now, |it| it.since);
+            let failing = Failing { since, next: soonest };
+            self.store.note_channel(channel, Some(failing), invocation).await?;
+        }
+        Ok(())
+    }
+}
+
+fn unusable(reason: &str) -> NotCarried {
+    NotCarried {
+        reason: reason.to_owned(),
+        is_lasting: true,
+        retry_after: None,
+        may_have_arrived: false,
+    }
+}

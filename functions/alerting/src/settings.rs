@@ -1,0 +1,30 @@
+//! The settings of the function. Reads no environment.
+
+use alerts::{Reach, Url, UrlError};
+use runtime::config::Config;
+
+/// The settings of the function.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The address of the page, to which messages lead; empty if nobody can reach one.
+    pub page_url: String,
+    /// The address that is asked every five minutes.
+    pub heartbeat: Option<Url>,
+}
+
+/// The address of the heartbeat is none.
+#[derive(Debug, thiserror::Error)]
+#[error("HEARTBEAT_URL {0}")]
+pub struct HeartbeatError(#[from] UrlError);
+
+impl TryFrom<&Config> for Settings {
+    type Error = HeartbeatError;
+
+    fn try_from(config: &Config) -> Result<Self, HeartbeatError> {
+        let heartbeat = config.heartbeat_url.as_deref();
+        Ok(Self {
+            page_url: config.page_url.clone().unwrap_or_default(),
+            heartbeat: heartbeat.map(|it| Url::parse(it, Reach::Public)).transpose()?,
+        })
+    }
+}

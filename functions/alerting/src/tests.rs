@@ -1,0 +1,231 @@
+//! The function on a store in memory, with a receiver that answers as it is told. Only `servers` opens connections.
+
+mod sending;
+mod servers;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::sending::{SendRequest, Unanswered};
+use alerts::{Answer, Email, News, Request, Rule, Url};
+use chrono::TimeDelta;
+use domain::{RuleId, Timestamp};
+use runtime::clock::{Deadline, TestClock};
+use runtime::telemetry::Telemetry;
+use serde_json::{Value, json};
+use table::given::{self, invocation};
+use table::memory::MemoryStore;
+use table::{
+    AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditChannels as _, JudgementOutcome,
+    NewJudgement, PutJudgements as _, StoredAlertState, StoredChannel, StoredRule,
+};
+
+use crate::{Alerting, Carrier, Event, NoEmail, NotDone, Settings};
+
+/// What a receiver does with a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    /// It answers with a status.
+    Status(u16),
+    /// It answers with a status and asks for a pause, in seconds.
+    After(u16, u64),
+}
+
+/// A receiver of messages: it keeps the requests, and answers 200 where it is told nothing else.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Receiver {
+    requests: Arc<Mutex<Vec<(String, Value)>>>,
+    replies: Arc<Mutex<VecDeque<Reply>>>,
+}
+
+impl Receiver {
+    pub(crate) fn will(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.replies.lock().expect("no panic").extend(replies);
+    }
+
+    /// The requests so far: the host and the body of each.
+    pub(crate) fn take(&self) -> Vec<(String, Value)> {
+        std::mem::take(&mut *self.requests.lock().expect("no panic"))
+    }
+
+    /// The bodies of the requests so far.
+    pub(crate) fn bodies(&self) -> Vec<Value> {
+        self.take().into_iter().map(|(_, body)| body).collect()
+    }
+}
+
+impl SendRequest for Receiver {
+    fn send(&self, request: &Request) -> Result<Answer, Unanswered> {
+        let host = request.uri().host().expect("a host").to_owned();
+        let body = serde_json::from_str(request.body()).unwrap_or_default();
+        self.requests.lock().expect("no panic").push((host, body));
+        let reply = self.replies.lock().expect("no panic").pop_front();
+        let (status, retry_after) = match reply {
+            None => (200, None),
+            Some(Reply::Status(status)) => (status, None),
+            Some(Reply::After(status, seconds)) => (status, Some(seconds.to_string())),
+        };
+        Ok(Answer { status, retry_after, text: String::new() })
+    }
+}
+
+/// The function, its table, its clock and its receiver.
+pub(crate) struct World {
+    pub(crate) store: MemoryStore,
+    pub(crate) clock: TestClock,
+    pub(crate) receiver: Receiver,
+    alerting: Alerting<MemoryStore, TestClock>,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+pub(crate) const NOON: &str = "2026-01-11T12:00:00Z";
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    Timestamp::parse_absolute(text).expect("a timestamp")
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with_heartbeat(None)
+    }
+
+    pub(crate) fn with_heartbeat(heartbeat: Option<Url>) -> Self {
+        let receiver = Receiver::default();
+        Self::with(receiver.clone(), receiver, heartbeat)
+    }
+
+    pub(crate) fn with(
+        http: impl SendRequest + 'static,
+        receiver: Receiver,
+        heartbeat: Option<Url>,
+    ) -> Self {
+        let (store, clock) = (MemoryStore::default(), TestClock::at(at(NOON)));
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&lines);
+        let telemetry = Telemetry::to(Arc::new(move |line| {
+            sink.lock().expect("no panic").push(line.to_owned());
+        }));
+        let page_url = "https://page.example.org/".to_owned();
+        let settings = Settings { page_url, heartbeat };
+        let carrier = Carrier::new(http, NoEmail);
+        let alerting = Alerting::new(store.clone(), carrier, clock.clone(), telemetry, settings);
+        Self { store, clock, receiver, alerting, lines }
+    }
+
+    /// The function is invoked by its schedule: it judges and sends.
+    pub(crate) async fn scheduled(&self) -> Result<(), NotDone> {
+        self.alerting.handle(Event::Schedule, Deadline::after(Duration::from_secs(50))).await
+    }
+
+    /// The function is invoked by a hint: it sends.
+    pub(crate) async fn minute(&self) -> Result<(), NotDone> {
+        self.alerting.handle(Event::Hint, Deadline::after(Duration::from_secs(50))).await
+    }
+
+    /// A hint comes each minute for a time.
+    pub(crate) async fn minutes(&self, minutes: i64) {
+        for _ in 0..minutes {
+            self.pass(TimeDelta::minutes(1));
+            self.minute().await.expect("done");
+        }
+    }
+
+    pub(crate) fn pass(&self, time: TimeDelta) {
+        self.clock.advance(time.to_std().expect("forward"));
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        runtime::clock::Clock::now(&self.clock)
+    }
+
+    /// The newest line of the log.
+    pub(crate) fn line(&self) -> Value {
+        let lines = self.lines.lock().expect("no panic");
+        serde_json::from_str(lines.last().expect("a line")).expect("JSON")
+    }
+
+    /// A webhook at a host of its own name.
+    pub(crate) async fn channel(&self, id: &str, quiet_hours: Option<&str>) {
+        self.channel_at(id, &format!("https://{id}.example.org/geheim"), quiet_hours).await;
+    }
+
+    pub(crate) async fn channel_at(&self, id: &str, address: &str, quiet_hours: Option<&str>) {
+        let secret = json!({
+            "kind": "webhook", "address": address,
+            "key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        });
+        let secret = ChannelSecret(secret.as_object().expect("an object").clone());
+        let quiet_hours = quiet_hours.map(|it| it.parse().expect("quiet hours"));
+        let channel = StoredChannel { quiet_hours, ..given::channel(id) };
+        self.put_channel(&channel, Some(&secret)).await;
+    }
+
+    pub(crate) async fn put_channel(
+        &self,
+        channel: &StoredChannel,
+        secret: Option<&ChannelSecret>,
+    ) {
+        assert!(self.store.put_channel(channel, secret, &invocation()).await.expect("asked"));
+    }
+
+    pub(crate) async fn rule(&self, id: &str, ignores_quiet_hours: bool) -> StoredRule {
+        let members = json!({
+            "name": "Warm", "device": "freezer", "metric": "temperature", "above": 8,
+            "ignores_quiet_hours": ignores_quiet_hours,
+        });
+        let rule = Rule::from_json(members, at(NOON)).expect("a rule");
+        let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
+        assert!(self.store.put_alert_rule(&rule, &invocation()).await.expect("asked"));
+        rule
+    }
+
+    pub(crate) async fn delete_rule(&self, id: &str) {
+        let id: RuleId = id.parse().expect("an id");
+        assert!(self.store.delete_alert_rule(&id, &invocation()).await.expect("asked"));
+    }
+
+    /// A judgement of a device is stored, with its message for channels, from a time on.
+    pub(crate) async fn tell(
+        &self,
+        rule: &StoredRule,
+        device: &str,
+        news: News,
+        channels: &[(&str, Timestamp)],
+    ) {
+        let key: AlertKey = given::alert_key(rule.id.as_str(), device);
+        let known = self.store.all_alert_states().into_iter().find(|it| it.key == key);
+        let mut state = given::firing(rule.id.as_str(), device);
+        let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
+        let number = known.as_ref().map_or(1, |it| it.version + 1);
+        let mut message = given::message(number, news);
+        (message.since, message.fired, message.ended) = (self.now(), self.now(), None);
+        episodes.told.is_firing = news.is_firing();
+        episodes.told.since = Some(self.now());
+        let state = StoredAlertState::next(known.as_ref(), key, state.state, self.now());
+        let channels: Vec<_> =
+            channels.iter().map(|(id, next)| (given::channel_id(id), *next)).collect();
+        let judgement = NewJudgement::new(rule, state, vec![message], &channels, self.now());
+        let put = self.store.put_judgement(&judgement, &invocation()).await.expect("asked");
+        assert_eq!(put, JudgementOutcome::Stored);
+    }
+
+    /// The state of a channel.
+    pub(crate) async fn stored(&self, id: &str) -> StoredChannel {
+        let channels = table::ReadChannels::channels(&self.store, &invocation()).await;
+        let found = channels.expect("read").found.into_iter().find(|it| it.id.as_str() == id);
+        found.expect("a channel")
+    }
+}
+
+/// No test sends an e-mail.
+#[tokio::test]
+async fn a_system_that_is_not_deployed_says_that_it_sends_no_email() {
+    let email = Email {
+        topic_arn: "arn:aws:sns:eu-central-1:123456789012:geheim".to_owned(),
+        subject: "s".to_owned(),
+        text: "t".to_owned(),
+    };
+    let error = crate::PublishEmail::publish(&NoEmail, &email).await.expect_err("not deployed");
+    assert!(error.is_lasting && error.to_string().contains("for a deployed server only"));
+}

@@ -1,0 +1,339 @@
+//! Sending: what is sent when, once, and what becomes of channels that fail.
+
+use alerts::{News, Reach, Url};
+use chrono::TimeDelta;
+use domain::Timestamp;
+use serde_json::{Value, json};
+use table::{PutTestMessages as _, StoreError, WaitingMessage, given};
+
+use super::{Reply, World, at};
+
+const NOW: Timestamp = Timestamp::MIN;
+
+fn news(body: &Value) -> Vec<&str> {
+    let messages = body["messages"].as_array().expect("messages");
+    messages.iter().map(|it| it["news"].as_str().expect("news")).collect()
+}
+
+#[tokio::test]
+async fn what_waits_is_sent_once_by_each_channel_with_a_link_that_acknowledges() {
+    let world = World::new();
+    world.channel("a", None).await;
+    world.channel("b", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW), ("b", NOW)]).await;
+    world.minute().await.expect("done");
+    let mut sent = world.receiver.take();
+    sent.sort_by(|one, other| one.0.cmp(&other.0));
+    let [(first, body), (second, same)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((first.as_str(), second.as_str()), ("a.example.org", "b.example.org"));
+    assert_eq!(body, same);
+    assert_eq!(news(body), ["fired"]);
+    assert_eq!(body["is_repeated"], false);
+    let link = body["link"].as_str().expect("a link");
+    let key = link.strip_prefix("https://page.example.org/#acknowledge=r,device:freezer,");
+    assert_eq!(key.map(str::len), Some(22), "{link}");
+    assert_eq!(world.line()["alerting.messages"], 2);
+    assert_eq!(world.line()["alerting.undelivered_seconds"], 0);
+    assert_eq!(world.store.all_waiting(), []);
+    world.minutes(3).await;
+    assert_eq!(world.receiver.take(), []);
+}
+
+#[tokio::test]
+async fn the_messages_of_a_minute_are_one_message_in_the_order_of_time() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rules = [world.rule("r", false).await, world.rule("q", false).await];
+    world.tell(&rules[0], "z", News::Fired, &[("a", NOW)]).await;
+    world.pass(TimeDelta::seconds(1));
+    world.tell(&rules[1], "a", News::Fired, &[("a", NOW)]).await;
+    world.pass(TimeDelta::seconds(1));
+    world.tell(&rules[0], "z", News::Recovered, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(news(body), ["fired", "fired", "recovered"]);
+    let link = body["link"].as_str().expect("a link");
+    assert_eq!(link.matches("acknowledge=").count(), 2, "{link}");
+}
+
+#[tokio::test]
+async fn a_channel_that_fails_is_tried_again_and_holds_up_no_other() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::Status(500)]);
+    world.minute().await.expect("done: a receiver's failure is not ours");
+    assert_eq!(world.receiver.take().len(), 1);
+    assert_eq!(world.line()["alerting.failures"], json!(["a: the webhook answers 500"]));
+    assert_eq!(world.stored("a").await.failing, None, "nobody is told unless it lasts");
+    // Ten seconds after the first attempt, twenty after the second.
+    world.receiver.will([Reply::Status(503)]);
+    world.pass(TimeDelta::seconds(9));
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take(), []);
+    world.pass(TimeDelta::seconds(1));
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take().len(), 1);
+    let failing = world.stored("a").await.failing.expect("it fails");
+    assert_eq!(
+        (failing.since, failing.next.since(failing.since)),
+        (world.now(), TimeDelta::seconds(20))
+    );
+
+    world.channel("b", None).await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW), ("b", NOW)]).await;
+    world.minute().await.expect("done");
+    let [(host, _)] = &world.receiver.take()[..] else { panic!("the other one") };
+    assert_eq!(host, "b.example.org");
+    world.pass(TimeDelta::seconds(20));
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!((news(body), &body["is_repeated"]), (vec!["fired", "fired"], &json!(false)));
+    assert_eq!(world.stored("a").await.failing, None);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn a_channel_that_a_person_has_to_mend_fails_at_once_and_its_secret_is_in_no_log() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    for status in [404, 301] {
+        world.receiver.will([Reply::Status(status)]);
+        world.minute().await.expect("done");
+        let failure = world.line()["alerting.failures"][0].as_str().expect("why").to_owned();
+        assert!(failure.contains(&status.to_string()), "{failure}");
+        assert!(!world.line().to_string().contains("geheim"));
+        assert!(world.stored("a").await.failing.is_some());
+        world.pass(TimeDelta::minutes(1));
+    }
+    // An alarm tells of ten minutes.
+    world.receiver.will(vec![Reply::Status(404); 10]);
+    world.minutes(15).await;
+    assert_eq!(world.line()["alerting.undelivered_seconds"], 17 * 60);
+}
+
+#[tokio::test]
+async fn a_receiver_that_asks_for_a_pause_gets_it() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::After(429, 300)]);
+    world.minute().await.expect("done");
+    world.receiver.take();
+    world.minutes(4).await;
+    assert_eq!(world.receiver.take(), []);
+    world.minutes(1).await;
+    assert_eq!(world.receiver.take().len(), 1);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn what_was_tried_for_a_day_goes_with_the_first_message_that_gets_through() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will(vec![Reply::Status(500); 1_000]);
+    world.minutes(60).await;
+    world.tell(&rule, "fridge", News::Recovered, &[("a", NOW)]).await;
+    world.minutes(25 * 60).await;
+    let attempts = world.receiver.take().len();
+    assert!((25..40).contains(&attempts), "{attempts}");
+    world.minutes(10 * 60).await;
+    assert_eq!(world.receiver.take().len(), 0, "given up");
+    assert_eq!(world.store.all_waiting().len(), 2, "of a subject the newest waits");
+
+    world.receiver.replies.lock().expect("no panic").clear();
+    world.tell(&rule, "cellar", News::Fired, &[("a", NOW)]).await;
+    world.minutes(60).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("one digest") };
+    assert_eq!(news(body), ["fired", "recovered", "fired"]);
+    assert_eq!(world.store.all_waiting(), []);
+    assert_eq!(world.stored("a").await.failing, None);
+}
+
+#[tokio::test]
+async fn a_channel_that_was_edited_is_tried_at_once() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will(vec![Reply::Status(404); 1_000]);
+    world.minutes(26 * 60).await;
+    world.receiver.take();
+    world.receiver.replies.lock().expect("no panic").clear();
+    let known = world.stored("a").await;
+    let edited = table::StoredChannel { version: known.version + 1, failing: None, ..known };
+    world.put_channel(&edited, None).await;
+    world.minutes(61).await;
+    assert_eq!(world.receiver.take().len(), 1);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn quiet_hours_hold_what_is_still_true_at_their_end() {
+    let world = World::new();
+    world.channel("a", Some("11:00-13:00")).await;
+    let (rule, exempt) = (world.rule("r", false).await, world.rule("smoke", true).await);
+    let end = at("2026-01-11T13:00:00Z");
+    for (device, all) in [
+        ("fires", &[News::Fired][..]),
+        ("fired", &[News::Fired, News::Recovered]),
+        ("again", &[News::Fired, News::Recovered, News::Fired]),
+    ] {
+        for news in all {
+            world.pass(TimeDelta::seconds(1));
+            world.tell(&rule, device, *news, &[("a", end)]).await;
+        }
+    }
+    // Told before the quiet hours were set, and of a rule that is exempt.
+    world.tell(&rule, "early", News::Fired, &[("a", NOW)]).await;
+    world.tell(&exempt, "kitchen", News::Fired, &[("a", NOW)]).await;
+    world.minutes(58).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("the exempt one") };
+    assert_eq!(body["messages"][0]["rule"]["id"], "smoke");
+    world.minutes(3).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(news(body), ["fired", "recovered", "fired", "fired"]);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn what_is_no_longer_true_after_quiet_hours_is_not_said() {
+    let world = World::new();
+    world.channel("a", Some("11:00-13:00")).await;
+    let rule = world.rule("r", false).await;
+    let end = at("2026-01-11T13:00:00Z");
+    world.tell(&rule, "freezer", News::Fired, &[("a", end)]).await;
+    // A recovery that the rule does not tell: the state moves on without a message.
+    world.tell(&rule, "freezer", News::Recovered, &[]).await;
+    world.minutes(62).await;
+    assert_eq!(world.receiver.take(), []);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn the_messages_of_a_rule_that_was_deleted_are_dropped() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.delete_rule("r").await;
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take(), []);
+    assert_eq!(world.line()["alerting.dropped"], 1);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn a_test_is_sent_whatever_the_channel_and_the_hour() {
+    let world = World::new();
+    world.channel("a", Some("11:00-13:00")).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    let test = async || {
+        let name = "Roomtide".parse().expect("a name");
+        let message = WaitingMessage::test(given::channel_id("a"), name, world.now());
+        let put = world.store.put_test_message(&message, &given::invocation()).await;
+        assert!(put.expect("asked"));
+    };
+    test().await;
+    world.receiver.will([Reply::Status(404)]);
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the test") };
+    assert_eq!(news(body), ["test"]);
+    assert!(world.stored("a").await.failing.is_some(), "who tests is told");
+    world.pass(TimeDelta::seconds(1));
+    test().await;
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the second test") };
+    assert_eq!(news(body), ["test"]);
+    assert_eq!(world.stored("a").await.failing, None);
+}
+
+#[tokio::test]
+async fn a_channel_without_a_secret_fails_in_words() {
+    let world = World::new();
+    let channel = table::StoredChannel { quiet_hours: None, ..given::channel("a") };
+    world.put_channel(&channel, None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    assert_eq!(world.line()["alerting.failures"], json!(["a: it has no secret"]));
+    assert_eq!(world.store.all_waiting().len(), 1);
+}
+
+/// At least once after a crash or a failure of the table at any call; twice only with the mark.
+#[tokio::test]
+async fn after_a_crash_between_any_two_calls_each_message_arrives() {
+    let mut was_repeated = false;
+    for is_panic in [true, false] {
+        for calls in 0.. {
+            let world = World::new();
+            world.channel("a", None).await;
+            let rule = world.rule("r", false).await;
+            world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+            world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+            if is_panic {
+                world.store.panic_after(calls, "killed");
+            } else {
+                world.store.fail_after(calls, StoreError::Unavailable("lost".into()));
+            }
+            let crashed = world.minute().await.is_err();
+            if !crashed {
+                assert!(calls > 6, "{calls}: each call was one that failed");
+                assert_eq!(world.receiver.bodies().len(), 1, "exactly once where nothing crashed");
+                break;
+            }
+            world.store.end_failures();
+            world.minutes(2).await;
+            let bodies = world.receiver.bodies();
+            let mut seen: Vec<(&str, bool)> = Vec::new();
+            for body in &bodies {
+                for message in body["messages"].as_array().expect("messages") {
+                    let id = message["subject"]["id"].as_str().expect("an id");
+                    let is_again = seen.iter().any(|(it, _)| *it == id);
+                    assert!(!is_again || body["is_repeated"] == true, "{calls}: {bodies:?}");
+                    was_repeated |= is_again;
+                    seen.push((id, is_again));
+                }
+            }
+            let once = seen.iter().filter(|(_, is_again)| !is_again).count();
+            assert_eq!(once, 2, "{calls}: {bodies:?}");
+            assert_eq!(world.store.all_waiting(), [], "{calls}");
+        }
+    }
+    assert!(was_repeated, "sent, but not noted so");
+}
+
+#[tokio::test]
+async fn a_heartbeat_is_asked_every_five_minutes_and_not_when_the_table_fails() {
+    let url = Url::parse("https://beat.example.org/geheim", Reach::Public).expect("an address");
+    let world = World::with_heartbeat(Some(url));
+    let minutes = async |minutes| {
+        for _ in 0..minutes {
+            world.pass(TimeDelta::minutes(1));
+            world.scheduled().await.expect("done");
+        }
+    };
+    minutes(11).await;
+    assert_eq!(world.receiver.take().len(), 3);
+    world.minutes(11).await;
+    assert_eq!(world.receiver.take().len(), 0, "a hint is no minute");
+    world.store.fail_with((0..100).map(|_| StoreError::Unavailable("down".into())));
+    for _ in 0..10 {
+        world.pass(TimeDelta::minutes(1));
+        world.scheduled().await.expect_err("the table fails");
+    }
+    assert_eq!(world.receiver.take().len(), 0);
+    world.store.end_failures();
+    world.receiver.will([Reply::Status(500)]);
+    minutes(2).await;
+    assert_eq!(world.receiver.take().len(), 2, "one that failed is repeated");
+}

@@ -1,0 +1,108 @@
+//! Which of the messages that wait for a channel are sent now, and which are dropped. Reads and sends nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alerts::{MAX_PAUSE, next_attempt};
+use domain::{RuleId, Timestamp, Zone};
+use table::{AlertKey, AlertState, StoredAlertState, StoredChannel, WaitingMessage};
+
+/// The messages of a channel, by what becomes of them.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    /// Those to send in one message, in their order.
+    pub(crate) send: Vec<WaitingMessage>,
+    /// Those to delete: their rule was deleted, a later one says more, or they are no longer true.
+    pub(crate) drop: Vec<WaitingMessage>,
+}
+
+/// When the first attempt of a message was made, as far as the channel tells.
+pub(crate) fn first_attempt(
+    message: &WaitingMessage,
+    channel: &StoredChannel,
+    now: Timestamp,
+) -> Timestamp {
+    channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
+}
+
+/// The messages that may be sent now; without those whose channel waits, is quiet, or has given them up.
+///
+/// While a channel fails, it is tried when its time has come, and a message that was tried for a day is left to the
+/// first one behind it that gets through.
+pub(crate) fn due(
+    messages: Vec<WaitingMessage>,
+    channel: &StoredChannel,
+    zone: Zone,
+    now: Timestamp,
+) -> Vec<WaitingMessage> {
+    let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, zone));
+    let latest = now.saturating_add(MAX_PAUSE);
+    let is_blocked = channel.failing.is_some_and(|it| it.next > now && it.next <= latest);
+    let is_given_up = |it: &WaitingMessage| {
+        let first = first_attempt(it, channel, now);
+        it.attempts > 0 && next_attempt(first, it.attempts, now, None).is_none()
+    };
+    let mut due = messages;
+    due.retain(|it| is_test(it) || !is_blocked && (!is_quiet || it.told.rule.ignores_quiet_hours));
+    if channel.failing.is_some() && due.iter().all(is_given_up) {
+        due.clear();
+    }
+    due
+}
+
+/// The states that decide about messages that waited.
+pub(crate) fn states_needed(due: &[WaitingMessage]) -> Vec<AlertKey> {
+    let waited = due.iter().filter(|it| has_waited(it) && !is_test(it));
+    let keys: BTreeSet<_> = waited.map(|it| it.told.alert.clone()).collect();
+    keys.into_iter().collect()
+}
+
+/// Chooses among messages that are due. Of a subject whose messages waited, over quiet hours or because the channel
+/// failed, the newest is sent, if it is still true.
+pub(crate) fn choose(
+    due: Vec<WaitingMessage>,
+    deleted: &BTreeSet<RuleId>,
+    states: &[StoredAlertState],
+) -> Chosen {
+    let states: BTreeMap<&AlertKey, &AlertState> =
+        states.iter().map(|it| (&it.key, &it.state)).collect();
+    let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
+    let mut chosen = Chosen::default();
+    for message in due {
+        if is_test(&message) {
+            chosen.send.push(message);
+        } else if deleted.contains(&message.told.alert.rule) {
+            chosen.drop.push(message);
+        } else {
+            of_subjects.entry(message.told.alert.clone()).or_default().push(message);
+        }
+    }
+    for (key, mut messages) in of_subjects {
+        if messages.iter().any(has_waited) {
+            let is_newest_true =
+                messages.last().is_some_and(|it| is_true(it, states.get(&key).copied()));
+            let kept = messages.len() - usize::from(is_newest_true);
+            chosen.drop.extend(messages.drain(..kept));
+        }
+        chosen.send.append(&mut messages);
+    }
+    chosen.send.sort_by_key(|it| it.told.key());
+    chosen
+}
+
+/// Whether a message is about nothing but the channel.
+pub(crate) fn is_test(message: &WaitingMessage) -> bool {
+    message.told.message.news == alerts::News::Test
+}
+
+fn has_waited(message: &WaitingMessage) -> bool {
+    message.attempts > 0 || message.next > message.told.at
+}
+
+/// What is told once stays true. A state that is gone was normal, or its device was deleted.
+fn is_true(message: &WaitingMessage, state: Option<&AlertState>) -> bool {
+    match state {
+        Some(AlertState::Episodes(state)) => message.told.message.is_still_true(state),
+        Some(AlertState::Once(_)) => true,
+        None => !message.told.message.news.is_firing(),
+    }
+}

@@ -1,0 +1,65 @@
+//! `POST /alerts/{id}/acknowledge` by a token, and `POST /acknowledge` by the link of a message. Ends no episode.
+
+use ::alerts::{LinkKey, State, Subject};
+use api::{Problem, ProblemKind, Response};
+use domain::{RuleId, Timestamp};
+use runtime::http::Call;
+use serde_json::{Value, json};
+use table::AlertKey;
+
+use super::{body, rules, states};
+use crate::ports::Store;
+
+/// `POST /alerts/{id}/acknowledge`: the episodes of a rule that last, or the one of a subject.
+pub(crate) async fn by_token(
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let members = body::object(call.request)?;
+    body::only(&members, &["subject"])?;
+    let subject = match members.get("subject") {
+        None | Some(Value::Null) => None,
+        Some(_) => Some(body::parsed::<Subject>(&members, "subject")?),
+    };
+    let rule = rules::known(store, call).await?;
+    let (found, _) = states::of(Some(&rule.id), store, call).await?;
+    let mut is_any = false;
+    for state in found {
+        if subject.as_ref().is_none_or(|subject| state.key.subject == *subject) {
+            is_any |= states::edit(state, State::acknowledge, now, store, call).await?.is_some();
+        }
+    }
+    if !is_any {
+        let detail = match subject {
+            Some(subject) => format!("The rule {} does not fire for {subject}.", rule.id),
+            None => format!("The rule {} does not fire.", rule.id),
+        };
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
+    Ok(Response::json(200, &rules::shown_now(&rule, store, call).await?))
+}
+
+/// `POST /acknowledge`: the link permits this and nothing else. What it does not fit is answered alike, whether the
+/// rule, the subject or the key is wrong or the episode is over.
+pub(crate) async fn by_link(
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let members = body::object(call.request)?;
+    body::only(&members, &["rule", "subject", "key"])?;
+    let rule: RuleId = body::parsed(&members, "rule")?;
+    let subject: Subject = body::parsed(&members, "subject")?;
+    let key = LinkKey::of(body::text(&members, "key")?.to_owned());
+    let found = states::one(&AlertKey { rule, subject }, store, call).await?;
+    let state = match found {
+        Some(state) => states::edit(state, |it| it.acknowledge_by(&key), now, store, call).await?,
+        None => None,
+    };
+    let Some(state) = state else {
+        let detail = "This link is of no episode that lasts. It may be over, or a newer message has a newer link.";
+        return Err(Problem::new(ProblemKind::NotFound, detail));
+    };
+    Ok(Response::json(200, &json!({"acknowledged": true, "since": state.acknowledged})))
+}

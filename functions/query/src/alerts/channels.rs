@@ -1,0 +1,139 @@
+//! `GET /channels`, `GET`, `PUT` and `DELETE /channels/{id}`, and a test of a channel. Reads no secret.
+
+use ::alerts::{Channel, Reach, Secret};
+use api::{Problem, ProblemKind, Response};
+use domain::{ChannelId, Timestamp};
+use futures_util::future::try_join_all;
+use runtime::http::Call;
+use serde_json::{Value, json};
+use table::{ChannelSecret, StoredChannel, WaitingMessage};
+
+use super::body::{self, wrong};
+use super::states::readable;
+use super::{MAX_CHANNELS, shown};
+use crate::ports::Store;
+use crate::registry::lookup::not_found;
+
+/// The most messages that are counted of those that wait for a channel.
+const MAX_COUNTED: usize = 100;
+
+/// `GET /channels`
+pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+    let channels = all(store, call).await?;
+    let invocation = call.invocation;
+    let shown = channels.iter().map(|channel| async move {
+        let page =
+            store.waiting_messages(&channel.id, Timestamp::MAX, None, MAX_COUNTED, invocation);
+        Ok::<_, table::StoreError>(shown::channel(
+            channel,
+            Some(waiting(&page.await?.listing.found)),
+        ))
+    });
+    let shown = try_join_all(shown.map(Box::pin)).await.map_err(|error| call.failed(&error))?;
+    Ok(Response::json(200, &json!({"data": shown})))
+}
+
+/// The number of messages that wait, and since when the first of them does.
+fn waiting(messages: &[WaitingMessage]) -> (usize, Option<Timestamp>) {
+    (messages.len(), messages.iter().map(|it| it.told.at).min())
+}
+
+/// `GET /channels/{id}`
+pub(crate) async fn show(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+    let channel = known(store, call).await?;
+    Ok(Response::json(200, &shown_now(&channel, store, call).await?))
+}
+
+/// All that wait are free in the farthest future.
+async fn shown_now(
+    channel: &StoredChannel,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<Value, Problem> {
+    let page = store
+        .waiting_messages(&channel.id, Timestamp::MAX, None, MAX_COUNTED, call.invocation)
+        .await;
+    let page = page.map_err(|error| call.failed(&error))?;
+    Ok(shown::channel(channel, Some(waiting(&page.listing.found))))
+}
+
+/// `PUT /channels/{id}`: a secret that is not sent stays as it is. Whatever was edited is tried at once.
+pub(crate) async fn put(
+    reach: Reach,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let id = channel_id(call)?;
+    let mut members = body::object(call.request)?;
+    shown::CHANNEL_EXTRAS.iter().for_each(|extra| {
+        members.remove(*extra);
+    });
+    let (wanted, secret) = Channel::from_json(Value::Object(members), reach).map_err(wrong)?;
+    let channels = all(store, call).await?;
+    let before = channels.iter().find(|it| it.id == id);
+    if before.is_none() && channels.len() >= MAX_CHANNELS {
+        let detail = format!("There are {MAX_CHANNELS} channels, and there can be no more.");
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
+    // One that cannot be read has no secret that is known to fit.
+    let known = before.and_then(|it| it.channel().ok());
+    if secret.is_none() && known.as_ref().is_none_or(|it| it.kind != wanted.kind) {
+        return Err(wrong(Secret::missing(wanted.kind)));
+    }
+    if let Some(before) = before
+        && secret.is_none()
+        && known.as_ref() == Some(&wanted)
+    {
+        return Ok(Response::json(200, &shown_now(before, store, call).await?));
+    }
+    let version = before.map_or(0, |it| it.version);
+    let channel = StoredChannel::new(id, version, &wanted);
+    let secret = secret.as_ref().map(ChannelSecret::of);
+    let put = store.put_channel(&channel, secret.as_ref(), call.invocation).await;
+    if !put.map_err(|error| call.failed(&error))? {
+        let detail =
+            "The channel was saved or deleted at the same moment; read it, and send this again.";
+        return Err(Problem::new(ProblemKind::Contended, detail));
+    }
+    Ok(Response::json(200, &shown_now(&channel, store, call).await?))
+}
+
+/// `DELETE /channels/{id}`: the secret goes with it, and what waits expires.
+pub(crate) async fn delete(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+    let channel = known(store, call).await?;
+    let deleted = store.delete_channel(&channel.id, call.invocation).await;
+    deleted.map_err(|error| call.failed(&error))?;
+    Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
+}
+
+/// `POST /channels/{id}/test`: a message waits, and whoever sends finds it within a minute.
+pub(crate) async fn test(
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    body::only(&body::object(call.request)?, &[])?;
+    let stored = known(store, call).await?;
+    let channel = stored.channel().map_err(wrong)?;
+    let message = WaitingMessage::test(stored.id, channel.name, now);
+    let put = store.put_test_message(&message, call.invocation).await;
+    // One that was asked for at the same instant is as good.
+    put.map_err(|error| call.failed(&error))?;
+    Ok(Response::json(200, &json!({"waiting": 1})))
+}
+
+async fn all(store: &impl Store, call: &mut Call<'_>) -> Result<Vec<StoredChannel>, Problem> {
+    let channels = store.channels(call.invocation).await;
+    Ok(readable(channels.map_err(|error| call.failed(&error))?, call))
+}
+
+/// The channel of the path.
+async fn known(store: &impl Store, call: &mut Call<'_>) -> Result<StoredChannel, Problem> {
+    let id = channel_id(call)?;
+    let found = all(store, call).await?.into_iter().find(|it| it.id == id);
+    found.ok_or_else(|| not_found("channel", id.as_str()))
+}
+
+fn channel_id(call: &Call<'_>) -> Result<ChannelId, Problem> {
+    call.id.parse().map_err(|why| Problem::field("channel_id", format!("{why}")))
+}

@@ -1,0 +1,169 @@
+//! `GET /alerts/{id}/history`: what was told of a rule, newest first, and what the readings say of it now. Stores
+//! nothing.
+
+use ::alerts::{Names, Rule, Subject, Watch};
+use api::{Problem, Response};
+use domain::{Decimal, Device, Label, MetricName, TimeRange, Timestamp, Unit, Zone};
+use judging::Judging;
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::{CachedRegistry, Snapshot};
+use serde::Serialize;
+use serde_json::{Value, json};
+use series::KnownState;
+use table::{ListPage, ToldKey, ToldMessage, ToldQuery};
+
+use super::states::readable;
+use super::{compare, rules};
+use crate::answer::row::{Cell, Row};
+use crate::answer::sheet::Columns;
+use crate::answer::{cursor, page};
+use crate::ports::Store;
+use crate::readings::ranges::timestamp;
+use crate::registry::lookup;
+
+/// `GET /alerts/{id}/history`: also of a rule that was deleted.
+pub(crate) async fn history(
+    (registry, known_state, judging): (&CachedRegistry<impl Clock>, &KnownState, &Judging),
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let query = query(call, now)?;
+    let page = store.told_messages(&query, call.invocation).await;
+    let ListPage { listing, has_more } = page.map_err(|error| call.failed(&error))?;
+    let told = readable(listing, call);
+    if told.is_empty() {
+        // Of a rule that never was.
+        rules::known(store, call).await?;
+    }
+    let horizon = known_state.horizon(store, now, call.invocation).await;
+    let zone = horizon.map_err(|error| call.failed(&error))?.zone();
+    let snapshot = lookup::snapshot(registry, store, call).await?;
+    let mut rows: Vec<ToldRow> =
+        told.iter().map(|it| ToldRow::of(it, &snapshot, zone, now)).collect();
+    if call.params.flag("compare") {
+        let says = compare::with_readings(judging, store, &told, now, call).await?;
+        for (row, says) in rows.iter_mut().zip(says) {
+            says.into_iter().for_each(|says| row.0["now"] = says.into());
+        }
+    }
+    let Call { request, params, .. } = call;
+    let query_fingerprint = params.query_fingerprint(request);
+    let behind = |of: &ToldMessage| encode(&query_fingerprint, query.range, &of.key());
+    let rest = told.last().filter(|_| has_more).map(behind);
+    let columns = || Columns { own: &TOLD_COLUMNS, known: Vec::new() };
+    let format = params.format(request);
+    Ok(page::write(format, (request, params), &rows, columns, rest, |row| behind(&told[row])))
+}
+
+/// The page that a request asks for. Without `from` or `to` the range has no such end.
+fn query(call: &Call<'_>, now: Timestamp) -> Result<ToldQuery, Problem> {
+    let rule = Some(rules::rule_id(call)?);
+    let Call { request, params, .. } = call;
+    let limit = params.limit();
+    if let Some(cursor) = params.get("cursor") {
+        let (range, after) = decode(&params.query_fingerprint(request), cursor)?;
+        return Ok(ToldQuery { range, rule, after: Some(after), limit });
+    }
+    let end = |name: &str, default| match timestamp(params, name) {
+        Some(text) => {
+            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))
+        }
+        None => Ok(default),
+    };
+    let range = TimeRange::new(end("from", Timestamp::MIN)?, end("to", Timestamp::MAX)?);
+    let range = range.map_err(|why| Problem::field("from", why.to_string()))?;
+    Ok(ToldQuery { range, rule, after: None, limit })
+}
+
+fn encode(query_fingerprint: &str, range: TimeRange, after: &ToldKey) -> String {
+    let [from, to, at] = [range.from(), range.to(), after.at].map(Timestamp::as_millis);
+    let ToldKey { alert, number, .. } = after;
+    let place = format!("{from} {to} {at} {} {} {number}", alert.rule, alert.subject);
+    cursor::encode(query_fingerprint, &place)
+}
+
+fn decode(query_fingerprint: &str, cursor: &str) -> Result<(TimeRange, ToldKey), Problem> {
+    let place = cursor::decode(query_fingerprint, cursor)?;
+    let parse = || {
+        let mut parts = place.split(' ');
+        let mut timestamp = || Timestamp::from_millis(parts.next()?.parse().ok()?).ok();
+        let (from, to, at) = (timestamp()?, timestamp()?, timestamp()?);
+        let (rule, subject) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let number = parts.next()?.parse().ok()?;
+        let alert = table::AlertKey { rule, subject };
+        Some((TimeRange::new(from, to).ok()?, ToldKey { at, alert, number }))
+    };
+    parse().ok_or_else(cursor::foreign)
+}
+
+/// A message that was told.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct ToldRow(Value);
+
+/// The columns of a message in CSV.
+const TOLD_COLUMNS: [&str; 12] = [
+    "at", "rule", "name", "subject", "number", "news", "since", "fired", "ended", "value", "now",
+    "text",
+];
+
+impl ToldRow {
+    fn of(told: &ToldMessage, snapshot: &Snapshot, zone: Zone, now: Timestamp) -> Self {
+        let ToldMessage { alert, at, rule, message } = told;
+        let (name, unit) = names(rule, &alert.subject, snapshot);
+        let names = Names { subject: &name, unit: unit.as_ref(), zone, now };
+        let mut row = json!({
+            "at": at,
+            "rule": alert.rule,
+            "name": rule.name,
+            "subject": alert.subject.to_string(),
+            "number": message.number,
+            "news": message.news.as_str(),
+            "since": message.since,
+            "fired": message.fired,
+            "text": message.text(rule, names),
+        });
+        message.ended.into_iter().for_each(|at| row["ended"] = json!(at));
+        message.seen.into_iter().for_each(|at| row["seen"] = json!(at));
+        if let Some(value) = &message.value {
+            row["value"] = value.as_str().into();
+        }
+        Self(row)
+    }
+}
+
+/// What people call a subject, and the unit of what the rule watches; the id of one that is not there any more.
+fn names(rule: &Rule, subject: &Subject, snapshot: &Snapshot) -> (String, Option<Unit>) {
+    let called = |name: Option<&Label>, id: &str| name.map_or(id, Label::as_str).to_owned();
+    match subject {
+        Subject::Room(id) => {
+            let room = snapshot.rooms.get(id);
+            (called(room.and_then(|it| it.name.as_ref()), id.as_str()), None)
+        }
+        Subject::Device(id) => {
+            let device = snapshot.devices.get(id);
+            let unit = device.and_then(|device| match &rule.watch {
+                Watch::Metric { metric, .. } => device.metrics().get(metric)?.unit.clone(),
+                _ => None,
+            });
+            (called(device.and_then(Device::name), id.as_str()), unit)
+        }
+    }
+}
+
+impl Row for ToldRow {
+    fn cells(&self) -> Vec<Cell> {
+        let cell = |name: &&str| match &self.0[*name] {
+            Value::Null => Cell::empty(),
+            Value::String(text) => Cell::text(text.as_str()),
+            number => Cell::number(number),
+        };
+        TOLD_COLUMNS.iter().map(cell).collect()
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
+        std::iter::empty()
+    }
+}

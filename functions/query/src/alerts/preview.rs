@@ -1,0 +1,126 @@
+//! `POST /alerts/preview`: the episodes that a rule would have had. Saves and tells nothing.
+
+use ::alerts::{Rule, Subject};
+use api::{Problem, Response};
+use chrono::TimeDelta;
+use domain::{TimeRange, Timestamp};
+use judging::{Judging, MAX_PREVIEW, Preview, Previewed, subjects_of};
+use runtime::http::Call;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+use super::body::{self, wrong};
+use super::rules;
+use super::shown::RULE_EXTRAS;
+use crate::failure::problem;
+use crate::ports::Store;
+
+/// The range without `from`.
+const DEFAULT_RANGE: TimeDelta = TimeDelta::days(7);
+/// The most subjects of an answer, and the most episodes of one.
+const MAX_SUBJECTS: usize = 20;
+const MAX_EPISODES: usize = 1_000;
+/// With less time left no further subject is begun.
+const MIN_REMAINING: Duration = Duration::from_secs(4);
+
+/// `POST /alerts/preview`: by the judge's own fold.
+pub(crate) async fn preview(
+    judging: &Judging,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let mut members = body::object(call.request)?;
+    body::only(&members, &["rule", "from", "to", "subject"])?;
+    let rule = rule(members.remove("rule"), now)?;
+    let range = range(&members, now)?;
+    let asked: Option<Subject> = match members.get("subject") {
+        None | Some(Value::Null) => None,
+        Some(_) => Some(body::parsed(&members, "subject")?),
+    };
+    let devices = judging.devices(store, now, call.invocation).await;
+    let devices = devices.map_err(|error| call.failed(&error))?;
+    let mut subjects = subjects_of(&rule, devices.iter());
+    if let Some(asked) = asked {
+        if !subjects.contains(&asked) {
+            return Err(Problem::field("subject", format!("{asked} is none of this rule")));
+        }
+        subjects = vec![asked];
+    }
+    let mut shown = Vec::new();
+    for subject in subjects.iter().take(MAX_SUBJECTS) {
+        if !shown.is_empty() && call.invocation.remaining() < MIN_REMAINING {
+            break;
+        }
+        let found = judging.preview(store, (&rule, subject), range, now, call.invocation);
+        let found = Box::pin(found).await.map_err(|why| problem(why, call))?;
+        shown.push(of_subject(subject, &found));
+    }
+    let episodes: usize =
+        shown.iter().filter_map(|it| it["episodes"].as_array().map(Vec::len)).sum();
+    let mut answer = json!({
+        "from": range.from(),
+        "to": range.to(),
+        "episodes": episodes,
+        "has_more_subjects": subjects.len() > shown.len(),
+        "subjects": shown,
+    });
+    if let Some(seconds) = rules::silent_after(judging, &rule, store, now, call).await? {
+        answer["silent_after"] = seconds.into();
+    }
+    Ok(Response::json(200, &answer))
+}
+
+/// A rule as `PUT` takes it; a preview needs no name.
+fn rule(value: Option<Value>, now: Timestamp) -> Result<Rule, Problem> {
+    let Some(Value::Object(mut members)) = value else {
+        return Err(Problem::field("rule", "must be an object, with the members of a rule"));
+    };
+    RULE_EXTRAS.iter().for_each(|extra| {
+        members.remove(*extra);
+    });
+    members.entry("name").or_insert_with(|| "preview".into());
+    Rule::from_json(Value::Object(members), now).map_err(wrong)
+}
+
+fn range(members: &Map<String, Value>, now: Timestamp) -> Result<TimeRange, Problem> {
+    let end = |name: &str, default: Timestamp| match members.get(name) {
+        None | Some(Value::Null) => Ok(default),
+        Some(Value::Number(number)) => parse(name, &number.to_string(), now),
+        Some(value) => match value.as_str() {
+            Some(text) => parse(name, text, now),
+            None => Err(Problem::field(name, "must be a time")),
+        },
+    };
+    let to = end("to", now)?;
+    let from = end("from", to.saturating_add(-DEFAULT_RANGE))?;
+    let range = TimeRange::new(from, to).map_err(|why| Problem::field("from", why.to_string()))?;
+    if to.since(from) > MAX_PREVIEW {
+        let days = MAX_PREVIEW.num_days();
+        return Err(Problem::field("from", format!("is more than {days} days before to")));
+    }
+    Ok(range)
+}
+
+fn parse(name: &str, text: &str, now: Timestamp) -> Result<Timestamp, Problem> {
+    Timestamp::parse(text, now).map_err(|why| Problem::field(name, why.to_string()))
+}
+
+fn of_subject(subject: &Subject, found: &Preview) -> Value {
+    let episode = |it: &Previewed| {
+        let mut shown = json!({"since": it.since, "fired": it.fired, "ended": it.ended});
+        if let Some(value) = &it.value {
+            shown["value"] = value.to_string().into();
+        }
+        shown
+    };
+    let episodes: Vec<Value> = found.episodes.iter().take(MAX_EPISODES).map(episode).collect();
+    let expired = found.by_extremes.iter().map(|it| json!({"from": it.from(), "to": it.to()}));
+    json!({
+        "subject": subject.to_string(),
+        "by": if found.by_extremes.is_empty() { "readings" } else { "extremes" },
+        "by_extremes": expired.collect::<Vec<_>>(),
+        "has_more": found.episodes.len() > episodes.len(),
+        "episodes": episodes,
+    })
+}

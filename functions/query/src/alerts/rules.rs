@@ -1,0 +1,227 @@
+//! `GET /alerts`, and `GET`, `PUT` and `DELETE /alerts/{id}`: the rules, with their states. Sends nothing.
+
+use ::alerts::{Rule, Scope, Watch};
+use api::{Problem, ProblemKind, Response};
+use chrono::TimeDelta;
+use domain::{RuleId, Timestamp};
+use judging::{Failure, Judging};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+use serde_json::{Value, json};
+use table::{StoredAlertState, StoredRule};
+
+use super::body::{self, wrong};
+use super::states::readable;
+use super::{MAX_RULES, pause, shown, states, warnings};
+use crate::ports::Store;
+use crate::registry::lookup::not_found;
+
+/// The states of a rule in the list of all rules, and by itself.
+const LISTED_STATES: usize = 20;
+const SHOWN_STATES: usize = 1_000;
+
+/// `GET /alerts`
+pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+    let rules = store.alert_rules(call.invocation).await;
+    let rules = readable(rules.map_err(|error| call.failed(&error))?, call);
+    let channels = store.channels(call.invocation).await;
+    let channels = readable(channels.map_err(|error| call.failed(&error))?, call);
+    let (states, has_more) = states::of(None, store, call).await?;
+    let alerts = rules.iter().map(|rule| {
+        let own: Vec<_> = states.iter().filter(|it| it.key.rule == rule.id).collect();
+        // The states are read in the order of their rules.
+        let is_cut = has_more && states.last().is_none_or(|it| it.key.rule <= rule.id);
+        shown::alert(rule, &own, LISTED_STATES, is_cut)
+    });
+    let (firing, pending) = shown::counts(&states);
+    let answer = json!({
+        "data": alerts.collect::<Vec<_>>(),
+        "channels": channels.iter().map(|it| shown::channel(it, None)).collect::<Vec<_>>(),
+        "firing": firing,
+        "pending": pending,
+    });
+    Ok(Response::json(200, &answer))
+}
+
+/// `GET /alerts/{id}`
+pub(crate) async fn show(
+    judging: &Judging,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let rule = known(store, call).await?;
+    let mut shown = shown_now(&rule, store, call).await?;
+    if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
+        shown["silent_after"] = seconds.into();
+    }
+    Ok(Response::json(200, &shown))
+}
+
+/// Of a rule about the silence of one device, the seconds after which it is silent.
+pub(crate) async fn silent_after(
+    judging: &Judging,
+    rule: &Rule,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Option<i64>, Problem> {
+    let (Watch::Silence { after }, Scope::Device(device)) = (&rule.watch, &rule.scope) else {
+        return Ok(None);
+    };
+    let limit = match after {
+        Some(after) => *after,
+        None => {
+            let limit = judging.silence_limit(store, device, now, call.invocation).await;
+            limit.map_err(|error| call.failed(&error))?
+        }
+    };
+    Ok(Some(limit.num_seconds()))
+}
+
+/// A rule with its states as they are this moment.
+pub(crate) async fn shown_now(
+    rule: &StoredRule,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<Value, Problem> {
+    let (states, has_more) = states::of(Some(&rule.id), store, call).await?;
+    let states: Vec<&StoredAlertState> = states.iter().collect();
+    Ok(shown::alert(rule, &states, SHOWN_STATES, has_more))
+}
+
+/// `PUT /alerts/{id}`: the same again changes nothing.
+pub(crate) async fn put(
+    (registry, judging): (&CachedRegistry<impl Clock>, &Judging),
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let id = rule_id(call)?;
+    let mut members = body::object(call.request)?;
+    shown::RULE_EXTRAS.iter().for_each(|extra| {
+        members.remove(*extra);
+    });
+    let wanted = Rule::from_json(Value::Object(members), now).map_err(wrong)?;
+    pause::check("paused_until", wanted.paused_until, now)?;
+    let before = store.alert_rule(&id, call.invocation).await;
+    let before = before.map_err(|error| call.failed(&error))?;
+    if before.is_none() {
+        ensure_room(store, call).await?;
+    }
+    let rule = replace(before.as_ref(), id, wanted);
+    save(before.as_ref(), &rule, store, call).await?;
+    let unjudged = judge(judging, &rule, store, now, call).await;
+    let mut shown = shown_now(&rule, store, call).await?;
+    let mut warnings = warnings::of(&rule.rule, registry, store, call).await?;
+    warnings.extend(unjudged);
+    if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
+        shown["silent_after"] = seconds.into();
+    }
+    if !warnings.is_empty() {
+        shown["warnings"] = json!(warnings);
+    }
+    Ok(Response::json(200, &shown))
+}
+
+/// What takes the place of a rule. Its time of change is another one than before, so that no judgement by the rule
+/// before is stored; one that only pauses, or says the same, keeps it.
+fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule {
+    let Some(before) = before else { return StoredRule { id, version: 1, rule: wanted } };
+    let paused_until = before.rule.paused_until;
+    let same = Rule { changed: before.rule.changed, paused_until, ..wanted.clone() };
+    let changed = if same == before.rule {
+        before.rule.changed
+    } else {
+        wanted.changed.max(before.rule.changed.saturating_add(TimeDelta::milliseconds(1)))
+    };
+    StoredRule { id, version: before.version + 1, rule: Rule { changed, ..wanted } }
+}
+
+/// Stores a rule in the place of the one that was read.
+pub(crate) async fn save(
+    before: Option<&StoredRule>,
+    rule: &StoredRule,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<(), Problem> {
+    if before.is_some_and(|before| before.rule == rule.rule) {
+        return Ok(());
+    }
+    let put = store.put_alert_rule(rule, call.invocation).await;
+    if put.map_err(|error| call.failed(&error))? {
+        return Ok(());
+    }
+    let detail = "The rule was saved or deleted at the same moment; read it, and send this again.";
+    Err(Problem::new(ProblemKind::Contended, detail))
+}
+
+/// Judges a rule on what is there, also one that was saved before: the judgement may have failed then. Returns what
+/// could not be judged; the rule is saved all the same.
+pub(crate) async fn judge(
+    judging: &Judging,
+    rule: &StoredRule,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Option<String> {
+    if !rule.rule.is_on {
+        return None;
+    }
+    let judged = Box::pin(judging.judge_saved(store, rule, now, call.invocation)).await;
+    let (what, failure) = match judged {
+        Ok(judged) => {
+            let (key, failure) = judged.failures.into_iter().next()?;
+            (key.subject.to_string(), failure)
+        }
+        Err(failure) => ("the rule".to_owned(), failure),
+    };
+    let why = match failure {
+        Failure::Store(error) => {
+            call.log.warn("alerts.unjudged", &error);
+            "the table did not answer; it is tried again".to_owned()
+        }
+        Failure::OutOfReach(why) => why,
+    };
+    Some(format!("{what} is not judged yet: {why}"))
+}
+
+async fn ensure_room(store: &impl Store, call: &mut Call<'_>) -> Result<(), Problem> {
+    let rules = store.alert_rules(call.invocation).await.map_err(|error| call.failed(&error))?;
+    if rules.found.len() + rules.unreadable.len() < MAX_RULES {
+        return Ok(());
+    }
+    let detail = format!(
+        "There are {MAX_RULES} rules, and there can be no more. A rule on each device of a room, a kind or a tag \
+         takes the place of many."
+    );
+    Err(Problem::new(ProblemKind::Conflict, detail))
+}
+
+/// `DELETE /alerts/{id}`: its states end, and what waits of it is dropped by whoever sends.
+pub(crate) async fn delete(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+    let id = rule_id(call)?;
+    let was_there = store.delete_alert_rule(&id, call.invocation).await;
+    let was_there = was_there.map_err(|error| call.failed(&error))?;
+    // Also of a rule whose deletion failed half-way.
+    let states = store.delete_alert_states(&id, call.invocation).await;
+    let states = states.map_err(|error| call.failed(&error))?;
+    if !was_there && states == 0 {
+        return Err(not_found("rule", id.as_str()));
+    }
+    Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
+}
+
+/// The rule of the path.
+pub(crate) async fn known(store: &impl Store, call: &mut Call<'_>) -> Result<StoredRule, Problem> {
+    let id = rule_id(call)?;
+    let found = store.alert_rule(&id, call.invocation).await;
+    let found = found.map_err(|error| call.failed(&error))?;
+    found.ok_or_else(|| not_found("rule", id.as_str()))
+}
+
+/// The id of a rule's path.
+pub(crate) fn rule_id(call: &Call<'_>) -> Result<RuleId, Problem> {
+    call.id.parse().map_err(|why| Problem::field("rule_id", format!("{why}")))
+}

@@ -1,0 +1,127 @@
+//! A rule with its states, and a channel, as the API shows them. Reads nothing.
+
+use ::alerts::{Once, Phase, State};
+use domain::Timestamp;
+use serde_json::{Map, Value, json};
+use table::{AlertState, StoredAlertState, StoredChannel, StoredRule};
+
+/// The members of an answer about a rule that are not the rule's own: a rule may be sent back as it was answered.
+pub(crate) const RULE_EXTRAS: [&str; 8] =
+    ["id", "changed", "states", "firing", "pending", "has_more_states", "silent_after", "warnings"];
+/// The same of a channel.
+pub(crate) const CHANNEL_EXTRAS: [&str; 5] =
+    ["id", "failing_since", "next", "waiting", "waiting_since"];
+
+/// A rule with at most so many of its states: those that fire first.
+pub(crate) fn alert(
+    rule: &StoredRule,
+    states: &[&StoredAlertState],
+    max: usize,
+    has_more: bool,
+) -> Value {
+    let mut sorted = states.to_vec();
+    sorted.sort_by_key(|state| (rank(state), state.key.clone()));
+    let count = |rank_of: u8| states.iter().filter(|it| rank(it) == rank_of).count();
+    let mut shown = rule.rule.to_json();
+    shown["id"] = json!(rule.id);
+    shown["changed"] = json!(rule.rule.changed);
+    shown["firing"] = count(FIRING).into();
+    shown["pending"] = count(PENDING).into();
+    shown["has_more_states"] = (has_more || states.len() > max).into();
+    shown["states"] = sorted.into_iter().take(max).map(state).collect();
+    shown
+}
+
+const FIRING: u8 = 0;
+const PENDING: u8 = 1;
+
+fn rank(stored: &StoredAlertState) -> u8 {
+    match &stored.state {
+        AlertState::Episodes(state) => match state.fold.phase {
+            Phase::Firing { .. } | Phase::Recovering { .. } => FIRING,
+            Phase::Pending { .. } => PENDING,
+            Phase::Normal { .. } => 2,
+        },
+        AlertState::Once(_) => 2,
+    }
+}
+
+/// The number of states that fire, and of those that are about to.
+pub(crate) fn counts(states: &[StoredAlertState]) -> (usize, usize) {
+    let count = |rank_of: u8| states.iter().filter(|it| rank(it) == rank_of).count();
+    (count(FIRING), count(PENDING))
+}
+
+fn state(stored: &StoredAlertState) -> Value {
+    let mut shown = match &stored.state {
+        AlertState::Episodes(state) => episodes(state),
+        AlertState::Once(once) => told_once(once),
+    };
+    shown["subject"] = json!(stored.key.subject.to_string());
+    shown
+}
+
+fn episodes(state: &State) -> Value {
+    let (phase, since, fired, clear) = match state.fold.phase {
+        Phase::Normal { from } => ("normal", from, None, None),
+        Phase::Pending { since } => ("pending", since, None, None),
+        Phase::Firing { since, fired } => ("firing", since, Some(fired), None),
+        Phase::Recovering { since, fired, clear } => {
+            ("recovering", since, Some(fired), Some(clear))
+        }
+    };
+    let mut shown = json!({
+        "phase": phase,
+        "since": since,
+        "acknowledged": state.acknowledged.is_some(),
+    });
+    let mut set = |name: &str, at: Option<Timestamp>| {
+        at.into_iter().for_each(|at| shown[name] = json!(at));
+    };
+    set("fired", fired);
+    set("clear", clear);
+    set("seen", state.fold.seen);
+    set("told", state.told.sent);
+    set("judged", state.judged);
+    if let Some(value) = &state.fold.value {
+        shown["value"] = value.as_str().into();
+    }
+    if state.fold.is_silent {
+        shown["silent"] = true.into();
+    }
+    shown
+}
+
+fn told_once(once: &Once) -> Value {
+    let last = once.told.keys().next_back();
+    let mut shown = json!({
+        "phase": if last.is_some() { "told" } else { "normal" },
+        "count": once.told.len(),
+    });
+    last.into_iter().for_each(|at| shown["last"] = json!(at));
+    shown
+}
+
+/// A channel; `waiting` are the number of messages that wait for it and when the first of them was told.
+pub(crate) fn channel(
+    stored: &StoredChannel,
+    waiting: Option<(usize, Option<Timestamp>)>,
+) -> Value {
+    let mut shown = Map::new();
+    shown.insert("id".to_owned(), json!(stored.id));
+    shown.extend(stored.settings.clone());
+    if let Some(quiet_hours) = stored.quiet_hours {
+        shown.insert("quiet_hours".to_owned(), quiet_hours.to_string().into());
+    }
+    if let Some(failing) = stored.failing {
+        shown.insert("failing_since".to_owned(), json!(failing.since));
+        shown.insert("next".to_owned(), json!(failing.next));
+    }
+    if let Some((waiting, since)) = waiting {
+        shown.insert("waiting".to_owned(), waiting.into());
+        since.into_iter().for_each(|at| {
+            shown.insert("waiting_since".to_owned(), json!(at));
+        });
+    }
+    Value::Object(shown)
+}

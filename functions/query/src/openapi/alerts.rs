@@ -1,0 +1,182 @@
+//! The shapes of rules of alerts, their states, channels and messages. Has no shape of readings.
+
+use serde_json::{Value, json};
+
+use super::reference::reference;
+
+/// The schemas by name.
+pub(super) fn schemas() -> Value {
+    let timestamp = json!({"type": "string", "format": "date-time"});
+    let text = json!({"type": "string"});
+    let subject = subject();
+    let several = json!({"type": "integer", "minimum": 0});
+    let id = reference("Id");
+    let mut schemas = json!({
+        "AlertRule": {
+            "type": "object",
+            "required": ["name"],
+            "properties": rule_members(),
+            "description": "Exactly one of device, room, kind, tag and mean_of_room; and exactly one of: metric with above, below or both; silent_for; budget_kwh with per; demand_kw with period; metric with counter. What an Alert has beside these members is passed over.",
+            "examples": [{"name": "Freezer warm", "device": "freezer", "metric": "temperature", "above": -12, "clear": -15, "for": "5m"}],
+        },
+        "AlertState": {"type": "object", "required": ["subject", "phase"], "properties": {
+            "subject": subject,
+            "phase": {"enum": ["normal", "pending", "firing", "recovering", "told"], "description": "told: a budget, a demand or a step of a counter was told"},
+            "since": timestamp, "fired": timestamp, "clear": timestamp,
+            "value": {"type": "string", "description": "The newest value, to the last digit"},
+            "seen": timestamp, "told": timestamp, "judged": timestamp,
+            "silent": {"const": true},
+            "acknowledged": {"type": "boolean"},
+            "last": timestamp, "count": several,
+        }, "additionalProperties": false},
+        "Alert": {
+            "type": "object",
+            "required": ["id", "name", "changed", "on", "states", "firing", "pending", "has_more_states"],
+            "properties": rule_members(),
+            "additionalProperties": false,
+        },
+        "Alerts": {"type": "object", "required": ["data", "channels", "firing", "pending"], "additionalProperties": false, "properties": {
+            "data": {"type": "array", "items": reference("Alert")},
+            "channels": {"type": "array", "items": reference("Channel")},
+            "firing": several, "pending": several,
+        }},
+        "AlertPause": {"type": "object", "required": ["until"], "additionalProperties": false, "properties": {
+            "until": {"type": ["string", "number", "null"], "description": "A time, a duration such as 2h or 7d, or null to end the pause; at most a year ahead"},
+        }},
+        "AlertAcknowledgement": {"type": "object", "additionalProperties": false, "properties": {"subject": subject}},
+        "LinkAcknowledgement": {"type": "object", "required": ["rule", "subject", "key"], "additionalProperties": false, "properties": {
+            "rule": id, "subject": subject, "key": text,
+        }},
+        "Acknowledged": {"type": "object", "required": ["acknowledged", "since"], "additionalProperties": false, "properties": {
+            "acknowledged": {"const": true}, "since": timestamp,
+        }},
+    });
+    for further in [told(), channels()] {
+        for (name, schema) in further.as_object().expect("an object") {
+            schemas[name] = schema.clone();
+        }
+    }
+    let alert = &mut schemas["Alert"]["properties"];
+    alert["id"] = id;
+    alert["changed"] = timestamp;
+    alert["states"] = json!({"type": "array", "items": reference("AlertState")});
+    alert["firing"] = several.clone();
+    alert["pending"] = several.clone();
+    alert["has_more_states"] = json!({"type": "boolean"});
+    alert["silent_after"] = json!({"type": "number", "description": "The seconds without a reading after which the device counts as silent"});
+    alert["warnings"] = json!({"type": "array", "items": text, "description": "What is odd about a rule that was saved"});
+    schemas
+}
+
+fn subject() -> Value {
+    json!({"type": "string", "pattern": "^(device|room):", "description": "device:<id>, or room:<id> of a rule about a room's mean"})
+}
+
+/// What was told, and what would have been.
+fn told() -> Value {
+    let timestamp = json!({"type": "string", "format": "date-time"});
+    let text = json!({"type": "string"});
+    let (id, subject) = (reference("Id"), subject());
+    let several = json!({"type": "integer", "minimum": 0});
+    json!({
+        "AlertTrial": {"type": "object", "required": ["rule"], "additionalProperties": false, "properties": {
+            "rule": {"type": "object", "properties": rule_members(), "description": "As AlertRule; the name may be left out"},
+            "from": {"type": ["string", "number"], "description": "At most 31 days before to; 7 days without it"},
+            "to": {"type": ["string", "number"], "description": "Now without it"},
+            "subject": subject,
+        }},
+        "AlertPreview": {"type": "object", "required": ["from", "to", "episodes", "subjects", "has_more_subjects"], "additionalProperties": false, "properties": {
+            "from": timestamp, "to": timestamp, "episodes": several,
+            "silent_after": {"type": "integer"},
+            "has_more_subjects": {"type": "boolean"},
+            "subjects": {"type": "array", "items": {"type": "object", "required": ["subject", "by", "by_extremes", "episodes", "has_more"], "additionalProperties": false, "properties": {
+                "subject": subject,
+                "by": {"enum": ["readings", "extremes"], "description": "extremes: of a part of the range the readings have expired, and the extremes of quarters of an hour answer"},
+                "by_extremes": {"type": "array", "items": {"type": "object", "properties": {"from": timestamp, "to": timestamp}}},
+                "has_more": {"type": "boolean"},
+                "episodes": {"type": "array", "items": {"type": "object", "required": ["since", "fired", "ended"], "additionalProperties": false, "properties": {
+                    "since": timestamp, "fired": timestamp, "ended": {"type": ["string", "null"], "format": "date-time"},
+                    "value": {"type": "string", "description": "Of a budget in kWh, of a demand in kW, of a step its size"},
+                }}},
+            }}},
+        }},
+        "ToldMessage": {"type": "object", "required": ["at", "rule", "name", "subject", "number", "news", "since", "fired", "text"], "additionalProperties": false, "properties": {
+            "at": timestamp, "rule": id, "name": text, "subject": subject, "number": several,
+            "news": {"enum": ["fired", "recovered", "passed", "repeated", "taken_back", "edited"]},
+            "since": timestamp, "fired": timestamp, "ended": timestamp, "seen": timestamp,
+            "value": text, "text": text,
+            "now": {"enum": ["same", "differs", "gone"], "description": "With compare: what the readings say of the episode now. Not of too long ago, and of at most 10 subjects"},
+        }},
+    })
+}
+
+fn channels() -> Value {
+    let timestamp = json!({"type": "string", "format": "date-time"});
+    let text = json!({"type": "string"});
+    let id = reference("Id");
+    let several = json!({"type": "integer", "minimum": 0});
+    json!({
+        "Channel": {"type": "object", "required": ["id", "kind", "name"], "additionalProperties": false, "properties": {
+            "id": id, "kind": kinds(), "name": text, "quiet_hours": text,
+            "failing_since": timestamp, "next": timestamp, "waiting": several, "waiting_since": timestamp,
+        }},
+        "Channels": {"type": "object", "required": ["data"], "additionalProperties": false, "properties": {
+            "data": {"type": "array", "items": reference("Channel")},
+        }},
+        "NewChannel": {
+            "type": "object",
+            "required": ["kind", "name"],
+            "properties": {
+                "kind": kinds(), "name": text,
+                "quiet_hours": {"type": "string", "description": "When its messages wait, by the home's clock, such as 22:00-07:00"},
+                "topic": {"type": "string", "description": "ntfy: the topic"},
+                "server": {"type": "string", "description": "ntfy, telegram: another server than the maker's"},
+                "token": {"type": "string", "description": "telegram: the bot's token; ntfy: an access token"},
+                "chat": {"type": ["string", "integer"], "description": "telegram: the chat"},
+                "address": {"type": "string", "description": "slack, discord, home_assistant, webhook: the address"},
+                "key": {"type": "string", "description": "webhook: the key that signs, whsec_ and 24 to 64 bytes in base64"},
+                "topic_arn": {"type": "string", "description": "email: the topic of Amazon SNS; of a deployed server only"},
+            },
+            "description": "topic, server, token, chat, address, key and topic_arn are secret: they are in no answer, and where none of them is sent, what is stored stays",
+        },
+        "Nothing": {"type": "object", "maxProperties": 0},
+        "WaitingTest": {"type": "object", "required": ["waiting"], "additionalProperties": false, "properties": {"waiting": {"const": 1}}},
+    })
+}
+
+fn kinds() -> Value {
+    json!({"enum": ["ntfy", "telegram", "slack", "discord", "home_assistant", "webhook", "email"]})
+}
+
+fn rule_members() -> Value {
+    let number = |what: &str| json!({"type": ["number", "string"], "description": what});
+    let text = |what: &str| json!({"type": "string", "description": what});
+    let flag = |what: &str| json!({"type": "boolean", "description": what});
+    let id = reference("Id");
+    json!({
+        "name": text("What messages begin with"),
+        "device": id, "room": id, "mean_of_room": id,
+        "kind": text("Each device of a kind"),
+        "tag": text("Each device with a tag"),
+        "metric": text("The metric"),
+        "above": number("A value above it is a breach"),
+        "below": number("A value below it is a breach"),
+        "clear": number("Of one limit: where it is over; the limit itself without it"),
+        "clear_above": number("The same for above"),
+        "clear_below": number("The same for below"),
+        "silent_for": text("usual, or a time such as 2h"),
+        "budget_kwh": number("The energy that is too much"),
+        "per": {"enum": ["day", "month"]},
+        "demand_kw": number("The mean power of a period that is too much, or peak: this month's highest"),
+        "period": {"enum": ["15m", "30m", "1h"]},
+        "counter": {"type": "array", "items": {"enum": ["reset", "suspect", "ambiguous"]}, "minItems": 1},
+        "for": text("How long a breach lasts before it fires, at most 12h"),
+        "clear_for": text("How long it is clear before it is over, at most 12h"),
+        "no_data": {"enum": ["keep", "fire", "clear"], "description": "What silence does to the state"},
+        "repeat": text("After how long it is told again until it is acknowledged, 1h to 7d"),
+        "recovery": flag("Whether the end is told"),
+        "ignores_quiet_hours": flag("Whether its messages do not wait for quiet hours"),
+        "on": flag("Whether it is judged"),
+        "paused_until": text("Until when it tells nothing"),
+    })
+}

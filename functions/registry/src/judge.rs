@@ -1,0 +1,139 @@
+//! The second consumer of a batch: judges the rules of alerts by what was written. Updates no registry, and never holds
+//! one up.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use domain::{DeviceId, Reading, Timestamp};
+use judging::{BatchJudged, Failure, Judging, Written};
+use runtime::clock::{Clock, Deadline};
+use runtime::hint::Hint;
+use runtime::panic::catching;
+use runtime::stream::{BatchResult, Consumer, Recorded};
+use runtime::telemetry::WideEvent;
+use table::Invocation;
+use table::keys::ALERT_LOOKS;
+
+use crate::ports::Store;
+
+/// The longest time for judging a batch, and for the looks at what there was no time for.
+const MAX_JUDGING: Duration = Duration::from_secs(20);
+const MAX_NOTING: Duration = Duration::from_secs(10);
+/// The longest time for a hint.
+const MAX_HINT: Duration = Duration::from_secs(2);
+/// The looks that are noted at once.
+const PAGE: usize = 100;
+
+/// The consumer of the stream that judges.
+#[derive(Debug)]
+pub(crate) struct Judge<'a, S, C, H> {
+    pub(crate) judging: &'a Judging,
+    pub(crate) store: &'a S,
+    pub(crate) clock: &'a C,
+    pub(crate) hint: &'a H,
+}
+
+impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for Judge<'_, S, C, H> {
+    /// What cannot be judged now becomes a look. Only where that fails too, the record is delivered again.
+    async fn apply(
+        &self,
+        readings: &[Recorded<Reading>],
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> BatchResult {
+        let mut result = BatchResult::default();
+        let Batch { written, first_records } = Batch::of(readings);
+        let part = invocation.part_of(MAX_JUDGING.min(invocation.remaining() / 2));
+        let now = self.clock.now();
+        let judging = Box::pin(self.judging.judge_batch(self.store, &written, now, &part));
+        let BatchJudged { judged, looks, cause } = match catching(judging).await {
+            Ok(judged) => judged,
+            Err(panic) => {
+                log.error("alerts.panic", &panic);
+                let looks =
+                    written.iter().filter_map(|(id, it)| Some((id.clone(), *it.keys().next()?)));
+                BatchJudged { looks: looks.collect(), ..BatchJudged::default() }
+            }
+        };
+        log_judged(log, judged.judged, judged.messages);
+        let failed = judged.failures.iter().map(|(_, failure)| failure).chain(&cause);
+        failed.take(1).for_each(|failure| log_failure(log, failure));
+        if !looks.is_empty() {
+            log.count("alerts.looks", looks.len());
+            self.note(&looks, &first_records, &mut result, invocation, log).await;
+        }
+        if judged.messages > 0 {
+            let deadline = Deadline::after(MAX_HINT.min(invocation.remaining()));
+            if let Err(why) = self.hint.ask(deadline).await {
+                log.set("alerts.not_hinted", why);
+            }
+        }
+        result
+    }
+}
+
+impl<S: Store, C: Clock, H: Hint> Judge<'_, S, C, H> {
+    async fn note(
+        &self,
+        looks: &BTreeMap<DeviceId, Timestamp>,
+        first_records: &BTreeMap<DeviceId, usize>,
+        result: &mut BatchResult,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) {
+        let part = invocation.part_of(MAX_NOTING);
+        let looks: Vec<_> = looks.iter().map(|(id, since)| (id.clone(), *since)).collect();
+        for page in looks.chunks(PAGE) {
+            let noted = self.store.note_looks(page, &part).await;
+            if let Some(error) = &noted.cause {
+                log.error("alerts.looks_error", error);
+            }
+            for place in noted.not_stored {
+                let device = &page[place].0;
+                match (&noted.cause, first_records.get(device)) {
+                    (Some(error), Some(record)) if error.is_permanent() => {
+                        let key = (ALERT_LOOKS, device.as_str());
+                        result.give_up(*record, key, runtime::telemetry::chain(error));
+                    }
+                    (_, Some(record)) => result.retry_from(*record),
+                    (_, None) => {}
+                }
+            }
+        }
+    }
+}
+
+/// A batch by devices.
+struct Batch {
+    written: BTreeMap<DeviceId, Written>,
+    /// The first record of each device.
+    first_records: BTreeMap<DeviceId, usize>,
+}
+
+impl Batch {
+    fn of(readings: &[Recorded<Reading>]) -> Self {
+        let mut batch = Self { written: BTreeMap::new(), first_records: BTreeMap::new() };
+        for Recorded { record, change: reading } in readings {
+            let written = batch.written.entry(reading.device.clone()).or_default();
+            written.insert(reading.at, reading.clone());
+            batch.first_records.entry(reading.device.clone()).or_insert(*record);
+        }
+        batch
+    }
+}
+
+fn log_judged(log: &mut WideEvent, judged: usize, messages: usize) {
+    if judged > 0 {
+        log.count("alerts.judged", judged);
+    }
+    if messages > 0 {
+        log.count("alerts.messages", messages);
+    }
+}
+
+fn log_failure(log: &mut WideEvent, failure: &Failure) {
+    match failure {
+        Failure::Store(error) => log.error("alerts.error", error),
+        Failure::OutOfReach(why) => log.set("alerts.out_of_reach", why.as_str()),
+    }
+}

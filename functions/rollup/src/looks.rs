@@ -1,0 +1,90 @@
+//! Leaves looks at devices whose sealed quarters are in breach of a rule of alerts: the net under what a batch of the
+//! stream should have judged. Judges nothing.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use domain::{DeviceId, Quarter, Rollup, TimeRange, Timestamp};
+use judging::Breaches;
+use runtime::clock::Clock;
+use runtime::work_queue::WorkQueue;
+use table::{Invocation, StoreError};
+
+use crate::bucket_folding::{BucketFolding, NotFolded};
+use crate::ports::Store;
+use crate::run::Run;
+
+/// Quarters that ended earlier are history: a sweep that is far behind leaves no looks at them.
+const MAX_AGE: TimeDelta = TimeDelta::days(1);
+/// The devices that are asked about, and looks that are noted, at once.
+const PAGE: usize = 100;
+
+/// What the sealed quarters of a range ask for.
+#[derive(Default)]
+pub(crate) struct Looks {
+    breaches: Option<Breaches>,
+    /// The quarters in breach of a rule that may be about the device.
+    found: BTreeMap<DeviceId, BTreeMap<Quarter, Rollup>>,
+}
+
+impl Looks {
+    /// Takes the quarters of a device that were put.
+    pub(crate) fn add(&mut self, device: &DeviceId, mut put: BTreeMap<Quarter, Rollup>) {
+        let Some(breaches) = &self.breaches else { return };
+        put.retain(|_, rollup| breaches.may_have(device, rollup));
+        if !put.is_empty() {
+            self.found.insert(device.clone(), put);
+        }
+    }
+}
+
+impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
+    /// The looks of a range: none are left at what is history, and where there is no rule.
+    pub(crate) async fn looks_of(
+        &self,
+        range: TimeRange,
+        invocation: &Invocation,
+    ) -> Result<Looks, NotFolded> {
+        let now = self.clock.now();
+        if range.to() < now.saturating_add(-MAX_AGE) {
+            return Ok(Looks::default());
+        }
+        let rules = unless_refused(self.alert_rules.rules(&self.store, now, invocation).await)?;
+        Ok(Looks { breaches: rules.filter(|rules| !rules.is_empty()), found: BTreeMap::new() })
+    }
+
+    /// Notes the looks at those of the devices that a rule is about, as they are this moment.
+    pub(crate) async fn note_looks(
+        &self,
+        looks: Looks,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        let Looks { breaches: Some(breaches), found } = looks else { return Ok(()) };
+        let ids: Vec<DeviceId> = found.keys().cloned().collect();
+        for ids in ids.chunks(PAGE) {
+            let listing = self.store.find_devices(ids, run.invocation).await?;
+            let mut touched: Vec<(DeviceId, Timestamp)> = Vec::new();
+            for device in &listing.found {
+                let mut quarters = found.get(device.id()).into_iter().flatten();
+                let first = quarters.find(|(_, rollup)| breaches.has(device, rollup));
+                touched.extend(first.map(|(quarter, _)| (device.id().clone(), quarter.start())));
+            }
+            if touched.is_empty() {
+                continue;
+            }
+            let noted = self.store.note_looks(&touched, run.invocation).await;
+            run.done.looks += touched.len() - noted.not_stored.len();
+            unless_refused(noted.cause.map_or(Ok(()), Err))?;
+        }
+        Ok(())
+    }
+}
+
+/// The table refuses what the role does not permit, and a damaged item: no reason to fold no rollups.
+fn unless_refused<T>(result: Result<T, StoreError>) -> Result<Option<T>, NotFolded> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_retryable() => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}

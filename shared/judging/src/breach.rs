@@ -1,0 +1,92 @@
+//! Whether a sealed quarter of an hour asks for a look: its extremes are in breach of a rule. Judges nothing.
+
+use std::sync::Arc;
+
+use alerts::{Limits, Scope, Watch};
+use chrono::TimeDelta;
+use domain::{Device, DeviceId, MetricRollup, OfKind, Rollup, Timestamp};
+use table::{Invocation, ReadAlertRules, StoreResult, StoredRule};
+
+use crate::counter::is_told;
+use crate::known::Known;
+use crate::rules::is_about;
+
+/// How long rules are used.
+const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
+
+/// The rules by which a process that seals quarters leaves looks.
+#[derive(Debug, Default)]
+pub struct SealedBreaches(Known<Vec<StoredRule>>);
+
+/// The rules that sealed quarters may be in breach of.
+#[derive(Debug, Clone)]
+pub struct Breaches(Arc<Vec<StoredRule>>);
+
+impl SealedBreaches {
+    /// The rules that are on, at most a minute old.
+    pub async fn rules(
+        &self,
+        store: &impl ReadAlertRules,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Breaches> {
+        if let Some(known) = self.0.get(now, |_| MAX_AGE) {
+            return Ok(Breaches(known));
+        }
+        let rules = store.alert_rules(invocation).await?.found.into_iter();
+        Ok(Breaches(self.0.keep(rules.filter(|it| it.rule.is_on).collect(), now)))
+    }
+}
+
+impl Breaches {
+    /// Whether there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a quarter of a device is in breach of a rule that may be about it: which group the device is in is not
+    /// asked.
+    #[must_use]
+    pub fn may_have(&self, id: &DeviceId, quarter: &Rollup) -> bool {
+        let may_be_about = |scope: &Scope| match scope {
+            Scope::Device(named) => named == id,
+            Scope::Each(_) => true,
+            Scope::RoomMean(_) => false,
+        };
+        self.0
+            .iter()
+            .any(|it| may_be_about(&it.rule.scope) && is_in_breach(&it.rule.watch, quarter))
+    }
+
+    /// Whether a quarter of a device is in breach of a rule that is about it: a value is beyond its limits, or a step of
+    /// a counter is one that it tells. So what a lost batch had is found, and what rules on many devices are about.
+    #[must_use]
+    pub fn has(&self, device: &Device, quarter: &Rollup) -> bool {
+        let is_about = |scope: &Scope| is_about(scope, device.id(), Some(device));
+        self.0.iter().any(|it| is_about(&it.rule.scope) && is_in_breach(&it.rule.watch, quarter))
+    }
+}
+
+fn is_in_breach(watch: &Watch, quarter: &Rollup) -> bool {
+    match watch {
+        Watch::Metric { metric, limits } => {
+            quarter.metrics.get(metric).is_some_and(|metric| is_beyond(limits, metric))
+        }
+        Watch::Counter { metric, events } => {
+            quarter.metrics.get(metric).is_some_and(|metric| match &metric.of_kind {
+                OfKind::Counter { flags, .. } => {
+                    flags.iter().any(|flag| is_told(flag.as_str(), events))
+                }
+                OfKind::Gauge | OfKind::Power { .. } => false,
+            })
+        }
+        Watch::Silence { .. } | Watch::Budget { .. } | Watch::Demand { .. } => false,
+    }
+}
+
+/// Whether an extreme is beyond a limit.
+pub(crate) fn is_beyond(limits: &Limits, metric: &MetricRollup) -> bool {
+    limits.above().is_some_and(|edge| metric.max > edge.limit)
+        || limits.below().is_some_and(|edge| metric.min < edge.limit)
+}

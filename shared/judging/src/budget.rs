@@ -1,0 +1,39 @@
+//! The figures of a budget: the energy of the day or month that runs, and of the one that ended a moment ago. Tells
+//! nothing.
+
+use alerts::Figure;
+use chrono::TimeDelta;
+use domain::{CalendarUnit, Decimal, Device, Exact, TimeRange, Timestamp};
+use series::{Failure, Grid, Horizon, Level};
+use table::Invocation;
+
+use crate::energy::{energy, meter};
+use crate::ports::Store;
+
+/// For how long a period that has ended is judged: its last quarters are sealed half an hour behind.
+const LATEST: TimeDelta = TimeDelta::hours(2);
+
+/// The figures of a device.
+pub(crate) async fn figures(
+    store: &impl Store,
+    device: &Device,
+    (kwh, per): (&Decimal, CalendarUnit),
+    horizon: &Horizon,
+    now: Timestamp,
+    invocation: &Invocation,
+) -> Result<Vec<Figure>, Failure> {
+    let period = per.bucket_of(now, horizon.zone());
+    let before = period.from().saturating_add(TimeDelta::milliseconds(-1));
+    let ended = (now.since(period.from()) < LATEST).then(|| per.bucket_of(before, horizon.zone()));
+    let mut figures = Vec::new();
+    for period in ended.into_iter().chain([period]) {
+        let Ok(so_far) = TimeRange::new(period.from(), period.to().min(now)) else { continue };
+        let (grid, level) = (Grid::total(so_far), Level::of(Some(per)));
+        let rows = energy(store, (device, meter(device)), (&grid, horizon), level, now, invocation);
+        if let Some(used) = rows.await?.and_then(|rows| rows.used(0)) {
+            let is_beyond = used > Exact::from(kwh);
+            figures.push(Figure { at: period.from(), value: used, is_beyond });
+        }
+    }
+    Ok(figures)
+}

@@ -1,0 +1,75 @@
+//! The registered devices as this process knows them, and how many a rule is about. Writes nothing.
+
+use std::collections::BTreeMap;
+
+use alerts::{Rule, Scope};
+use chrono::TimeDelta;
+use domain::{Device, DeviceId};
+use table::{Invocation, ListDevices, MAX_CACHED_ENTRIES, StoreResult};
+
+use crate::rules::is_in;
+
+/// A rule on more devices is judged by sealed quarters of an hour, not by batches.
+pub const MAX_PROMPT: usize = 1_000;
+/// How long a list of few devices is used.
+const AGE_OF_FEW: TimeDelta = TimeDelta::minutes(1);
+/// How long a list of more than [`MAX_PROMPT`] devices is used: to read 10,000 again costs over a thousand units.
+const AGE_OF_MANY: TimeDelta = TimeDelta::hours(1);
+
+/// The devices by id.
+#[derive(Debug, Default)]
+pub struct Devices {
+    all: BTreeMap<DeviceId, Device>,
+    /// Whether these are all: memory holds so many, and of more devices none is kept.
+    is_whole: bool,
+}
+
+impl Devices {
+    /// Asks the table.
+    pub(crate) async fn read(
+        store: &impl ListDevices,
+        invocation: &Invocation,
+    ) -> StoreResult<Self> {
+        let page = store.device_page(None, MAX_CACHED_ENTRIES, invocation).await?;
+        if page.has_more {
+            return Ok(Self::default());
+        }
+        let found = page.listing.found.into_iter();
+        Ok(Self { all: found.map(|it| (it.id().clone(), it)).collect(), is_whole: true })
+    }
+
+    /// How long the list is used.
+    pub(crate) fn max_age(&self) -> TimeDelta {
+        if self.is_whole && self.all.len() <= MAX_PROMPT { AGE_OF_FEW } else { AGE_OF_MANY }
+    }
+
+    /// A device, if it is known.
+    #[must_use]
+    pub fn get(&self, id: &DeviceId) -> Option<&Device> {
+        self.all.get(id)
+    }
+
+    /// All that are known, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Device> {
+        self.all.values()
+    }
+
+    /// Whether these are all devices.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Whether a rule is on so few devices that batches are judged by it.
+    #[must_use]
+    pub fn is_prompt(&self, rule: &Rule) -> bool {
+        match &rule.scope {
+            Scope::Device(_) => true,
+            Scope::RoomMean(_) => false,
+            Scope::Each(group) => {
+                let devices = self.all.values().filter(|device| is_in(group, device));
+                self.is_whole && devices.take(MAX_PROMPT + 1).count() <= MAX_PROMPT
+            }
+        }
+    }
+}

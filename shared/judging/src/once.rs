@@ -1,0 +1,91 @@
+//! The judgement of a budget, a demand or a counter on one device: figures are told once. Chooses no subjects.
+
+use alerts::{Figure, Message, News, Subject, Watch};
+use domain::{Device, Timestamp};
+use series::Failure;
+use table::{
+    AlertKey, AlertState, Invocation, NewJudgement, StoreError, StoredAlertState, StoredRule,
+};
+
+use crate::judging::Judging;
+use crate::outcome::{MAX_ATTEMPTS, Outcome, put, stored_state};
+use crate::ports::Store;
+use crate::rules::Rules;
+use crate::{budget, counter, demand};
+
+impl Judging {
+    /// Judges a rule on a device. Where nothing is new, nothing is put: what was told once stays told.
+    pub(crate) async fn judge_once(
+        &self,
+        store: &impl Store,
+        rules: &Rules,
+        (rule, key): (&StoredRule, &AlertKey),
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> Result<Outcome, Failure> {
+        let nothing = Ok(Outcome::Stored { messages: 0 });
+        let Subject::Device(device) = &key.subject else { return nothing };
+        let Some(device) = self.device(store, device, now, invocation).await? else {
+            return nothing;
+        };
+        let figures = self.figures(store, rule, &device, now, invocation).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let known = stored_state(store, key, invocation).await?;
+            let once = match known.as_ref().map(|it| &it.state) {
+                Some(AlertState::Once(once)) => Some(once),
+                Some(AlertState::Episodes(_)) | None => None,
+            };
+            let (next, news) = once.cloned().unwrap_or_default().judge(&rule.rule, &figures, now);
+            if news.is_empty() && once.map_or(next.told.is_empty(), |once| *once == next) {
+                return nothing;
+            }
+            let messages = news.into_iter().map(|(number, figure)| message(number, figure, now));
+            let messages = messages.collect();
+            let next = AlertState::Once(next);
+            let next = StoredAlertState::next(known.as_ref(), key.clone(), next, now);
+            let channels = rules.channels_of(&rule.rule, now);
+            let judgement = NewJudgement::new(rule, next, messages, &channels, now);
+            if let Some(outcome) = put(store, &judgement, invocation).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(StoreError::Contended(format!("the alert {} on {}", key.rule, key.subject)).into())
+    }
+
+    /// The figures of a rule on a device, as the table has them now.
+    async fn figures(
+        &self,
+        store: &impl Store,
+        rule: &StoredRule,
+        device: &Device,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> Result<Vec<Figure>, Failure> {
+        let horizon = &self.rollups.horizon(store, now, invocation).await?;
+        match &rule.rule.watch {
+            Watch::Budget { kwh, per } => {
+                budget::figures(store, device, (kwh, *per), horizon, now, invocation).await
+            }
+            Watch::Demand { period, limit } => {
+                let known = (&self.peaks, horizon);
+                demand::figures(store, device, (*period, limit), known, now, invocation).await
+            }
+            Watch::Counter { metric, events } => {
+                counter::figures(store, device, (metric, events), horizon, now, invocation).await
+            }
+            Watch::Metric { .. } | Watch::Silence { .. } => Ok(Vec::new()),
+        }
+    }
+}
+
+fn message(number: u64, figure: &Figure, now: Timestamp) -> Message {
+    Message {
+        number,
+        news: News::Fired,
+        since: figure.at,
+        fired: now,
+        ended: None,
+        value: figure.value.rounded().to_decimal().ok(),
+        seen: None,
+    }
+}

@@ -1,0 +1,168 @@
+//! The episodes that a rule would have had on one subject, by the judge's own fold. Stores and tells nothing.
+
+use alerts::{Rule, Subject, Watch};
+use chrono::TimeDelta;
+use domain::{Exact, TimeRange, Timestamp};
+use series::{Failure, Grid, Horizon, Level};
+use table::Invocation;
+
+use crate::energy::{energy, meter};
+use crate::judging::Judging;
+use crate::ports::Store;
+use crate::preview_windows::of_device;
+use crate::room_mean;
+use crate::{counter, demand};
+
+/// The longest time of a preview.
+pub const MAX_PREVIEW: TimeDelta = TimeDelta::days(31);
+/// How long a mean of a room counts on.
+const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
+
+/// What a rule would have told.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Preview {
+    /// The episodes, periods or steps, in order of time.
+    pub episodes: Vec<Previewed>,
+    /// The times whose readings have expired: there the extremes of quarters of an hour answer.
+    pub by_extremes: Vec<TimeRange>,
+}
+
+/// An episode that would have fired, a period whose figure is beyond the limit, or a step of a counter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Previewed {
+    /// The first breach; the start of the period; the step.
+    pub since: Timestamp,
+    /// When it would have fired.
+    pub fired: Timestamp,
+    /// When it ended; `None` if it lasts to the end of the range, and for a step.
+    pub ended: Option<Timestamp>,
+    /// The energy in kWh, the mean power in kW or the size of the step.
+    pub value: Option<Exact>,
+}
+
+impl Judging {
+    /// What a rule would have told in a range of at most [`MAX_PREVIEW`]; the rule need not be saved.
+    ///
+    /// A demand is judged by the mean power of its whole periods: what the period was heading to is not computed again.
+    pub async fn preview(
+        &self,
+        store: &impl Store,
+        (rule, subject): (&Rule, &Subject),
+        range: TimeRange,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> Result<Preview, Failure> {
+        if range.to().since(range.from()) > MAX_PREVIEW {
+            let days = MAX_PREVIEW.num_days();
+            return Err(Failure::OutOfReach(format!(
+                "A preview is of at most {days} days; narrow from and to."
+            )));
+        }
+        let Ok(range) = TimeRange::new(range.from(), range.to().min(now)) else {
+            return Ok(Preview::default());
+        };
+        let horizon = &self.rollups.horizon(store, now, invocation).await?;
+        match (&rule.watch, subject) {
+            (Watch::Metric { metric, .. }, Subject::Room(room)) => {
+                let devices = self.devices(store, now, invocation).await?;
+                let asked = (|sealed: Timestamp| up_to(range, sealed), horizon);
+                let means =
+                    room_mean::means(store, (room, metric), &devices, asked, now, invocation);
+                let means = means.await?;
+                let sight =
+                    alerts::Sight { readings: &means, silent_after: ROOM_SILENCE, pauses: &[] };
+                let episodes = alerts::preview(rule, &sight, range.to());
+                Ok(Preview {
+                    episodes: episodes.into_iter().map(of_episode).collect(),
+                    ..Preview::default()
+                })
+            }
+            (Watch::Metric { .. } | Watch::Silence { .. }, Subject::Device(device)) => {
+                let silent_after = match &rule.watch {
+                    Watch::Silence { after: Some(after) } => *after,
+                    _ => self.limits.of(store, device, now, invocation).await?,
+                };
+                let pauses = match store.running_mark(invocation).await? {
+                    Some(mark) => mark.pauses,
+                    None => Vec::new(),
+                };
+                let asked = (device, range, horizon);
+                let found = of_device(store, rule, asked, (silent_after, &pauses), now, invocation);
+                let (episodes, by_extremes) = found.await?;
+                Ok(Preview {
+                    episodes: episodes.into_iter().map(of_episode).collect(),
+                    by_extremes,
+                })
+            }
+            (_, Subject::Device(_)) => {
+                self.preview_once(store, (rule, subject), (range, horizon), now, invocation).await
+            }
+            (_, Subject::Room(_)) => Ok(Preview::default()),
+        }
+    }
+
+    async fn preview_once(
+        &self,
+        store: &impl Store,
+        (rule, subject): (&Rule, &Subject),
+        (range, horizon): (TimeRange, &Horizon),
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> Result<Preview, Failure> {
+        let Subject::Device(device) = subject else { return Ok(Preview::default()) };
+        let Some(device) = self.device(store, device, now, invocation).await? else {
+            return Ok(Preview::default());
+        };
+        let mut preview = Preview::default();
+        let unit = match &rule.watch {
+            Watch::Budget { per, .. } => *per,
+            Watch::Demand { period, .. } => *period,
+            Watch::Counter { metric, events } => {
+                let asked = (range, horizon);
+                let steps =
+                    counter::steps(store, &device, (metric, events), asked, now, invocation);
+                let steps = steps.await?.into_iter().map(|step| {
+                    let at = step.timestamp;
+                    Previewed { since: at, fired: at, ended: None, value: step.size }
+                });
+                preview.episodes = steps.collect();
+                return Ok(preview);
+            }
+            Watch::Metric { .. } | Watch::Silence { .. } => return Ok(preview),
+        };
+        let Some(grid) = Grid::of(unit, range, horizon.zone()) else { return Ok(preview) };
+        let (places, level) = ((&grid, horizon), Level::of(Some(unit)));
+        let rows = energy(store, (&device, meter(&device)), places, level, now, invocation).await?;
+        let Some(rows) = rows else { return Ok(preview) };
+        let mut highest: Option<Exact> = None;
+        for (place, period) in grid.rows().iter().enumerate() {
+            let Some(used) = rows.used(place) else { continue };
+            let (value, limit) = match &rule.watch {
+                Watch::Demand { limit, .. } => {
+                    let Some(power) = demand::power(&used, *period) else { continue };
+                    let limit = demand::limit_of(limit, highest.as_ref());
+                    highest = highest.max(Some(power.clone()));
+                    (power, limit)
+                }
+                Watch::Budget { kwh, .. } => (used, Some(Exact::from(kwh))),
+                _ => continue,
+            };
+            if limit.is_some_and(|limit| value > limit) {
+                let (since, fired) = (period.from(), period.to().min(now));
+                let ended = (period.to() <= now).then_some(period.to());
+                preview.episodes.push(Previewed { since, fired, ended, value: Some(value) });
+            }
+        }
+        Ok(preview)
+    }
+}
+
+/// The part of a range before what is not sealed.
+fn up_to(range: TimeRange, sealed: Timestamp) -> Option<TimeRange> {
+    TimeRange::new(range.from(), range.to().min(sealed)).ok()
+}
+
+fn of_episode(episode: alerts::Episode) -> Previewed {
+    let alerts::Episode { since, fired, ended } = episode;
+    Previewed { since, fired, ended, value: None }
+}

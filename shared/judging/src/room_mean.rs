@@ -1,0 +1,82 @@
+//! The mean of a room by quarters of an hour, as a series has it. Judges nothing.
+
+use std::collections::BTreeSet;
+
+use alerts::{Observation, Start};
+use domain::{Device, DeviceId, MetricName, MetricRule, Quarter, RoomId, TimeRange, Timestamp};
+use series::{
+    Ask, Combine, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, device_values, value_of,
+};
+use table::Invocation;
+
+use crate::devices::Devices;
+use crate::ports::Store;
+
+/// The means that a fold needs: each at the end of its quarter, up to what is sealed of all the room's devices. The
+/// devices are those that are in the room now.
+pub(crate) async fn observations(
+    store: &impl Store,
+    (room, metric): (&RoomId, &MetricName),
+    devices: &Devices,
+    horizon: &Horizon,
+    start: &Start,
+    now: Timestamp,
+    invocation: &Invocation,
+) -> Result<Vec<Observation>, Failure> {
+    let from = Quarter::of(Quarter::of(start.from()).start().saturating_add(-Quarter::LENGTH));
+    let range = |to: Timestamp| TimeRange::new(from.start(), to).ok();
+    means(store, (room, metric), devices, (range, horizon), now, invocation).await
+}
+
+/// The means of a room in a range that may depend on what is sealed.
+pub(crate) async fn means(
+    store: &impl Store,
+    (room, metric): (&RoomId, &MetricName),
+    devices: &Devices,
+    (range, horizon): (impl Fn(Timestamp) -> Option<TimeRange>, &Horizon),
+    now: Timestamp,
+    invocation: &Invocation,
+) -> Result<Vec<Observation>, Failure> {
+    let members = members(devices, room, metric);
+    let sealed = members.iter().map(|it| Some(horizon.rolled_up(it.id())?.to()));
+    let Some(sealed) = sealed.min().flatten() else { return Ok(Vec::new()) };
+    let Some(range) = range(sealed) else { return Ok(Vec::new()) };
+    let (grid, rooms) = (Grid::quarters(range), BTreeSet::from([room.clone()]));
+    let mut values = vec![Vec::new(); grid.rows().len()];
+    let mut combine = Combine::Mean;
+    for device in members {
+        let ask = Ask::of(device, (&grid, horizon), Level::Quarters, now);
+        let ask = Ask { rooms: Some(&rooms), ..ask };
+        let names = std::slice::from_ref(metric);
+        let found = device_values(store, &ask, names, |_| false, invocation).await?;
+        for metric in found.metrics.values() {
+            combine = Combine::of(&metric.rule);
+            for (values, row) in values.iter_mut().zip(&metric.rows) {
+                values.extend(value_of(Function::Mean, row));
+            }
+        }
+    }
+    let rows = grid.rows().iter().zip(values);
+    let mean = |(range, values): (&TimeRange, Vec<_>)| {
+        let value = combine.value(Function::Mean, &values)?.rounded().to_decimal().ok()?;
+        Some(Observation { at: range.to(), value: Some(value) })
+    };
+    Ok(rows.filter_map(mean).collect())
+}
+
+/// The devices whose values make the mean. Of powers and counters, which add up, those that are not behind another.
+fn members<'a>(devices: &'a Devices, room: &RoomId, metric: &MetricName) -> Vec<&'a Device> {
+    let is_there = |device: &&Device| {
+        device.place().room() == Some(room)
+            && device.metrics().contains_key(metric)
+            && device.not_of_room(metric).is_none()
+    };
+    let all: Vec<&Device> = devices.iter().filter(is_there).take(MAX_DEVICES).collect();
+    let ids: BTreeSet<&DeviceId> = all.iter().map(|device| device.id()).collect();
+    let is_sum = |device: &Device| {
+        device.metrics().get(metric).is_some_and(|info| MetricRule::of(info) != MetricRule::Gauge)
+    };
+    let is_measured_twice =
+        |device: &Device| is_sum(device) && device.behind().is_some_and(|id| ids.contains(id));
+    all.iter().copied().filter(|device| !is_measured_twice(device)).collect()
+}

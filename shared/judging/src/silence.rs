@@ -1,0 +1,139 @@
+//! After how long a device counts as silent, by its rollups of the last week, kept for some hours. Judges nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use alerts::{Day, silence_limit};
+use chrono::TimeDelta;
+use domain::{DeviceId, Quarter, TimeRange, Timestamp};
+use table::{Invocation, ReadRollupState, ReadRollups, StoreResult, StoredRollup};
+
+/// How long a limit is used.
+const MAX_AGE: TimeDelta = TimeDelta::hours(6);
+/// The most limits that are kept.
+const MAX_KEPT: usize = 20_000;
+/// The days whose quarters say what is usual.
+const DAYS: usize = 7;
+const QUARTERS_OF_DAY: usize = 96;
+const QUARTERS_OF_HOUR: usize = 4;
+/// So many times as long as usual, the longest gap of a day is a silence.
+const UNUSUAL: usize = 2;
+
+/// The limits that this process has computed.
+#[derive(Debug, Default)]
+pub(crate) struct SilenceLimits(Mutex<HashMap<DeviceId, (Timestamp, TimeDelta)>>);
+
+impl SilenceLimits {
+    /// The limit of a device, at most six hours old.
+    pub(crate) async fn of(
+        &self,
+        store: &(impl ReadRollups + ReadRollupState),
+        device: &DeviceId,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<TimeDelta> {
+        if let Some((at, limit)) = self.kept().get(device)
+            && *at <= now
+            && now.since(*at) < MAX_AGE
+        {
+            return Ok(*limit);
+        }
+        let limit = usual_silence(store, device, now, invocation).await?;
+        let mut kept = self.kept();
+        if kept.len() >= MAX_KEPT {
+            kept.clear();
+        }
+        kept.insert(device.clone(), (now, limit));
+        Ok(limit)
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<DeviceId, (Timestamp, TimeDelta)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The limit of a device as its rollups are now.
+async fn usual_silence(
+    store: &(impl ReadRollups + ReadRollupState),
+    device: &DeviceId,
+    now: Timestamp,
+    invocation: &Invocation,
+) -> StoreResult<TimeDelta> {
+    let Some(state) = store.rollup_state(invocation).await? else {
+        return Ok(silence_limit(&[], &[]));
+    };
+    let sealed = Quarter::of(state.sealed_of(device).min(rollups::newest_sealable_edge(now)));
+    let length = i32::try_from(DAYS * QUARTERS_OF_DAY).expect("a week is short");
+    let first = Quarter::of(sealed.start().saturating_add(-Quarter::LENGTH * length));
+    let Ok(range) = TimeRange::new(first.start(), sealed.start()) else {
+        return Ok(silence_limit(&[], &[]));
+    };
+    let found = store.quarters(device, range, false, invocation).await?;
+    Ok(limit_of(&counts(&found, range)))
+}
+
+/// The number of readings of each quarter of a range.
+fn counts(quarters: &[StoredRollup], range: TimeRange) -> Vec<u32> {
+    let count = |it: &StoredRollup| {
+        let most = it.rollup.metrics.values().map(|metric| metric.count).max();
+        // A reading none of whose values takes part is one all the same.
+        let count = most.unwrap_or(u64::from(!it.rollup.is_empty()));
+        (it.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
+    };
+    let by_start: BTreeMap<Timestamp, u32> = quarters.iter().map(count).collect();
+    let starts = std::iter::successors(Some(Quarter::of(range.from())), |it| Some(it.next()));
+    let starts = starts.take_while(|it| it.start() < range.to());
+    starts.map(|it| by_start.get(&it.start()).copied().unwrap_or(0)).collect()
+}
+
+/// The limit by a week of counts.
+///
+/// A day counts as one with silence if its longest gap is twice as long as that of most days: so a device that stops
+/// for a day or three does not teach that this is usual.
+fn limit_of(counts: &[u32]) -> TimeDelta {
+    let last_day = counts.len().saturating_sub(QUARTERS_OF_DAY);
+    let hours: Vec<u32> =
+        counts[last_day..].chunks(QUARTERS_OF_HOUR).map(|hour| hour.iter().sum()).collect();
+    let first = counts.iter().position(|count| *count > 0).unwrap_or(counts.len());
+    let days: Vec<&[u32]> = counts[first..].rchunks(QUARTERS_OF_DAY).rev().collect();
+    let gap =
+        |day: &&[u32]| day.split(|count| *count > 0).map(<[u32]>::len).max().unwrap_or_default();
+    let mut gaps: Vec<usize> = days.iter().map(gap).collect();
+    gaps.sort_unstable();
+    let usual = gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or_default();
+    let is_silent = |day: &&[u32]| gap(day) > usual.max(QUARTERS_OF_HOUR) * UNUSUAL;
+    let days: Vec<Day<'_>> =
+        days.iter().map(|day| Day { quarters: day, was_silent: is_silent(day) }).collect();
+    silence_limit(&hours, &days)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn week(day: impl Fn(usize, usize) -> u32) -> Vec<u32> {
+        let quarters = (0..DAYS).flat_map(|n| (0..QUARTERS_OF_DAY).map(move |it| (n, it)));
+        quarters.map(|(n, it)| day(n, it)).collect()
+    }
+
+    fn minutes(counts: &[u32]) -> i64 {
+        limit_of(counts).num_minutes()
+    }
+
+    #[test]
+    fn a_device_that_sleeps_at_night_is_not_silent_then() {
+        let asleep = week(|_, quarter| if quarter < 32 { 0 } else { 15 });
+        assert_eq!(minutes(&asleep), 2 * 32 * 15);
+        assert_eq!(minutes(&week(|_, _| 15)), 10);
+        assert_eq!(minutes(&week(|_, quarter| u32::from(quarter % 4 == 0))), 240, "hourly");
+    }
+
+    #[test]
+    fn days_of_silence_teach_nothing() {
+        let dying = week(|day, quarter| if day > 3 && quarter > 20 { 0 } else { 15 });
+        assert_eq!(minutes(&dying), 10);
+        let back = week(|day, _| if day == 3 || day == 4 { 0 } else { 15 });
+        assert_eq!(minutes(&back), 10);
+        assert_eq!(minutes(&[]), 60, "nothing is known");
+    }
+}
