@@ -786,9 +786,11 @@ async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
 #[tokio::test]
 async fn what_was_told_is_compared_with_what_the_readings_say_now() {
     let bench = Bench::new().await;
-    let warm = json!({"name": "Warm", "device": "a", "metric": "temperature", "above": 5, "for": "2m"});
+    let warm =
+        json!({"name": "Warm", "device": "a", "metric": "temperature", "above": 5, "for": "2m"});
     assert_eq!(bench.put("/alerts/r", &warm).await.json()["firing"], 1);
-    let says = async || bench.get("/alerts/r/history?compare=1").await.json()["data"][0]["now"].clone();
+    let says =
+        async || bench.get("/alerts/r/history?compare=1").await.json()["data"][0]["now"].clone();
     assert_eq!(says().await, "same");
     assert_eq!(bench.get("/alerts/r/history").await.json()["data"][0]["now"], Value::Null);
     let store = async |minute: i64, temperature: &str| {
