@@ -25,14 +25,12 @@ use rollups::{
 };
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
-use runtime::telemetry::Telemetry;
 use table::item::{expires, from_reading};
 use table::{
     FindRegistry as _, Indexing, Invocation, MergeReadings as _, PutReadings as _,
     ReadConditionsSchema as _, StoredReading,
 };
 
-use crate::dead_letters::DeadLetters;
 use crate::engine::NewItem;
 use crate::functions::{self, Functions};
 use crate::gateway;
@@ -50,7 +48,6 @@ const MAX_ATTEMPTS: usize = 5;
 pub struct Loader {
     functions: Functions,
     ingest: ingest::Ingest<Holding, SystemClock>,
-    telemetry: Telemetry,
     table: DynamoStore,
     holding: Holding,
     bulk: Bulk,
@@ -81,11 +78,11 @@ impl Loader {
         let holding = Holding::of(table.clone());
         let settings = functions::ingest_settings(options, Auth::Owner);
         let telemetry = options.telemetry.clone();
-        let ingest = ingest::Ingest::new(holding.clone(), SystemClock, telemetry.clone(), settings);
+        let ingest = ingest::Ingest::new(holding.clone(), SystemClock, telemetry, settings);
         Box::pin(ingest.load()).await;
         let (retention, seen) = (functions::retention(options), SeenRooms::default());
         let late = LateMarking::new(functions::LATE_AHEAD);
-        Self { functions, ingest, telemetry, table, holding, bulk, zone, retention, seen, late }
+        Self { functions, ingest, table, holding, bulk, zone, retention, seen, late }
     }
 
     /// Sends a request to the API. Readings are held until [`store`](Self::store).
@@ -106,9 +103,8 @@ impl Loader {
     pub async fn store(&self) -> anyhow::Result<()> {
         let holding = self.holding.split_off();
         // First the registry: a fold takes the metrics that it knows.
-        let (letters, telemetry) = (DeadLetters::default(), self.telemetry.clone());
-        let registry = registry::Registry::new(holding.clone(), letters, SystemClock, telemetry);
-        let learned = registry.learn(holding.readings(), Deadline::after(TIMEOUT)).await;
+        let deadline = Deadline::after(TIMEOUT);
+        let learned = registry::learn(holding.clone(), holding.readings(), deadline).await;
         learned.map_err(|why| anyhow!("the registry is not written: {why}"))?;
         let now = SystemClock.now();
         for (device, readings) in holding.take() {

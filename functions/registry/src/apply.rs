@@ -14,7 +14,7 @@ use table::{
     StoreError, StoreResult, UnreadableItem, UpdateOutcome, UpdateRegistry,
 };
 
-use crate::ports::Store;
+use crate::ports::RegistryStore;
 use crate::seen::Seen;
 
 /// The number of attempts at an update whose item keeps changing.
@@ -31,7 +31,7 @@ struct Current {
 
 /// Writes what the devices' observations add to the registry.
 pub(crate) async fn apply(
-    store: &impl Store,
+    store: &impl RegistryStore,
     mut batch: BTreeMap<DeviceId, Seen>,
     invocation: &Invocation,
     log: &mut WideEvent,
@@ -141,7 +141,7 @@ async fn register(
 }
 
 async fn apply_observation(
-    store: &impl Store,
+    store: &impl RegistryStore,
     mut device: Device,
     seen: &Seen,
     current: &mut Current,

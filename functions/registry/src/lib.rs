@@ -24,7 +24,7 @@ use runtime::stream::{self, BatchResult, Consumer, Recorded, StreamFunction};
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::Invocation;
 
-pub use ports::Store;
+pub use ports::{RegistryStore, Store};
 
 use judge::Judge;
 use seen::observations;
@@ -73,15 +73,20 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
         let both = Both { writer: &self.writer, judge };
         self.stream.handle(event, deadline, stream::written_reading, &both).await
     }
+}
 
-    /// Applies readings to the registry that the stream will not tell. Where that fails, returns why.
-    pub async fn learn(&self, readings: Vec<Reading>, deadline: Deadline) -> Result<(), String> {
-        let invocation = Invocation::until(deadline).patient();
-        let recorded = |(record, change)| Recorded { record, change };
-        let readings: Vec<_> = readings.into_iter().enumerate().map(recorded).collect();
-        let mut log = WideEvent::begin("registry");
-        Box::pin(self.writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
-    }
+/// Applies readings to the registry that the stream will not tell, and judges none. Where that fails, returns why.
+pub async fn learn(
+    store: impl RegistryStore,
+    readings: Vec<Reading>,
+    deadline: Deadline,
+) -> Result<(), String> {
+    let invocation = Invocation::until(deadline).patient();
+    let recorded = |(record, change)| Recorded { record, change };
+    let readings: Vec<_> = readings.into_iter().enumerate().map(recorded).collect();
+    let mut log = WideEvent::begin("registry");
+    let writer = RegistryWriter { store };
+    Box::pin(writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
 }
 
 /// Both consumers of a batch, one after the other: a rule may be about a room into which the batch moves a device. Each
@@ -104,7 +109,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for Both<'_, S, C, H> {
     }
 }
 
-impl<S: Store> Consumer<Reading> for RegistryWriter<S> {
+impl<S: RegistryStore> Consumer<Reading> for RegistryWriter<S> {
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],

@@ -1,5 +1,7 @@
 //! The function on a table in memory that fails on demand. Sample events are run by the workspace's tests.
 
+mod alerts;
+
 use std::time::Duration;
 
 use chrono::TimeDelta;

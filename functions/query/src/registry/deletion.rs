@@ -68,12 +68,7 @@ pub(crate) async fn device(
     let snapshot = lookup::snapshot(registry, store, call).await?;
     let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
     let deletion = match begun(call)? {
-        None => {
-            let deletion = begin(registry, store, clock, &id, call).await?;
-            let ended = judging::end_device(store, &id, call.invocation).await;
-            ended.map_err(|error| call.failed(&error))?;
-            deletion
-        }
+        None => begin(registry, store, clock, &id, call).await?,
         Some(begun) => begun_at(store, &id, begun, call).await?,
     };
     if deletion.ended.is_some() {
@@ -198,6 +193,9 @@ async fn end(
     (id, deletion): (DeviceId, Deletion),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    // A device that is gone is judged no longer: what fires on it would never end.
+    let states = judging::end_device(store, &id, call.invocation).await;
+    states.map_err(|error| call.failed(&error))?;
     let now = clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
     if deletion.may_end(now, quiet) {

@@ -690,7 +690,9 @@ async fn a_rule_is_judged_as_soon_as_it_is_saved_and_tells_nothing_twice() {
     assert_eq!(bench.put("/alerts/off", &off).await.json()["states"], json!([]));
     // With its device a state ends.
     assert_eq!(bench.store.all_alert_states().len(), 1);
-    assert_eq!(bench.remove("/devices/a").await.status, 202);
+    for _ in 0..2 {
+        assert_eq!(bench.remove("/devices/a").await.status, 202);
+    }
     assert_eq!(bench.store.all_alert_states(), []);
 }
 

@@ -1,0 +1,489 @@
+//! Alerts by the batches of the stream: what is judged, what becomes a look, and random schedules. Sends nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ::alerts::{self, News, Observation, Sight};
+use table::{
+    AlertState, DeleteReadings as _, EditAlertRules as _, NoteLooks as _, PutReadings as _,
+    ReadAlertStates as _, ReadLooks as _, ReadingKey, RemoveLooks as _, StoredRule,
+};
+
+use super::*;
+
+/// A hint that counts how often it was asked.
+#[derive(Debug, Clone, Default)]
+struct CountedHint(Arc<AtomicUsize>);
+
+impl Hint for CountedHint {
+    async fn ask(&self, _deadline: Deadline) -> Result<(), String> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// A freezer with a rule, the function that judges it, and what `alerts` does each minute.
+struct Freezer {
+    store: MemoryStore,
+    registry: Registry<MemoryStore, MemoryQueue, TestClock, CountedHint>,
+    hint: CountedHint,
+    clock: TestClock,
+    minutely: Judging,
+    rule: StoredRule,
+}
+
+impl Freezer {
+    async fn new(hold: i64, clear_hold: i64) -> Self {
+        let store = MemoryStore::default();
+        let (clock, hint) = (TestClock::at(timestamp(0)), CountedHint::default());
+        let registry = Registry::new(
+            store.clone(),
+            MemoryQueue::default(),
+            clock.clone(),
+            Telemetry::silent(),
+        );
+        let members = json!({
+            "name": "Freezer", "device": "d", "metric": "temperature", "above": 30, "clear": 28,
+            "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"),
+        });
+        let rule = alerts::Rule::from_json(members, timestamp(-1)).expect("a rule");
+        let rule = StoredRule { id: "r".parse().expect("an id"), version: 1, rule };
+        store.put_alert_rule(&rule, &given::invocation()).await.expect("memory");
+        let registry = registry.with_hint(hint.clone());
+        Self { store, registry, hint, clock, minutely: Judging::new(), rule }
+    }
+
+    async fn write(&self, minute: i64, value: i64) -> Reading {
+        let at = timestamp(minute);
+        let reading = given::reading("d", at, None, &[("temperature", &value.to_string())]);
+        let readings = std::slice::from_ref(&reading);
+        self.store.put_readings(readings, None, &given::invocation()).await;
+        reading
+    }
+
+    /// Delivers readings as one batch; whether it is done for good.
+    async fn deliver(&self, readings: &[Reading]) -> bool {
+        let records: Vec<Value> = readings.iter().enumerate().map(value_record).collect();
+        let event = serde_json::from_value(json!({"Records": records})).expect("an event");
+        let deadline = Deadline::after(Duration::from_secs(60));
+        Box::pin(self.registry.handle(event, deadline)).await.batch_item_failures.is_empty()
+    }
+
+    /// What the function `alerts` does each minute: states that are due, then looks.
+    async fn minute(&self, now: Timestamp, has_due: bool) {
+        let invocation = given::invocation();
+        let rules = self.minutely.rules(&self.store, now, &invocation).await.expect("memory");
+        let due = self.store.due_alert_states(now, None, 100, &invocation).await.expect("memory");
+        for state in due.listing.found.iter().filter(|_| has_due) {
+            let judged = self.minutely.judge_due(&self.store, &rules, state, now, &invocation);
+            judged.await.expect("memory");
+        }
+        let looks = self.store.looks(None, 100, &invocation).await.expect("memory").listing.found;
+        for look in looks {
+            let judged = self.minutely.look(&self.store, &rules, &look, now, &invocation).await;
+            if judged.expect("memory").is_done() {
+                self.store.remove_look(&look, &invocation).await.expect("memory");
+            }
+        }
+    }
+
+    async fn forget_looks(&self) {
+        let looks = self.store.looks(None, 100, &given::invocation()).await.expect("memory");
+        for look in looks.listing.found {
+            self.store.remove_look(&look, &given::invocation()).await.expect("memory");
+        }
+    }
+
+    fn news(&self) -> Vec<News> {
+        let mut told = self.store.all_told();
+        told.sort_by_key(|it| it.message.number);
+        told.iter().map(|it| it.message.news).collect()
+    }
+
+    fn is_firing(&self) -> Option<bool> {
+        match &self.store.all_alert_states().first()?.state {
+            AlertState::Episodes(state) => Some(state.is_firing()),
+            AlertState::Once(_) => None,
+        }
+    }
+
+    async fn looks(&self) -> usize {
+        let looks = self.store.looks(None, 100, &given::invocation()).await.expect("memory");
+        looks.listing.found.len()
+    }
+}
+
+fn value_record((n, reading): (usize, &Reading)) -> Value {
+    let mut record = record((n, reading));
+    let value = reading.metrics().values().next().expect("a value").to_string();
+    record["dynamodb"]["NewImage"]["temperature"] = json!({"N": value});
+    record
+}
+
+#[tokio::test]
+async fn a_breach_is_told_once_and_its_end_once_and_a_hint_is_asked_for_each() {
+    let freezer = Freezer::new(0, 0).await;
+    for (minute, value, told) in [
+        (1, 20, &[][..]),
+        (2, 31, &[News::Fired]),
+        (3, 35, &[News::Fired]),
+        (4, 29, &[News::Fired]),
+        (5, 28, &[News::Fired, News::Recovered]),
+    ] {
+        freezer.clock.set(timestamp(minute));
+        let reading = freezer.write(minute, value).await;
+        for _ in 0..2 {
+            assert!(freezer.deliver(std::slice::from_ref(&reading)).await);
+            assert_eq!(freezer.news(), told, "minute {minute}");
+        }
+    }
+    assert_eq!(freezer.hint.0.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_lies_beyond_the_clearing_limit_or_is_late_makes_no_state() {
+    let freezer = Freezer::new(0, 0).await;
+    freezer.clock.set(timestamp(100));
+    let clear = freezer.write(99, 28).await;
+    let late = freezer.write(39, 99).await;
+    for reading in [clear, late] {
+        assert!(freezer.deliver(&[reading]).await);
+        assert_eq!(freezer.is_firing(), None);
+    }
+    let between = freezer.write(98, 29).await;
+    assert!(freezer.deliver(&[between]).await);
+    assert_eq!(freezer.is_firing(), Some(false), "it could keep what an earlier reading makes");
+}
+
+#[tokio::test]
+async fn without_a_rule_the_rules_are_read_once_a_minute_and_nothing_else() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, None)]).await;
+    let before = bench.store.calls().reads;
+    for _ in 0..5 {
+        bench.write(&[reading("d", 0, None)]).await;
+    }
+    assert_eq!(bench.store.calls().reads - before, 5, "the device of each batch");
+}
+
+/// Whichever request of judging fails, the registry is up to date, and the look finds what was not judged.
+#[tokio::test]
+async fn what_cannot_be_judged_becomes_a_look_and_holds_up_no_registry() {
+    // The registry reads the device, registers it, and reads nothing more.
+    let mut left = 0;
+    for failing in 0..16 {
+        let freezer = Freezer::new(0, 0).await;
+        freezer.clock.set(timestamp(1));
+        let reading = freezer.write(1, 31).await;
+        freezer.store.fail_after(failing, StoreError::TimedOut);
+        let is_done = freezer.deliver(std::slice::from_ref(&reading)).await;
+        freezer.store.end_failures();
+        if !is_done {
+            assert!(failing < 3, "only the registry asks for it again: {failing}");
+            continue;
+        }
+        left += freezer.looks().await;
+        assert_eq!(freezer.looks().await == 0, freezer.news() == [News::Fired], "{failing}");
+        freezer.minute(timestamp(2), true).await;
+        assert_eq!(freezer.news(), [News::Fired], "{failing}");
+        assert_eq!(freezer.looks().await, 0);
+    }
+    assert!(left > 3, "some of them failed: {left}");
+}
+
+#[tokio::test]
+async fn where_no_look_can_be_left_the_record_comes_again() {
+    let freezer = Freezer::new(0, 0).await;
+    freezer.clock.set(timestamp(1));
+    let known = freezer.write(0, 20).await;
+    assert!(freezer.deliver(&[known]).await);
+    let reading = freezer.write(1, 31).await;
+    // The device is read; then nothing works any more.
+    freezer.store.fail_after(1, StoreError::TimedOut);
+    freezer.store.fail_with((0..20).map(|_| StoreError::TimedOut));
+    assert!(!freezer.deliver(std::slice::from_ref(&reading)).await);
+    freezer.store.end_failures();
+    assert!(freezer.deliver(&[reading]).await);
+    assert_eq!(freezer.news(), [News::Fired]);
+}
+
+#[tokio::test]
+async fn a_panic_of_judging_is_a_look_too() {
+    let freezer = Freezer::new(0, 0).await;
+    freezer.clock.set(timestamp(1));
+    let known = freezer.write(0, 20).await;
+    assert!(freezer.deliver(&[known]).await);
+    let reading = freezer.write(1, 31).await;
+    freezer.store.panic_after(2, "a mistake of ours");
+    assert!(freezer.deliver(&[reading]).await);
+    assert_eq!((freezer.looks().await, freezer.news().len()), (1, 0));
+    freezer.minute(timestamp(2), true).await;
+    assert_eq!(freezer.news(), [News::Fired]);
+}
+
+#[tokio::test]
+async fn a_rule_that_is_gone_tells_nothing_and_its_state_ends() {
+    let freezer = Freezer::new(5, 0).await;
+    freezer.clock.set(timestamp(1));
+    let reading = freezer.write(1, 31).await;
+    assert!(freezer.deliver(&[reading]).await);
+    assert_eq!(freezer.is_firing(), Some(false), "it is pending");
+    let id = &freezer.rule.id;
+    freezer.store.delete_alert_rule(id, &given::invocation()).await.expect("memory");
+    freezer.minute(timestamp(7), true).await;
+    assert_eq!((freezer.news().len(), freezer.is_firing()), (0, None));
+}
+
+// ---- Random schedules --------------------------------------------------------------------------
+
+/// What a schedule leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Design {
+    Ours,
+    /// Looks are lost.
+    NoLooks,
+    /// Time alone judges nothing.
+    NoDue,
+    /// Of a batch only the newest reading is judged, and nothing looks at the others.
+    NewestOnly,
+    /// A batch without a breach is passed over, whatever the state.
+    PassesBand,
+}
+
+struct Schedule {
+    rng: fastrand::Rng,
+    design: Design,
+    freezer: Freezer,
+    times: (i64, i64),
+    readings: BTreeMap<i64, i64>,
+    stream: VecDeque<Vec<i64>>,
+    delivered: Vec<i64>,
+    now: i64,
+    value: i64,
+    has_bad_clocks: bool,
+}
+
+/// How often each wrong design is tried before it counts as unseen.
+const SCHEDULES: u64 = 60;
+
+impl Schedule {
+    async fn new(seed: u64, design: Design) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let times = (rng.i64(0..3) * 3, rng.i64(0..3) * 2);
+        Self {
+            design,
+            freezer: Freezer::new(times.0, times.1).await,
+            times,
+            readings: BTreeMap::new(),
+            stream: VecDeque::new(),
+            delivered: Vec::new(),
+            now: 0,
+            value: 27,
+            has_bad_clocks: rng.u8(..4) == 0,
+            rng,
+        }
+    }
+
+    async fn put(&mut self, minute: i64, value: i64) {
+        self.freezer.write(minute, value).await;
+        self.readings.insert(minute, value);
+        match self.stream.back_mut() {
+            Some(batch) if self.rng.bool() => batch.push(minute),
+            _ => self.stream.push_back(vec![minute]),
+        }
+    }
+
+    /// A reading of any minute of the last hour or the next three.
+    fn some_minute(&mut self) -> Option<i64> {
+        let recent: Vec<i64> = self.readings.range(self.now - 50..).map(|(at, _)| *at).collect();
+        (!recent.is_empty()).then(|| recent[self.rng.usize(..recent.len())])
+    }
+
+    async fn live(&mut self) {
+        let end = self.rng.i64(60..240);
+        while self.now < end {
+            match self.rng.u8(..14) {
+                0..4 => {
+                    self.value = (self.value + self.rng.i64(-3..4)).clamp(24, 34);
+                    let late = if self.rng.u8(..5) == 0 { self.rng.i64(-3..15) } else { 0 };
+                    self.put(self.now - late, self.value).await;
+                }
+                4 => {
+                    if let Some(minute) = self.some_minute() {
+                        let value = self.rng.i64(24..35);
+                        self.put(minute, value).await;
+                    }
+                }
+                5 => self.delete().await,
+                6..10 => self.deliver(true).await,
+                _ => self.pass_minute(true).await,
+            }
+        }
+        self.has_bad_clocks = false;
+        while !self.stream.is_empty() {
+            self.deliver(false).await;
+        }
+        for _ in 0..35 {
+            self.pass_minute(false).await;
+        }
+    }
+
+    /// Deletes a reading, as a person does: what is deleted is looked at again.
+    async fn delete(&mut self) {
+        let Some(minute) = self.some_minute() else { return };
+        let at = timestamp(minute);
+        let device = "d".parse().expect("an id");
+        let key = ReadingKey { at, device };
+        let invocation = given::invocation();
+        self.freezer.store.delete_readings(std::slice::from_ref(&key), &invocation).await;
+        self.freezer.store.note_looks(&[(key.device, at)], &invocation).await;
+        self.readings.remove(&minute);
+    }
+
+    /// The clock of a process: now and then a day off.
+    fn clock(&mut self) -> Timestamp {
+        let is_wrong = self.has_bad_clocks && self.rng.u8(..6) == 0;
+        let days = if is_wrong { self.rng.i64(0..2) * 2 - 1 } else { 0 };
+        timestamp(self.now + days * 1_440)
+    }
+
+    /// Delivers the first batch, perhaps again, with some that were delivered before, or to a process that dies.
+    async fn deliver(&mut self, may_fail: bool) {
+        let Some(mut batch) = self.stream.front().cloned() else { return };
+        if may_fail && self.rng.u8(..4) == 0 {
+            batch.extend(self.delivered.iter().rev().take(3));
+        }
+        let now = self.clock();
+        self.freezer.clock.set(now);
+        let mut readings = Vec::new();
+        for minute in &batch {
+            if let Some(value) = self.readings.get(minute) {
+                readings.push(reading_of(*minute, *value));
+            }
+        }
+        match self.design {
+            Design::NewestOnly => {
+                readings = readings.into_iter().max_by_key(|it| it.at).into_iter().collect()
+            }
+            Design::PassesBand => {
+                let is_hot =
+                    |it: &Reading| it.metrics().values().any(|value| *value > given::number("30"));
+                readings.retain(is_hot);
+            }
+            _ => {}
+        }
+        let (dies, fails) = (may_fail && self.rng.u8(..6) == 0, may_fail && self.rng.u8(..6) == 0);
+        if dies || fails {
+            let calls = self.rng.usize(..12);
+            self.freezer.store.fail_after(calls, StoreError::TimedOut);
+        }
+        if dies {
+            self.freezer.store.fail_with((0..50).map(|_| StoreError::TimedOut));
+        }
+        let is_done = self.freezer.deliver(&readings).await;
+        self.freezer.store.end_failures();
+        let is_twice = may_fail && self.rng.u8(..6) == 0;
+        if is_done && !dies && !is_twice {
+            let batch = self.stream.pop_front().expect("it was delivered");
+            self.delivered.extend(batch);
+        }
+    }
+
+    async fn pass_minute(&mut self, may_fail: bool) {
+        self.now += 1;
+        if self.now % 15 == 0 {
+            self.sweep().await;
+        }
+        if self.design == Design::NoLooks {
+            self.freezer.forget_looks().await;
+        }
+        if !may_fail || self.rng.u8(..4) > 0 {
+            let now = self.clock();
+            self.freezer.minute(now, self.design != Design::NoDue).await;
+        }
+    }
+
+    /// The look that the sweep leaves at a sealed quarter whose maximum is in breach.
+    async fn sweep(&mut self) {
+        if self.design == Design::NewestOnly {
+            return;
+        }
+        let from = self.now - 30;
+        if self.readings.range(from..from + 15).any(|(_, value)| *value > 30) {
+            let touched = [("d".parse().expect("an id"), timestamp(from))];
+            self.freezer.store.note_looks(&touched, &given::invocation()).await;
+        }
+    }
+
+    /// What is wrong at rest.
+    fn wrong(&self) -> Option<String> {
+        let observation = |(minute, value): (&i64, &i64)| Observation {
+            at: timestamp(*minute),
+            value: Some(given::number(&value.to_string())),
+        };
+        let readings: Vec<Observation> =
+            self.readings.range(..=self.now + 2).map(observation).collect();
+        let silent_after = TimeDelta::minutes(60);
+        let sight = Sight { readings: &readings, silent_after, pauses: &[] };
+        let rule = &self.freezer.rule.rule;
+        let episodes = alerts::preview(rule, &sight, timestamp(self.now));
+        let is_firing = episodes.last().is_some_and(|it| it.ended.is_none());
+        let news = self.freezer.news();
+        let mut is_told = false;
+        for (n, news) in news.iter().enumerate() {
+            let follows = match news {
+                News::Fired | News::Passed => !is_told,
+                News::Recovered | News::TakenBack | News::Repeated | News::Edited => is_told,
+            };
+            if !follows {
+                return Some(format!("message {n} does not follow"));
+            }
+            is_told = news.is_firing();
+        }
+        let state = self.freezer.is_firing().unwrap_or(false);
+        ((state, is_told) != (is_firing, is_firing)).then(|| {
+            format!(
+                "for {:?}: the fold fires: {is_firing}, the state: {state}, told: {is_told} {news:?}; {:?}",
+                self.times, self.readings
+            )
+        })
+    }
+}
+
+fn reading_of(minute: i64, value: i64) -> Reading {
+    given::reading("d", timestamp(minute), None, &[("temperature", &value.to_string())])
+}
+
+async fn run(seed: u64, design: Design) -> Option<String> {
+    let mut schedule = Schedule::new(seed, design).await;
+    schedule.live().await;
+    schedule.wrong()
+}
+
+#[tokio::test]
+async fn at_rest_the_state_is_the_fold_and_the_last_message_is_the_state() {
+    for seed in 0..SCHEDULES {
+        let wrong = run(seed, Design::Ours).await;
+        assert_eq!(wrong, None, "seed {seed}");
+    }
+}
+
+/// The schedules see what is wrong with a design, or they would see nothing in ours.
+#[tokio::test]
+async fn every_part_that_is_left_out_is_missed() {
+    let mut survived = Vec::new();
+    for design in [Design::NoLooks, Design::NoDue, Design::NewestOnly, Design::PassesBand] {
+        let mut found = None;
+        for seed in 0..SCHEDULES {
+            found = run(seed, design).await;
+            if found.is_some() {
+                break;
+            }
+        }
+        if found.is_none() {
+            survived.push(design);
+        }
+    }
+    assert!(survived.is_empty(), "{survived:?} survive {SCHEDULES} schedules");
+}
