@@ -779,7 +779,7 @@ async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
     }
     assert_eq!(bench.store.calls().reads, reads, "what is refused costs no read");
     let other = preview(json!({"rule": warm, "subject": "device:b"})).await;
-    assert_eq!(refusal(&other), (400, "subject: device:b is none of this rule".to_owned()));
+    assert_eq!(refusal(&other), (400, "subject: the rule is not about device:b".to_owned()));
     let month = preview(json!({"rule": warm, "from": "-31d", "to": "now"})).await;
     assert_eq!((month.status, &month.json()["episodes"]), (200, &json!(1)));
     assert_eq!(bench.store.all_told().len(), 1, "of the rule that was saved");
