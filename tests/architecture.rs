@@ -157,8 +157,8 @@ const LAYERS: [(&str, &[&str]); 20] = [
     (
         "query",
         &[
-            "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxql",
-            "influxdb", "series", "alerts", "judging",
+            "domain", "alerts", "table", "rollups", "aws", "dynamodb", "api", "runtime",
+            "influxql", "influxdb", "series", "judging",
         ],
     ),
     ("registry", FUNCTION),

@@ -70,9 +70,8 @@ gated!(
     ReadAnnotations, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRegistry,
     ReadRollupState, ReadRollups, ReadSeen,
     ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachDevice,
-    UpdateRegistry, ReadAlertRules, EditAlertRules, ReadChannels, EditChannels, ReadAlertStates,
-    EditAlertStates, DeleteAlertStates, PutJudgements, ReadToldMessages, ReadWaitingMessages,
-    PutTestMessages, ReadRunning, NoteLooks
+    UpdateRegistry, EditAlertRules, EditChannels, EditAlertStates, ReadToldMessages,
+    ReadWaitingMessages, PutTestMessages
 );
 
 impl Table {
