@@ -155,8 +155,8 @@ const LAYERS: [(&str, &[&str]); 19] = [
     (
         "query",
         &[
-            "domain", "alerts", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxql",
-            "influxdb", "series", "judging",
+            "domain", "alerts", "table", "rollups", "aws", "dynamodb", "api", "runtime",
+            "influxql", "influxdb", "series", "judging",
         ],
     ),
     ("registry", FUNCTION),

@@ -1,11 +1,11 @@
 //! The ports of the table that the function uses.
 
 use table::{
-    DeleteAlertStates, DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, MarkIndexed, MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertStates, ReadConditionsSchema, ReadLateChanges,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
-    SearchDevices,
+    DeleteAlertStates, DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices,
+    LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, NoteLooks, PageRegistry,
+    PutConditionsSchema, QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertStates,
+    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
+    ReadStays, RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 table::store! {

@@ -2,7 +2,8 @@
 
 use table::{
     FindRegistry, KeepRollupState, ListDevices, NoteLooks, NoteSeen, PutRollups, QueryReadings,
-    ReadAlertRules, ReadConditionsSchema, ReadLateChanges, ReadRollupState, ReadRollups, ReadStoredReadings,
+    ReadAlertRules, ReadConditionsSchema, ReadLateChanges, ReadRollupState, ReadRollups,
+    ReadStoredReadings,
 };
 
 table::store! {

@@ -54,7 +54,9 @@ impl Breaches {
             Scope::Each(_) => true,
             Scope::RoomMean(_) => false,
         };
-        self.0.iter().any(|it| may_be_about(&it.rule.scope) && is_in_breach(&it.rule.watch, quarter))
+        self.0
+            .iter()
+            .any(|it| may_be_about(&it.rule.scope) && is_in_breach(&it.rule.watch, quarter))
     }
 
     /// Whether a quarter of a device is in breach of a rule that is about it: a value is beyond its limits, or a step of
