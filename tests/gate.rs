@@ -1,6 +1,8 @@
 //! A gate before the calls of a table in memory: each waits until the schedule of a test lets it go on, and
 //! happens, fails, or happens and seems to fail, as the schedule says. Knows no model.
 
+mod alerts;
+
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -34,7 +34,10 @@ impl Deref for Table {
     }
 }
 
-gated!(Table: FindRegistry, RegisterDevices, UpdateRegistry, QueryReadings);
+gated!(
+    Table: FindRegistry, ListDevices, QueryReadings, ReadRollups, ReadRollupState, RegisterDevices,
+    UpdateRegistry
+);
 
 impl Table {
     async fn begin_stay(
