@@ -313,37 +313,16 @@ macro_rules! gated {
         begin_stay(known: &Device, stay: &Stay) -> UpdateOutcome<Device>;
         update_room(id: &RoomId, first_seen: Timestamp) -> UpdateOutcome<Room>;
     } };
-    (@ReadAlertRules $table:ty) => { gated! { @impl ReadAlertRules for $table:
-        alert_rules() -> Listing<StoredRule>;
-        alert_rule(id: &RuleId) -> Option<StoredRule>;
-    } };
     (@EditAlertRules $table:ty) => { gated! { @impl EditAlertRules for $table:
         put_alert_rule(rule: &StoredRule) -> bool;
         delete_alert_rule(id: &RuleId) -> bool;
-    } };
-    (@ReadChannels $table:ty) => { gated! { @impl ReadChannels for $table:
-        channels() -> Listing<StoredChannel>;
     } };
     (@EditChannels $table:ty) => { gated! { @impl EditChannels for $table:
         put_channel(channel: &StoredChannel, secret: Option<&ChannelSecret>) -> bool;
         delete_channel(id: &ChannelId) -> ();
     } };
-    (@ReadAlertStates $table:ty) => { gated! { @impl ReadAlertStates for $table:
-        alert_states(keys: &[AlertKey]) -> Listing<StoredAlertState>;
-        alert_state_page(rule: Option<&RuleId>, after: Option<&AlertKey>, limit: usize)
-            -> ListPage<StoredAlertState>;
-        due_alert_states(now: Timestamp, after: Option<&AlertKey>, limit: usize)
-            -> ListPage<StoredAlertState>;
-    } };
     (@EditAlertStates $table:ty) => { gated! { @impl EditAlertStates for $table:
         put_alert_state(state: &StoredAlertState) -> bool;
-    } };
-    (@DeleteAlertStates $table:ty) => { gated! { @impl DeleteAlertStates for $table:
-        delete_alert_states(rule: &RuleId) -> usize;
-        delete_alert_state(key: &AlertKey, version: u64) -> bool;
-    } };
-    (@PutJudgements $table:ty) => { gated! { @impl PutJudgements for $table:
-        put_judgement(judgement: &NewJudgement) -> JudgementOutcome;
     } };
     (@ReadToldMessages $table:ty) => { gated! { @impl ReadToldMessages for $table:
         told_messages(query: &ToldQuery) -> ListPage<ToldMessage>;
@@ -356,21 +335,6 @@ macro_rules! gated {
     (@PutTestMessages $table:ty) => { gated! { @impl PutTestMessages for $table:
         put_test_message(message: &WaitingMessage) -> bool;
     } };
-    (@ReadRunning $table:ty) => { gated! { @impl ReadRunning for $table:
-        running_mark() -> Option<RunningMark>;
-    } };
-    // No step: it is a note that changes nothing by itself.
-    (@NoteLooks $table:ty) => {
-        impl NoteLooks for Gated<$table> {
-            async fn note_looks(
-                &self,
-                touched: &[(DeviceId, Timestamp)],
-                invocation: &Invocation,
-            ) -> PutOutcome {
-                self.table.note_looks(touched, invocation).await
-            }
-        }
-    };
     (@QueryRoomReadings $table:ty) => { gated! {
         @impl QueryRoomReadings (has_room_index) for $table:
         room_readings(room: &RoomId, devices: &[DeviceId], query: &RangeQuery) -> Page;

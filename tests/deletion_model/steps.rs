@@ -69,9 +69,8 @@ gated!(
     PutConditionsSchema, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
     ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
     ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachDevice,
-    UpdateRegistry, ReadAlertRules, EditAlertRules, ReadChannels, EditChannels, ReadAlertStates,
-    EditAlertStates, DeleteAlertStates, PutJudgements, ReadToldMessages, ReadWaitingMessages,
-    PutTestMessages, ReadRunning, NoteLooks
+    UpdateRegistry, EditAlertRules, EditChannels, EditAlertStates, ReadToldMessages,
+    ReadWaitingMessages, PutTestMessages
 );
 
 impl Table {

@@ -10,9 +10,5 @@ pub(crate) mod preview;
 pub(crate) mod rules;
 mod shown;
 mod states;
+mod until;
 mod warnings;
-
-/// The most rules.
-pub(crate) const MAX_RULES: usize = 100;
-/// The most channels: each takes a part of the transaction of a message.
-pub(crate) const MAX_CHANNELS: usize = 10;

@@ -9,11 +9,13 @@ use serde_json::{Value, json};
 use table::{ChannelSecret, StoredChannel, WaitingMessage};
 
 use super::body::{self, wrong};
+use super::shown;
 use super::states::readable;
-use super::{MAX_CHANNELS, shown};
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 
+/// The most channels: each takes a part of the transaction of a message.
+const MAX_CHANNELS: usize = 10;
 /// The most messages that are counted of those that wait for a channel.
 const MAX_COUNTED: usize = 100;
 

@@ -43,7 +43,7 @@ pub(crate) async fn preview(
     let mut subjects = subjects_of(&rule, devices.iter());
     if let Some(asked) = asked {
         if !subjects.contains(&asked) {
-            return Err(Problem::field("subject", format!("{asked} is none of this rule")));
+            return Err(Problem::field("subject", format!("the rule is not about {asked}")));
         }
         subjects = vec![asked];
     }

@@ -13,10 +13,12 @@ use table::{StoredAlertState, StoredRule};
 
 use super::body::{self, wrong};
 use super::states::readable;
-use super::{MAX_RULES, pause, shown, states, warnings};
+use super::{shown, states, until, warnings};
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 
+/// The most rules.
+const MAX_RULES: usize = 100;
 /// The states of a rule in the list of all rules, and by itself.
 const LISTED_STATES: usize = 20;
 const SHOWN_STATES: usize = 1_000;
@@ -104,7 +106,7 @@ pub(crate) async fn put(
         members.remove(*extra);
     });
     let wanted = Rule::from_json(Value::Object(members), now).map_err(wrong)?;
-    pause::check("paused_until", wanted.paused_until, now)?;
+    until::check("paused_until", wanted.paused_until, now)?;
     let before = store.alert_rule(&id, call.invocation).await;
     let before = before.map_err(|error| call.failed(&error))?;
     if before.is_none() {

@@ -68,12 +68,7 @@ pub(crate) async fn device(
     let snapshot = lookup::snapshot(registry, store, call).await?;
     let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
     let deletion = match begun(call)? {
-        None => {
-            let deletion = begin(registry, store, clock, &id, call).await?;
-            let ended = judging::end_device(store, &id, call.invocation).await;
-            ended.map_err(|error| call.failed(&error))?;
-            deletion
-        }
+        None => begin(registry, store, clock, &id, call).await?,
         Some(begun) => begun_at(store, &id, begun, call).await?,
     };
     if deletion.ended.is_some() {

@@ -1,0 +1,47 @@
+//! Until when a rule pauses, as a request says it. Pauses no rule.
+
+use api::Problem;
+use chrono::TimeDelta;
+use domain::{Timestamp, duration, excerpt};
+use serde_json::Value;
+
+/// How far ahead a pause ends at most.
+const MAX_PAUSE: TimeDelta = TimeDelta::days(366);
+
+/// The end of a pause; `None` ends it now.
+pub(crate) fn read(
+    field: &str,
+    value: Option<&Value>,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Problem> {
+    let text = match value {
+        Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => {
+            let why = "must be a time like 2026-01-11T16:00:00Z, a duration like 2h or 7d, or null to end the pause";
+            return Err(Problem::field(field, why));
+        }
+    };
+    let until = match duration::parse(&text, "smhdw") {
+        Some(time) => now.saturating_add(time),
+        None => {
+            Timestamp::parse(&text, now).map_err(|why| Problem::field(field, why.to_string()))?
+        }
+    };
+    if until <= now {
+        return Err(Problem::field(field, format!("is {:?}, which is over", excerpt(&text))));
+    }
+    check(field, Some(until), now)?;
+    Ok(Some(until))
+}
+
+/// Refuses a pause that nobody would live to see end.
+pub(crate) fn check(field: &str, until: Option<Timestamp>, now: Timestamp) -> Result<(), Problem> {
+    let latest = now.saturating_add(MAX_PAUSE);
+    if until.is_none_or(|until| until <= latest) {
+        return Ok(());
+    }
+    let why = "must be at most a year ahead; to switch the rule off, set on to false";
+    Err(Problem::field(field, why))
+}
