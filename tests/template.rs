@@ -412,7 +412,7 @@ const PARTITIONS: [(Target, &str); 22] = [
 /// A secret is what other services trust: whoever sends reads it, and nobody else.
 #[test]
 fn only_who_sends_reads_what_is_secret_of_a_channel() {
-    let readers: Vec<_> = PACKAGES.into_iter().filter(|package| {
+    let readers = PACKAGES.into_iter().filter(|package| {
         permissions(package).iter().any(|(action, target)| {
             let is_read = [Action::GetItem, Action::Query, Action::BatchGetItem].contains(action);
             is_read && *target == Target::AlertSecrets

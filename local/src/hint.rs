@@ -107,7 +107,7 @@ mod tests {
             let body = tokio::task::block_in_place(|| received.recv_timeout(wait));
             body.expect("a message within twenty seconds")
         };
-        for (value, news) in [("9.5", "fired"), ("5", "recovered")] {
+        for (value, news) in [(9.5, "fired"), (5.0, "recovered")] {
             let watch = Stopwatch::start();
             let reading = json!({"device_id": "freezer", "room": "cellar", "temperature": value});
             send(&system, "POST", "/readings", &reading).await;

@@ -76,6 +76,8 @@ DEVICE, REGISTRY, TOKEN, ROLLUP, STATE = "some-device", ("DEVICE", "DEVICE#3", "
 STAYS, VALUES, SCHEMA = ("STAYS_OF#some-device", "STAYS_IN#some-room"), "ATTR#some-device", "CONDITIONS#"
 SEEN = "SEEN_IN#some-room"
 ALERTS = tuple(f"ALERT#{it}" for it in ("RULES", "CHANNELS", "SECRETS", "STATES", "TOLD", "WAITING", "LOOKS", "RUNNING"))
+RULES, CHANNELS, SECRETS, STATES, TOLD, WAITING, LOOKS, RUNNING = ALERTS
+JUDGED = {STATES, TOLD, WAITING}
 PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, SEEN, VALUES, *ALERTS)
 PERMITTED = {
     "IngestRole": {
@@ -83,17 +85,26 @@ PERMITTED = {
         "update_item": {DEVICE, "DEVICE", "DEVICE#3"}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN, STATE},
     },
     "QueryRole": {
-        "put_item": {"ROOM", SCHEMA, *STAYS, VALUES}, "transact_write_items": {"ROOM", SCHEMA, *STAYS, VALUES},
-        "update_item": {*REGISTRY}, "batch_get_item": {*REGISTRY}, "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS, SEEN, VALUES},
-        "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, VALUES}, "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, SEEN, VALUES},
+        "put_item": {"ROOM", SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
+        "transact_write_items": {"ROOM", SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
+        "update_item": {*REGISTRY, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
+        "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS, SEEN, VALUES, RULES, CHANNELS, *JUDGED},
+        "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, VALUES, RULES, RUNNING},
+        "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, SEEN, VALUES, RULES, CHANNELS, SECRETS, STATES},
     },
     "RegistryRole": {
-        "put_item": {*REGISTRY, *STAYS}, "update_item": {*REGISTRY}, "transact_write_items": {*REGISTRY, *STAYS},
-        "batch_get_item": {*REGISTRY}, "query": {DEVICE, "DEVICE", "DEVICE#3"},
+        "put_item": {*REGISTRY, *STAYS, *JUDGED}, "update_item": {*REGISTRY, LOOKS}, "transact_write_items": {*REGISTRY, *STAYS, *JUDGED},
+        "batch_get_item": {*REGISTRY, STATES}, "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES, CHANNELS, STATES},
+        "get_item": {STATE, ROLLUP, RULES, RUNNING},
     },
     "RollupRole": {
-        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP}, "batch_get_item": {*REGISTRY}, "get_item": {ROLLUP, STATE, SCHEMA, SEEN},
-        "put_item": {ROLLUP, STATE, SEEN}, "transact_write_items": {ROLLUP, STATE, SEEN}, "update_item": {ROLLUP, STATE, SCHEMA},
+        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES}, "batch_get_item": {*REGISTRY}, "get_item": {ROLLUP, STATE, SCHEMA, SEEN, RULES},
+        "put_item": {ROLLUP, STATE, SEEN}, "transact_write_items": {ROLLUP, STATE, SEEN}, "update_item": {ROLLUP, STATE, SCHEMA, LOOKS},
+    },
+    "AlertingRole": {
+        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES, CHANNELS, STATES, WAITING, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
+        "get_item": {STATE, ROLLUP, RULES, SECRETS, RUNNING}, "put_item": {*JUDGED, RUNNING}, "transact_write_items": {*JUDGED, RUNNING},
+        "update_item": {CHANNELS, WAITING}, "delete_item": {STATES, WAITING, LOOKS},
     },
 }
 

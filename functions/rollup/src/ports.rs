@@ -2,8 +2,8 @@
 
 use table::{
     FindRegistry, KeepRollupState, ListDevices, NoteLooks, NoteSeen, PutRollups, QueryReadings,
-    ReadAlertRules, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState, ReadRollups,
-    ReadStoredReadings,
+    ReadAlertRules, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState,
+    ReadRollups, ReadStoredReadings,
 };
 
 table::store! {
