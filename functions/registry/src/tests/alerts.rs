@@ -245,8 +245,6 @@ enum Design {
     NoLooks,
     /// Time alone judges nothing.
     NoDue,
-    /// Of a batch only the newest reading is judged, and nothing looks at the others.
-    NewestOnly,
     /// A batch without a breach is passed over, whatever the state.
     PassesBand,
 }
@@ -328,7 +326,9 @@ impl Schedule {
             let may_fail = self.rng.bool();
             self.deliver(may_fail).await;
         }
-        for _ in 0..35 {
+        // Without a wrong clock nothing waits until a state is due for no other reason than time.
+        let rest = if self.with_net { 35 } else { 4 };
+        for _ in 0..rest {
             self.pass_minute(false).await;
         }
     }
@@ -366,16 +366,10 @@ impl Schedule {
                 readings.push(reading_of(*minute, *value));
             }
         }
-        match self.design {
-            Design::NewestOnly => {
-                readings = readings.into_iter().max_by_key(|it| it.at).into_iter().collect()
-            }
-            Design::PassesBand => {
-                let is_hot =
-                    |it: &Reading| it.metrics().values().any(|value| *value > given::number("30"));
-                readings.retain(is_hot);
-            }
-            _ => {}
+        if self.design == Design::PassesBand {
+            let is_hot =
+                |it: &Reading| it.metrics().values().any(|value| *value > given::number("30"));
+            readings.retain(is_hot);
         }
         let (dies, fails) = (may_fail && self.rng.u8(..6) == 0, may_fail && self.rng.u8(..6) == 0);
         if dies || fails {
@@ -440,6 +434,7 @@ impl Schedule {
             let follows = match news {
                 News::Fired | News::Passed => !is_told,
                 News::Recovered | News::TakenBack | News::Repeated | News::Edited => is_told,
+                News::Test => false,
             };
             if !follows {
                 return Some(format!("message {n} does not follow"));
@@ -478,7 +473,7 @@ async fn at_rest_the_state_is_the_fold_and_the_last_message_is_the_state() {
 #[tokio::test]
 async fn every_part_that_is_left_out_is_missed() {
     let mut survived = Vec::new();
-    for design in [Design::NoLooks, Design::NoDue, Design::NewestOnly, Design::PassesBand] {
+    for design in [Design::NoLooks, Design::NoDue, Design::PassesBand] {
         let mut found = None;
         for seed in 0..SCHEDULES {
             found = run(seed, design).await;
