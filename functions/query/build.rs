@@ -51,6 +51,8 @@ fn main() {
         }
     }
     files.sort();
+    let is_twice = files.windows(2).any(|two| two[0].0 == two[1].0);
+    assert!(!is_twice, "two files of the page have one name, and they are served from one folder");
     let digest = files.iter().fold(Sha256::new(), |digest, (name, _, bytes)| {
         digest.chain_update(name).chain_update([0]).chain_update(bytes).chain_update([0])
     });

@@ -137,7 +137,7 @@ function length(millis) {
 /** @param {number} millis */
 export function duration(millis) {
   const [value, unit] = length(millis);
-  return value.toLocaleString(locale, { style: "unit", unit, unitDisplay: unit === "second" ? "short" : "long" }).replace("sec", "s");
+  return value.toLocaleString(locale, { style: "unit", unit, unitDisplay: unit === "second" ? "short" : "long" }).replace(/ secs?$/, " s");
 }
 
 /** @param {string | number | Date} at */

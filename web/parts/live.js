@@ -69,11 +69,14 @@ export function live(meters, powerMetric) {
   const minutes = () => {
     const sums = Array.from({ length: 60 }, (_, n) => {
       const end = Date.now() - (59 - n) * 60_000;
-      return asked.reduce((sum, { device }) => sum + ((hours.get(device.device_id) ?? []).filter((it) => it.at <= end).at(-1)?.watts ?? 0), 0);
+      const before = asked.flatMap(({ device }) => (hours.get(device.device_id) ?? []).filter((it) => it.at <= end).at(-1) ?? []);
+      return before.length ? before.reduce((sum, it) => sum + it.watts, 0) : null;
     });
-    const most = Math.max(1, ...sums.map(Math.abs));
-    const label = t("lastHour", { low: watts(Math.min(...sums)), high: watts(Math.max(...sums)) });
-    const rects = sums.map((it, n) => svg("rect", { x: String(n), width: "0.8", y: String(30 - (Math.abs(it) * 30) / most), height: String((Math.abs(it) * 30) / most) }));
+    const told = sums.filter((it) => it !== null);
+    if (!told.length) return null;
+    const most = Math.max(1, ...told.map(Math.abs));
+    const label = t("lastHour", { low: watts(Math.min(...told)), high: watts(Math.max(...told)) });
+    const rects = sums.map((it) => it ?? 0).map((it, n) => svg("rect", { x: String(n), width: "0.8", y: String(30 - (Math.abs(it) * 30) / most), height: String((Math.abs(it) * 30) / most) }));
     return h("div", null, svg("svg", { class: "hour", viewBox: "0 0 60 30", preserveAspectRatio: "none", role: "img", "aria-label": label }, ...rects), h("p", { class: "note" }, label));
   };
   const showSteps = () => {

@@ -1,7 +1,7 @@
 // The view of alerts: rules and their states, rules to begin with, channels, and the acknowledgement by a message's
 // link. Judges nothing.
 
-import { acknowledgeByLink, acknowledgeRule, alerts as allAlerts, channels as allChannels, deleteChannel, deleteRule, historyOf, linksIn, pauseRule, putChannel, putRule, testChannel } from "../data/alerts.js";
+import { acknowledgeByLink, acknowledgeRule, alerts as allAlerts, channels as allChannels, deleteChannel, deleteRule, historyOf, linksIn, pauseRule, putChannel, putRule, testChannel } from "../data/rules.js";
 import { deviceName, home, inFront, powerOf, roomName } from "../data/home.js";
 import { behind, card, field, fill, h, select, states } from "../parts/dom.js";
 import { moment, number, quantity, since, words } from "../parts/format.js";
@@ -9,8 +9,8 @@ import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
 import { named, t } from "../words/words.js";
 
-/** @typedef {import("../data/alerts.js").Rule} Rule */
-/** @typedef {import("../data/alerts.js").Channel} Channel */
+/** @typedef {import("../data/rules.js").Rule} Rule */
+/** @typedef {import("../data/rules.js").Channel} Channel */
 /** @typedef {import("../data/home.js").Home} Home */
 /** @typedef {import("../words/words.js").Key} Key */
 

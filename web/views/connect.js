@@ -6,8 +6,8 @@ import { deviceName, forget, home } from "../data/home.js";
 import { SENDERS, isLocal, name, server, start } from "../data/senders.js";
 import { behind, buttons, card, field, fill, h } from "../parts/dom.js";
 import { age, clock, quantity, words } from "../parts/format.js";
+import { copyable } from "../parts/copyable.js";
 import { inPlace } from "../parts/place.js";
-import { qrCode } from "../parts/qr.js";
 import { guarded } from "../parts/token.js";
 import { named, rich, t } from "../words/words.js";
 import { shareCard } from "./share.js";
@@ -150,27 +150,4 @@ function sendButton() {
  */
 function elsewhere(text) {
   return h("p", { class: "note" }, ...rich("elsewhere", { text, command: h("code", null, start) }));
-}
-
-/**
- * @param {string} name
- * @param {string} lines
- */
-export function copyable(name, lines) {
-  const said = h("span", { role: "status" });
-  const copy = async () => {
-    await navigator.clipboard.writeText(lines);
-    fill(said, t("copied"));
-  };
-  const label = t("linesFor", { name });
-  return h(
-    "div",
-    null,
-    h("pre", { tabindex: 0, "aria-label": label }, lines),
-    // Browsers give the clipboard to pages of https and of this machine only.
-    navigator.clipboard && h("button", { type: "button", "aria-label": t("copyLinesFor", { name }), onclick: () => copy().catch(() => fill(said, t("cannotCopy"))) }, t("copy")),
-    " ",
-    said,
-    behind(`qr-${name}`, t("asQr"), () => qrCode(lines, t("qrOf", { name })) ?? h("p", null, t("tooLongQr"))),
-  );
 }

@@ -3,7 +3,7 @@
 import { choose, chosen } from "../data/address.js";
 import { get, list, patch, path, saveCsv } from "../data/api.js";
 import { marksOf } from "../data/annotations.js";
-import { ends } from "../data/energy.js";
+import { ends } from "../data/consumption.js";
 import { battery, deviceName, forget, home, isSilent, lastDay, roomName, silence } from "../data/home.js";
 import { range } from "../data/range.js";
 import { lineChart } from "../parts/chart.js";

@@ -2,7 +2,7 @@
 
 import { addressOf, choose, chosen } from "../data/address.js";
 import { get, path } from "../data/api.js";
-import { BARS, barsOf, byRoom, ends, energyOf, partsOf, usualOf } from "../data/energy.js";
+import { BARS, barsOf, byRoom, ends, energyOf, partsOf, usualOf } from "../data/consumption.js";
 import { beginning, home } from "../data/home.js";
 import { dayOf, range } from "../data/range.js";
 import { barChart } from "../parts/chart.js";
@@ -16,7 +16,7 @@ import { showRoles } from "../parts/roles.js";
 import { rich, t } from "../words/words.js";
 
 /** @typedef {import("../data/api.js").Energy} Energy */
-/** @typedef {import("../data/energy.js").Part} Part */
+/** @typedef {import("../data/consumption.js").Part} Part */
 /** @typedef {import("../data/range.js").Range} Range */
 /** @typedef {import("../data/home.js").Home} Home */
 
@@ -342,7 +342,8 @@ function showPeak(place, shown, answer) {
   if (shown.span !== "day") {
     return fill(place, h("p", { class: "big" }, kwh(top.kwh)), h("p", null, shown.span === "year" ? t("highestMonth", { time: titleOf({ ...shown, span: "month", from: new Date(top.timestamp) }) }) : t("highestDay", { time: day(top.timestamp) })), h("p", { class: "note" }, t("chooseDay")), lackNote(answer));
   }
-  const halves = data.filter((row) => row.kwh !== null && !row.partial);
+  // The newest half hours may not be measured as a whole yet.
+  const halves = data.filter((row) => row.kwh !== null && !row.partial && Date.now() - new Date(row.timestamp).getTime() > 5_400_000);
   const low = halves.reduce((low, row) => ((row.kwh ?? 0) < (low.kwh ?? 0) ? row : low), halves[0]);
   fill(
     place,

@@ -1,11 +1,11 @@
 // The view of this moment: what needs attention and since when, power, and each room. Draws no history but lines of the
 // last day and the power of the last hour.
 
-import { alertsOrNone } from "../data/alerts.js";
+import { alertsOrNone } from "../data/rules.js";
 import { addressOf, choose, chosen } from "../data/address.js";
 import { patch, path } from "../data/api.js";
 import { COMFORT, sideOf, sinceWhen } from "../data/comfort.js";
-import { baseLoad } from "../data/energy.js";
+import { baseLoad } from "../data/consumption.js";
 import { battery, beginning, deviceName, forget, home, inFront, isSilent, lastDay, lastTemperatures, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
 import { card, fill, h, states, svg } from "../parts/dom.js";
 import { age, isolated, midnight, moment, number, quantity, shownUnit, shownValue, since, watts, words } from "../parts/format.js";
@@ -109,7 +109,7 @@ function placesOf(known) {
  * @param {Element} place
  * @param {Home} known
  * @param {Place[]} places
- * @param {import("../data/alerts.js").Alerts | null} rules
+ * @param {import("../data/rules.js").Alerts | null} rules
  * @param {string} failure why usual intervals are unknown
  */
 async function showAttention(place, known, places, rules, failure) {
@@ -252,6 +252,10 @@ function line(known, { room, devices }, points) {
   });
   const load = loadOf(known, devices);
   if (load !== null) values.push(h("span", { class: "chip" }, watts(load)));
+  for (const it of devices) {
+    const value = it.latest?.metrics.temperature?.value;
+    if (value !== undefined && it.metrics.temperature?.not_of_room && !isSilent(it)) values.push(h("span", { class: "chip note" }, `${deviceName(it)} ${told("temperature", value, it.metrics.temperature.unit)}`));
+  }
   return h("div", { class: "line room" },
     h("a", { id: `tile-${id}`, href: addressOf("charts", id) }, name || id),
     h("span", { class: "chips" }, ...values.slice(0, 5)),

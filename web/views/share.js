@@ -1,11 +1,11 @@
 // The card that makes a link for others: some rooms, for some days, and nothing else. Shows no data.
 
 import { address, list, path, send } from "../data/api.js";
+import { copyable } from "../parts/copyable.js";
 import { card, field, fill, h, select } from "../parts/dom.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
 import { t } from "../words/words.js";
-import { copyable } from "./connect.js";
 
 /**
  * @param {import("../data/home.js").Home} known
