@@ -63,7 +63,8 @@ export async function charts(main, room) {
   const bar = h("div");
   const controls = h("div", { class: "controls" });
   const plots = h("div");
-  fill(main, h("h1", null, t("charts")), bar, h("section", { class: "card" }, controls), plots);
+  const noted = h("div");
+  fill(main, h("h1", null, t("charts")), bar, h("section", { class: "card" }, controls), plots, h("section", { class: "card" }, noted));
   /** @param {Home} known */
   const devicesOf = (known) => known.devices.filter((it) => !room || it.room === room);
 
@@ -126,9 +127,9 @@ export async function charts(main, room) {
           h("button", { type: "button", id: `alert-${name}`, "aria-expanded": String(isRuled), onclick: () => choose({ alert: isRuled ? "" : name }) }, t("alertMe")),
         ),
         isRuled && ruleForm({ known, room, metric: name, unit, redraw: (limit, episodes) => fill(chart, lineChart({ ...about, limit, episodes })) }),
-        notes(known, room, marks, ends),
       );
     });
+    if (run === runs && !noted.contains(document.activeElement)) fill(noted, notes(known, room, marks, ends));
     if (!metrics.length) fill(plots, card(t("noMetrics"), h("p", null, t("noMetricsWhy"))));
   }
 

@@ -12,7 +12,7 @@ import { inPlace } from "../parts/place.js";
 import { shadeTable } from "../parts/shades.js";
 import { t } from "../words/words.js";
 
-/** @typedef {{day: Date, value: number, low?: number, high?: number}} Day */
+/** @typedef {{day: Date, value: number, low?: number, high?: number, isPart: boolean}} Day */
 
 /** @param {HTMLElement} main */
 export async function year(main) {
@@ -46,7 +46,7 @@ export async function year(main) {
       /** @type {Day[]} */
       const days = answer.data.flatMap((/** @type {any} */ row) => {
         const value = what === "energy" ? row.kwh : row[what]?.mean;
-        return value === null || value === undefined ? [] : [{ day: new Date(row.timestamp), value, low: row[what]?.min, high: row[what]?.max }];
+        return value === null || value === undefined ? [] : [{ day: new Date(row.timestamp), value, low: row[what]?.min, high: row[what]?.max, isPart: Boolean(row.partial) }];
       });
       const title = what === "energy" ? t("energyOfYear", { year: titleOf(shown) }) : t("metricOfYear", { metric: words(what), room: room ? roomName(known, room) : t("allRooms"), year: titleOf(shown) });
       fill(place, extremesOf(what, unit, days), calendar(title, unit, shown.from.getFullYear(), days, isLacking(answer), what, room), lackNote(answer), days.length > 0 && tableBehind(title, () => dayTable(title, what, unit, days)));
@@ -64,7 +64,9 @@ function extremesOf(what, unit, days) {
   if (!days.length) return null;
   const of = (/** @type {Day} */ it, /** @type {"low" | "high"} */ end) => it[end] ?? it.value;
   const high = days.reduce((best, it) => (of(it, "high") > of(best, "high") ? it : best));
-  const low = days.reduce((best, it) => (of(it, "low") < of(best, "low") ? it : best));
+  // Today is not over.
+  const whole = days.some((it) => !it.isPart) ? days.filter((it) => !it.isPart || what !== "energy") : days;
+  const low = whole.reduce((best, it) => (of(it, "low") < of(best, "low") ? it : best));
   const link = (/** @type {Day} */ it) => h("a", { href: what === "energy" ? addressOf("energy", "", { d: dayOf(it.day), span: "" }) : addressOf("charts", chosen("room"), { d: dayOf(it.day), span: "day", metric: what }) }, fullDay(it.day));
   const amount = (/** @type {number} */ value) => what === "energy" ? kwh(value) : quantity(value, unit, 1);
   return h("ul", null, h("li", null, t(what === "temperature" ? "hottestDay" : "highestDayIs"), " ", link(high), `, ${amount(of(high, "high"))}`), h("li", null, t(what === "temperature" ? "coldestDay" : "lowestDayIs"), " ", link(low), `, ${amount(of(low, "low"))}`));
