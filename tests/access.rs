@@ -13,7 +13,7 @@ use runtime::clock::Deadline;
 use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::given::secret;
-use table::{Invocation, ManageTokens as _, given};
+use table::{AddToken as _, Invocation, ManageTokens as _, given};
 
 use crate::client::{Answer, send_with};
 

@@ -3,6 +3,7 @@
 //! The last of them is Amazon's own `DynamoDB` Local, where `ROOMTIDE_DYNAMODB_LOCAL` says it is.
 
 mod alerts;
+mod annotations;
 mod conditions;
 mod deletions;
 mod edits;
@@ -23,16 +24,16 @@ use std::sync::Once;
 
 use table::memory::MemoryStore;
 use table::{
-    AddArrival, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
-    EditAlertStates, EditChannels, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges, MarkRunning,
-    MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry, PutConditionsSchema,
-    PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
-    ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
-    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices,
-    RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages,
-    SetConditionsReady, TeachDevice, UpdateRegistry,
+    AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
+    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
+    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges,
+    MarkRunning, MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry,
+    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannelSecrets,
+    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
+    ReadWaitingMessages, RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays,
+    SendWaitingMessages, SetConditionsReady, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -41,7 +42,7 @@ table::store! {
     /// All ports at once.
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
-        + TeachDevice + EditRegistry + CountIntroduced + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
+        + TeachDevice + EditRegistry + CountIntroduced + FindToken + AddToken + ManageTokens + ReadAnnotations + EditAnnotations + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays + NoteSeen + ReadSeen
 }
 
@@ -217,6 +218,7 @@ macro_rules! ports {
                 rooms_chosen_at_once_are_one_after_the_other
                 a_room_has_a_name
                 a_room_has_a_home
+                a_room_is_said_to_be_outside
                 nothing_edited_is_nothing_changed;
             meters(store):
                 a_circle_is_refused_however_long
@@ -264,6 +266,11 @@ macro_rules! ports {
                 pages_hold_every_device_once_and_in_order
                 pages_hold_every_room_once_and_in_order
                 a_rooms_devices_are_a_list_of_their_own;
+            annotations(store):
+                annotations_of_a_range_are_those_that_overlap_it
+                annotations_are_found_by_what_they_are_about
+                annotations_are_walked_page_by_page
+                an_annotation_is_replaced_and_deleted_for_good;
             tokens(store):
                 a_token_comes_back_as_it_was
                 a_token_is_never_replaced

@@ -407,7 +407,7 @@ cases! {
     }
     "query/list-rooms.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["data"], json!([
-            {"room_id": "chiyoda1-a", "name": null, "home": null, "first_seen": "2026-01-11T16:00:00.000Z"}]));
+            {"room_id": "chiyoda1-a", "name": null, "home": null, "outside": null, "first_seen": "2026-01-11T16:00:00.000Z"}]));
     }
     "query/room-devices.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["data"].as_array().map(Vec::len), Some(2));

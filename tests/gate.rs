@@ -190,8 +190,15 @@ macro_rules! gated {
     (@AddArrival $table:ty) => { gated! { @impl AddArrival for $table:
         add_arrival(reading: &Reading, id: &str, retention: Option<chrono::TimeDelta>) -> Added;
     } };
+    (@AddToken $table:ty) => { gated! { @impl AddToken for $table:
+        add_token(token: &Token) -> ();
+    } };
     (@CountIntroduced $table:ty) => { gated! { @impl CountIntroduced for $table:
         count_introduced(sender: &str, more: usize, limit: usize) -> Option<usize>;
+    } };
+    (@EditAnnotations $table:ty) => { gated! { @impl EditAnnotations for $table:
+        put_annotation(annotation: &Annotation) -> ();
+        delete_annotation(id: &AnnotationId) -> bool;
     } };
     (@EditRegistry $table:ty) => { gated! { @impl EditRegistry for $table:
         edit_device(id: &DeviceId, patch: &DevicePatch, now: Timestamp)
@@ -314,6 +321,9 @@ macro_rules! gated {
     (@QueryRoomReadings $table:ty) => { gated! {
         @impl QueryRoomReadings (has_room_index) for $table:
         room_readings(room: &RoomId, devices: &[DeviceId], query: &RangeQuery) -> Page;
+    } };
+    (@ReadAnnotations $table:ty) => { gated! { @impl ReadAnnotations for $table:
+        annotations(query: &AnnotationQuery) -> AnnotationPage;
     } };
     (@ReadConditionsSchema $table:ty) => { gated! {
         @impl ReadConditionsSchema (has_conditions_index) for $table:

@@ -2,8 +2,8 @@
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::{
-    ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading, RoomId, SchemaMetric, Tags,
-    TimeRange, Timestamp, Unit,
+    Annotated, Annotation, ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading,
+    RoomId, SchemaMetric, Tags, TimeRange, Timestamp, Unit,
 };
 use ingest::Ingest;
 use query::Query;
@@ -55,6 +55,16 @@ pub(crate) fn range(from: i64, to: i64) -> TimeRange {
 /// All timestamps but the last millisecond of the year 9999.
 pub(crate) fn always() -> TimeRange {
     TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range")
+}
+
+/// An annotation of a moment, about a device.
+pub(crate) fn annotation(millis: i64, id: &str) -> Annotation {
+    Annotation {
+        id: format!("{}-note", at(millis)).parse().expect("an id"),
+        to: None,
+        about: Annotated::Device(device(id)),
+        text: label("Kettle"),
+    }
 }
 
 /// A reading without a room.

@@ -14,7 +14,7 @@ use local::{Options, System};
 use runtime::clock::Deadline;
 use serde_json::json;
 use table::layout::Layout;
-use table::{Invocation, ManageTokens as _, given};
+use table::{AddToken as _, Invocation, given};
 
 use crate::client::{Answer, get, post, send, send_with, system};
 

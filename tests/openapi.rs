@@ -11,7 +11,7 @@ use local::System;
 use runtime::clock::Deadline;
 use serde_json::{Value, json};
 use table::layout::Layout;
-use table::{Invocation, ManageTokens as _, given};
+use table::{AddToken as _, Invocation, given};
 
 use crate::client::{get, post, send, send_with, system};
 

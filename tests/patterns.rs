@@ -17,11 +17,11 @@ use domain::{
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use table::{
-    AddArrival as _, Added, BegunDeletion, CountIntroduced as _, EditRegistry as _,
-    FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, ManageTokens as _,
-    MarkDeletions as _, MergeReadings as _, PutReadings as _, QueryReadings as _,
-    QueryRoomReadings as _, RangeQuery, ReadRegistry as _, ReadStays as _, RegisterDevices as _,
-    RemoveBelongings as _, StayQuery, TeachDevice as _, UpdateOutcome, UpdateRegistry as _,
+    AddArrival as _, AddToken as _, Added, BegunDeletion, CountIntroduced as _, EditRegistry as _,
+    FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, MarkDeletions as _,
+    MergeReadings as _, PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery,
+    ReadRegistry as _, ReadStays as _, RegisterDevices as _, RemoveBelongings as _, StayQuery,
+    TeachDevice as _, UpdateOutcome, UpdateRegistry as _,
 };
 
 use crate::engine::Engine;
@@ -96,8 +96,15 @@ impl Home {
             }
             let scope = Scope::Write([device("meter")].into());
             let hash = TokenHash::of("a");
-            let token =
-                Token { hash, scope, name: None, created: at(0), revoked: None, expires: None };
+            let token = Token {
+                hash,
+                scope,
+                name: None,
+                created: at(0),
+                revoked: None,
+                expires: None,
+                issued_by: None,
+            };
             store.add_token(&token, &invocation()).await.expect("written");
             let minutes: Vec<_> = (0..1_000)
                 .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))

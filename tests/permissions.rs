@@ -12,31 +12,32 @@ use serde_json::Value;
 use table::given;
 use table::keys::{
     self, ALERT_CHANNELS, ALERT_LOOKS, ALERT_RULES, ALERT_RUNNING, ALERT_SECRETS, ALERT_STATES,
-    ALERT_TOLD, ALERT_WAITING, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE, ROLLUP_PREFIX,
-    ROOMS, SEEN_IN_PREFIX, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
+    ALERT_TOLD, ALERT_WAITING, ANNOTATIONS, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE,
+    ROLLUP_PREFIX, ROOMS, SEEN_IN_PREFIX, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
 };
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
-    Action, AddArrival, Backlog, Belonging, ChannelSecret, CountIntroduced, DeleteAlertStates,
-    DeleteReadings, EditAlertRules, EditAlertStates, EditChannels, EditRegistry, Expected,
-    FindRegistry, FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices, Look,
-    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning,
-    MergeReadings, NewJudgement, NoteChannels, NoteLooks, NoteSeen, PageRegistry, Permission,
-    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadAlertRules, ReadAlertStates, ReadChannelSecrets,
-    ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState,
-    ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
-    ReadWaitingMessages, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveLooks,
-    RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices, SearchQuery,
-    Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery,
-    UpdateRegistry, WaitingMessage,
+    Action, AddArrival, AddToken, AnnotationQuery, Backlog, Belonging, ChannelSecret,
+    CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates,
+    EditAnnotations, EditChannels, EditRegistry, Expected, FindRegistry, FindToken, IndexDevices,
+    ItemKey, KeepRollupState, ListDevices, Look, LookUpRegistry, ManageTokens, MarkDeletions,
+    MarkIndexed, MarkLateChanges, MarkRunning, MergeReadings, NewJudgement, NoteChannels,
+    NoteLooks, NoteSeen, PageRegistry, Permission, PutConditionsSchema, PutJudgements, PutReadings,
+    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery, ReadAlertRules,
+    ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
+    ReadLateChanges, ReadLooks, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
+    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Refold,
+    RegisterDevices, RemoveBelongings, RemoveLooks, RemoveRooms, RestoreStays, RollupState,
+    RoomWalk, RunningMark, SearchDevices, SearchQuery, Seen, SendWaitingMessages,
+    SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
 use crate::faults::proxy::{Call, Proxy};
 use crate::given::{
-    always, at, device, device_of, invocation, label, reading_in, room, schema, stored_quarter,
+    always, annotation, at, device, device_of, invocation, label, reading_in, room, schema,
+    stored_quarter,
 };
 
 /// The permissions that a request needs.
@@ -104,6 +105,7 @@ fn target(pk: &str) -> Target {
         STATE => Target::RollupState,
         LATE => Target::LateChanges,
         CONDITIONS => Target::ConditionsSchema,
+        ANNOTATIONS => Target::Annotations,
         ALERT_RULES => Target::AlertRules,
         ALERT_CHANNELS => Target::AlertChannels,
         ALERT_SECRETS => Target::AlertSecrets,
@@ -216,6 +218,7 @@ async fn each_port_asks_what_it_declares() {
         created: at(0),
         revoked: None,
         expires: None,
+        issued_by: None,
     };
     let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
     let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
@@ -282,8 +285,14 @@ async fn each_port_asks_what_it_declares() {
     check!(FindRegistry:
         store.find_devices(std::slice::from_ref(&d), invocation),
         store.find_rooms(std::slice::from_ref(&a), invocation));
+    let annotation = annotation(0, "d");
+    let annotations = &AnnotationQuery { range: always(), about: None, after: None, limit: 10 };
+    check!(ReadAnnotations: store.annotations(annotations, invocation));
+    check!(EditAnnotations:
+        store.put_annotation(&annotation, invocation),
+        store.delete_annotation(&annotation.id, invocation));
+    check!(AddToken: store.add_token(&issued, invocation));
     check!(ManageTokens:
-        store.add_token(&issued, invocation),
         store.tokens(invocation),
         store.revoke_token(&hash, at(0), invocation));
     check!(CountIntroduced: store.count_introduced("mqtt:plug", 1, 32, invocation));
@@ -302,6 +311,7 @@ async fn each_port_asks_what_it_declares() {
         parts.iter().map(|key| Belonging(vec![ItemKey::of(key)])).collect();
     belongings.push(Belonging::of_stay(&other, &room("room-c"), at(0)));
     belongings.push(Belonging::of_seen(&other, &room("room-c")));
+    belongings.push(Belonging(vec![ItemKey::of(&Key::Annotation(annotation.id.clone()))]));
     let value = ItemKey { pk: keys::search_pk(&other), sk: "name".to_owned() };
     belongings.push(Belonging(vec![value]));
     check!(RemoveBelongings:

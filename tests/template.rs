@@ -383,7 +383,7 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 21] = [
+const PARTITIONS: [(Target, &str); 22] = [
     (Target::Attributes, "ATTR#some-device"),
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
@@ -397,6 +397,7 @@ const PARTITIONS: [(Target, &str); 21] = [
     (Target::Stays, "STAYS_OF#some-device"),
     (Target::Stays, "STAYS_IN#some-room"),
     (Target::SeenIn, "SEEN_IN#some-room"),
+    (Target::Annotations, keys::ANNOTATIONS),
     (Target::AlertRules, keys::ALERT_RULES),
     (Target::AlertChannels, keys::ALERT_CHANNELS),
     (Target::AlertSecrets, keys::ALERT_SECRETS),

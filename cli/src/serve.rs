@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use api::FrameAncestors;
 use aws::StoreConfig;
 use domain::{Timestamp, Zone};
 use local::{Burst, Data, Options, System};
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// Ask for access tokens, as the deployed system does; see `roomtide token`
     #[arg(long)]
     auth: bool,
+    /// An origin whose pages may show this one in a frame, such as http://homeassistant.local:8123; repeat it for several
+    #[arg(long, value_name = "ORIGIN")]
+    frame_ancestors: Vec<FrameAncestors>,
     /// The port
     #[arg(long, default_value_t = 8080)]
     pub(crate) port: u16,
@@ -92,6 +96,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         port: args.port,
         ingest_port: args.ingest_port,
         auth: args.auth,
+        frame_ancestors: args.frame_ancestors.into_iter().collect(),
         earliest_timestamp: args.earliest_timestamp,
         time_zone: args.time_zone.unwrap_or_else(machine_zone),
         attribute_index: args.attribute_index.map(|it| it == "on"),

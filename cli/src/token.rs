@@ -6,17 +6,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::TimeDelta;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use domain::{
-    DeviceId, Label, Scope, TOKEN_PREFIX, Timestamp, Token, TokenHash, WritableDevices, WriteScope,
-    token_of,
+    DeviceId, HomeId, Label, RoomId, Scope, TOKEN_PREFIX, Timestamp, Token, TokenHash, ViewScope,
+    WritableDevices, WriteScope, lifetime,
 };
 use runtime::clock::{Clock as _, Deadline, SystemClock};
+use runtime::new_token::NewToken;
 use serde_json::{Value, json};
-use table::{Invocation, ManageTokens};
+use table::{AddToken, Invocation, ManageTokens};
 
 use crate::output::print;
 use crate::place::Place;
@@ -47,16 +46,20 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Revoke a token; it is refused within half a minute
+    /// Revoke a token, or all that were made by one; they are refused within half a minute
     Revoke {
         /// Its whole id, as the list shows it, or the token itself
-        id: String,
+        #[arg(required_unless_present = "issued")]
+        id: Option<String>,
+        /// Revoke all tokens that the page or the API made by this admin token, also where it is revoked itself
+        #[arg(long, value_name = "ID", conflicts_with = "id")]
+        issued: Option<String>,
     },
 }
 
 #[derive(Debug, ClapArgs)]
 struct Create {
-    /// What it permits: write readings of its devices, read, or everything
+    /// What it permits: write readings of its devices, read, view some rooms and homes, or everything
     #[arg(long, value_enum)]
     scope: ScopeName,
     /// A device whose readings, and whose parts' readings, a write token may store; repeat it for several
@@ -74,10 +77,17 @@ struct Create {
     /// The tag of line protocol that names a room; by default room, area or location
     #[arg(long, value_name = "TAG")]
     room_tag: Option<String>,
+    /// A room that a view token shows; repeat it for several
+    #[arg(long, value_name = "ID")]
+    room: Vec<RoomId>,
+    /// A home that a view token shows, without the pages of its rooms; repeat it for several
+    #[arg(long, value_name = "ID")]
+    home: Vec<HomeId>,
     /// A name for the list
     #[arg(long)]
     name: Option<Label>,
-    /// How long it is valid, in hours, days or weeks, such as 12h, 90d or 4w; for ever without it
+    /// How long it is valid, in hours, days or weeks, such as 12h, 90d or 4w; for ever without it, which a view token
+    /// never is
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<TimeDelta>,
     /// Print the token and nothing else
@@ -88,10 +98,10 @@ struct Create {
 impl Create {
     /// A token of that scope, for no device and without a name.
     fn of(scope: ScopeName) -> Self {
-        let (device, device_tags) = (Vec::new(), Vec::new());
+        let (device, device_tags, room, home) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (prefix, room_tag, name) = (None, None, None);
         let (any, expires, quiet) = (false, None, false);
-        Self { scope, device, any, prefix, device_tags, room_tag, name, expires, quiet }
+        Self { scope, device, any, prefix, device_tags, room_tag, room, home, name, expires, quiet }
     }
 }
 
@@ -99,11 +109,10 @@ impl Create {
 enum ScopeName {
     Write,
     Read,
+    View,
     Admin,
 }
 
-/// The longest time for which a token is valid.
-const MAX_LIFETIME: TimeDelta = TimeDelta::days(36_500);
 /// The deadline of all requests to the table.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -124,7 +133,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     result
 }
 
-async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::Result<()> {
+async fn act(
+    action: Action,
+    whose: &str,
+    store: &(impl AddToken + ManageTokens),
+) -> anyhow::Result<()> {
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     match action {
         Action::Create(create) => {
@@ -160,20 +173,38 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
             for token in store.tokens(&invocation).await? {
                 let state = state(&token, SystemClock.now());
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
-                let name = token.name.map(String::from).unwrap_or_default();
-                print(format_args!("{id}  {}  {scope}  {name}{state}", token.created));
+                let issued = token.issued_by.map(|by| format!("  issued by {}", by.short()));
+                let (name, issued) =
+                    (token.name.map(String::from).unwrap_or_default(), issued.unwrap_or_default());
+                print(format_args!("{id}  {}  {scope}  {name}{issued}{state}", token.created));
             }
         }
-        Action::Revoke { id } => {
-            // The id may be the token itself, which is never shown, in an error either.
-            let id = if id.starts_with(TOKEN_PREFIX) { TokenHash::of(&id).to_string() } else { id };
+        Action::Revoke { id, issued } => {
             let tokens = store.tokens(&invocation).await?;
-            let token = meant(&tokens, &id).with_context(|| whose.to_owned())?;
-            store.revoke_token(&token.hash, SystemClock.now(), &invocation).await?;
-            print(format_args!("token {} is revoked", token.hash.short()));
+            let named = |id: Option<String>| {
+                let token = id.map(|id| meant(&tokens, &hashed(id)).map(|token| token.hash));
+                token.transpose().with_context(|| whose.to_owned())
+            };
+            let (one, issuer) = (named(id)?, named(issued)?);
+            let is_meant = |token: &&Token| {
+                Some(token.hash) == one || issuer.is_some() && token.issued_by == issuer
+            };
+            let meant: Vec<&Token> = tokens.iter().filter(is_meant).collect();
+            for token in &meant {
+                store.revoke_token(&token.hash, SystemClock.now(), &invocation).await?;
+                print(format_args!("token {} is revoked", token.hash.short()));
+            }
+            if let (Some(issuer), true) = (issuer, meant.is_empty()) {
+                print(format_args!("no token was issued by {}", issuer.short()));
+            }
         }
     }
     Ok(())
+}
+
+/// The id of a token that may be given itself. It is never shown, in an error either.
+fn hashed(id: String) -> String {
+    if id.starts_with(TOKEN_PREFIX) { TokenHash::of(&id).to_string() } else { id }
 }
 
 /// The token of an id, which has to be whole: a few digits are soon those of another token.
@@ -210,26 +241,6 @@ fn prefix(text: &str) -> Result<DeviceId, String> {
     text.parse().map_err(|why: domain::IdError| why.to_string())
 }
 
-/// A time such as 90d.
-fn lifetime(text: &str) -> Result<TimeDelta, String> {
-    let expected = || "expected hours, days or weeks, such as 12h, 90d or 4w".to_owned();
-    let unit = text.chars().last().ok_or_else(expected)?;
-    let hours = match unit {
-        'h' => 1,
-        'd' => 24,
-        'w' => 7 * 24,
-        _ => return Err(expected()),
-    };
-    let number: i64 =
-        text[..text.len() - 1].parse().ok().filter(|n| *n > 0).ok_or_else(expected)?;
-    let time = number.checked_mul(hours).and_then(TimeDelta::try_hours).ok_or_else(expected)?;
-    if time > MAX_LIFETIME {
-        Err("is more than 100 years; leave it out".to_owned())
-    } else {
-        Ok(time)
-    }
-}
-
 /// What the list says of a token that is not valid for ever.
 fn state(token: &Token, now: Timestamp) -> String {
     match (token.revoked, token.expires) {
@@ -242,7 +253,7 @@ fn state(token: &Token, now: Timestamp) -> String {
 
 /// Makes a new token and its secret. Only the hash of the secret is stored.
 fn issue(create: Create) -> anyhow::Result<(Token, String)> {
-    let Create { device, any, prefix, device_tags, room_tag, .. } = create;
+    let Create { device, any, prefix, device_tags, room_tag, room, home, name, .. } = create;
     let devices: BTreeSet<DeviceId> = device.into_iter().collect();
     let devices = match prefix {
         Some(prefix) => Some(WritableDevices::Prefix(prefix)),
@@ -250,6 +261,10 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
         None => (!devices.is_empty()).then_some(WritableDevices::Only(devices)),
     };
     let has_tags = !device_tags.is_empty() || room_tag.is_some();
+    let has_places = !room.is_empty() || !home.is_empty();
+    if has_places && !matches!(create.scope, ScopeName::View) {
+        bail!("--room and --home go with --scope view; the others are for all rooms");
+    }
     let scope = match (create.scope, devices) {
         (ScopeName::Write, None) => {
             bail!("a write token needs at least one --device, a --prefix, or --any")
@@ -264,14 +279,19 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
         }
         (_, None) if has_tags => bail!("--device-tags and --room-tag go with --scope write"),
         (ScopeName::Read, None) => Scope::Read,
+        (ScopeName::View, None) if !has_places => {
+            bail!("a view token needs at least one --room or --home")
+        }
+        (ScopeName::View, None) if create.expires.is_none() => {
+            bail!("a view token is for a while; add --expires, such as --expires 30d")
+        }
+        (ScopeName::View, None) => {
+            Scope::View(ViewScope::new(room.into_iter().collect(), home.into_iter().collect())?)
+        }
         (ScopeName::Admin, None) => Scope::Admin,
     };
-    let mut bits = [0; 32];
-    getrandom::fill(&mut bits).context("the operating system has no randomness")?;
-    let secret = token_of(&URL_SAFE_NO_PAD.encode(bits));
-    let (hash, created) = (TokenHash::of(&secret), SystemClock.now());
-    let expires = create.expires.map(|lifetime| created.saturating_add(lifetime));
-    Ok((Token { hash, scope, name: create.name, created, revoked: None, expires }, secret))
+    let new = NewToken { scope, name, lifetime: create.expires, issued_by: None };
+    Ok(new.make(SystemClock.now())?)
 }
 
 /// Makes the first tokens and their secrets: to manage the system, to read it, and to store readings of any device.
@@ -298,6 +318,7 @@ fn as_json(token: &Token) -> Value {
         "created": token.created.to_string(),
         "revoked": token.revoked.map(|at| at.to_string()),
         "expires": token.expires.map(|at| at.to_string()),
+        "issued_by": token.issued_by.map(|by| by.short()),
     })
 }
 
@@ -320,6 +341,7 @@ fn describe(scope: &Scope) -> String {
             format!("write {devices}{tags}{}", room.unwrap_or_default())
         }
         Scope::Read => "read".to_owned(),
+        Scope::View(view) => format!("view {view}"),
         Scope::Admin => "admin".to_owned(),
     }
 }
@@ -338,22 +360,36 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_256_random_bits_and_only_its_hash_is_kept() {
+    fn a_write_token_is_of_its_devices() {
         let (token, secret) = issue(create(ScopeName::Write, &["a", "b"])).unwrap();
-        let (_, other) = issue(create(ScopeName::Write, &["a"])).unwrap();
-        assert_ne!(secret, other);
-        assert_eq!(URL_SAFE_NO_PAD.decode(&secret[3..46]).unwrap().len(), 32);
-        assert_eq!(domain::check_token(&secret), Ok(()));
         assert_eq!(token.hash, TokenHash::of(&secret));
-        assert_eq!(describe(&token.scope), "write a,b");
+        assert_eq!((describe(&token.scope), token.issued_by), ("write a,b".to_owned(), None));
+    }
+
+    #[test]
+    fn a_view_token_shows_rooms_and_homes_for_a_while() {
+        let view = |rooms: &[&str], homes: &[&str]| Create {
+            room: rooms.iter().map(|id| id.parse().unwrap()).collect(),
+            home: homes.iter().map(|id| id.parse().unwrap()).collect(),
+            expires: Some(TimeDelta::days(30)),
+            ..Create::of(ScopeName::View)
+        };
+        let refused = |create: Create| issue(create).unwrap_err().to_string();
+        let (token, _) = issue(view(&["hall", "attic"], &["villa"])).unwrap();
+        assert_eq!(describe(&token.scope), "view the rooms attic, hall and the home villa");
+        assert!(refused(view(&[], &[])).contains("at least one --room or --home"));
+        assert!(refused(Create { expires: None, ..view(&["a"], &[]) }).contains("--expires"));
+        let any = Create { any: true, ..view(&["a"], &[]) };
+        assert!(refused(any).contains("go with --scope write"));
+        let many: Vec<String> = (0..101).map(|n| format!("r{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(refused(view(&many, &[])).contains("at most 100"));
+        let read = Create { scope: ScopeName::Read, ..view(&["a"], &[]) };
+        assert!(refused(read).contains("go with --scope view"));
     }
 
     #[test]
     fn a_token_may_expire_and_the_list_says_when() {
-        for text in ["", "d", "90", "-1d", "0d", "90m", "1.5d", "9999999999999999d", "é", "40000d"]
-        {
-            assert!(lifetime(text).is_err(), "{text}");
-        }
         for (text, hours) in [("12h", 12), ("90d", 90 * 24), ("4w", 28 * 24)] {
             let expires = Some(lifetime(text).unwrap());
             let (token, _) = issue(Create { expires, ..create(ScopeName::Read, &[]) }).unwrap();
@@ -386,23 +422,51 @@ mod tests {
             let (token, secret) = issue(create(ScopeName::Read, &[])).unwrap();
             store.add_token(&token, &invocation).await.unwrap();
             let id = if by_id { token.hash.short() } else { secret };
-            act(Action::Revoke { id }, "here", &store).await.unwrap();
+            act(revoke(&id), "here", &store).await.unwrap();
             let kept = store.token(&token.hash, &invocation).await.unwrap().unwrap();
             assert!(kept.revoked.is_some());
         }
-        let unknown = Action::Revoke { id: "rt_unknown".to_owned() };
-        let error = act(unknown, "here", &store).await.unwrap_err().to_string();
+        let error = act(revoke("rt_unknown"), "here", &store).await.unwrap_err().to_string();
         assert!(!error.contains("rt_unknown") && error.contains("here"), "{error}");
         // A part of an id revokes nothing, also where one token alone begins so.
         let (token, _) = issue(create(ScopeName::Admin, &[])).unwrap();
         store.add_token(&token, &invocation).await.unwrap();
-        let prefix = Action::Revoke { id: token.hash.short()[..11].to_owned() };
+        let prefix = revoke(&token.hash.short()[..11]);
         let error = format!("{:#}", act(prefix, "here", &store).await.unwrap_err());
         assert!(error.contains(&token.hash.short()), "{error}");
         let kept = store.token(&token.hash, &invocation).await.unwrap().unwrap();
         assert_eq!(kept.revoked, None);
         drop(store);
         system.shutdown().await.unwrap();
+    }
+
+    fn revoke(id: &str) -> Action {
+        Action::Revoke { id: Some(id.to_owned()), issued: None }
+    }
+
+    #[tokio::test]
+    async fn all_that_a_token_issued_is_revoked_at_once_and_nothing_else() {
+        use table::memory::MemoryStore;
+        let store = MemoryStore::default();
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        let new = || issue(create(ScopeName::Read, &[])).unwrap().0;
+        let [admin, other] = [new(), new()];
+        let of = |by: &Token| Token { issued_by: Some(by.hash), ..new() };
+        let issued = [of(&admin), of(&admin)];
+        let others = [of(&other), new()];
+        for token in issued.iter().chain(&others).chain([&admin, &other]) {
+            store.add_token(token, &invocation).await.unwrap();
+        }
+        let by = |id: String| Action::Revoke { id: None, issued: Some(id) };
+        act(by(admin.hash.short()), "here", &store).await.unwrap();
+        for token in store.tokens(&invocation).await.unwrap() {
+            let is_issued = issued.iter().any(|it| it.hash == token.hash);
+            assert_eq!(token.revoked.is_some(), is_issued, "{token:?}");
+        }
+        assert_eq!(as_json(&issued[0])["issued_by"], admin.hash.short());
+        let error = format!("{:#}", act(by("ab".into()), "here", &store).await.unwrap_err());
+        assert!(error.contains("here"), "{error}");
+        act(by(issued[0].hash.short()), "here", &store).await.unwrap();
     }
 
     #[test]

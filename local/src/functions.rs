@@ -134,6 +134,7 @@ impl Functions {
                     registry_max_age: options.registry_max_age,
                     auth,
                     ingest_url,
+                    frame_ancestors: options.frame_ancestors.clone(),
                     following,
                     max_units,
                 },

@@ -265,7 +265,7 @@ mod tests {
     use dynamodb::DynamoStore;
     use runtime::auth::Auth;
     use runtime::telemetry::Telemetry;
-    use table::{ManageTokens as _, given};
+    use table::{AddToken as _, given};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 

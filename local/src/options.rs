@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::FrameAncestors;
 use domain::{Timestamp, Zone};
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;
@@ -42,6 +43,8 @@ pub struct Options {
     pub ingest_port: Option<u16>,
     /// Whether requests need an access token; by default not, because only this machine can send any.
     pub auth: bool,
+    /// The origins whose pages may show the web page in a frame; by default none.
+    pub frame_ancestors: FrameAncestors,
     /// The greatest age of the functions' registry caches; 1 second by default, so that a person sees a
     /// new device at once.
     pub registry_max_age: Duration,
@@ -82,6 +85,7 @@ impl Default for Options {
             port: 0,
             ingest_port: None,
             auth: false,
+            frame_ancestors: FrameAncestors::default(),
             registry_max_age: Duration::from_secs(1),
             earliest_timestamp: ingest::Settings::default().earliest_timestamp,
             retention_days: None,

@@ -6,14 +6,15 @@ use domain::{
 };
 use domain::{Rollup, RoomPatch};
 use table::{
-    BegunDeletion, Belonging, ItemKey, Refold, Registration, StayQuery, UpdateOutcome, keys,
+    AnnotationQuery, BegunDeletion, Belonging, ItemKey, Refold, Registration, StayQuery,
+    UpdateOutcome, keys,
 };
 
 use super::Ports;
 use super::registry::{device_now, registered};
 use crate::given::{
-    always, at, device, device_of, invocation, label, metric, put_first, reading, reading_in, room,
-    stored_quarter,
+    always, annotation, at, device, device_of, invocation, label, metric, put_first, reading,
+    reading_in, room, stored_quarter,
 };
 
 /// A deletion that began.
@@ -127,8 +128,12 @@ pub(super) async fn a_tombstone_gives_way_to_a_new_device(store: &impl Ports) {
 }
 
 pub(super) async fn all_that_belongs_to_a_device_is_found_and_removed(store: &impl Ports) {
-    for id in ["d", "d.other"] {
+    for (place, id) in [(0, "d"), (1, "d.other")] {
         registered(store, id).await;
+        for minute in [0, 2] {
+            let note = annotation(minute + place, id);
+            store.put_annotation(&note, &invocation()).await.expect("written");
+        }
         let readings: Vec<_> = (0..7).map(|n| reading_in(id, n, "room-a")).collect();
         store.put_readings(&readings, None, &invocation()).await;
         let quarter = Quarter::of(at(0));
@@ -145,8 +150,10 @@ pub(super) async fn all_that_belongs_to_a_device_is_found_and_removed(store: &im
     let found =
         async |limit: usize| store.belongings(&id, limit, &invocation()).await.expect("read");
     let all = found(100).await;
-    assert_eq!((all.found.len(), all.has_more), (11, false), "{all:?}");
-    assert_eq!(found(11).await, all);
+    assert_eq!((all.found.len(), all.has_more), (13, false), "{all:?}");
+    assert_eq!(found(13).await, all);
+    let most = found(12).await;
+    assert_eq!((most.found.len(), most.has_more), (12, true));
     let some = found(3).await;
     assert_eq!((some.found.len(), some.has_more), (3, true));
     assert!(some.found.iter().all(|it| it.0[0].sk.starts_with(keys::READING_PREFIX)));
@@ -166,6 +173,9 @@ pub(super) async fn all_that_belongs_to_a_device_is_found_and_removed(store: &im
     assert_eq!(store.refold(&id, &invocation()).await.expect("read"), Refold::default());
     let now = store.belongings(&device("d.other"), 100, &invocation()).await.expect("read");
     assert_eq!(now, others);
+    let query = AnnotationQuery { range: always(), about: None, after: None, limit: 10 };
+    let left = store.annotations(&query, &invocation()).await.expect("read").annotations;
+    assert_eq!(left, [annotation(1, "d.other"), annotation(3, "d.other")]);
     let nothing = store.remove_belongings(&[], &invocation()).await;
     assert!(nothing.cause.is_none());
 }

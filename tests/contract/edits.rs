@@ -445,6 +445,24 @@ pub(super) async fn a_room_has_a_home(store: &impl Ports) {
     }
 }
 
+pub(super) async fn a_room_is_said_to_be_outside(store: &impl Ports) {
+    let before = Room { name: Some(label("Garden")), ..Room::new(room("room-a"), at(0)) };
+    store.register_room(&before, &invocation()).await.expect("written");
+    let said = |outside| Room { outside, ..before.clone() };
+    for (outside, expected) in [
+        (Edit::Set(true), Some(true)),
+        (Edit::Keep, Some(true)),
+        (Edit::Set(false), Some(false)),
+        (Edit::Clear, None),
+    ] {
+        let patch = RoomPatch { outside, ..RoomPatch::default() };
+        let asked = store.edit_room(&before.id, &patch, &invocation()).await.expect("asked");
+        assert_eq!(asked, UpdateOutcome::Updated(said(expected)));
+        let listed = store.rooms(&invocation()).await.expect("read").found;
+        assert_eq!(listed, [said(expected)]);
+    }
+}
+
 pub(super) async fn nothing_edited_is_nothing_changed(store: &impl Ports) {
     let before = registered(store, "d").await;
     assert_eq!(edited(store, &DevicePatch::default()).await, before);

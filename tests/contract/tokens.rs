@@ -8,7 +8,15 @@ use crate::given::{at, device, invocation, label};
 fn token(secret: &str) -> Token {
     let scope = Scope::Write([device("meter"), device("boiler")].into());
     let name = Some(label("plug in the kitchen"));
-    Token { hash: TokenHash::of(secret), scope, name, created: at(0), revoked: None, expires: None }
+    Token {
+        hash: TokenHash::of(secret),
+        scope,
+        name,
+        created: at(0),
+        revoked: None,
+        expires: None,
+        issued_by: None,
+    }
 }
 
 pub(super) async fn a_token_comes_back_as_it_was(store: &impl Ports) {

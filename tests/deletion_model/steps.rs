@@ -64,10 +64,10 @@ impl Deref for Table {
 }
 
 gated!(
-    Table: AddArrival, CountIntroduced, EditRegistry, FindRegistry, FindToken, KeepRollupState, ListDevices,
+    Table: AddArrival, AddToken, CountIntroduced, EditAnnotations, EditRegistry, FindRegistry, FindToken, KeepRollupState, ListDevices,
     LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, NoteSeen, PageRegistry,
     PutConditionsSchema, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
+    ReadAnnotations, ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
     ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachDevice,
     UpdateRegistry
 );

@@ -106,6 +106,7 @@ struct RoomForm {
     room_id: RoomId,
     name: Option<String>,
     home: Option<HomeId>,
+    outside: Option<bool>,
     #[serde(rename = "first_seen")]
     _first_seen: Option<String>,
 }
@@ -119,6 +120,8 @@ struct Patch<'a> {
     room: Option<&'a RoomId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     home: Option<&'a HomeId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -147,6 +150,7 @@ impl RegistryLine {
                 let set = Patch {
                     name: room.name.as_deref(),
                     home: room.home.as_ref(),
+                    outside: room.outside,
                     ..Patch::default()
                 };
                 let path = format!("/rooms/{}", room.room_id);

@@ -1,6 +1,6 @@
 //! A new token as a line of JSON, with the item that another program stores. Opens no table.
 
-use domain::{Scope, Token};
+use domain::Token;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use table::item::{Attribute, from_token};
@@ -16,18 +16,10 @@ struct Line<'a> {
 
 /// A token as a line of JSON.
 pub(super) fn line((token, secret): &(Token, String)) -> String {
-    let scope = scope_of(token);
+    let scope = token.scope.name();
     let item = from_token(token).into_iter().map(|(name, it)| (name, dynamodb_json(&it)));
     serde_json::to_string(&Line { scope, token: secret, item: item.collect() })
         .expect("texts are always JSON")
-}
-
-fn scope_of(token: &Token) -> &'static str {
-    match token.scope {
-        Scope::Admin => "admin",
-        Scope::Read => "read",
-        Scope::Write(_) => "write",
-    }
 }
 
 /// An attribute in the JSON of DynamoDB's API.
@@ -44,7 +36,7 @@ fn dynamodb_json(attribute: &Attribute) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Timestamp, TokenHash};
+    use domain::{Scope, Timestamp, TokenHash};
     use table::item::{Decode as _, Item};
 
     use super::*;
@@ -60,11 +52,12 @@ mod tests {
                 created: Timestamp::from_millis(1_768_147_200_000).unwrap(),
                 revoked: None,
                 expires: None,
+                issued_by: None,
             };
             let new = (token, secret);
             let text = line(&new);
             let begin =
-                format!(r#"{{"scope":"{}","token":"rt_secret","item":{{"#, scope_of(&new.0));
+                format!(r#"{{"scope":"{}","token":"rt_secret","item":{{"#, new.0.scope.name());
             assert!(text.starts_with(&begin), "{text}");
             let line: Value = serde_json::from_str(&text).unwrap();
             assert!(!line["item"].to_string().contains("rt_secret"), "{text}");

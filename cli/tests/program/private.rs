@@ -12,7 +12,7 @@ use domain::{Scope, Timestamp, Token, TokenHash};
 use dynamodb::DynamoStore;
 use runtime::clock::Deadline;
 use table::layout::Layout;
-use table::{Invocation, ManageTokens as _};
+use table::{AddToken as _, Invocation};
 
 use crate::server::{PROGRAM, Server, devices};
 
@@ -265,6 +265,7 @@ fn fill_with_tokens(directory: &Path) {
                 created: Timestamp::MIN,
                 revoked: None,
                 expires: None,
+                issued_by: None,
             };
             store.add_token(&token, &invocation).await.unwrap();
         }

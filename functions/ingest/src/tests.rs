@@ -19,7 +19,7 @@ use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
-use table::{EditRegistry as _, ManageTokens as _, ReadRegistry as _, StoreError};
+use table::{AddToken as _, EditRegistry as _, ReadRegistry as _, StoreError};
 
 use super::*;
 

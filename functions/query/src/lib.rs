@@ -1,10 +1,13 @@
-//! Answers lists, ranges, latest values, series and energy; edits the registry; serves the web page. Stores no reading.
+//! Answers lists, ranges, latest values, series and energy; edits the registry and annotations; makes tokens; serves
+//! the web page. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
 //! `lists`, `homes`, `latest`, `ranges`, `series`, `influxql`, `edit`, `remove` and
 //! `deletion` are one file per kind of question; `mcp` asks the others.
 
+mod annotations;
 mod answer;
+mod body;
 mod conditions_schema;
 mod failure;
 mod health;
@@ -17,13 +20,14 @@ mod registry;
 mod series;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod web;
 
 use std::pin::Pin;
 use std::time::Duration;
 
 use api::endpoints::{Function, Operation};
-use api::{Problem, Response};
+use api::{FrameAncestors, Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use rollups::{Following, LateMarking, MARKED_AHEAD};
 use runtime::auth::Auth;
@@ -52,6 +56,8 @@ pub struct Settings {
     pub auth: Auth,
     /// The origin at which readings are stored, where it is another one than the page's.
     pub ingest_url: Option<String>,
+    /// The origins whose pages may show the web page in a frame.
+    pub frame_ancestors: FrameAncestors,
     /// How soon rollups follow.
     pub following: Following,
     /// The table's largest numbers of units a second; none where nothing bounds them.
@@ -63,7 +69,9 @@ impl Default for Settings {
     fn default() -> Self {
         let registry_max_age = Duration::from_secs(60);
         let (auth, following) = (Auth::On, Following::default());
-        Self { registry_max_age, auth, ingest_url: None, following, max_units: None }
+        let frame_ancestors = FrameAncestors::default();
+        let (ingest_url, max_units) = (None, None);
+        Self { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units }
     }
 }
 
@@ -72,7 +80,8 @@ impl From<&Config> for Settings {
         let following = Following::gathering_for(config.rollup_window);
         let (registry_max_age, auth) = (config.registry_max_age, config.auth);
         let (ingest_url, max_units) = (config.ingest_url.clone(), Some(config.max_units));
-        Self { registry_max_age, auth, ingest_url, following, max_units }
+        let frame_ancestors = config.frame_ancestors.clone();
+        Self { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units }
     }
 }
 
@@ -103,7 +112,8 @@ impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let Settings { registry_max_age, auth, ingest_url, following, max_units } = settings;
+        let Settings { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units } =
+            settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::new(following);
         let late = LateMarking::new(MARKED_AHEAD);
@@ -111,7 +121,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             .with_max_units(max_units);
         let densities = Densities::default();
         let quiet = Quiet::of(registry_max_age);
-        let page = web::Page::new(ingest_url.as_deref());
+        let page = web::Page::new(ingest_url.as_deref(), &frame_ancestors);
         let handlers =
             Handlers { store, registry, known_state, late, densities, quiet, page, clock };
         Self { http, handlers, telemetry }
@@ -215,6 +225,10 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             }
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
+            Operation::ListAnnotations => Box::pin(annotations::list(store, clock.now(), call)),
+            Operation::PutAnnotation => Box::pin(annotations::put(registry, store, call)),
+            Operation::DeleteAnnotation => Box::pin(annotations::delete(store, call)),
+            Operation::IssueToken => Box::pin(tokens::issue(store, clock.now(), call)),
             Operation::InfluxQl => Box::pin(influxql::query(asked, store, clock.now(), call)),
             Operation::Health => Box::pin(health::health(known_state, store, clock.now(), call)),
             Operation::Mcp => Box::pin(mcp::answer(self, (known_state, store), clock.now(), call)),

@@ -1,10 +1,12 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
 
+mod annotations;
 mod conditions;
 mod energy;
 mod patch;
 mod reference;
 mod series;
+mod tokens;
 
 use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Operation, Parameter, Reply};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
@@ -120,6 +122,7 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     let is_of_device = endpoint.path.starts_with("/devices/{id}");
     if is_of_device && endpoint.operation != Operation::DeleteDevice
         || matches!(endpoint.reply, Reply::Receipt(_))
+        || endpoint.operation == Operation::PutAnnotation
     {
         statuses.push(410);
     }
@@ -138,6 +141,7 @@ fn responses(endpoint: &Endpoint) -> Value {
     let answer = |description: &str, schema: Value| json!({"description": description, "content": {"application/json": {"schema": schema}}});
     let mut responses = match endpoint.reply {
         Reply::One(schema) => json!({"200": answer(endpoint.summary, reference(schema))}),
+        Reply::Made(schema) => json!({"201": answer(endpoint.summary, reference(schema))}),
         Reply::Page(schema) => {
             let mut page = answer("A page", list(schema));
             page["content"]["text/csv"] = json!({"schema": {"type": "string"}});
@@ -213,7 +217,14 @@ fn list(schema: &str) -> Value {
 
 fn all_schemas() -> Value {
     let mut all = schemas();
-    for further in [energy::schemas(), series::schemas(), conditions::schemas(), patch::schemas()] {
+    for further in [
+        annotations::schemas(),
+        conditions::schemas(),
+        energy::schemas(),
+        patch::schemas(),
+        series::schemas(),
+        tokens::schemas(),
+    ] {
         for (name, schema) in further.as_object().expect("an object") {
             all[name] = schema.clone();
         }
@@ -397,11 +408,12 @@ fn schemas() -> Value {
         },
         "Room": {
             "type": "object",
-            "required": ["room_id", "name", "home", "first_seen"],
+            "required": ["room_id", "name", "home", "outside", "first_seen"],
             "properties": {
                 "room_id": reference("Id"),
                 "name": text,
                 "home": {"oneOf": [reference("Id"), {"type": "null"}]},
+                "outside": {"type": ["boolean", "null"], "description": "Whether it is outside; null where nobody said so"},
                 "first_seen": timestamp,
             },
             "additionalProperties": false,

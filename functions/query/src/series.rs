@@ -9,6 +9,7 @@ mod conditions;
 mod energy;
 mod events;
 mod request;
+mod rest;
 mod subject;
 mod sums;
 mod verdicts;
@@ -20,7 +21,7 @@ use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
 use domain::{
     Device, DeviceId, MAX_KNOWN_METRICS, Meter, MetricName, MetricRule, RoomId, TimeRange,
-    Timestamp,
+    Timestamp, meters_above,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
@@ -212,6 +213,9 @@ pub(crate) async fn energy(
     let counts_whole =
         |it: &&Metered<'_>| is_in_sum(it.0.device) && !is_among(&at_times, it.0.device.id());
     let counting = found.iter().filter(counts_whole).chain(&at_times).collect();
+    let is_shown_behind = |it: &&LeftOut<'_>| it.behind().is_some();
+    let behind = left_out.iter().filter(is_shown_behind).map(LeftOut::device);
+    let above = behind.flat_map(|id| meters_above(id, |id| subject.behind(id))).collect();
     let mut found_events = Events::default();
     if request.has_events {
         for (it, meter) in &found {
@@ -226,6 +230,7 @@ pub(crate) async fn energy(
         grid: &grid,
         devices: &found,
         counting,
+        above,
         left_out: &left_out,
         is_shared: subject.is_shared(),
         now,

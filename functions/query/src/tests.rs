@@ -1,5 +1,6 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
+mod annotations;
 mod by_room;
 mod conditions;
 mod deletion;
@@ -10,6 +11,7 @@ mod meters;
 mod room_means;
 mod search;
 mod series;
+mod tokens;
 
 use std::sync::{Arc, Mutex};
 
@@ -19,8 +21,8 @@ use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
+use table::{AddToken as _, PutReadings as _, RegisterDevices as _, StoreError};
 use table::{EditRegistry as _, LookUpRegistry as _};
-use table::{ManageTokens as _, PutReadings as _, RegisterDevices as _, StoreError};
 
 use super::*;
 
@@ -449,7 +451,7 @@ async fn lists_page_and_filter() {
     let csv = bench.get("/rooms?format=csv").await;
     assert_eq!(
         csv.text,
-        "room_id,name,home,first_seen\nr,,,2026-01-11T16:00:00.000Z\ns,,,2026-01-11T16:00:00.000Z\n"
+        "room_id,name,home,outside,first_seen\nr,,,,2026-01-11T16:00:00.000Z\ns,,,,2026-01-11T16:00:00.000Z\n"
     );
 }
 

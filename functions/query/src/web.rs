@@ -1,7 +1,7 @@
 //! The web page and its files, compressed when the program was built. They hold no data and need no token.
 
 use api::response::Response;
-use api::{Coding, Problem, ProblemKind, Request, caching, inflate};
+use api::{Coding, FrameAncestors, Problem, ProblemKind, Request, caching, inflate};
 use domain::excerpt;
 
 include!(concat!(env!("OUT_DIR"), "/web.rs"));
@@ -25,14 +25,15 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page of a stack that stores readings at `ingest_url`, or where the page is.
-    pub(crate) fn new(ingest_url: Option<&str>) -> Self {
+    /// The page of a stack that stores readings at `ingest_url`, or where the page is, and that these origins may show
+    /// in a frame.
+    pub(crate) fn new(ingest_url: Option<&str>, frames: &FrameAncestors) -> Self {
         let ingest = ingest_url.unwrap_or_default();
         let file = FILES.iter().find(|file| file.name == "index.html");
         let html = inflate(file.expect("the page is there").gzip).expect("the build compressed it");
         let html = String::from_utf8(html.into_owned()).expect("the page is text");
         let html = html.replace(INGEST, &format!("name=\"ingest\" content=\"{ingest}\""));
-        Self { html, policy: policy(ingest) }
+        Self { html, policy: policy(ingest, frames) }
     }
 
     /// `GET /`
@@ -47,12 +48,12 @@ impl Page {
 /// The place in the page where the origin stands at which readings are stored.
 const INGEST: &str = "name=\"ingest\" content=\"\"";
 
-/// The page asks this server and the one that stores readings, and no other page shows it.
-fn policy(ingest: &str) -> String {
+/// The page asks this server and the one that stores readings, and no page shows it but those that the owner named.
+fn policy(ingest: &str, frames: &FrameAncestors) -> String {
     let connect =
         if ingest.is_empty() { String::new() } else { format!(" connect-src 'self' {ingest};") };
     format!(
-        "default-src 'self';{connect} base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'self';{connect} base-uri 'none'; form-action 'none'; frame-ancestors {frames}"
     )
 }
 
@@ -137,6 +138,20 @@ mod tests {
         assert!(page.contains(INGEST), "and a place for one");
     }
 
+    fn page(ingest_url: Option<&str>) -> Page {
+        Page::new(ingest_url, &FrameAncestors::default())
+    }
+
+    #[test]
+    fn the_page_is_in_a_frame_only_where_its_owner_allows_it() {
+        let frames = "https://home.example.org:8123 http://homeassistant.local:8123";
+        let answer = Page::new(None, &frames.parse().unwrap()).answer(&request(&[]));
+        let policy = header(&answer, "content-security-policy");
+        assert!(policy.ends_with(&format!("; frame-ancestors {frames}")), "{policy}");
+        let answer = page(None).answer(&request(&[]));
+        assert!(header(&answer, "content-security-policy").ends_with("frame-ancestors 'none'"));
+    }
+
     fn header(response: &Response, name: &str) -> String {
         let found = response.headers.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| value.clone()).unwrap_or_default()
@@ -144,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_browser_that_has_the_page_gets_its_headers_alone() {
-        let page = Page::new(None);
+        let page = Page::new(None, &FrameAncestors::default());
         let first = page.answer(&request(&[]));
         assert!(first.body.starts_with(b"<!doctype html>"));
         assert_eq!(header(&first, "cache-control"), "private, no-cache");
@@ -154,14 +169,14 @@ mod tests {
 
     #[test]
     fn the_page_may_ask_its_own_server_and_the_one_that_stores_readings() {
-        let own = Page::new(None).answer(&request(&[]));
+        let own = page(None).answer(&request(&[]));
         let policy = header(&own, "content-security-policy");
         assert_eq!(
             policy,
             "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         );
         let ingest = "https://id.lambda-url.eu-west-1.on.aws";
-        let two = Page::new(Some(ingest)).answer(&request(&[]));
+        let two = page(Some(ingest)).answer(&request(&[]));
         let policy = header(&two, "content-security-policy");
         assert_eq!(policy.matches("http").count(), 1, "one further host");
         assert!(policy.contains(&format!("; connect-src 'self' {ingest}; ")), "{policy}");
@@ -191,7 +206,7 @@ mod tests {
             }
         }
         // What everybody gets plain is small.
-        assert!(Page::new(None).html.len() <= MAX_PLAIN);
+        assert!(page(None).html.len() <= MAX_PLAIN);
     }
 
     #[test]

@@ -64,6 +64,10 @@ pub enum Operation {
     HomeSeries,
     HomeEnergy,
     HomeConditions,
+    ListAnnotations,
+    PutAnnotation,
+    DeleteAnnotation,
+    IssueToken,
     ShowConditionsSchema,
     PutConditionsSchema,
     AllSeries,
@@ -101,7 +105,7 @@ pub enum Access {
     Formed,
     /// Any valid token.
     Any,
-    /// A token that reads, or an admin's.
+    /// A token that reads, or an admin's; what only looks at one room or home, also a token that shows it.
     Read,
     /// A token that writes for some devices, or an admin's.
     Write,
@@ -110,6 +114,15 @@ pub enum Access {
     Address,
     /// An admin's token.
     Admin,
+}
+
+/// The room or home of a path, by its id as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// A room.
+    Room(&'a str),
+    /// A home.
+    Home(&'a str),
 }
 
 /// A parameter of a query.
@@ -190,6 +203,8 @@ pub const METRIC_PREFIX: &str = "metric.";
 pub enum Reply {
     /// One object.
     One(&'static str),
+    /// One object that the request has made.
+    Made(&'static str),
     /// A page of a list, in JSON, NDJSON or CSV.
     Page(&'static str),
     /// Rows and what is to be said of them, in JSON; the rows alone in NDJSON or CSV.
@@ -292,7 +307,19 @@ impl Endpoint {
             Some("devices") => "device",
             Some("rooms") => "room",
             Some("homes") => "home",
+            Some("annotations") => "annotation",
             _ => "id",
+        }
+    }
+
+    /// The room or home that a request of it only looks at, which a token may be limited to.
+    #[must_use]
+    pub fn looks_at<'a>(&self, id: &'a str) -> Option<Place<'a>> {
+        let only_looks = self.method == "GET" && self.access == Access::Read && self.has_id();
+        match self.subject() {
+            "room" if only_looks => Some(Place::Room(id)),
+            "home" if only_looks => Some(Place::Home(id)),
+            _ => None,
         }
     }
 
@@ -390,6 +417,18 @@ const BEGUN: &[Parameter] = &[parameter(
 const STAYS: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only stays that end after it"),
     parameter("to", Kind::Timestamp, "Only stays that begin before it"),
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
+
+/// A page of annotations.
+const ANNOTATIONS: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "Only annotations that end after it"),
+    parameter("to", Kind::Timestamp, "Only annotations that begin before it"),
+    parameter("device", Kind::Id, "Only annotations of this device"),
+    parameter("room", Kind::Id, "Only annotations of this room itself"),
+    parameter("home", Kind::Id, "Only annotations of this home itself"),
     ENTRIES,
     CURSOR,
     FORMAT,
@@ -936,6 +975,48 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Rows("Energy"),
         "The energy of all devices in kWh by units of the calendar",
     ),
+    get(
+        "/annotations",
+        Operation::ListAnnotations,
+        ANNOTATIONS,
+        Reply::Page("Annotation"),
+        "List what people noted of times, in time order",
+    ),
+    Endpoint {
+        method: "PUT",
+        access: Access::Admin,
+        body: Some("NewAnnotation"),
+        ..get(
+            "/annotations/{id}",
+            Operation::PutAnnotation,
+            &[],
+            Reply::One("Annotation"),
+            "Note something of a time; the id begins with the time",
+        )
+    },
+    Endpoint {
+        method: "DELETE",
+        access: Access::Admin,
+        ..get(
+            "/annotations/{id}",
+            Operation::DeleteAnnotation,
+            &[],
+            Reply::One("Deletion"),
+            "Delete an annotation",
+        )
+    },
+    Endpoint {
+        method: "POST",
+        access: Access::Admin,
+        body: Some("NewToken"),
+        ..get(
+            "/tokens",
+            Operation::IssueToken,
+            &[],
+            Reply::Made("IssuedToken"),
+            "Make a write token of one device, or a token that shows rooms and homes for a while",
+        )
+    },
     get(
         "/conditions/schema",
         Operation::ShowConditionsSchema,

@@ -1,6 +1,7 @@
-//! The domain: readings, devices, rooms, stays, tokens; timestamps and the calendar; rollups and energy. No
+//! The domain: readings, devices, rooms, stays, annotations, tokens; timestamps and the calendar; rollups and energy. No
 //! I/O, no AWS, no clock, no keys.
 
+mod annotation;
 mod attributes;
 mod bucket;
 mod calendar;
@@ -18,6 +19,7 @@ mod exact;
 mod fold_settings;
 mod id;
 mod label;
+mod lifetime;
 mod meaning;
 mod meter;
 mod meters;
@@ -45,6 +47,10 @@ mod token;
 mod token_secret;
 pub mod z_order;
 
+pub use annotation::{
+    Annotated, AnnotatedError, Annotation, AnnotationEndError, AnnotationId, AnnotationIdError,
+    MAX_ANNOTATED,
+};
 pub use attributes::{
     AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
     MAX_SEARCH_ENTRIES,
@@ -72,6 +78,7 @@ pub use id::{
     ChannelId, DeviceId, HomeId, IdError, RESERVED_ALERT_ID, RESERVED_IDS, RoomId, RuleId,
 };
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
+pub use lifetime::{LifetimeError, lifetime};
 pub use meaning::MeaninglessSetting;
 pub use meter::{Meter, NotCounted};
 pub use meters::{BehindError, MAX_BEHIND, MAX_METERS_ABOVE, meter_of, meters_above};
@@ -95,7 +102,10 @@ pub use source::{Hints, MetricHints, Source, SourceField};
 pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
-pub use token::{Scope, Token, TokenHash, TokenHashError, WritableDevices, WriteScope};
+pub use token::{
+    MAX_VIEWED, Scope, Token, TokenHash, TokenHashError, ViewScope, ViewScopeError,
+    WritableDevices, WriteScope,
+};
 pub use token_secret::{TOKEN_PREFIX, TokenSecretError, check_token, token_of};
 
 /// Shortens a client's text for an error message.

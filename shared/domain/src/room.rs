@@ -11,6 +11,8 @@ pub struct Room {
     pub name: Option<Label>,
     /// The home that it belongs to; a person sets it. A home is nothing but its rooms.
     pub home: Option<HomeId>,
+    /// Whether it is outside, where a person said so. A mark for who looks; no sum and no mean heeds it.
+    pub outside: Option<bool>,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
 }
@@ -19,7 +21,7 @@ impl Room {
     /// A room that no person has edited.
     #[must_use]
     pub const fn new(id: RoomId, first_seen: Timestamp) -> Self {
-        Self { id, name: None, home: None, first_seen }
+        Self { id, name: None, home: None, outside: None, first_seen }
     }
 }
 
@@ -30,6 +32,8 @@ pub struct RoomPatch {
     pub name: Edit<Label>,
     /// The home.
     pub home: Edit<HomeId>,
+    /// Whether it is outside.
+    pub outside: Edit<bool>,
 }
 
 impl RoomPatch {
@@ -37,5 +41,6 @@ impl RoomPatch {
     pub fn apply(&self, room: &mut Room) {
         self.name.apply(&mut room.name);
         self.home.apply(&mut room.home);
+        self.outside.apply(&mut room.outside);
     }
 }

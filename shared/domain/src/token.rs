@@ -8,7 +8,7 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{DeviceId, Label, Timestamp};
+use super::{DeviceId, HomeId, Label, RoomId, Timestamp};
 
 /// The SHA-256 of a token's secret, which is all that is stored of it.
 ///
@@ -77,6 +77,8 @@ pub enum Scope {
     Write(WriteScope),
     /// To read everything.
     Read,
+    /// To look at some rooms and homes, and nothing else.
+    View(ViewScope),
     /// To do everything: read, store readings of any device, edit.
     Admin,
 }
@@ -88,8 +90,61 @@ impl Scope {
         match self {
             Self::Write(_) => "write",
             Self::Read => "read",
+            Self::View(_) => "view",
             Self::Admin => "admin",
         }
+    }
+}
+
+/// The rooms and homes that a token shows. A home's rooms are not among them by themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ViewScope {
+    /// The rooms.
+    pub rooms: BTreeSet<RoomId>,
+    /// The homes.
+    pub homes: BTreeSet<HomeId>,
+}
+
+/// The largest number of rooms and homes that one token shows.
+pub const MAX_VIEWED: usize = 100;
+
+/// The reasons for which rooms and homes are not a [`ViewScope`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ViewScopeError {
+    /// It names none.
+    #[error("a view token needs at least one room or home")]
+    Empty,
+    /// It names too many.
+    #[error("a view token shows at most {MAX_VIEWED} rooms and homes, and these are {0}")]
+    TooMany(usize),
+}
+
+impl ViewScope {
+    /// The scope of some rooms and homes.
+    pub fn new(rooms: BTreeSet<RoomId>, homes: BTreeSet<HomeId>) -> Result<Self, ViewScopeError> {
+        match rooms.len() + homes.len() {
+            0 => Err(ViewScopeError::Empty),
+            1..=MAX_VIEWED => Ok(Self { rooms, homes }),
+            number => Err(ViewScopeError::TooMany(number)),
+        }
+    }
+}
+
+/// The rooms and homes, for people: `the rooms a, b and the homes c`.
+impl fmt::Display for ViewScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// The most ids of a kind that are named.
+        const MAX_NAMED: usize = 5;
+        let named = |what: &str, ids: Vec<&str>| {
+            let more = ids.len().saturating_sub(MAX_NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let plural = if ids.len() == 1 { "" } else { "s" };
+            let shown = ids[..ids.len().min(MAX_NAMED)].join(", ");
+            (!ids.is_empty()).then(|| format!("the {what}{plural} {shown}{more}"))
+        };
+        let rooms = named("room", self.rooms.iter().map(RoomId::as_str).collect());
+        let homes = named("home", self.homes.iter().map(HomeId::as_str).collect());
+        f.write_str(&[rooms, homes].into_iter().flatten().collect::<Vec<_>>().join(" and "))
     }
 }
 
@@ -129,6 +184,15 @@ impl<const N: usize> From<[DeviceId; N]> for WriteScope {
 }
 
 impl WritableDevices {
+    /// The one device, if it is one.
+    #[must_use]
+    pub fn only(&self) -> Option<&DeviceId> {
+        match self {
+            Self::Only(devices) if devices.len() == 1 => devices.first(),
+            _ => None,
+        }
+    }
+
     /// Whether readings of a device may be stored.
     #[must_use]
     pub fn permit(&self, device: &DeviceId) -> bool {
@@ -155,6 +219,8 @@ pub struct Token {
     pub revoked: Option<Timestamp>,
     /// The first instant at which it is refused; never without.
     pub expires: Option<Timestamp>,
+    /// The admin token by which the API made it; `None` where the command line did, or where no token was needed.
+    pub issued_by: Option<TokenHash>,
 }
 
 impl Token {
@@ -182,6 +248,20 @@ mod tests {
             assert_eq!(text.parse::<TokenHash>(), Err(TokenHashError), "{text}");
         }
     }
+
+    #[test]
+    fn a_view_names_some_rooms_and_homes() {
+        let rooms = |number: usize| (0..number).map(|n| format!("r{n}").parse().expect("an id"));
+        let homes = || BTreeSet::from(["villa".parse().expect("an id")]);
+        let view = |number: usize, homes| ViewScope::new(rooms(number).collect(), homes);
+        assert_eq!(view(0, BTreeSet::new()), Err(ViewScopeError::Empty));
+        assert_eq!(view(MAX_VIEWED, homes()), Err(ViewScopeError::TooMany(MAX_VIEWED + 1)));
+        let said = |number, homes| view(number, homes).expect("a scope").to_string();
+        assert_eq!(said(0, homes()), "the home villa");
+        assert_eq!(said(2, homes()), "the rooms r0, r1 and the home villa");
+        assert_eq!(said(7, BTreeSet::new()), "the rooms r0, r1, r2, r3, r4 and 2 more");
+    }
+
     #[test]
     fn a_device_s_token_permits_its_parts_and_no_neighbour() {
         let id = |text: &str| text.parse::<DeviceId>().expect("an id");

@@ -10,7 +10,7 @@ use domain::{
     Timestamp,
 };
 use table::item::attribute::{
-    ATTRIBUTES, BEHIND, HOME, IN_ROOM_MEANS, KIND, METRICS, NAME, STAY, TAGS,
+    ATTRIBUTES, BEHIND, HOME, IN_ROOM_MEANS, KIND, METRICS, NAME, OUTSIDE, STAY, TAGS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
@@ -92,6 +92,7 @@ impl EditRegistry for DynamoStore {
         let mut update = Update::of(Key::Room(id.clone()));
         edit(&mut update, &[NAME], &patch.name, text);
         edit(&mut update, &[HOME], &patch.home, text);
+        edit(&mut update, &[OUTSIDE], &patch.outside, item::said);
         update.send_and_read(self, invocation).await
     }
 }

@@ -6,6 +6,7 @@ mod alert_looks;
 mod alert_messages;
 mod alert_rules;
 mod alert_states;
+mod annotations;
 mod attribute;
 mod conditions;
 mod delete;

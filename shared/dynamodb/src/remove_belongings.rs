@@ -34,6 +34,9 @@ impl RemoveBelongings for DynamoStore {
                 break;
             }
         }
+        if let Some(more) = (limit + 1).checked_sub(found.len()).filter(|more| *more > 0) {
+            found.extend(self.annotations_of(id, more, invocation).await?);
+        }
         let has_more = found.len() > limit;
         found.truncate(limit);
         Ok(Belongings { found, has_more })

@@ -7,7 +7,8 @@ use table::item::attribute::REVOKED;
 use table::item::{self, Attribute};
 use table::keys::{Key, TOKENS};
 use table::{
-    FindToken, InsertOutcome, Invocation, ManageTokens, StoreError, StoreResult, UpdateOutcome,
+    AddToken, FindToken, InsertOutcome, Invocation, ManageTokens, StoreError, StoreResult,
+    UpdateOutcome,
 };
 
 impl FindToken for DynamoStore {
@@ -16,7 +17,7 @@ impl FindToken for DynamoStore {
     }
 }
 
-impl ManageTokens for DynamoStore {
+impl AddToken for DynamoStore {
     async fn add_token(&self, token: &Token, invocation: &Invocation) -> StoreResult<()> {
         match self.put_if_absent(item::from_token(token), invocation).await? {
             InsertOutcome::Inserted => Ok(()),
@@ -25,7 +26,9 @@ impl ManageTokens for DynamoStore {
             }
         }
     }
+}
 
+impl ManageTokens for DynamoStore {
     async fn tokens(&self, invocation: &Invocation) -> StoreResult<Vec<Token>> {
         Ok(self.list(TOKENS, invocation).await?.found)
     }

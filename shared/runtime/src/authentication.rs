@@ -7,9 +7,11 @@ use std::time::Duration;
 use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::telemetry::WideEvent;
-use api::endpoints::Access;
+use api::endpoints::{Access, Place};
 use api::{Problem, ProblemKind, Request, Secret};
-use domain::{Scope, Timestamp, Token, TokenHash, WriteScope, check_token};
+use domain::{
+    HomeId, RoomId, Scope, Timestamp, Token, TokenHash, ViewScope, WriteScope, check_token,
+};
 use table::{FindToken, Invocation};
 
 /// How long a looked-up token is cached; a revoked token keeps working for at most this long.
@@ -22,6 +24,24 @@ const NO_EDITS: &str = "Without authentication (Auth=off) anybody may read and s
 
 /// Addresses are kept in histories and in the logs of others.
 const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor for one that stores a reading; use a write token.";
+
+/// A link that shows a home has its token behind `#`, which no browser sends and no log keeps.
+const VIEW_IN_ADDRESS: &str = "A view token is not taken in an address, which logs keep; send it in the header Authorization.";
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// Whose token permits it.
+    pub access: Access,
+    /// The room or home that it only looks at.
+    pub place: Option<Place<'a>>,
+}
+
+impl From<Access> for Asked<'_> {
+    fn from(access: Access) -> Self {
+        Self { access, place: None }
+    }
+}
 
 /// Checks the tokens of requests. One process has one; it is shared by reference.
 #[derive(Debug)]
@@ -62,12 +82,12 @@ impl<C: Clock> Authenticator<C> {
     pub async fn authorize(
         &self,
         request: &Request,
-        access: Access,
+        asked: Asked<'_>,
         store: &impl FindToken,
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<Grant, Problem> {
-        let grant = match (access, self.auth) {
+        let grant = match (asked.access, self.auth) {
             (Access::Public | Access::Formed, _) => return Ok(Grant::all()),
             (Access::Admin, Auth::Off) if request.secret.is_none() => {
                 return Err(forbidden(NO_EDITS));
@@ -77,7 +97,7 @@ impl<C: Clock> Authenticator<C> {
             }
             _ => self.authenticate(request, store, invocation, log).await?,
         };
-        grant.check(access)?;
+        grant.check(asked)?;
         Ok(grant)
     }
 
@@ -127,8 +147,10 @@ impl<C: Clock> Authenticator<C> {
         if let Some(at) = token.expires.filter(|_| token.has_expired(self.clock.now())) {
             return Err(refused(&format!("The token expired at {at}; create another one.")));
         }
-        if secret.is_in_address() && token.scope == Scope::Admin {
-            return Err(forbidden(ADMIN_IN_ADDRESS));
+        match token.scope {
+            Scope::Admin if secret.is_in_address() => return Err(forbidden(ADMIN_IN_ADDRESS)),
+            Scope::View(_) if secret.is_in_address() => return Err(forbidden(VIEW_IN_ADDRESS)),
+            _ => {}
         }
         Ok(Grant { scope: Some(token.scope), token: Some(hash) })
     }
@@ -180,9 +202,18 @@ impl Grant {
     }
 
     /// Refuses a token that does not permit such an endpoint.
-    pub fn check(&self, access: Access) -> Result<(), Problem> {
+    pub fn check<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<(), Problem> {
+        let Asked { access, place } = asked.into();
         match (access, &self.scope) {
-            (Access::Public | Access::Formed | Access::Any, _)
+            (Access::Public | Access::Formed, _) => Ok(()),
+            // The one rule of what a view token permits; no answer is filtered.
+            (Access::Read, Some(Scope::View(view))) if place.is_some_and(|it| shows(view, it)) => {
+                Ok(())
+            }
+            (_, Some(Scope::View(view))) => {
+                Err(forbidden(&format!("The token shows {view}, and nothing else.")))
+            }
+            (Access::Any, _)
             | (Access::Read | Access::Write | Access::Admin, None | Some(Scope::Admin))
             | (Access::Address, None)
             | (Access::Read, Some(Scope::Read))
@@ -208,6 +239,14 @@ impl Grant {
     }
 }
 
+/// Whether a view has the room or home itself.
+fn shows(view: &ViewScope, place: Place<'_>) -> bool {
+    match place {
+        Place::Room(id) => id.parse().is_ok_and(|id: RoomId| view.rooms.contains(&id)),
+        Place::Home(id) => id.parse().is_ok_and(|id: HomeId| view.homes.contains(&id)),
+    }
+}
+
 /// 403: authenticated, but not permitted.
 #[must_use]
 pub fn forbidden(detail: &str) -> Problem {
@@ -220,7 +259,7 @@ mod tests {
     use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
     use domain::token_of;
     use serde_json::json;
-    use table::ManageTokens as _;
+    use table::AddToken as _;
     use table::given::{invocation, secret, token};
     use table::memory::MemoryStore;
 
@@ -235,6 +274,7 @@ mod tests {
             (Some(Scope::Admin), &[Access::Read, Access::Write, Access::Admin]),
             (Some(Scope::Read), &[Access::Read]),
             (Some(write()), &[Access::Write, Access::Address]),
+            (Some(Scope::View(ViewScope::default())), &[]),
         ] {
             let grant = Grant { scope, token: None };
             for access in [Access::Read, Access::Write, Access::Admin, Access::Address] {
@@ -245,6 +285,36 @@ mod tests {
             }
             assert_eq!(grant.check(Access::Public), Ok(()));
         }
+    }
+
+    #[test]
+    fn a_view_token_permits_looks_at_its_own_rooms_and_homes_and_nothing_else() {
+        let view = ViewScope {
+            rooms: ["hall".parse().expect("an id")].into(),
+            homes: ["villa".parse().expect("an id")].into(),
+        };
+        let grant = Grant { scope: Some(Scope::View(view)), token: None };
+        let permits = |access, place| grant.check(Asked { access, place }).is_ok();
+        for (place, permitted) in [
+            (None, false),
+            (Some(Place::Room("hall")), true),
+            (Some(Place::Home("villa")), true),
+            (Some(Place::Room("villa")), false),
+            (Some(Place::Home("hall")), false),
+            (Some(Place::Room("hal")), false),
+            (Some(Place::Room("hall2")), false),
+            (Some(Place::Room("hall/../attic")), false),
+            (Some(Place::Room("HALL")), false),
+            (Some(Place::Room("")), false),
+        ] {
+            assert_eq!(permits(Access::Read, place), permitted, "{place:?}");
+            for access in [Access::Any, Access::Write, Access::Address, Access::Admin] {
+                assert!(!permits(access, place), "{access:?} {place:?}");
+            }
+            assert!(permits(Access::Public, place));
+        }
+        let refused = grant.check(Access::Any).expect_err("refused").detail;
+        assert_eq!(refused, "The token shows the room hall and the home villa, and nothing else.");
     }
 
     struct Bench {
@@ -272,7 +342,7 @@ mod tests {
             let mut log = WideEvent::begin("test");
             let answer = self
                 .authenticator
-                .authorize(&request, access, &self.store, &invocation(), &mut log)
+                .authorize(&request, access.into(), &self.store, &invocation(), &mut log)
                 .await;
             let answer = answer.map(drop).map_err(|it| (it.kind.status(), it.detail));
             (answer, self.store.calls().reads - before)

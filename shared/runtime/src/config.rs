@@ -4,6 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
+use api::FrameAncestors;
 use aws::{CaBundle, Credentials, QueueConfig, StoreConfig};
 use domain::{Timestamp, Zone};
 use table::layout::Layout;
@@ -76,6 +77,8 @@ pub struct Config {
     pub log_every: u32,
     /// `INGEST_URL`: the origin at which readings are stored, where it is another one than the page's.
     pub ingest_url: Option<String>,
+    /// `FRAME_ANCESTORS`: the origins whose pages may show the web page in a frame; none without it.
+    pub frame_ancestors: FrameAncestors,
     /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
     pub registry_max_age: Duration,
     /// `EARLIEST_TIMESTAMP`: readings before it are refused; [`EARLIEST_TIMESTAMP`] without it.
@@ -200,6 +203,7 @@ impl Config {
             stack: optional("STACK_NAME").unwrap_or_else(|| LOCAL.to_owned()),
             log_every: log_every("LOG_EVERY", optional("LOG_EVERY"))?,
             ingest_url: optional("INGEST_URL").map(origin).transpose()?,
+            frame_ancestors: frame_ancestors("FRAME_ANCESTORS", optional("FRAME_ANCESTORS"))?,
             earliest_timestamp: timestamp("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
             max_devices_per_token: number_of("MAX_DEVICES_PER_TOKEN", 1_000)?,
             registry_max_age: Duration::from_secs(age),
@@ -249,6 +253,15 @@ fn origin(value: String) -> Result<String, ConfigError> {
     }
     let expected = "the address of a host such as https://id.lambda-url.eu-west-1.on.aws";
     Err(ConfigError::Unreadable { name, value, expected })
+}
+
+fn frame_ancestors(
+    name: &'static str,
+    value: Option<String>,
+) -> Result<FrameAncestors, ConfigError> {
+    let Some(value) = value else { return Ok(FrameAncestors::default()) };
+    let expected = "origins such as https://home.example.org:8123, separated by spaces";
+    value.parse().map_err(|_| ConfigError::Unreadable { name, value, expected })
 }
 
 fn log_every(name: &'static str, value: Option<String>) -> Result<u32, ConfigError> {
@@ -382,6 +395,7 @@ mod tests {
             ("INGEST_URL", "ingest.example.org"),
             ("INGEST_URL", "https://ingest.example.org/path"),
             ("INGEST_URL", "https://a b"),
+            ("FRAME_ANCESTORS", "https://a; script-src *"),
         ] {
             let error = read(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains(value), "{error}");
@@ -395,10 +409,12 @@ mod tests {
             (config.stack.as_str(), config.log_every, config.ingest_url),
             ("local", 1, None)
         );
+        assert_eq!(config.frame_ancestors, FrameAncestors::default());
         let set = [
             ("STACK_NAME", "home"),
             ("LOG_EVERY", "100"),
             ("INGEST_URL", "https://id.lambda-url.eu-west-1.on.aws/"),
+            ("FRAME_ANCESTORS", "https://a https://b:8123"),
             ("AUTH", "off"),
         ];
         let config = read(&set).expect("complete");
@@ -407,6 +423,7 @@ mod tests {
             ("home", 100, Auth::Off)
         );
         assert_eq!(config.ingest_url.as_deref(), Some("https://id.lambda-url.eu-west-1.on.aws"));
+        assert_eq!(config.frame_ancestors.to_string(), "https://a https://b:8123");
     }
 
     #[test]

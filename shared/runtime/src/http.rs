@@ -6,7 +6,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use table::{FindToken, Invocation, StoreError};
 
 use crate::auth::Auth;
-use crate::authentication::{Authenticator, Grant};
+use crate::authentication::{Asked, Authenticator, Grant};
 use crate::clock::{Clock, Deadline};
 use crate::config::MaxUnits;
 use crate::panic::catching;
@@ -137,8 +137,9 @@ impl<C: Clock> HttpFunction<C> {
             if access == Access::Formed {
                 self.authenticator.check_form(request)?;
             }
+            let asked = Asked { access, place: endpoint.looks_at(&id) };
             let grant =
-                self.authenticator.authorize(request, access, store, invocation, log).await?;
+                self.authenticator.authorize(request, asked, store, invocation, log).await?;
             let params = Params::of(request, endpoint)?;
             handler.answer(Call { endpoint, id, params, grant, request, invocation, log }).await
         };

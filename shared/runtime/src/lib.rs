@@ -9,6 +9,7 @@ pub mod clock;
 pub mod config;
 pub mod dead_letters;
 pub mod http;
+pub mod new_token;
 pub mod panic;
 pub mod queue;
 pub mod registry;

@@ -102,11 +102,13 @@ pub trait RemoveBelongings: Send + Sync {
         (Action::Query, Target::Rollups),
         (Action::Query, Target::Stays),
         (Action::Query, Target::Attributes),
+        (Action::Query, Target::Annotations),
         (Action::DeleteItem, Target::Readings),
         (Action::DeleteItem, Target::Rollups),
         (Action::DeleteItem, Target::Stays),
         (Action::DeleteItem, Target::SeenIn),
         (Action::DeleteItem, Target::Attributes),
+        (Action::DeleteItem, Target::Annotations),
     ];
 
     /// What belongs to a device, as it is this moment: at most `limit`.

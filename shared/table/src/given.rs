@@ -39,7 +39,15 @@ pub fn secret(name: &str) -> String {
 #[must_use]
 pub fn token(name: &str, scope: Scope) -> Token {
     let hash = TokenHash::of(&secret(name));
-    Token { hash, scope, name: None, created: Timestamp::MIN, revoked: None, expires: None }
+    Token {
+        hash,
+        scope,
+        name: None,
+        created: Timestamp::MIN,
+        revoked: None,
+        expires: None,
+        issued_by: None,
+    }
 }
 
 /// A number.

@@ -5,6 +5,7 @@ mod alert_look;
 mod alert_message;
 mod alert_rule;
 mod alert_state;
+mod annotation;
 pub mod attribute;
 mod conditions;
 mod device;
@@ -28,12 +29,14 @@ pub use self::alert_look::{from_look, from_running_mark};
 pub use self::alert_message::{from_told, from_waiting};
 pub use self::alert_rule::from_alert_rule;
 pub use self::alert_state::from_alert_state;
+pub use self::annotation::from_annotation;
 pub use self::conditions::from_conditions_schema;
 pub use self::device::{
     DESCRIPTION, DeviceItem, attributes, exchanges, from_device, from_fold_settings, from_place,
-    hold, metric, said, source, tags, tombstone_expiry, verdicts,
+    hold, metric, source, tags, tombstone_expiry, verdicts,
 };
 pub use self::error::{ItemError, UnreadableItem};
+pub use self::fields::said;
 pub use self::late::{from_backlog, from_late_marks};
 pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, mark};
 pub use self::rollup::{from_queue_depth, from_refold, from_rollup, from_rollup_state, group_name};

@@ -3,8 +3,8 @@
 use crate::shards::{Shard, Shards};
 use crate::{AlertKey, ToldKey, WaitingKey};
 use domain::{
-    Bucket, ChannelId, Comparison, DeviceId, LocalDate, Quarter, RoomId, RuleId, SearchEntry,
-    SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
+    AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED, Quarter,
+    RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
 };
 
 /// The partition key attribute.
@@ -24,6 +24,10 @@ pub const DEVICES: &str = "DEVICE";
 pub const ROOMS: &str = "ROOM";
 /// The partition of the access tokens.
 pub const TOKENS: &str = "TOKEN";
+
+/// The partition of all annotations. Their order is that of their times, and those of a range are found together,
+/// whatever they are about.
+pub const ANNOTATIONS: &str = "ANNOTATION#";
 
 /// What the partition of a device's rollups begins with.
 pub const ROLLUP_PREFIX: &str = "ROLLUP#";
@@ -139,6 +143,8 @@ pub enum Key {
     StayOf(DeviceId, Timestamp),
     /// A stay, among those in its room.
     StayIn(RoomId, Timestamp, DeviceId),
+    /// An annotation.
+    Annotation(AnnotationId),
     /// A rule of alerts.
     AlertRule(RuleId),
     /// A channel.
@@ -179,6 +185,7 @@ impl Key {
             Self::Introduced(_) => INTRODUCED.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
             Self::StayIn(room, ..) => stays_in_pk(room),
+            Self::Annotation(_) => ANNOTATIONS.to_owned(),
             Self::AlertRule(_) => ALERT_RULES.to_owned(),
             Self::AlertChannel(_) => ALERT_CHANNELS.to_owned(),
             Self::AlertSecret(_) => ALERT_SECRETS.to_owned(),
@@ -215,6 +222,7 @@ impl Key {
             Self::Introduced(sender) => sender.clone(),
             Self::StayOf(_, since) => since.to_string(),
             Self::StayIn(_, since, device) => format!("{since}#{device}"),
+            Self::Annotation(id) => id.to_string(),
             Self::AlertRule(id) => id.to_string(),
             Self::AlertChannel(id) | Self::AlertSecret(id) => id.to_string(),
             Self::AlertState(alert) => alert_sk(alert),
@@ -240,6 +248,7 @@ impl Key {
         match pk {
             ROOMS => sk.parse().ok().map(Self::Room),
             TOKENS => sk.parse().ok().map(Self::Token),
+            ANNOTATIONS => sk.parse().ok().map(Self::Annotation),
             ATTRIBUTE_PREFIX => (sk == INDEXED).then_some(Self::Indexed),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
             LATE if sk == CHANGES => Some(Self::LateChanges),
@@ -538,6 +547,13 @@ pub fn stays_begun_before_end(range: TimeRange) -> (String, String) {
     (Timestamp::MIN.to_string(), format!("{}~", range.last()))
 }
 
+/// Bounds for `BETWEEN`: the annotations that may overlap a range, which begin before its end and not long before it.
+#[must_use]
+pub fn annotations_in(range: TimeRange) -> (String, String) {
+    let first = range.from().saturating_add(-MAX_ANNOTATED);
+    (first.to_string(), format!("{}{BEHIND_IDS}", range.last()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -590,6 +606,9 @@ mod tests {
             (id(), timestamp()).prop_map(|(id, at)| Key::StayOf(id.parse().expect("an id"), at)),
             (id(), timestamp(), id()).prop_map(|(room, at, id)| {
                 Key::StayIn(room.parse().expect("an id"), at, id.parse().expect("an id"))
+            }),
+            (timestamp(), "[A-Za-z0-9._:-]{1,64}").prop_map(|(at, suffix)| {
+                Key::Annotation(format!("{at}-{suffix}").parse().expect("an id"))
             }),
             alert_id().prop_map(|id| Key::AlertRule(id.parse().expect("an id"))),
             alert_id().prop_map(|id| Key::AlertChannel(id.parse().expect("an id"))),

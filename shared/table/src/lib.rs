@@ -15,6 +15,7 @@ pub mod sizes;
 
 mod alert;
 mod alert_ports;
+mod annotations;
 mod companion;
 mod deadline;
 mod deletion_ports;
@@ -46,6 +47,7 @@ pub use alert_ports::{
     ReadLooks, ReadRunning, ReadToldMessages, ReadWaitingMessages, RemoveLooks,
     SendWaitingMessages,
 };
+pub use annotations::{AnnotationPage, AnnotationQuery, EditAnnotations, ReadAnnotations};
 pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
 pub use deletion_ports::{
@@ -63,7 +65,7 @@ pub use outcome::{
 };
 pub use permission::{Action, Permission, Target};
 pub use ports::{
-    AddArrival, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
+    AddArrival, AddToken, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
     IndexDevices, LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MarkIndexed, MergeReadings,
     PageRegistry, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadStays,
     RegisterDevices, RestoreStays, SearchDevices, TeachDevice, UpdateRegistry,

@@ -2,6 +2,7 @@
 
 mod alert_items;
 mod alerts;
+mod annotations;
 mod conditions;
 mod deletions;
 mod index_by_conditions;
@@ -16,18 +17,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    AddArrival, Added, Companion, CountIntroduced, EditRegistry, Edited, FindRegistry, FindToken,
-    InsertOutcome, Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MarkIndexed,
-    MergeReadings, MeterChange, Page, PageRegistry, PutOutcome, PutReadings, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration,
-    RollupKey, RollupState, RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen,
-    StayKey, StoreError, StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry,
-    companions, keys,
+    AddArrival, AddToken, Added, Companion, CountIntroduced, EditRegistry, Edited, FindRegistry,
+    FindToken, InsertOutcome, Invocation, ListPage, Listing, LookUpRegistry, ManageTokens,
+    MarkIndexed, MergeReadings, MeterChange, Page, PageRegistry, PutOutcome, PutReadings,
+    QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold,
+    RegisterDevices, Registration, RollupKey, RollupState, RoomWalk, SearchDevices, SearchHit,
+    SearchPage, SearchQuery, Seen, StayKey, StoreError, StoreResult, StoredRollup, TeachDevice,
+    UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
-    BehindError, DeletedDevice, Deletion, Device, DeviceId, DeviceParts, DevicePatch,
-    DevicePatchError, DeviceUpdate, Edit, Hints, Order, Reading, Room, RoomId, RoomPatch, Stay,
-    Timestamp, Token, TokenHash,
+    Annotation, AnnotationId, BehindError, DeletedDevice, Deletion, Device, DeviceId, DeviceParts,
+    DevicePatch, DevicePatchError, DeviceUpdate, Edit, Hints, Order, Reading, Room, RoomId,
+    RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -43,6 +44,7 @@ struct State {
     rooms: BTreeMap<RoomId, Room>,
     stays: BTreeMap<StayKey, Stay>,
     tokens: BTreeMap<TokenHash, Token>,
+    annotations: BTreeMap<AnnotationId, Annotation>,
     introduced: BTreeMap<String, usize>,
     expiries: BTreeMap<ReadingKey, Timestamp>,
     rollups: BTreeMap<RollupKey, StoredRollup>,
@@ -547,7 +549,7 @@ impl CountIntroduced for MemoryStore {
     }
 }
 
-impl ManageTokens for MemoryStore {
+impl AddToken for MemoryStore {
     async fn add_token(&self, token: &Token, _invocation: &Invocation) -> StoreResult<()> {
         let mut state = self.write()?;
         if state.tokens.contains_key(&token.hash) {
@@ -556,7 +558,9 @@ impl ManageTokens for MemoryStore {
         state.tokens.insert(token.hash, token.clone());
         Ok(())
     }
+}
 
+impl ManageTokens for MemoryStore {
     async fn tokens(&self, _invocation: &Invocation) -> StoreResult<Vec<Token>> {
         Ok(self.read()?.tokens.values().cloned().collect())
     }

@@ -42,6 +42,8 @@ pub enum Target {
     Stays,
     /// The devices that were seen in a room, each room's in a partition of its own.
     SeenIn,
+    /// The annotations.
+    Annotations,
     /// The rules of alerts.
     AlertRules,
     /// The channels by which alerts are told.

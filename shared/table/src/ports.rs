@@ -304,21 +304,25 @@ pub trait FindToken: Send + Sync {
     ) -> impl Future<Output = StoreResult<Option<Token>>> + Send;
 }
 
-/// Creates, lists and revokes access tokens: for the command line, not for functions.
-pub trait ManageTokens: Send + Sync {
+/// Keeps new access tokens.
+pub trait AddToken: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::PutItem, Target::Tokens),
-        (Action::Query, Target::Tokens),
-        (Action::UpdateItem, Target::Tokens),
-    ];
+    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::Tokens)];
 
-    /// Keeps a new token. Done twice, the second time is refused.
+    /// Keeps a new token. It replaces none: done twice, the second time is refused.
     fn add_token(
         &self,
         token: &Token,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
+}
+
+/// Lists and revokes access tokens: for the command line, not for functions.
+pub trait ManageTokens: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::Tokens), (Action::UpdateItem, Target::Tokens)];
+
     /// All tokens, revoked ones too.
     fn tokens(
         &self,

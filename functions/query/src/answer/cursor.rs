@@ -8,7 +8,7 @@
 use api::Problem;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::{DeviceId, TimeRange, Timestamp};
+use domain::{AnnotationId, DeviceId, TimeRange, Timestamp};
 use sha2::{Digest as _, Sha256};
 use table::{ReadingKey, StayKey};
 
@@ -60,6 +60,31 @@ pub(crate) fn encode_range(
 /// A place among the stays that overlap a range, in which the stay need not have begun.
 pub(crate) fn encode_stays(query_fingerprint: &str, range: TimeRange, after: &StayKey) -> String {
     encode_in(query_fingerprint, range, after.since, &after.device)
+}
+
+/// A place among the annotations that overlap a range, in which the annotation need not begin.
+pub(crate) fn encode_annotations(
+    query_fingerprint: &str,
+    range: TimeRange,
+    after: &AnnotationId,
+) -> String {
+    let [from, to] = [range.from(), range.to()].map(Timestamp::as_millis);
+    encode(query_fingerprint, &format!("{from} {to} {after}"))
+}
+
+/// The range and the place that [`encode_annotations`] put in.
+pub(crate) fn decode_annotations(
+    query_fingerprint: &str,
+    cursor: &str,
+) -> Result<(TimeRange, AnnotationId), Problem> {
+    let place = decode(query_fingerprint, cursor)?;
+    let parse = || {
+        let mut parts = place.split(' ');
+        let mut timestamp = || Timestamp::from_millis(parts.next()?.parse().ok()?).ok();
+        let (from, to) = (timestamp()?, timestamp()?);
+        Some((TimeRange::new(from, to).ok()?, parts.next()?.parse().ok()?))
+    };
+    parse().ok_or_else(foreign)
 }
 
 fn encode_in(

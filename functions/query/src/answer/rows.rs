@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    AttributeName, AttributeValues, Decimal, Device, DeviceId, DeviceStay, HomeId, Label,
-    MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Room, RoomId, Stay, Timestamp,
-    Unit,
+    Annotated, Annotation, AnnotationId, AttributeName, AttributeValues, Decimal, Device, DeviceId,
+    DeviceStay, HomeId, Label, MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Room,
+    RoomId, Stay, Timestamp, Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -235,6 +235,8 @@ pub(crate) struct RoomRow<'a> {
     room_id: &'a RoomId,
     name: Option<&'a Label>,
     home: Option<&'a HomeId>,
+    /// Whether it is outside, where a person said so.
+    outside: Option<bool>,
     first_seen: Timestamp,
 }
 
@@ -244,13 +246,14 @@ impl<'a> From<&'a Room> for RoomRow<'a> {
             room_id: &room.id,
             name: room.name.as_ref(),
             home: room.home.as_ref(),
+            outside: room.outside,
             first_seen: room.first_seen,
         }
     }
 }
 
 /// The columns of a room in CSV.
-pub(crate) const ROOM_COLUMNS: [&str; 4] = ["room_id", "name", "home", "first_seen"];
+pub(crate) const ROOM_COLUMNS: [&str; 5] = ["room_id", "name", "home", "outside", "first_seen"];
 
 impl Row for RoomRow<'_> {
     fn cells(&self) -> Vec<Cell> {
@@ -258,6 +261,7 @@ impl Row for RoomRow<'_> {
             Cell::text(self.room_id.as_str()),
             Cell::text(self.name.map_or("", Label::as_str)),
             Cell::text(self.home.map_or("", HomeId::as_str)),
+            Cell::text(self.outside.map_or("", |it| if it { "true" } else { "false" })),
             Cell::text(self.first_seen.to_string()),
         ]
     }
@@ -339,6 +343,55 @@ impl Row for StayRow<'_> {
             Cell::text(self.room.as_str()),
             Cell::text(self.since.to_string()),
             Cell::text(until.unwrap_or_default()),
+        ]
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
+        std::iter::empty()
+    }
+}
+
+/// A person's note of a time.
+#[derive(Debug, Serialize)]
+pub(crate) struct AnnotationRow<'a> {
+    annotation_id: &'a AnnotationId,
+    from: Timestamp,
+    /// None of a single moment.
+    to: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<&'a DeviceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<&'a RoomId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    home: Option<&'a HomeId>,
+    text: &'a Label,
+}
+
+impl<'a> From<&'a Annotation> for AnnotationRow<'a> {
+    fn from(Annotation { id, to, about, text }: &'a Annotation) -> Self {
+        let (device, room, home) = match about {
+            Annotated::Device(device) => (Some(device), None, None),
+            Annotated::Room(room) => (None, Some(room), None),
+            Annotated::Home(home) => (None, None, Some(home)),
+        };
+        Self { annotation_id: id, from: id.at(), to: *to, device, room, home, text }
+    }
+}
+
+/// The columns of an annotation in CSV.
+pub(crate) const ANNOTATION_COLUMNS: [&str; 7] =
+    ["annotation_id", "from", "to", "device", "room", "home", "text"];
+
+impl Row for AnnotationRow<'_> {
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.annotation_id.to_string()),
+            Cell::text(self.from.to_string()),
+            Cell::text(self.to.map(|to| to.to_string()).unwrap_or_default()),
+            Cell::text(self.device.map_or("", DeviceId::as_str)),
+            Cell::text(self.room.map_or("", RoomId::as_str)),
+            Cell::text(self.home.map_or("", HomeId::as_str)),
+            Cell::text(self.text.as_str()),
         ]
     }
 

@@ -49,6 +49,11 @@ pub(super) fn schemas() -> Value {
                 "rooms_lack": reference("RoomsLack"),
                 "total_kwh": {"type": ["number", "null"]},
                 "total_kwh_sold": metric,
+                "counted_kwh": {"type": ["number", "null"], "description": "With devices=1: the sum of the devices of consumption that nothing is behind"},
+                "rest_kwh": {"type": ["number", "null"], "description": "With devices=1, if a device is behind a meter: total_kwh without counted_kwh, which the meter measured and no device behind it; null where the meter measured nothing"},
+                "rest": {"type": "array", "description": "The same, row by row", "items": {"type": "object", "required": ["timestamp", "kwh"], "properties": {
+                    "timestamp": timestamp, "kwh": {"type": ["number", "null"]},
+                }}},
                 "metric": {"type": "string"},
                 "source": {"enum": ["counter", "power"]},
                 "devices": {"type": "array", "items": reference("EnergyDevice")},

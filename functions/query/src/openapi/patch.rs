@@ -78,6 +78,7 @@ pub(super) fn schemas() -> Value {
             "properties": {
                 "name": text,
                 "home": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the room is of no home"},
+                "outside": {"type": ["boolean", "null"], "description": "Whether the room is outside; null: nobody says"},
             },
             "additionalProperties": false,
         },

@@ -210,6 +210,18 @@ pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     })
 }
 
+/// The range of a request. Without `from` or `to` it has no such end.
+pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
+    let end = |name: &str, default| match timestamp(params, name) {
+        Some(text) => {
+            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))
+        }
+        None => Ok(default),
+    };
+    let range = TimeRange::new(end("from", Timestamp::MIN)?, end("to", Timestamp::MAX)?);
+    range.map_err(|why| Problem::field("from", why.to_string()))
+}
+
 /// A timestamp's text. The `+` of an offset arrives as a space when the client did not encode it.
 pub(crate) fn timestamp(params: &Params, name: &str) -> Option<String> {
     params.get(name).map(|text| match text.rsplit_once(' ') {

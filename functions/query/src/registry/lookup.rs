@@ -68,11 +68,21 @@ pub(crate) async fn device(
     call: &mut Call<'_>,
 ) -> Result<Device, Problem> {
     let id = device_id(call)?;
-    let found = registry.device(&id, store, call.invocation, call.log).await;
+    device_of(&id, registry, store, call).await
+}
+
+/// A device by its id.
+pub(crate) async fn device_of(
+    id: &DeviceId,
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<Device, Problem> {
+    let found = registry.device(id, store, call.invocation, call.log).await;
     let found = found.map_err(|error| call.failed(&error))?;
     match found {
         Some(device) => Ok(device),
-        None => Err(device_not_found(store, &id, call).await),
+        None => Err(device_not_found(store, id, call).await),
     }
 }
 
@@ -101,7 +111,17 @@ pub(crate) async fn room(
     call: &mut Call<'_>,
 ) -> Result<(Room, Arc<Snapshot>), Problem> {
     let id = room_id(call)?;
-    let found = registry.room(&id, store, call.invocation, call.log).await;
+    room_of(&id, registry, store, call).await
+}
+
+/// A room by its id, and a registry that knows its devices.
+pub(crate) async fn room_of(
+    id: &RoomId,
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<(Room, Arc<Snapshot>), Problem> {
+    let found = registry.room(id, store, call.invocation, call.log).await;
     let found = found.map_err(|error| call.failed(&error))?;
     found.ok_or_else(|| not_found("room", id.as_str()))
 }
@@ -284,25 +304,36 @@ pub(crate) async fn add_meters(
     Ok(())
 }
 
-/// The home of the path, and a registry that knows its rooms and devices. One that is unknown is looked for
-/// again: whoever has just put a room into it may have asked another instance. No item says which homes there are,
-/// so that is a read of the registry, which is not repeated for each question.
+/// The home of the path, and a registry that knows its rooms and devices.
 pub(crate) async fn home(
     registry: &CachedRegistry<impl Clock>,
     store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<(HomeId, Arc<Snapshot>), Problem> {
     let id: HomeId = call.id.parse().map_err(|why| Problem::field("home_id", format!("{why}")))?;
+    let known = rooms_of_home(&id, registry, store, call).await?;
+    Ok((id, known))
+}
+
+/// A registry that knows the rooms and devices of a home. One that is unknown is looked for again: whoever has just
+/// put a room into it may have asked another instance. No item says which homes there are, so that is a read of the
+/// registry, which is not repeated for each question.
+pub(crate) async fn rooms_of_home(
+    id: &HomeId,
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<Arc<Snapshot>, Problem> {
     let mut known = snapshot(registry, store, call).await?;
-    if known.rooms_of(&id).next().is_none() {
+    if known.rooms_of(id).next().is_none() {
         let read = registry.refresh_for_missing(store, call.invocation, call.log).await;
         known = read.map_err(|error| call.failed(&error))?;
     }
     ensure_all_rooms(&known)?;
-    if known.rooms_of(&id).next().is_none() {
+    if known.rooms_of(id).next().is_none() {
         return Err(not_found("home", id.as_str()));
     }
-    Ok((id, known))
+    Ok(known)
 }
 
 /// The id of a device's path.

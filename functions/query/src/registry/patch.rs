@@ -16,6 +16,7 @@ use domain::{
 };
 use serde_json::value::RawValue;
 
+use crate::body;
 use fault::{EARLIEST_SINCE, Fault, decimal, hold};
 
 /// The largest body, inflated: more than all that can be set takes.
@@ -58,14 +59,8 @@ fn read<T: Default + PartialEq>(
     read: impl Fn(Members<'_>) -> Result<T, Refusal>,
 ) -> Result<T, Problem> {
     let bad = |detail: String| Problem::new(ProblemKind::BadRequest, detail);
-    let body = request.json_body()?;
-    if body.len() > MAX_PATCH {
-        let detail =
-            format!("The body is {} bytes long; at most {MAX_PATCH} are taken.", body.len());
-        return Err(Problem::new(ProblemKind::TooLarge, detail));
-    }
-    let text = std::str::from_utf8(&body).map_err(|_| bad("The body is not UTF-8.".to_owned()))?;
-    let members = Members::parse(text, MAX_SETTINGS)
+    let text = body::text(request, MAX_PATCH)?;
+    let members = Members::parse(&text, MAX_SETTINGS)
         .map_err(|why| bad(format!("The body is no JSON object of what to change: {why}.")))?;
     let patch = read(members)
         .map_err(|Refusal { field, fault }| Problem::field(&field, fault.to_string()))?;
@@ -122,7 +117,8 @@ fn room_patch(members: Members<'_>) -> Result<RoomPatch, Refusal> {
         let read = match name.as_ref() {
             "name" => label(value).map(|edit| patch.name = edit),
             "home" => id(value).map(|edit| patch.home = edit),
-            _ => Err(Fault::Fixed("name and home")),
+            "outside" => flag(value).map(|edit| patch.outside = edit),
+            _ => Err(Fault::Fixed("name, home and outside")),
         };
         read.map_err(Refusal::of(excerpt(&name)))?;
     }

@@ -1,7 +1,7 @@
 //! The rooms in which a device has been, and the devices that have been in a room. Reads no reading.
 
 use api::{Problem, Response};
-use domain::{DeviceId, DeviceStay, RoomId, TimeRange, Timestamp};
+use domain::{DeviceId, DeviceStay, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -11,7 +11,7 @@ use crate::answer::rows::{STAY_COLUMNS, StayRow};
 use crate::answer::sheet::Columns;
 use crate::answer::{cursor, page};
 use crate::ports::Store;
-use crate::readings::ranges::timestamp;
+use crate::readings::ranges::open_range;
 use crate::registry::lookup;
 
 /// `GET /devices/{id}/stays`
@@ -42,7 +42,7 @@ pub(crate) async fn in_room(
     Ok(respond(call, &query, &page))
 }
 
-/// The page that a request asks for. Without `from` or `to` the range has no such end.
+/// The page that a request asks for.
 fn query(call: &Call<'_>, now: Timestamp) -> Result<StayQuery, Problem> {
     let Call { request, params, .. } = call;
     let limit = params.limit();
@@ -50,15 +50,7 @@ fn query(call: &Call<'_>, now: Timestamp) -> Result<StayQuery, Problem> {
         let (range, after) = cursor::decode_stays(&params.query_fingerprint(request), cursor)?;
         return Ok(StayQuery { range, after: Some(after), limit });
     }
-    let end = |name: &str, default| match timestamp(params, name) {
-        Some(text) => {
-            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))
-        }
-        None => Ok(default),
-    };
-    let range = TimeRange::new(end("from", Timestamp::MIN)?, end("to", Timestamp::MAX)?);
-    let range = range.map_err(|why| Problem::field("from", why.to_string()))?;
-    Ok(StayQuery { range, after: None, limit })
+    Ok(StayQuery { range: open_range(params, now)?, after: None, limit })
 }
 
 fn respond(call: &Call<'_>, query: &StayQuery, page: &StayPage) -> Response {

@@ -1,5 +1,7 @@
 //! The energy of devices as the API shows it. Sums nothing itself.
 
+use std::collections::BTreeSet;
+
 use api::{Problem, Response};
 use domain::{DeviceId, Exact, Flag, Meter, MetricName, Role, TimeRange, Timestamp};
 use serde::Serialize;
@@ -7,6 +9,7 @@ use series::{Amount, DeviceValues, Event, Events, Grid, LeftOut, RowEnergy, sum}
 
 use super::about::{Explanation, Span};
 use super::request::SeriesRequest;
+use super::rest::{Rest, RestRow};
 use super::write::{Line, respond};
 use crate::answer::row::Cell;
 
@@ -81,6 +84,14 @@ struct About<'a> {
     total_kwh: Option<Exact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_kwh_sold: Option<Exact>,
+    /// The sum of the devices that nothing is behind, where they are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted_kwh: Option<Option<Exact>>,
+    /// What is left of the total, if there is a meter with something behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rest_kwh: Option<Option<Exact>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rest: Option<Vec<RestRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metric: Option<&'a MetricName>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,6 +117,8 @@ pub(crate) struct Energy<'a> {
     pub(crate) devices: &'a [(DeviceValues<'a>, Meter<'a>)],
     /// Those that count in the sum.
     pub(crate) counting: Vec<&'a (DeviceValues<'a>, Meter<'a>)>,
+    /// The meters that a device of the sum is behind.
+    pub(crate) above: BTreeSet<&'a DeviceId>,
     /// What no sum holds: devices that are a part of another that it holds, and what is no consumption.
     pub(crate) left_out: &'a [LeftOut<'a>],
     /// Whether several devices may be one row.
@@ -139,10 +152,16 @@ impl<'a> Energy<'a> {
                 total_kwh_sold: shown(total.sold),
             }
         });
+        let (places, rows) = (0..self.grid.rows().len(), self.grid.rows());
+        let rest = self.is_apart().then(|| Rest::of(self.devices, &self.counting, &self.above));
+        let left = rest.as_ref().filter(|rest| rest.is_meant());
         let about = About {
             span,
             total_kwh: shown(total.bought),
             total_kwh_sold: shown(total.sold),
+            counted_kwh: rest.as_ref().map(|rest| rest.counted(places.clone())),
+            rest_kwh: left.map(|rest| rest.left(places.clone())),
+            rest: left.map(|rest| rest.rows(rows)),
             metric: only.and_then(|meter| meter.names().next()),
             source: only.map(source),
             devices: counted.collect(),

@@ -62,7 +62,10 @@ async fn a_home_is_the_rooms_that_name_it() {
     assert_eq!(bench.ids(&next, "home_id").await, ["summer"]);
 
     let room = bench.patch("/rooms/s", r#"{"home": null}"#).await.json();
-    assert_eq!(room, json!({"room_id": "s", "name": null, "home": null, "first_seen": first_seen}));
+    assert_eq!(
+        room,
+        json!({"room_id": "s", "name": null, "home": null, "outside": null, "first_seen": first_seen})
+    );
     bench.patch("/rooms/attic", r#"{"home": "h"}"#).await;
     assert_eq!(bench.ids("/homes", "home_id").await, ["h"]);
     assert_eq!(bench.ids("/homes/h/devices", "device_id").await, ["a", "b", "gone"]);

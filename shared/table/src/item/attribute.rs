@@ -29,6 +29,8 @@ pub const ENDED: &str = "_ended";
 pub const NAME: &str = "name";
 /// The home of a room.
 pub const HOME: &str = "home";
+/// Whether a room is outside, where a person said so: 1 or 0.
+pub const OUTSIDE: &str = "outside";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
@@ -72,7 +74,7 @@ pub const CHANGES: &str = "changes";
 pub const RAW_UNTIL: &str = "raw_until";
 /// A mark: a reading of a rollup has changed that can no longer be folded.
 pub const FROZEN: &str = "frozen";
-/// The rooms of a rollup's readings.
+/// The rooms of a rollup's readings, or those that a token shows.
 pub const ROOMS: &str = "rooms";
 /// The rollups of the metrics.
 pub const ROLLED_UP: &str = "m";
@@ -121,8 +123,16 @@ pub const CREATED: &str = "created";
 pub const REVOKED: &str = "revoked";
 /// When a token ends. It is not the attribute by which DynamoDB deletes items: the list still shows the token.
 pub const EXPIRES: &str = "expires";
+/// The homes that a token shows.
+pub const HOMES: &str = "homes";
+/// The hash of the admin token by which a token was made.
+pub const ISSUED_BY: &str = "issued_by";
 /// The number of devices that a sender has introduced.
 pub const INTRODUCED: &str = "introduced";
+/// What an annotation is about. It is not called `room`: the index by room would hold the annotation.
+pub const ABOUT: &str = "about";
+/// The text of an annotation.
+pub const TEXT: &str = "text";
 /// The members of a rule of alerts. They are not at the top, where the index by room would hold a rule of a room.
 pub const RULE: &str = "rule";
 /// When a rule was saved.

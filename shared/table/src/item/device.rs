@@ -9,7 +9,8 @@ use super::attribute::{
     STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
-    invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
+    invalid, other_kind, parse_key, parsed, put, said, string, text, timestamp, to_said,
+    whole_number,
 };
 use super::stay::{newest_stay, to_newest_stay};
 use super::{Attribute, Decode, Item, ItemError, key, mark};
@@ -249,7 +250,7 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .map(DeviceId::try_from)
             .collect::<Result<_, _>>()
             .map_err(invalid(BEHIND_IT))?,
-        in_room_means: to_said(&mut item),
+        in_room_means: to_said(&mut item, IN_ROOM_MEANS),
         fold_settings,
         name: parsed(&mut item, NAME)?,
         place: to_place(&mut item)?,
@@ -397,19 +398,6 @@ pub fn metric(info: &MetricInfo) -> Attribute {
     Attribute::M(item)
 }
 
-/// The attribute of a person's yes or no.
-#[must_use]
-pub fn said(is_so: &bool) -> Attribute {
-    Attribute::N(u8::from(*is_so).to_string())
-}
-
-fn to_said(item: &mut Item) -> Option<bool> {
-    match item.remove(IN_ROOM_MEANS) {
-        Some(Attribute::N(number)) => Some(number != "0"),
-        _ => None,
-    }
-}
-
 /// The attribute of the time for which a power holds: milliseconds.
 #[must_use]
 pub fn hold(time: &TimeDelta) -> Attribute {
@@ -455,7 +443,7 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
         role,
         is_net: item.contains_key(NET),
         cycle: parsed(&mut item, CYCLE)?,
-        in_room_means: to_said(&mut item),
+        in_room_means: to_said(&mut item, IN_ROOM_MEANS),
         hourly_until: text(&mut item, HOURLY_UNTIL)
             .map(|at| Timestamp::parse_absolute(&at))
             .transpose()

@@ -80,6 +80,19 @@ where
     }
 }
 
+/// The attribute of a person's yes or no.
+#[must_use]
+pub fn said(is_so: &bool) -> Attribute {
+    Attribute::N(u8::from(*is_so).to_string())
+}
+
+pub(super) fn to_said(item: &mut Item, name: &str) -> Option<bool> {
+    match item.remove(name) {
+        Some(Attribute::N(number)) => Some(number != "0"),
+        _ => None,
+    }
+}
+
 /// A time in epoch seconds.
 pub(super) fn epoch_seconds(
     item: &mut Item,

@@ -1,7 +1,7 @@
 //! A room's item. Says nothing of the devices and readings in the room.
 
-use super::attribute::{FIRST_SEEN, HOME, NAME};
-use super::fields::{other_kind, parse_key, parsed, put, timestamp};
+use super::attribute::{FIRST_SEEN, HOME, NAME, OUTSIDE};
+use super::fields::{other_kind, parse_key, parsed, put, said, timestamp, to_said};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::Key;
 use domain::Room;
@@ -12,6 +12,7 @@ pub fn from_room(room: &Room) -> Item {
     let mut item = key(&Key::Room(room.id.clone()));
     put(&mut item, NAME, room.name.clone().map(String::from));
     put(&mut item, HOME, room.home.as_ref().map(ToString::to_string));
+    item.extend(room.outside.map(|it| (OUTSIDE.to_owned(), said(&it))));
     put(&mut item, FIRST_SEEN, Some(room.first_seen.to_string()));
     item
 }
@@ -27,7 +28,8 @@ impl Decode for Room {
 fn to_room(mut item: Item) -> Result<Room, ItemError> {
     let Key::Room(id) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
-    Ok(Room { id, name: parsed(&mut item, NAME)?, home: parsed(&mut item, HOME)?, first_seen })
+    let (name, home) = (parsed(&mut item, NAME)?, parsed(&mut item, HOME)?);
+    Ok(Room { id, name, home, outside: to_said(&mut item, OUTSIDE), first_seen })
 }
 
 #[cfg(test)]
@@ -42,6 +44,9 @@ mod tests {
         assert_eq!(Room::decode(from_room(&room)).expect("a room"), room);
         room.name = Some("Bedroom".parse().expect("a label"));
         room.home = Some("chiyoda1".parse().expect("an id"));
-        assert_eq!(Room::decode(from_room(&room)).expect("a room"), room);
+        for outside in [None, Some(true), Some(false)] {
+            room.outside = outside;
+            assert_eq!(Room::decode(from_room(&room)).expect("a room"), room);
+        }
     }
 }

@@ -1,12 +1,16 @@
 //! An access token's item, under the digest of its secret. Never holds the secret.
 
 use super::attribute::{
-    CREATED, DEVICE_TAGS, DEVICES, EXPIRES, NAME, PREFIX, REVOKED, ROOM_TAG, SCOPE,
+    CREATED, DEVICE_TAGS, DEVICES, EXPIRES, HOMES, ISSUED_BY, NAME, PREFIX, REVOKED, ROOM_TAG,
+    ROOMS, SCOPE,
 };
 use super::fields::{invalid, other_kind, parse_key, parsed, put, string, text, timestamp};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::Key;
-use domain::{DeviceId, Scope, Token, WritableDevices, WriteScope};
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use domain::{IdError, Scope, Token, ViewScope, WritableDevices, WriteScope};
 
 /// The scope of a token that writes for any device. It differs from that of the others, so that an item which
 /// lost its devices permits nothing.
@@ -21,8 +25,7 @@ pub fn from_token(token: &Token) -> Item {
             match devices {
                 WritableDevices::Any => {}
                 WritableDevices::Only(devices) => {
-                    let devices = devices.iter().map(|id| Attribute::S(id.to_string())).collect();
-                    item.insert(DEVICES.to_owned(), Attribute::L(devices));
+                    put_all(&mut item, DEVICES, devices);
                 }
                 WritableDevices::Prefix(prefix) => {
                     put(&mut item, PREFIX, Some(prefix.to_string()));
@@ -36,6 +39,11 @@ pub fn from_token(token: &Token) -> Item {
             if *devices == WritableDevices::Any { ANY } else { "write" }
         }
         Scope::Read => "read",
+        Scope::View(ViewScope { rooms, homes }) => {
+            put_all(&mut item, ROOMS, rooms);
+            put_all(&mut item, HOMES, homes);
+            "view"
+        }
         Scope::Admin => "admin",
     };
     put(&mut item, SCOPE, Some(scope.to_owned()));
@@ -43,7 +51,24 @@ pub fn from_token(token: &Token) -> Item {
     put(&mut item, CREATED, Some(token.created.to_string()));
     put(&mut item, REVOKED, token.revoked.map(|at| at.to_string()));
     put(&mut item, EXPIRES, token.expires.map(|at| at.to_string()));
+    put(&mut item, ISSUED_BY, token.issued_by.map(|by| by.to_string()));
     item
+}
+
+/// Puts ids as a list.
+fn put_all<T: ToString>(item: &mut Item, name: &str, ids: &BTreeSet<T>) {
+    let ids = ids.iter().map(|id| Attribute::S(id.to_string())).collect();
+    item.insert(name.to_owned(), Attribute::L(ids));
+}
+
+/// Takes out what [`put_all`] puts in.
+fn all<T: FromStr<Err = IdError> + Ord>(
+    item: &mut Item,
+    name: &'static str,
+) -> Result<Option<BTreeSet<T>>, ItemError> {
+    let Some(Attribute::L(ids)) = item.remove(name) else { return Ok(None) };
+    let ids = ids.into_iter().filter_map(string).map(|id| id.parse());
+    ids.collect::<Result<_, _>>().map(Some).map_err(invalid(name))
 }
 
 impl Decode for Token {
@@ -58,12 +83,8 @@ fn to_token(mut item: Item) -> Result<Token, ItemError> {
     let Key::Token(hash) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let scope = match text(&mut item, SCOPE).as_deref() {
         Some("write") => {
-            let devices = match (item.remove(DEVICES), parsed(&mut item, PREFIX)?) {
-                (Some(Attribute::L(devices)), None) => {
-                    let ids = devices.into_iter().filter_map(string).map(DeviceId::try_from);
-                    let ids = ids.collect::<Result<_, _>>().map_err(invalid(DEVICES))?;
-                    WritableDevices::Only(ids)
-                }
+            let devices = match (all(&mut item, DEVICES)?, parsed(&mut item, PREFIX)?) {
+                (Some(devices), None) => WritableDevices::Only(devices),
                 (None, Some(prefix)) => WritableDevices::Prefix(prefix),
                 _ => return Err(ItemError::Missing(DEVICES)),
             };
@@ -71,13 +92,20 @@ fn to_token(mut item: Item) -> Result<Token, ItemError> {
         }
         Some(ANY) => to_write_scope(&mut item, WritableDevices::Any),
         Some("read") => Scope::Read,
+        Some("view") => {
+            let rooms = all(&mut item, ROOMS)?.ok_or(ItemError::Missing(ROOMS))?;
+            let homes = all(&mut item, HOMES)?.ok_or(ItemError::Missing(HOMES))?;
+            Scope::View(ViewScope { rooms, homes })
+        }
         Some("admin") => Scope::Admin,
         _ => return Err(ItemError::Missing(SCOPE)),
     };
     let created = timestamp(&mut item, CREATED)?.ok_or(ItemError::Missing(CREATED))?;
     let revoked = timestamp(&mut item, REVOKED)?;
     let expires = timestamp(&mut item, EXPIRES)?;
-    Ok(Token { hash, scope, name: parsed(&mut item, NAME)?, created, revoked, expires })
+    let issued_by = text(&mut item, ISSUED_BY).map(|hash| hash.parse()).transpose();
+    let (name, issued_by) = (parsed(&mut item, NAME)?, issued_by.map_err(invalid(ISSUED_BY))?);
+    Ok(Token { hash, scope, name, created, revoked, expires, issued_by })
 }
 
 fn to_write_scope(item: &mut Item, devices: WritableDevices) -> Scope {
@@ -104,7 +132,11 @@ mod tests {
         let any = WriteScope { devices: WritableDevices::Any, ..only.clone() };
         let at = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
         let writing = [only, tagged, any].map(Scope::Write);
-        for scope in writing.into_iter().chain([Scope::Read, Scope::Admin]) {
+        let view = ViewScope {
+            rooms: ["hall".parse().expect("an id")].into(),
+            homes: ["villa".parse().expect("an id")].into(),
+        };
+        for scope in writing.into_iter().chain([Scope::Read, Scope::View(view), Scope::Admin]) {
             let token = Token {
                 hash: TokenHash::of("secret"),
                 scope,
@@ -112,6 +144,7 @@ mod tests {
                 created: at,
                 revoked: Some(at),
                 expires: Some(at),
+                issued_by: Some(TokenHash::of("admin")),
             };
             let item = from_token(&token);
             assert_eq!(Token::decode(item.clone()).expect("a token"), token);
@@ -119,6 +152,15 @@ mod tests {
                 let mut item = item.clone();
                 item.remove(missing);
                 assert!(Token::decode(item).is_err(), "{missing}");
+            }
+            // Not in the index by room.
+            assert!(!item.contains_key(crate::keys::ROOM));
+            if token.scope.name() == "view" {
+                for missing in ["rooms", "homes"] {
+                    let mut item = item.clone();
+                    item.remove(missing);
+                    assert!(Token::decode(item).is_err(), "{missing}");
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The ports of deletion in memory.
 
-use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
+use domain::{Annotated, Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
 
 use super::MemoryStore;
 use crate::keys::Key;
@@ -88,6 +88,10 @@ impl RemoveBelongings for MemoryStore {
         found.extend(stays.map(|(key, stay)| Belonging::of_stay(id, &stay.room, key.since)));
         let seen = state.seen.keys().filter(|(_, device)| device == id);
         found.extend(seen.map(|(room, _)| Belonging::of_seen(id, room)));
+        let of_device = Annotated::Device(id.clone());
+        let annotations = state.annotations.values().filter(|it| it.about == of_device);
+        let annotations = annotations.map(|it| Key::Annotation(it.id.clone()));
+        found.extend(annotations.map(|key| Belonging(vec![ItemKey::of(&key)])));
         let has_more = found.len() > limit;
         found.truncate(limit);
         Ok(Belongings { found, has_more })
@@ -118,6 +122,7 @@ impl RemoveBelongings for MemoryStore {
                     state.stays.remove(&crate::StayKey { since, device });
                 }
                 Some(Key::SeenOf(device, room)) => drop(state.seen.remove(&(room, device))),
+                Some(Key::Annotation(id)) => drop(state.annotations.remove(&id)),
                 // Both sides are one here.
                 Some(Key::StayIn(..) | Key::SeenIn(..)) => {}
                 other => unreachable!("nothing else belongs to a device: {other:?}"),

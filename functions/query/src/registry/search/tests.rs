@@ -211,7 +211,7 @@ impl Fleet {
             let (invocation, mut log) = (invocation(), WideEvent::begin("test"));
             let open = Authenticator::new(Auth::Owner, TestClock::at(now()));
             let grant = open
-                .authorize(&request, Access::Public, &self.store, &invocation, &mut log)
+                .authorize(&request, Access::Public.into(), &self.store, &invocation, &mut log)
                 .await?;
             let list = ListRequest::of(&request, &params)?;
             let search = Search::of(&params, now())?;

@@ -1,0 +1,232 @@
+//! `POST /tokens`, and what a view token permits.
+
+use domain::{DeviceId, Token, ViewScope, WritableDevices};
+use table::ManageTokens as _;
+
+use super::*;
+
+/// The bench with an admin token and one that shows the room `r` and the home `villa`, to which `r` belongs.
+async fn guarded() -> Bench {
+    let bench = Bench::new_with(true).await;
+    let patch = domain::RoomPatch {
+        home: domain::Edit::Set("villa".parse().expect("an id")),
+        ..domain::RoomPatch::default()
+    };
+    let room = "r".parse().expect("an id");
+    bench.store.edit_room(&room, &patch, &invocation()).await.expect("memory");
+    let view = ViewScope::new([room].into(), ["villa".parse().expect("an id")].into());
+    let view = Scope::View(view.expect("a scope"));
+    for (name, scope) in [("admin", Scope::Admin), ("view", view), ("read", Scope::Read)] {
+        bench.store.add_token(&given::token(name, scope), &invocation()).await.expect("memory");
+    }
+    bench
+}
+
+fn bearer(secret: &str) -> Value {
+    json!({"authorization": format!("Bearer {secret}")})
+}
+
+impl Bench {
+    async fn issue(&self, body: &str) -> Answer {
+        self.send("POST", "/tokens", bearer(&given::secret("admin")), body).await
+    }
+
+    async fn view(&self, method: &str, url: &str, body: &str) -> Answer {
+        self.send(method, url, bearer(&given::secret("view")), body).await
+    }
+
+    async fn issued(&self) -> Vec<Token> {
+        let mut all = self.store.tokens(&invocation()).await.expect("memory");
+        all.retain(|token| token.issued_by.is_some());
+        all
+    }
+}
+
+#[tokio::test]
+async fn an_admin_makes_a_write_token_of_one_device_that_stores_its_readings_and_nothing_else() {
+    let bench = guarded().await;
+    let answer = bench
+        .issue(r#"{"scope": "write", "device": "new:plug", "name": "desk", "expires": "2w"}"#)
+        .await;
+    assert_eq!((answer.status, answer.header("cache-control")), (201, "no-store"));
+    let shown = answer.json();
+    let secret = shown["token"].as_str().expect("a secret").to_owned();
+    let [token] = &bench.issued().await[..] else { panic!("one") };
+    assert_eq!(token.hash, domain::TokenHash::of(&secret));
+    assert_eq!(token.issued_by, Some(given::token("admin", Scope::Admin).hash));
+    let Scope::Write(scope) = &token.scope else { panic!("{token:?}") };
+    let device: DeviceId = "new:plug".parse().expect("an id");
+    assert_eq!(scope.devices, WritableDevices::Only([device].into()));
+    assert!(scope.device_tags.is_empty() && scope.room_tag.is_none());
+    let expected = json!({
+        "token": secret, "id": token.hash.short(), "scope": "write", "device": "new:plug", "name": "desk",
+        "created": at(60), "expires": at(60 + 14 * 24 * 60),
+    });
+    assert_eq!(shown, expected);
+    let other = bench.issue(r#"{"scope": "write", "device": "b"}"#).await.json();
+    assert_ne!(other["token"], shown["token"]);
+    assert_eq!((&other["name"], &other["expires"]), (&Value::Null, &Value::Null));
+    // It reads nothing, and makes no token itself.
+    for (method, url) in [("GET", "/devices"), ("POST", "/tokens"), ("PUT", "/annotations/x")] {
+        let answer = bench.send(method, url, bearer(&secret), "{}").await;
+        assert_eq!(answer.status, 403, "{method} {url}");
+    }
+    assert!(!bench.log().contains(&secret[3..20]), "no secret is in a log");
+    assert!(bench.log().contains(&format!("\"token.issued\":\"{}\"", token.hash.short())));
+}
+
+#[tokio::test]
+async fn nobody_but_an_admin_makes_tokens() {
+    let bench = guarded().await;
+    for name in ["view", "read", "unknown", ""] {
+        let body = r#"{"scope": "write", "device": "a"}"#;
+        let answer = bench.send("POST", "/tokens", bearer(&given::secret(name)), body).await;
+        assert_eq!(
+            answer.status,
+            if matches!(name, "view" | "read") { 403 } else { 401 },
+            "{name}"
+        );
+    }
+    let in_address = format!("/tokens?p={}", given::secret("admin"));
+    let answer = bench.send("POST", &in_address, json!({}), "{}").await;
+    assert_eq!(answer.status, 403, "{}", answer.text);
+    assert_eq!(bench.issued().await, []);
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_made_is_refused_by_the_member_at_fault() {
+    let bench = guarded().await;
+    let reads = bench.store.calls().reads;
+    let many: Vec<String> = (0..101).map(|n| format!("\"r{n}\"")).collect();
+    let many = format!(r#"{{"scope": "view", "rooms": [{}], "expires": "1d"}}"#, many.join(","));
+    for (body, expected) in [
+        ("", "The body is no JSON object"),
+        ("[]", "The body is no JSON object"),
+        ("{}", "scope: is needed; expected write or view"),
+        (r#"{"scope": "admin"}"#, r#"scope: is "admin"; expected write or view"#),
+        (r#"{"scope": "read"}"#, r#"scope: is "read"; expected write or view"#),
+        (r#"{"scope": 1}"#, "scope: must be a string, not a number"),
+        (r#"{"scope": "write"}"#, "device: is needed"),
+        (r#"{"scope": "write", "device": null}"#, "device: is needed"),
+        (r#"{"scope": "write", "device": ["a"]}"#, "device: must be a string, not an array"),
+        (r#"{"scope": "write", "device": "a#b"}"#, "device: contains '#'"),
+        (r#"{"scope": "write", "device": "TOKEN"}"#, r#"device: "TOKEN" is a reserved name"#),
+        (r#"{"scope": "write", "device": "a", "rooms": []}"#, "rooms: go with view"),
+        (r#"{"scope": "write", "device": "a", "homes": []}"#, "homes: go with view"),
+        (r#"{"scope": "write", "device": "a", "any": true}"#, "any: unknown member"),
+        (r#"{"scope": "write", "device": "a", "device": "b"}"#, "duplicate member"),
+        (r#"{"scope": "write", "device": "a", "expires": "90"}"#, "expires: expected hours, days"),
+        (r#"{"scope": "write", "device": "a", "expires": "0d"}"#, "expires: expected hours, days"),
+        (r#"{"scope": "write", "device": "a", "expires": "9000w"}"#, "expires: is more than 100"),
+        (r#"{"scope": "write", "device": "a", "name": ""}"#, "name: is empty"),
+        (r#"{"scope": "write", "device": "a", "name": "\u001b[31m"}"#, "name: contains a control"),
+        (r#"{"scope": "view", "expires": "1d"}"#, "rooms: a view token needs at least one"),
+        (r#"{"scope": "view", "rooms": ["r"]}"#, "expires: is needed"),
+        (r#"{"scope": "view", "rooms": ["r"], "device": "a"}"#, "device: goes with write"),
+        (r#"{"scope": "view", "rooms": "r", "expires": "1d"}"#, "rooms: must be an array of ids"),
+        (r#"{"scope": "view", "homes": ["h", 1], "expires": "1d"}"#, "homes[1]: must be a string"),
+        (&many, "rooms: a view token shows at most 100 rooms and homes, and these are 101"),
+        (&format!("{{\"scope\": \"{}\"}}", "x".repeat(40_000)), "The body is 40013 bytes long"),
+    ] {
+        let answer = bench.issue(body).await;
+        let status = if body.len() > 32 << 10 { 413 } else { 400 };
+        assert_eq!(answer.status, status, "{body}: {}", answer.text);
+        let detail = answer.json()["detail"].as_str().expect("a detail").to_owned();
+        assert!(detail.contains(expected), "{body}: {detail}");
+    }
+    assert_eq!(bench.issued().await, []);
+    assert!(bench.store.calls().reads <= reads + 1, "the admin token alone is looked up");
+}
+
+#[tokio::test]
+async fn a_view_token_reads_what_is_under_its_rooms_and_homes_and_is_refused_everywhere_else() {
+    let bench = guarded().await;
+    for url in [
+        "/rooms/r",
+        "/rooms/r/devices?latest=1",
+        "/rooms/r/readings?from=-2h",
+        "/rooms/r/latest",
+        "/rooms/r/stays",
+        "/rooms/r/series?from=-2h&every=1h&devices=1&explain=1",
+        "/rooms/r/conditions?from=-2h&temperature=1..",
+        "/homes/villa",
+        "/homes/villa/rooms",
+        "/homes/villa/devices",
+        "/homes/villa/latest",
+        "/homes/villa/series?from=-2h&rooms=1",
+        "/homes/villa/conditions?from=-2h&temperature=1..",
+        "/rooms/%72",
+        "/rooms/r/",
+        "/health",
+        "/",
+    ] {
+        let answer = bench.view("GET", url, "").await;
+        assert_eq!(answer.status, 200, "{url}: {}", answer.text);
+        assert_eq!(bench.view("HEAD", url, "").await.status, 200, "HEAD {url}");
+    }
+    // Other answers than 403 tell something of what is there.
+    for endpoint in api::endpoints::ENDPOINTS.iter().filter(|it| it.function == Function::Query) {
+        let is_public = endpoint.access == api::endpoints::Access::Public;
+        for id in ["a", "s", "c", "villa2", "r%2Fx", "..", "R", "r%20", "x".repeat(300).as_str()] {
+            let url = endpoint.path.replace("{id}", id);
+            let answer = bench.view(endpoint.method, &url, "{}").await;
+            if !is_public && (endpoint.has_id() || id == "a") {
+                assert_eq!(answer.status, 403, "{} {url}: {}", endpoint.method, answer.text);
+            }
+        }
+        for id in ["r", "villa"] {
+            let changes = endpoint.method != "GET";
+            let url = endpoint.path.replace("{id}", id);
+            if changes && !is_public {
+                let answer = bench.view(endpoint.method, &url, r#"{"name": "x"}"#).await;
+                assert_eq!(answer.status, 403, "{} {url}: {}", endpoint.method, answer.text);
+            }
+        }
+    }
+    for url in ["/health?details=1", "/rooms/villa", "/homes/r/rooms", "/devices?room=r"] {
+        let answer = bench.view("GET", url, "").await;
+        assert_eq!(answer.status, 403, "{url}");
+        let detail = answer.json()["detail"].as_str().expect("a detail").to_owned();
+        assert_eq!(detail, "The token shows the room r and the home villa, and nothing else.");
+    }
+    let room = "r".parse().expect("an id");
+    let room = bench.store.room(&room, &invocation()).await.expect("memory");
+    assert_eq!(room.expect("it is there").name, None, "nothing is edited");
+}
+
+/// In an address a token gets into logs, histories and the header Referer.
+#[tokio::test]
+async fn a_view_token_is_not_taken_in_an_address_and_never_logged() {
+    let bench = guarded().await;
+    let secret = given::secret("view");
+    let answer = bench.send("GET", &format!("/rooms/r?p={secret}"), json!({}), "").await;
+    assert_eq!(answer.status, 403);
+    assert!(answer.text.contains("send it in the header"), "{}", answer.text);
+    assert_eq!(bench.view("GET", "/rooms/r", "").await.status, 200);
+    assert_eq!(bench.view("GET", "/rooms/s", "").await.status, 403);
+    let log = bench.log();
+    assert!(!log.contains(&secret[3..20]) && log.contains("\"token.scope\":\"view\""), "{log}");
+}
+
+#[tokio::test]
+async fn a_view_token_ends_when_it_says_or_is_revoked() {
+    let bench = guarded().await;
+    let body = r#"{"scope": "view", "rooms": ["r", "r"], "homes": ["villa"], "expires": "1h"}"#;
+    let shown = bench.issue(body).await.json();
+    assert_eq!((&shown["rooms"], &shown["homes"]), (&json!(["r"]), &json!(["villa"])));
+    let secret = shown["token"].as_str().expect("a secret").to_owned();
+    let ask = async || bench.send("GET", "/rooms/r/latest", bearer(&secret), "").await.status;
+    assert_eq!(ask().await, 200);
+    bench.clock.advance(Duration::from_secs(3_599));
+    assert_eq!(ask().await, 200);
+    bench.clock.advance(Duration::from_secs(1));
+    assert_eq!(ask().await, 401);
+    let shown = bench.issue(body).await.json();
+    let secret = shown["token"].as_str().expect("a secret").to_owned();
+    let ask = async || bench.send("GET", "/rooms/r/latest", bearer(&secret), "").await.status;
+    assert_eq!(ask().await, 200);
+    let hash = domain::TokenHash::of(&secret);
+    bench.store.revoke_token(&hash, at(60), &invocation()).await.expect("memory");
+    bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE);
+    assert_eq!(ask().await, 401);
+}

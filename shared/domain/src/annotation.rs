@@ -1,0 +1,248 @@
+//! What a person notes of a time: of a device, a room or a home. No I/O, and no meaning for any sum.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::TimeDelta;
+use smol_str::SmolStr;
+
+use super::{DeviceId, HomeId, IdError, Label, RoomId, TimeRange, Timestamp, excerpt};
+
+/// The longest time that one annotation is about. A list reads so much before its range.
+pub const MAX_ANNOTATED: TimeDelta = TimeDelta::days(31);
+/// The largest number of characters behind the time in an id.
+const MAX_SUFFIX: usize = 64;
+
+/// The id of an annotation: the time at which it begins, and what tells it from others of that time.
+///
+/// As a text it is `2026-01-11T16:00:00.000Z-kettle`. The order of the texts is the order of the times, so that the
+/// id is all that the table needs to find one, or those of a range.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AnnotationId {
+    at: Timestamp,
+    suffix: SmolStr,
+}
+
+/// The text is no id of an annotation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no id of an annotation; expected its time to the millisecond in UTC, a hyphen and 1 to {MAX_SUFFIX} \
+     letters, digits or - _ . :, such as 2026-01-11T16:00:00.000Z-kettle"
+)]
+pub struct AnnotationIdError(String);
+
+impl AnnotationId {
+    /// When the annotation begins.
+    #[must_use]
+    pub const fn at(&self) -> Timestamp {
+        self.at
+    }
+}
+
+impl FromStr for AnnotationId {
+    type Err = AnnotationIdError;
+
+    fn from_str(text: &str) -> Result<Self, AnnotationIdError> {
+        let parse = || {
+            let (time, suffix) = text.split_once("Z-")?;
+            let time = format!("{time}Z");
+            // One time has one text.
+            let at = Timestamp::parse_absolute(&time).ok().filter(|at| at.to_string() == time)?;
+            let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+            let is_suffix = (1..=MAX_SUFFIX).contains(&suffix.len());
+            (is_suffix && suffix.chars().all(is_allowed))
+                .then(|| Self { at, suffix: suffix.into() })
+        };
+        parse().ok_or_else(|| AnnotationIdError(excerpt(text)))
+    }
+}
+
+impl fmt::Display for AnnotationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.at, self.suffix)
+    }
+}
+
+impl serde::Serialize for AnnotationId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+const DEVICE: &str = "device";
+const ROOM: &str = "room";
+const HOME: &str = "home";
+
+/// What an annotation is about.
+///
+/// As a text it is `device:`, `room:` or `home:` with the id behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Annotated {
+    /// A device.
+    Device(DeviceId),
+    /// A room.
+    Room(RoomId),
+    /// A home.
+    Home(HomeId),
+}
+
+/// The reasons for which a text names nothing that is annotated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnnotatedError {
+    /// It does not say what it is.
+    #[error("{0:?} is neither device:<id>, room:<id> nor home:<id>")]
+    Kind(String),
+    /// What it names cannot be an id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+}
+
+impl FromStr for Annotated {
+    type Err = AnnotatedError;
+
+    fn from_str(text: &str) -> Result<Self, AnnotatedError> {
+        match text.split_once(':') {
+            Some((DEVICE, id)) => Ok(Self::Device(id.parse()?)),
+            Some((ROOM, id)) => Ok(Self::Room(id.parse()?)),
+            Some((HOME, id)) => Ok(Self::Home(id.parse()?)),
+            _ => Err(AnnotatedError::Kind(excerpt(text))),
+        }
+    }
+}
+
+impl fmt::Display for Annotated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(id) => write!(f, "{DEVICE}:{id}"),
+            Self::Room(id) => write!(f, "{ROOM}:{id}"),
+            Self::Home(id) => write!(f, "{HOME}:{id}"),
+        }
+    }
+}
+
+/// A person's note of a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Annotation {
+    /// The id, with the time at which it begins.
+    pub id: AnnotationId,
+    /// The first timestamp after it; `None` of a single moment.
+    pub to: Option<Timestamp>,
+    /// What it is about.
+    pub about: Annotated,
+    /// The note.
+    pub text: Label,
+}
+
+/// The reasons for which an annotation cannot end then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnnotationEndError {
+    /// It would end before it begins.
+    #[error("is {0}, not behind its begin {1}")]
+    NotBehind(Timestamp, Timestamp),
+    /// It is too long.
+    #[error("is more than {} days behind its begin", MAX_ANNOTATED.num_days())]
+    TooLong,
+}
+
+impl Annotation {
+    /// Refuses an end that is not behind the begin, or too far.
+    pub fn check_end(id: &AnnotationId, to: Timestamp) -> Result<(), AnnotationEndError> {
+        match to.since(id.at) {
+            time if time <= TimeDelta::zero() => Err(AnnotationEndError::NotBehind(to, id.at)),
+            time if time > MAX_ANNOTATED => Err(AnnotationEndError::TooLong),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a part of it is in the range.
+    #[must_use]
+    pub fn overlaps(&self, range: TimeRange) -> bool {
+        let from = self.id.at;
+        range.contains(from) || from < range.from() && self.to.is_some_and(|to| range.from() < to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> AnnotationId {
+        text.parse().expect("an id")
+    }
+
+    #[test]
+    fn an_id_is_its_time_and_a_suffix_in_one_writing() {
+        for text in ["2026-01-11T16:00:00.000Z-kettle", "1970-01-01T00:00:00.001Z-Z-:._9"] {
+            assert_eq!(id(text).to_string(), text);
+        }
+        for text in [
+            "",
+            "kettle",
+            "2026-01-11T16:00:00.000Z",
+            "2026-01-11T16:00:00.000Z-",
+            "2026-01-11T16:00:00Z-kettle",
+            "2026-01-11T16:00:00.0000Z-kettle",
+            "2026-01-11t16:00:00.000Z-kettle",
+            "2026-01-11T17:00:00.000+01:00-kettle",
+            "2026-02-30T16:00:00.000Z-kettle",
+            "1768147200000Z-kettle",
+            "nowZ-kettle",
+            "2026-01-11T16:00:00.000Z-a#b",
+            "2026-01-11T16:00:00.000Z-a/b",
+            "2026-01-11T16:00:00.000Z-é",
+            &format!("2026-01-11T16:00:00.000Z-{}", "x".repeat(65)),
+        ] {
+            let error = text.parse::<AnnotationId>().expect_err(text).to_string();
+            assert!(error.contains("such as 2026-01-11T16:00:00.000Z-kettle"), "{error}");
+        }
+        assert!(id("2026-01-11T16:00:00.000Z-b") < id("2026-01-11T16:00:00.001Z-a"));
+    }
+
+    #[test]
+    fn what_is_annotated_is_read_back_and_taken_for_nothing_else() {
+        for text in ["device:a:b", "room:device:a", "home:hall"] {
+            assert_eq!(text.parse::<Annotated>().expect(text).to_string(), text);
+        }
+        for text in ["hall", "rooms:hall", "device:", "home:a#b", "Device:a"] {
+            assert!(text.parse::<Annotated>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_annotation_ends_behind_its_begin_and_soon() {
+        let id = id("2026-01-11T16:00:00.000Z-x");
+        let after = |time| id.at().saturating_add(time);
+        let check = |time| Annotation::check_end(&id, after(time));
+        assert_eq!(check(TimeDelta::milliseconds(1)), Ok(()));
+        assert_eq!(check(MAX_ANNOTATED), Ok(()));
+        let longer = MAX_ANNOTATED + TimeDelta::milliseconds(1);
+        assert_eq!(check(longer), Err(AnnotationEndError::TooLong));
+        for time in [TimeDelta::zero(), TimeDelta::hours(-1)] {
+            assert!(matches!(check(time), Err(AnnotationEndError::NotBehind(..))), "{time}");
+        }
+    }
+
+    #[test]
+    fn it_overlaps_a_range_that_has_a_part_of_it() {
+        let id = id("2026-01-11T16:00:00.000Z-x");
+        let at = |minute| id.at().saturating_add(TimeDelta::minutes(minute));
+        let annotation = |to: Option<i64>| Annotation {
+            id: id.clone(),
+            to: to.map(at),
+            about: Annotated::Device("d".parse().expect("an id")),
+            text: "x".parse().expect("a label"),
+        };
+        for (to, from, until, expected) in [
+            (None, 0, 1, true),
+            (None, -1, 0, false),
+            (None, 1, 2, false),
+            (Some(10), 5, 6, true),
+            (Some(10), 10, 11, false),
+            (Some(10), -5, 20, true),
+            (Some(10), -5, 0, false),
+        ] {
+            let range = TimeRange::new(at(from), at(until)).expect("a range");
+            assert_eq!(annotation(to).overlaps(range), expected, "{to:?} {from} {until}");
+        }
+    }
+}
