@@ -220,7 +220,7 @@ export async function patch(path, body) {
 
 /**
  * An edit, or a question with a body.
- * @param {"GET" | "POST" | "PUT" | "DELETE"} method
+ * @param {"POST" | "PUT" | "DELETE"} method
  * @param {string} path
  * @param {any} [body]
  * @param {Use} [use]

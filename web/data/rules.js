@@ -22,9 +22,9 @@ export async function alertsOrNone() {
   }
 }
 
-/** All rules, by an admin's token. @returns {Promise<Alerts>} */
+/** All rules. @returns {Promise<Alerts>} */
 export function alerts() {
-  return send("GET", "alerts");
+  return get("alerts");
 }
 
 /** @param {string} id @param {string | null} until */
@@ -64,12 +64,12 @@ export function deleteChannel(id) {
 
 /** The channels with what waits in them. @returns {Promise<{data: Channel[]}>} */
 export function channels() {
-  return send("GET", "channels");
+  return get("channels");
 }
 
 /** What happened by a rule. @param {string} id @returns {Promise<{data: {at: string, news: string, text: string, subject: string}[]}>} */
 export function historyOf(id) {
-  return send("GET", `alerts/${encodeURIComponent(id)}/history?limit=20`);
+  return get(`alerts/${encodeURIComponent(id)}/history`, { limit: 20 });
 }
 
 /** The links of messages that the address has. @returns {{rule: string, subject: string, key: string}[]} */

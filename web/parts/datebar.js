@@ -26,9 +26,17 @@ export function titleOf({ span, from, to }) {
   return t("fromTo", { from: day(from), to: fullDay(to.getTime() - 1) });
 }
 
+/**
+ * @param {string} versus
+ * @param {Span} span
+ */
+function versusWord(versus, span) {
+  return t(versus === "weekday" && span === "week" ? "vsWeek" : VERSUS_WORDS[versus]);
+}
+
 /** What a range is compared with, in words. @param {Range} range */
-export function versusOf({ versus }) {
-  return t(VERSUS_WORDS[versus]);
+export function versusOf({ versus, span }) {
+  return versusWord(versus, span);
 }
 
 /** What the bar shows, so that it is not made again under somebody's hands. @type {WeakMap<Element, string>} */
@@ -57,7 +65,7 @@ export function dateBar(place, range, { spans, usual, begins, compares = true })
         date,
       ),
       buttons(t("span"), spans.map((it) => /** @type {[string, string]} */ ([it, t(SPANS.find(([span]) => span === it)?.[1] ?? "span")])), range.span, (value) => choose({ span: value === usual ? "" : value, zoom: "" })),
-      compares && select(t("compareWith"), VERSUS[range.span].map((it) => [it, t(VERSUS_WORDS[it])]), range.versus, (value) => choose({ vs: value })),
+      compares && select(t("compareWith"), VERSUS[range.span].map((it) => [it, versusWord(it, range.span)]), range.versus, (value) => choose({ vs: value })),
       // The place of money.
       h("span", { class: "money" }),
       begins && h("p", { class: isBefore ? "warn" : "note" }, t("historyBegins", { time: moment(begins) })),

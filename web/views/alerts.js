@@ -35,7 +35,7 @@ export async function alerts(main) {
   const state = states(main);
   const show = async () => {
     const known = await home();
-    const [all, sent] = await guarded(() => Promise.all([allAlerts(), allChannels()]));
+    const [all, sent] = await Promise.all([allAlerts(), allChannels()]);
     state("alerts", () => [h("h1", null, t("alerts")), card(t("rules"), rules), card(t("readyRules"), ready), card(t("channels"), channels)]);
     if (!rules.contains(document.activeElement) || document.activeElement?.tagName === "BUTTON") fill(rules, ...ruleList(known, all.data, sent.data, show));
     fill(ready, ...readyRules(known, all.data, show));
@@ -125,7 +125,7 @@ function ruleEntry(known, rule, show) {
     behind(`history-${rule.id}`, t("history"), () => {
       const place = h("div");
       inPlace(place, async () => {
-        const { data } = await guarded(() => historyOf(rule.id));
+        const { data } = await historyOf(rule.id);
         fill(place, data.length ? h("ul", null, ...data.map((it) => h("li", null, `${moment(it.at)}: ${it.text}`))) : h("p", null, t("noHistory")));
       });
       return place;

@@ -37,6 +37,7 @@ export async function energy(main) {
   const went = h("div");
   const chart = h("div");
   const peak = h("div");
+  const peakTitle = h("h2");
   const notable = h("div");
   const roles = h("div");
   const state = states(main);
@@ -48,9 +49,10 @@ export async function energy(main) {
     if (!units.some((unit) => /^k?Wh?$/.test(unit))) {
       return state("none", () => [h("h1", null, t("energy")), card(t("noMeter"), h("p", null, ...rich("noMeterWhy", { connect: h("a", { href: "#connect" }, t("connectOne")) })))]);
     }
-    state("meters", () => [h("h1", null, t("energy")), bar, figures, roles, total, card(t("whereItWent"), went), card(t("use"), chart), h("div", { class: "two" }, card(t("highestHalfHour"), peak), card(t("whatWasOdd"), notable))]);
+    state("meters", () => [h("h1", null, t("energy")), bar, figures, roles, total, card(t("whereItWent"), went), card(t("use"), chart), h("div", { class: "two" }, h("section", { class: "card" }, peakTitle, peak), card(t("whatWasOdd"), notable))]);
     const shown = range("day", SPANS);
     dateBar(bar, shown, { spans: SPANS, usual: "day", begins: beginning(known) });
+    fill(peakTitle, t(shown.span === "day" ? "highestHalfHour" : "highestTitle"));
     const key = `${shown.span} ${shown.from.getTime()}`;
     const age = shown.span === "day" ? 0 : LONG_AGE;
     const ofRange = () => recent(`energy ${key}`, age, () => energyOf(shown));

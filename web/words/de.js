@@ -65,6 +65,8 @@ export const words = {
   vsNothing: "nichts",
   vsDay: "Tag davor",
   vsWeekday: "gleicher Wochentag",
+  vsWeek: "Woche davor",
+  highestTitle: "Höchster Wert",
   vsMonth: "Vormonat",
   vsYear: "Vorjahr",
   connect: "Verbinden",

@@ -64,6 +64,8 @@ export const words = {
   vsNothing: "nothing",
   vsDay: "day before",
   vsWeekday: "same weekday",
+  vsWeek: "week before",
+  highestTitle: "Highest",
   vsMonth: "last month",
   vsYear: "last year",
   connect: "Connect",

@@ -65,6 +65,8 @@ export const words = {
   vsNothing: "なし",
   vsDay: "前日",
   vsWeekday: "先週の同じ曜日",
+  vsWeek: "前週",
+  highestTitle: "最大",
   vsMonth: "前月",
   vsYear: "前年",
   connect: "接続",
