@@ -10,6 +10,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 
 import { Server } from "./server.mjs";
+import { bracketed, unbracketed } from "./words.mjs";
 
 const [program, tools, screenshots] = process.argv.slice(2);
 const require = createRequire(join(tools, "package.json"));
@@ -78,7 +79,11 @@ function unproblematic(page) {
   assert.deepEqual(page.problems.filter((it) => !it.includes("status of 503")), []);
 }
 
+/** Only the checks whose name begins so, and what they need, while one works on the page. */
+const only = process.env.ROOMTIDE_WEB_ONLY?.split(",");
+
 async function check(name, what) {
+  if (only && !only.some((it) => name.startsWith(it))) return;
   const start = Date.now();
   await what();
   console.log(`ok  ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
@@ -570,6 +575,326 @@ async function houseOfMeters() {
   unproblematic(page);
 }
 
+/** A house with a meter, plugs behind it, a damp bath, a window and a freezer: a fortnight of quarters of an hour. */
+async function houseOfPlugs() {
+  const home = await server("--empty").start();
+  const readings = [];
+  const total = { meter: 1000, fridge: 10, washer: 50 };
+  const now = Math.floor(Date.now() / 900_000) * 900_000;
+  for (let at = now - 14 * 86_400_000; at <= now; at += 900_000) {
+    const hour = new Date(at).getUTCHours();
+    const watts = { fridge: 100, washer: hour === 9 ? 1800 : 0 };
+    watts.meter = watts.fridge + watts.washer + 200;
+    const timestamp = new Date(at).toISOString();
+    for (const [device, power] of Object.entries(watts)) {
+      total[device] += power / 4000;
+      readings.push({ device_id: device, room: { meter: "hall", fridge: "kitchen", washer: "bath" }[device], timestamp, current_w: power, cumulative_kwh_p: Number(total[device].toFixed(4)) });
+    }
+    readings.push({ device_id: "th-bath", room: "bath", timestamp, temperature: 22, humidity: at > now - 3 * 3_600_000 ? 72 : 55 });
+    readings.push({ device_id: "th-kitchen", room: "kitchen", timestamp, temperature: 20 + hour / 10, humidity: 45 });
+    readings.push({ device_id: "th-out", room: "garden", timestamp, temperature: 3 + hour / 10, humidity: 85 });
+    readings.push({ device_id: "window", room: "kitchen", timestamp, contact: hour === 12 ? 0 : 1, pm25: 7 });
+  }
+  for (let n = 0; n < readings.length; n += 1000) await home.ask("POST", "/readings", readings.slice(n, n + 1000));
+  for (const plug of ["fridge", "washer"]) await home.ask("PATCH", `/devices/${plug}`, { behind: "meter" });
+  await home.ask("PATCH", "/rooms/garden", { outside: true });
+  for (let look = 0; look < 60; look += 1) {
+    const { rollups_lack } = await home.ask("GET", "/energy?from=-15d");
+    if (!rollups_lack) break;
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+  return home;
+}
+
+/** A day in the browser's zone, so many days ago, as the address writes it. */
+const dayAgo = (page, days) => page.evaluate((it) => { const date = new Date(Date.now() - it * 86_400_000); return `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, "0")}-${String(date.getDate()).padStart(2, "0")}`; }, days);
+
+async function whereItWent(home) {
+  const page = await open(home.url);
+  await show(page, home.url, "energy");
+  const day = await dayAgo(page, 2);
+  await show(page, home.url, `energy?d=${day}`);
+  const parts = page.locator(".parts li");
+  const amounts = async () => Object.fromEntries((await parts.allInnerTexts()).map((it) => [it.split("\n")[0].replace(/[\u2068\u2069]/g, ""), Number(/([\d.]+) kWh/.exec(it)[1])]));
+  assert.deepEqual(await amounts(), { "Not on a plug": 4.8, fridge: 2.4, washer: 1.8 });
+  assert.match(await text(page, ".summary"), /9\.00 kWh/);
+  assert.match(await parts.nth(0).innerText(), /53%/);
+  await page.getByText(/as on a usual \w+day/).first().waitFor();
+  // A part that is touched is lit, and the address says so.
+  await page.getByRole("button", { name: /washer/ }).click();
+  await settled(page);
+  assert.match(page.url(), /part=washer/);
+  await page.getByText("kWh by hour as a table").click();
+  const row = page.getByRole("row").filter({ hasText: /1\.8/ }).first();
+  await row.waitFor();
+  await examined(page, "a part is lit");
+  // An open table, the part and the day stay: after a reload, and in another tab.
+  await page.reload();
+  await settled(page);
+  assert.equal(await page.locator("details[open] table").count(), 1, "the table is open");
+  assert.equal(await page.getByRole("button", { name: /washer/, pressed: true }).count(), 1);
+  await page.getByRole("button", { name: "By room" }).click();
+  await settled(page);
+  assert.deepEqual(await amounts(), { "Not on a plug": 4.8, kitchen: 2.4, bath: 1.8 });
+  await page.goBack();
+  await settled(page);
+  await page.getByRole("button", { name: /washer/, pressed: true }).waitFor();
+  // Another day by a key, compared with the day before it.
+  await page.locator("h1").click();
+  await page.keyboard.press("ArrowLeft");
+  await settled(page);
+  assert.match(page.url(), new RegExp(`d=${await dayAgo(page, 3)}`));
+  await page.getByLabel("Compare with").selectOption("day");
+  await page.getByText(/the same as day before: 9\.00 kWh/).waitFor();
+  await page.getByText("outline: day before").waitFor();
+  for (const span of ["Week", "Month", "Year"]) {
+    await page.getByRole("button", { name: span, exact: true }).click();
+    await settled(page);
+    assert.ok((await parts.count()) >= 3, span);
+    await examined(page, `energy of a ${span}`);
+  }
+  // By a swipe.
+  await page.goto("about:blank");
+  const phone = await open(home.url, { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true });
+  await show(phone, home.url, "energy");
+  await phone.evaluate(() => {
+    const touch = (type, x) => { const it = new Touch({ identifier: 1, target: document.querySelector("h1"), clientX: x, clientY: 50 }); document.querySelector("h1").dispatchEvent(new TouchEvent(type, { touches: type === "touchend" ? [] : [it], changedTouches: [it], bubbles: true })); };
+    touch("touchstart", 100);
+    touch("touchend", 250);
+  });
+  await settled(phone);
+  assert.match(phone.url(), new RegExp(`d=${await dayAgo(phone, 1)}`));
+  await phone.screenshot({ path: join(screenshots, "plugs-390.png"), fullPage: true });
+  unproblematic(phone);
+  unproblematic(page);
+}
+
+/** The ten questions of somebody who has never seen the page. */
+async function tenQuestions(home) {
+  const page = await open(home.url);
+  await show(page, home.url, "now");
+  const attention = page.locator(".card", { has: page.getByRole("heading", { name: "What needs attention" }) });
+  await attention.getByRole("listitem").filter({ hasText: /bath humid since \d{2}:\d{2}|bath humid since \w{3}/ }).waitFor();
+  assert.doesNotMatch(await attention.innerText(), /garden/, "outside nothing is judged");
+  await page.getByText(/Base load last night: \d+ W/).waitFor();
+  await attention.getByText(/The history begins/).waitFor();
+  const kitchen = page.locator(".line.room", { has: page.getByRole("link", { name: "kitchen" }) });
+  assert.match(await kitchen.innerText(), /Contact (open|closed)/);
+  assert.match(await kitchen.innerText(), /PM2\.5 7/);
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.waitForTimeout(200);
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  assert.ok(height <= 2 * 800, `${height} px are more than two screens of a phone`);
+  await examined(page, "plugs on a phone");
+  await page.setViewportSize({ width: 1600, height: 900 });
+  // What the fridge did on a night.
+  const day = await dayAgo(page, 1);
+  await show(page, home.url, `device/fridge?d=${day}&span=day`);
+  await page.getByText("2.40 kWh").waitFor();
+  // The hottest day of the year, and whether a window was open.
+  await show(page, home.url, "year?metric=temperature&room=kitchen");
+  await page.getByRole("listitem").filter({ hasText: /Hottest day: .*, 22\.3 °C/ }).waitFor();
+  assert.ok((await page.locator(".squares td[class]").count()) >= 14);
+  await show(page, home.url, `charts/kitchen?d=${day}&span=day&metric=contact`);
+  await page.getByText(/kitchen\u2069?: 0 to 1/).waitFor();
+  unproblematic(page);
+}
+
+/** What somebody notes is on the charts of that time, until it is taken back. */
+async function annotated(home) {
+  const page = await open(home.url);
+  await show(page, home.url, "charts/kitchen");
+  await page.getByText("0 notes").click();
+  await page.getByLabel("Note", { exact: true }).fill("window cleaned");
+  await page.getByRole("button", { name: "Add the note" }).click();
+  await page.getByText("1 note", { exact: true }).waitFor();
+  await page.getByRole("listitem").filter({ hasText: "kitchen: window cleaned" }).waitFor();
+  assert.equal((await home.ask("GET", "/annotations?room=kitchen")).data[0].text, "window cleaned");
+  await examined(page, "a note");
+  await page.getByRole("listitem").filter({ hasText: "window cleaned" }).getByRole("button", { name: "Delete" }).click();
+  await page.getByText("0 notes").waitFor();
+  // A step of the last hour, as it comes.
+  await home.ask("POST", "/readings", [[180, 300], [120, 2400]].map(([seconds, current_w]) => ({ device_id: "meter", timestamp: new Date(Date.now() - seconds * 1000).toISOString(), current_w })));
+  await show(page, home.url, "now");
+  const step = page.getByRole("listitem").filter({ hasText: /2,100 W more at/ });
+  await step.getByRole("textbox").fill("kettle");
+  await step.getByRole("button", { name: "Name it" }).click();
+  await step.getByText("noted").waitFor();
+  assert.equal((await home.ask("GET", "/annotations?device=meter")).data[0].text, "kettle");
+  // The number grows while one looks.
+  await home.ask("POST", "/readings", { device_id: "meter", current_w: 777 });
+  await page.locator(".live .big", { hasText: "777 W" }).waitFor();
+  await examined(page, "a step");
+  unproblematic(page);
+}
+
+/** No text of the page is outside of its catalogues, and each language is whole. */
+async function inWords(home) {
+  const known = await home.ask("GET", "/devices");
+  const data = known.data.flatMap((it) => [it.device_id, it.room, ...Object.keys(it.metrics)]);
+  const page = await open(home.url);
+  await bracketed(page);
+  for (const view of ["now?edit=kitchen", "energy", "charts/kitchen?metric=temperature&alert=temperature&open=notes", "year", "heat", "device", "device/meter", "alerts?open=channel", "connect"]) {
+    await show(page, home.url, view).catch(() => {});
+    await page.waitForFunction(() => !document.querySelector("[aria-busy]"));
+    assert.deepEqual(await unbracketed(page, data), [], view);
+  }
+  for (const [locale, now, lang] of [["de-AT", "Jetzt", "de"], ["ja-JP", "現在", "ja"], ["fr-FR", "Now", "en"]]) {
+    const other = await open(home.url, { locale });
+    await other.goto(`${home.url}/#now`);
+    await other.getByRole("heading", { name: now, level: 1 }).waitFor();
+    assert.equal(await other.locator("html").getAttribute("lang"), lang);
+    await other.waitForFunction(() => !document.querySelector("[aria-busy]"));
+    await examined(other, locale);
+    await other.screenshot({ path: join(screenshots, `now-${lang}.png`), fullPage: true });
+    await other.goto(`${home.url}/?lang=de#energy`);
+    await other.getByRole("heading", { name: "Energie", level: 1 }).waitFor();
+    await other.context().close();
+  }
+}
+
+/** The page opens at once with what it knew, also without its server, and says from when that is. */
+async function withoutServer(home) {
+  const page = await open(home.url, { serviceWorkers: "allow" });
+  await show(page, home.url, "now");
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.waitForFunction(() => navigator.serviceWorker.controller);
+  await page.waitForTimeout(1_000);
+  await show(page, home.url, "now");
+  await page.waitForTimeout(1_000);
+  await home.stop();
+  const times = [];
+  for (let n = 0; n < 3; n += 1) {
+    await page.goto("about:blank");
+    const start = Date.now();
+    await page.goto(`${home.url}/#now`, { waitUntil: "commit" });
+    await page.getByRole("link", { name: "kitchen" }).first().waitFor();
+    times.push(Date.now() - start);
+  }
+  console.log(`figure  a known home opens without its server in ${Math.min(...times)} ms`);
+  await page.waitForFunction(() => /as known .* ago/.test(document.getElementById("status").textContent));
+  await page.screenshot({ path: join(screenshots, "offline-1600.png"), fullPage: true });
+  await home.start();
+  await page.waitForFunction(() => /^updated/.test(document.getElementById("status").textContent), null, { timeout: 60_000 });
+  const manifest = await page.evaluate(async () => (await (await fetch(document.querySelector("link[rel=manifest]").href)).json()).icons.length);
+  assert.ok(manifest >= 2);
+  await page.context().close();
+}
+
+/** A picture of a chart has what the chart has. */
+async function pictured(home) {
+  const page = await open(home.url);
+  await show(page, home.url, "charts/kitchen?metric=temperature");
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Picture" }).first().click();
+  const file = await download;
+  assert.equal(file.suggestedFilename(), "Temperature-Last-24-hours.png");
+  const bytes = await readFile(await file.path());
+  assert.deepEqual([...bytes.subarray(1, 4)], [0x50, 0x4e, 0x47]);
+  assert.ok(bytes.readUInt32BE(16) > 800 && bytes.readUInt32BE(20) > 300, "as large as the chart and its text");
+  await page.emulateMedia({ media: "print" });
+  assert.equal(await page.locator("nav").isVisible(), false);
+  unproblematic(page);
+}
+
+/** An admin makes a device's token here, sends with the lines, and names what arrives. */
+async function connected() {
+  const home = await server("--empty", "--auth").start();
+  const page = await open(home.url);
+  await page.goto(`${home.url}/#token=${home.token("read")}`);
+  await settled(page);
+  await show(page, home.url, "connect?sender=tasmota");
+  await page.getByLabel("Device (id)").fill("lamp");
+  await page.getByRole("button", { name: "Make its token" }).click();
+  await page.getByRole("dialog").getByLabel("Token", { exact: true }).fill(home.token("admin"));
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByText("The lines have their token.").waitFor();
+  const rule = await text(page, "[aria-label=\"Lines for Tasmota\"]");
+  const token = /Bearer (rt_[\w-]+)/.exec(rule)[1];
+  await page.getByText("As a QR code").click();
+  await page.getByRole("img", { name: "QR code of the lines for Tasmota" }).waitFor();
+  await examined(page, "a token and its code");
+  const answer = await fetch(`${home.url}/readings/tasmota?device=lamp&room=study`, { method: "POST", headers: { authorization: `Bearer ${token}`, "content-type": "application/json" }, body: "{\"ENERGY\": {\"Power\": 12, \"Total\": 1.5}}" });
+  assert.equal(answer.status, 201, await answer.text());
+  await page.getByText("Reading received").waitFor();
+  await page.getByLabel("Name of lamp").fill("Desk lamp");
+  await page.getByLabel("Room (id)").fill("office");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved.").waitFor();
+  const { name, room } = await home.ask("GET", "/devices/lamp", undefined, home.token("read"));
+  assert.deepEqual([name, room], ["Desk lamp", "office"]);
+  unproblematic(page);
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
+/** A rule from a chart, with a look back; a ready one by a tap; pause; a channel that is tested. */
+async function alerted(home) {
+  const page = await open(home.url);
+  await show(page, home.url, "charts/bath?metric=humidity");
+  await page.getByRole("button", { name: "Alert me" }).click();
+  await page.getByText(/In the last 7 days it would have told/).waitFor();
+  const limit = page.getByRole("slider", { name: "Limit" });
+  const before = Number(await limit.getAttribute("aria-valuenow"));
+  await limit.press("ArrowDown");
+  await page.waitForFunction((it) => Number(document.querySelector("[role=slider]").getAttribute("aria-valuenow")) < it, before);
+  await page.getByLabel("Limit, %").fill("70");
+  await page.getByLabel("For minutes").fill("30");
+  await page.getByText(/it would have told once/).waitFor();
+  await examined(page, "a rule is written");
+  await page.screenshot({ path: join(screenshots, "rule-1600.png"), fullPage: true });
+  await page.getByRole("button", { name: "Save the alert" }).click();
+  const rules = page.locator(".rules").first();
+  await rules.getByText("bath, mean: Humidity above 70 %").first().waitFor();
+  await page.getByRole("button", { name: /Tell me: th-kitchen silent/ }).click();
+  await rules.getByText("th-kitchen: is silent").waitFor();
+  await page.getByRole("button", { name: /Pause th-kitchen silent/ }).click();
+  await rules.getByText(/paused until/).waitFor();
+  await page.getByText("Add a channel").click();
+  await page.getByLabel("Name", { exact: true }).fill("Phone");
+  await page.getByLabel("Topic").fill("roomtide-check-of-the-page");
+  await page.getByLabel("Server, if you like").fill("https://ntfy.invalid");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByRole("button", { name: "Send a test: Phone" }).click();
+  await page.getByText("A test is on its way").waitFor();
+  await examined(page, "rules and a channel");
+  await page.screenshot({ path: join(screenshots, "alerts-1600.png"), fullPage: true });
+  // A link whose episode is over says so.
+  await page.goto(`${home.url}/#acknowledge=freezer,device:f1,Zk3`);
+  await page.reload();
+  await page.getByRole("button", { name: "Acknowledge" }).click();
+  await page.locator(".warn").waitFor();
+  page.problems = page.problems.filter((it) => !/40[049]/.test(it));
+  unproblematic(page);
+}
+
+/** With 200 devices in 40 rooms no view asks for more than 300 KB. */
+async function largeHouse() {
+  const home = await server("--empty").start();
+  const now = Math.floor(Date.now() / 900_000) * 900_000;
+  for (let n = 0; n < 96; n += 4) {
+    const readings = Array.from({ length: 800 }, (_, it) => ({ device_id: `d${it % 200}`, room: `r${it % 40}`, timestamp: new Date(now - (n + Math.floor(it / 200)) * 900_000).toISOString(), temperature: 18 + (it % 7), humidity: 40 + (it % 20), ...(it % 4 === 0 && { current_w: 50 }) }));
+    await home.ask("POST", "/readings", readings);
+  }
+  const page = await open(home.url);
+  page.setDefaultTimeout(60_000);
+  let bytes = 0;
+  page.on("response", async (response) => {
+    const { responseBodySize } = await response.request().sizes().catch(() => ({ responseBodySize: 0 }));
+    bytes += responseBodySize;
+  });
+  for (const view of ["now", "energy", "charts", "charts?span=year", "year", "heat", "device"]) {
+    bytes = 0;
+    await show(page, home.url, view);
+    await page.waitForTimeout(500);
+    console.log(`figure  200 devices, ${view}: ${Math.round(bytes / 1024)} KB`);
+    assert.ok(bytes <= 300 * 1024, `${view} asks for ${bytes} bytes`);
+  }
+  unproblematic(page);
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
 /** What a person wants to know, read from the page and asked from the API. */
 async function answers(home, page) {
   await show(page, home.url, "now");
@@ -709,6 +1034,17 @@ try {
   await check("history that is still being summed up", () => summingUp(odd));
   await check("names that are code, silence, a weak battery, a suspect step, edits", () => oddHome(odd));
   await check("ten plugs, a copy and a roof: one question", houseOfMeters);
+  let plugs;
+  await check("a house of plugs is stored", async () => { plugs = await houseOfPlugs(); });
+  await check("where it went; what is chosen is in the address", () => whereItWent(plugs));
+  await check("ten questions", () => tenQuestions(plugs));
+  await check("notes and steps", () => annotated(plugs));
+  await check("words: catalogues and languages", () => inWords(plugs));
+  await check("a picture, print", () => pictured(plugs));
+  await check("alerts: from a chart, ready, paused, a channel", () => alerted(plugs));
+  await check("without its server", () => withoutServer(plugs));
+  await check("connect: a token, a code, a name", connected);
+  await check("200 devices in 40 rooms", largeHouse);
   await check("the server goes away and comes back, is busy, is out of reach", () => awayAndBack(odd));
   await check("tokens: none, wrong, kept, an admin's", tokens);
   await check("readings are stored at another address", () => twoAddresses(false));
