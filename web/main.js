@@ -3,10 +3,11 @@
 import { addressOf, here } from "./data/address.js";
 import { Failure, askServer, forgetTokens, hasToken, takeToken } from "./data/api.js";
 import { forget } from "./data/home.js";
+import { isShared } from "./data/shared.js";
 import { registerWorker } from "./data/offline.js";
 import { listenForSteps } from "./parts/datebar.js";
 import { fill, h } from "./parts/dom.js";
-import { age, duration, moment } from "./parts/format.js";
+import { age, duration, moment } from "./words/format.js";
 import { askForToken } from "./parts/token.js";
 import { alerts } from "./views/alerts.js";
 import { charts } from "./views/charts.js";
@@ -37,6 +38,9 @@ const VIEWS = [
   ["connect", connect, "connect"],
 ];
 
+/** The views that a link for others has. */
+const SHARED_VIEWS = ["now", "energy", "charts", "year", "heat"];
+
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const nav = /** @type {HTMLElement} */ (document.querySelector("nav"));
 const status = /** @type {HTMLElement} */ (document.getElementById("status"));
@@ -55,7 +59,8 @@ async function route() {
   const { view: name, about } = here();
   // An address that is nearly right, such as #devices, is the view that is meant.
   const [view, show, title] = VIEWS.find(([it]) => it.startsWith(name) || name.startsWith(it)) ?? (location.hash.startsWith("#acknowledge=") ? VIEWS[6] : VIEWS[0]);
-  fill(nav, ...VIEWS.map(([it, , key]) => h("a", { id: `nav-${it}`, href: addressOf(it), "aria-current": it === view ? "page" : null }, t(key))));
+  const offered = VIEWS.filter(([it]) => !isShared() || SHARED_VIEWS.includes(it));
+  fill(nav, ...offered.map(([it, , key]) => h("a", { id: `nav-${it}`, href: addressOf(it), "aria-current": it === view ? "page" : null }, t(key))));
   document.title = `${t(title)} - Roomtide`;
   const place = `${view}/${about}`;
   if (state.shown === place && !location.hash.startsWith("#acknowledge=")) {

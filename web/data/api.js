@@ -1,6 +1,7 @@
 // Requests to the public API: tokens, pages, failures, how many at once. Draws nothing.
 
 import { t } from "../words/words.js";
+import { askShared, takeShared } from "./shared.js";
 
 /** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, hourly_until?: string, not_of_room?: string, role?: string}} Metric */
 /** @typedef {{value: number, timestamp: string}} Value */
@@ -72,6 +73,7 @@ export function forgetTokens() {
   setToken("admin", "", false);
   setToken("write", "", false);
   setToken("read", "", false);
+  takeShared(new URLSearchParams());
   globalThis.caches?.delete("roomtide-data");
 }
 
@@ -82,11 +84,13 @@ export function forgetTokens() {
 export function takeToken() {
   const token = /^#token=([\w-]+)/.exec(location.hash)?.[1];
   if (!token) return false;
+  const link = new URLSearchParams(location.hash.slice(1));
   // At once, so that no history and no glance at the address shows it.
   history.replaceState(null, "", `${location.pathname}${location.search}#now`);
   const kept = localStorage.getItem(KEPT);
   if (kept === token && tokens.read === token) return false;
   if (kept && kept !== token && !confirm(t("replaceToken"))) return false;
+  takeShared(link);
   setToken("read", token, true);
   return true;
 }
@@ -185,6 +189,15 @@ async function request(method, asked, use, body) {
  * @returns {Promise<any>}
  */
 export async function get(path, params) {
+  return askShared(path, params ?? {}, ask) ?? ask(path, params);
+}
+
+/**
+ * @param {string} path
+ * @param {Params} [params]
+ * @returns {Promise<any>}
+ */
+async function ask(path, params) {
   const answer = await request("GET", url(path, params), "read");
   // What the worker answers in the server's place says from when it is.
   const from = answer.headers.get("x-known-from");

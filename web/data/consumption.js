@@ -1,10 +1,11 @@
 // What is known of the energy of a range: its bars, its parts by device and room, what is usual, and what was odd.
 // Draws nothing.
 
-import { zone } from "../parts/format.js";
+import { zone } from "../words/format.js";
 import { get, path } from "./api.js";
 import { deviceName, roomName } from "./home.js";
 import { moved } from "./range.js";
+import { isShared } from "./shared.js";
 
 /** @typedef {import("./api.js").Energy} Energy */
 /** @typedef {import("./api.js").EnergyRow} EnergyRow */
@@ -47,7 +48,8 @@ export async function energyOf({ span, from, to }) {
   /** @type {Energy} */
   const all = await get("energy", { ...ends(from, to), every: BARS[span].asked, events: 1 });
   const { events = [], events_has_more, left_out = [] } = all;
-  const hidden = left_out.filter(({ reason }) => reason === "behind");
+  // A link for others shows no device by itself.
+  const hidden = isShared() ? [] : left_out.filter(({ reason }) => reason === "behind");
   const asked = hidden.slice(0, MAX_LEFT_OUT).map((it) => get(path("devices", it.device_id, "events"), { from: from.toISOString(), to: ends(from, to).to }));
   const behind = await Promise.all(asked);
   return {

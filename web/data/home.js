@@ -1,8 +1,8 @@
 // The devices and rooms that every view shows, and what can be said of them. Draws nothing.
 
 import { get, list } from "./api.js";
-import { age, duration, moment } from "../parts/format.js";
-import { isLacking } from "../parts/lack.js";
+import { age, duration, moment } from "../words/format.js";
+import { isLacking } from "./lacking.js";
 import { t } from "../words/words.js";
 
 /** @typedef {import("./api.js").Device} Device */
@@ -18,7 +18,7 @@ const LEAST_SILENCE = 600_000;
 /** The usual interval of a device if the last day says none. */
 const UNKNOWN_INTERVAL = 900_000;
 
-/** @typedef {{at: number, rows: Row[], failure: string, lack: import("../parts/lack.js").Answer}} Day */
+/** @typedef {{at: number, rows: Row[], failure: string, lack: import("./lacking.js").Answer}} Day */
 
 /** @type {Record<"counts" | "temperature", Day>} what is known of the last day */
 const days = { counts: { at: 0, rows: [], failure: "", lack: {} }, temperature: { at: 0, rows: [], failure: "", lack: {} } };

@@ -1,7 +1,7 @@
 // The time that a view shows, from what the address says: its ends, the ones before and after, and what it is compared
 // with. Asks nobody.
 
-import { midnight } from "../parts/format.js";
+import { midnight } from "../words/format.js";
 import { chosen } from "./address.js";
 
 /** @typedef {"24h" | "day" | "week" | "month" | "year"} Span */

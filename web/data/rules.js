@@ -1,6 +1,7 @@
 // The rules that tell somebody, their states and the channels by which they tell. Draws nothing.
 
 import { Failure, get, send } from "./api.js";
+import { isShared } from "./shared.js";
 
 /** @typedef {{subject: string, phase: string, since?: string, value?: string, acknowledged?: boolean, last?: string, silent?: boolean, count?: number}} State */
 /** @typedef {{id: string, name: string, on: boolean, device?: string, room?: string, kind?: string, tag?: string, mean_of_room?: string, metric?: string, above?: string, below?: string, silent_for?: string, budget_kwh?: string, per?: string, demand_kw?: string, period?: string, counter?: string[], for?: string, paused_until?: string, states: State[], firing: number, pending: number}} Rule */
@@ -12,7 +13,7 @@ let isRefused = false;
 
 /** All rules; null where the token may not see them. @returns {Promise<Alerts | null>} */
 export async function alertsOrNone() {
-  if (isRefused) return null;
+  if (isRefused || isShared()) return null;
   try {
     return await get("alerts");
   } catch (error) {

@@ -2,7 +2,7 @@
 
 import { h, svg, table, tableBehind } from "./dom.js";
 import { absent } from "./lack.js";
-import { day, isolated, moment, month, number, percent, shownUnit, shownValue, written } from "./format.js";
+import { day, isolated, moment, month, number, percent, shownUnit, shownValue, written } from "../words/format.js";
 import { limitLine } from "./limit.js";
 import { savePicture } from "./picture.js";
 import { locale, t } from "../words/words.js";

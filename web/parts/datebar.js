@@ -4,7 +4,7 @@ import { choose } from "../data/address.js";
 import { VERSUS, dateOf, dayOf, startOf } from "../data/range.js";
 import { t } from "../words/words.js";
 import { buttons, fill, h, select } from "./dom.js";
-import { day, fullDay, midnight, month, moment, written } from "./format.js";
+import { day, fullDay, midnight, month, moment, written } from "../words/format.js";
 
 /** @typedef {import("../data/range.js").Range} Range */
 /** @typedef {import("../data/range.js").Span} Span */

@@ -1,18 +1,10 @@
 // The note of a view that answers lack readings because the server is still summing up. Asks nobody.
 
 import { h } from "./dom.js";
-import { moment } from "./format.js";
+import { moment } from "../words/format.js";
 import { t } from "../words/words.js";
 
-/** @typedef {{rollups_lack?: Record<string, any>}} Answer */
-
-/**
- * Tells whether one of some answers may lack something.
- * @param {...(Answer | null | undefined)} answers
- */
-export function isLacking(...answers) {
-  return answers.some((it) => it?.rollups_lack !== undefined);
-}
+/** @typedef {import("../data/lacking.js").Answer} Answer */
 
 /**
  * What is to be said beside figures that may lack something; null where they lack nothing.

@@ -2,7 +2,7 @@
 
 import { t } from "../words/words.js";
 import { h } from "./dom.js";
-import { number } from "./format.js";
+import { number } from "../words/format.js";
 
 /**
  * Puts the line over a chart. While it is moved nobody is told; when it is let go, `done` is.

@@ -6,7 +6,7 @@ import { keepNote } from "../data/annotations.js";
 import { deviceName } from "../data/home.js";
 import { t } from "../words/words.js";
 import { fill, h, svg } from "./dom.js";
-import { clock, isolated, watts } from "./format.js";
+import { clock, isolated, watts } from "../words/format.js";
 import { guarded } from "./token.js";
 
 /** @typedef {import("../data/api.js").Device} Device */

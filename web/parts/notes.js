@@ -4,7 +4,7 @@ import { dropNote, keepNote } from "../data/annotations.js";
 import { deviceName, roomName } from "../data/home.js";
 import { t } from "../words/words.js";
 import { behind, field, fill, h, select } from "./dom.js";
-import { moment } from "./format.js";
+import { moment } from "../words/format.js";
 import { guarded } from "./token.js";
 
 /** @typedef {import("../data/home.js").Home} Home */

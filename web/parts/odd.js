@@ -4,7 +4,7 @@ import { get, patch, path } from "../data/api.js";
 import { deviceName, forget, home, roomName } from "../data/home.js";
 import { named, t } from "../words/words.js";
 import { fill, h } from "./dom.js";
-import { duration, moment, quantity, words } from "./format.js";
+import { duration, moment, quantity, words } from "../words/format.js";
 import { inPlace } from "./place.js";
 import { guarded } from "./token.js";
 

@@ -5,7 +5,7 @@ import { deviceName } from "../data/home.js";
 import { t } from "../words/words.js";
 import { choose } from "../data/address.js";
 import { field, fill, h, select } from "./dom.js";
-import { meantValue, moment, number, shownUnit, shownValue, words } from "./format.js";
+import { meantValue, moment, number, shownUnit, shownValue, words } from "../words/format.js";
 import { guarded } from "./token.js";
 
 /** @typedef {import("../data/home.js").Home} Home */

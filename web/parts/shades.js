@@ -3,7 +3,7 @@
 
 import { t } from "../words/words.js";
 import { fill, h } from "./dom.js";
-import { number, shownUnit, shownValue } from "./format.js";
+import { number, shownUnit, shownValue } from "../words/format.js";
 import { absent } from "./lack.js";
 
 /** @typedef {{name: string, cells: Map<string, number>, group?: string}} Line */

@@ -4,7 +4,7 @@
 import { acknowledgeByLink, acknowledgeRule, alerts as allAlerts, channels as allChannels, deleteChannel, deleteRule, historyOf, linksIn, pauseRule, putChannel, putRule, testChannel } from "../data/rules.js";
 import { deviceName, home, inFront, powerOf, roomName } from "../data/home.js";
 import { behind, card, field, fill, h, select, states } from "../parts/dom.js";
-import { moment, number, quantity, since, words } from "../parts/format.js";
+import { moment, number, quantity, since, words } from "../words/format.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
 import { named, t } from "../words/words.js";

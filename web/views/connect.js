@@ -5,7 +5,7 @@ import { Failure, address, patch, path, send, store } from "../data/api.js";
 import { deviceName, forget, home } from "../data/home.js";
 import { SENDERS, isLocal, name, server, start } from "../data/senders.js";
 import { behind, buttons, card, field, fill, h } from "../parts/dom.js";
-import { age, clock, quantity, words } from "../parts/format.js";
+import { age, clock, quantity, words } from "../words/format.js";
 import { copyable } from "../parts/copyable.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";

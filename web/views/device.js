@@ -6,11 +6,13 @@ import { marksOf } from "../data/annotations.js";
 import { ends } from "../data/consumption.js";
 import { battery, deviceName, forget, home, isSilent, lastDay, roomName, silence } from "../data/home.js";
 import { range } from "../data/range.js";
+import { isShared } from "../data/shared.js";
 import { lineChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
 import { buttons, card, field, fill, h, select, states, table } from "../parts/dom.js";
-import { age, kwh, midnight, moment, number, quantity, shownUnit, words } from "../parts/format.js";
-import { isLacking, lackNote } from "../parts/lack.js";
+import { age, kwh, midnight, moment, number, quantity, shownUnit, words } from "../words/format.js";
+import { isLacking } from "../data/lacking.js";
+import { lackNote } from "../parts/lack.js";
 import { showEvents } from "../parts/odd.js";
 import { again, inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
@@ -35,6 +37,7 @@ export async function device(main, id) {
 
 /** @param {Device} device */
 export function linkTo(device) {
+  if (isShared()) return h("span", null, deviceName(device));
   return h("a", { href: `#device/${encodeURIComponent(device.device_id)}` }, deviceName(device));
 }
 

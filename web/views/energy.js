@@ -5,11 +5,13 @@ import { get, path } from "../data/api.js";
 import { BARS, barsOf, byRoom, ends, energyOf, partsOf, usualOf } from "../data/consumption.js";
 import { beginning, home } from "../data/home.js";
 import { dayOf, range } from "../data/range.js";
+import { isShared } from "../data/shared.js";
 import { barChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
 import { buttons, card, fill, h, states } from "../parts/dom.js";
-import { clock, day, duration, isolated, kwh, midnight, moment, monthStart, percent, watts, written, zone } from "../parts/format.js";
-import { absent, isLacking, lackNote } from "../parts/lack.js";
+import { clock, day, duration, isolated, kwh, midnight, moment, monthStart, percent, watts, written, zone } from "../words/format.js";
+import { isLacking } from "../data/lacking.js";
+import { absent, lackNote } from "../parts/lack.js";
 import { showEvents } from "../parts/odd.js";
 import { inPlace } from "../parts/place.js";
 import { showRoles } from "../parts/roles.js";
@@ -319,9 +321,9 @@ async function showBars(place, known, shown, ofRange, partsOf, recent) {
  */
 async function litOf(part, parts, { span, from, to }, recent) {
   const ids = part.id ? part.devices : parts.flatMap(({ devices }) => devices);
-  const only = ids.length === 1 ? path("devices", ids[0], "energy") : "energy";
+  const only = ids.length === 1 && !isShared() ? path("devices", ids[0], "energy") : "energy";
   /** @type {Energy} */
-  const { data } = await recent(`lit ${only} ${span} ${from.getTime()}`, 60_000, () => get(only, { ...ends(from, to), every: BARS[span].bar, ...(ids.length === 1 ? {} : { devices: 1 }) }));
+  const { data } = await recent(`lit ${only} ${span} ${from.getTime()}`, 60_000, () => get(only, { ...ends(from, to), every: BARS[span].bar, ...(only === "energy" ? { devices: 1 } : {}) }));
   /** @type {Map<number, number>} */
   const sums = new Map();
   for (const row of data) {

@@ -6,8 +6,9 @@ import { beginning, home, linesOf, metricsOf, roomName, rowsBy } from "../data/h
 import { range } from "../data/range.js";
 import { dateBar, titleOf } from "../parts/datebar.js";
 import { card, fill, h, select } from "../parts/dom.js";
-import { clock, day, moment, words, zone } from "../parts/format.js";
-import { isLacking, lackNote } from "../parts/lack.js";
+import { clock, day, moment, words, zone } from "../words/format.js";
+import { isLacking } from "../data/lacking.js";
+import { lackNote } from "../parts/lack.js";
 import { inPlace } from "../parts/place.js";
 import { shadeTable } from "../parts/shades.js";
 import { t } from "../words/words.js";

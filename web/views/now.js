@@ -7,8 +7,9 @@ import { patch, path } from "../data/api.js";
 import { COMFORT, sideOf, sinceWhen } from "../data/comfort.js";
 import { baseLoad } from "../data/consumption.js";
 import { battery, beginning, deviceName, forget, home, inFront, isSilent, lastDay, lastTemperatures, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
+import { isShared } from "../data/shared.js";
 import { card, fill, h, states, svg } from "../parts/dom.js";
-import { age, isolated, midnight, moment, number, quantity, shownUnit, shownValue, since, watts, words } from "../parts/format.js";
+import { age, isolated, midnight, moment, number, quantity, shownUnit, shownValue, since, watts, words } from "../words/format.js";
 import { lackNote } from "../parts/lack.js";
 import { live } from "../parts/live.js";
 import { inPlace } from "../parts/place.js";
@@ -72,7 +73,7 @@ export async function now(main) {
     }
     const meters = inFront(known, known.devices.filter((it) => powerOf(it) !== null && !isSilent(it)));
     const asked = meters.map((it) => it.device_id).join(" ");
-    if (asked !== liveOf) [shownLive, liveOf] = [live(meters, powerMetric), asked];
+    if (asked !== liveOf) [shownLive, liveOf] = [isShared() ? null : live(meters, powerMetric), asked];
     const base = h("div");
     fill(power, ...powerNow(known, shownLive), base);
     await inPlace(base, () => showBase(base, known));
@@ -266,6 +267,7 @@ function line(known, { room, devices }, points) {
 
 /** @param {Room} room */
 function marksButton({ room_id: id, name }) {
+  if (isShared()) return "";
   const isOpen = chosen("edit") === id;
   return h("button", { type: "button", class: "small", id: `marks-${id}`, "aria-expanded": String(isOpen), "aria-label": t("marksOf", { room: name || id }), onclick: () => choose({ edit: isOpen ? "" : id }) }, "…");
 }

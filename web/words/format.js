@@ -1,6 +1,6 @@
 // Numbers, units and times as the reader's country writes them. Asks nobody.
 
-import { locale, named, t } from "../words/words.js";
+import { locale, named, t } from "./words.js";
 
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const region = new Intl.Locale(navigator.language).maximize().region ?? "";
