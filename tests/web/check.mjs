@@ -598,7 +598,7 @@ async function houseOfPlugs() {
   for (let n = 0; n < readings.length; n += 1000) await home.ask("POST", "/readings", readings.slice(n, n + 1000));
   for (const plug of ["fridge", "washer"]) await home.ask("PATCH", `/devices/${plug}`, { behind: "meter" });
   await home.ask("PATCH", "/rooms/garden", { outside: true });
-  for (let look = 0; look < 60; look += 1) {
+  for (let look = 0; look < 300; look += 1) {
     const { rollups_lack } = await home.ask("GET", "/energy?from=-15d");
     if (!rollups_lack) break;
     await new Promise((resolve) => setTimeout(resolve, 1_000));

@@ -20,12 +20,11 @@ export async function bracketed(page) {
 /** The words of the page that are in no brackets and in no data. */
 export async function unbracketed(page, data) {
   const texts = await page.evaluate(() => {
-    const found = [];
-    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      const parent = node.parentElement;
-      if (!parent.closest("script, style, pre, code, noscript, .uplot, input[type=date]")) found.push(node.textContent);
-    }
+    // As a whole, because an element in the middle of a text divides it.
+    const copy = document.body.cloneNode(true);
+    for (const it of copy.querySelectorAll("script, style, pre, code, noscript, .uplot")) it.remove();
+    for (const it of copy.querySelectorAll("p, li, td, th, dt, dd, h1, h2, h3, button, option, label, summary, a, span, div")) it.append("\n");
+    const found = [copy.textContent];
     for (const element of document.querySelectorAll("[aria-label], [placeholder]")) found.push(element.getAttribute("aria-label") ?? "", element.getAttribute("placeholder") ?? "");
     return found;
   });
@@ -42,6 +41,6 @@ export async function unbracketed(page, data) {
     }
     rest = rest.replace(OTHERS, " ");
     for (const it of known) rest = rest.replaceAll(it, " ");
-    return /\p{L}{3,}/u.test(rest) ? [text] : [];
+    return rest.split("\n").filter((it) => /\p{L}{3,}/u.test(it)).map((it) => it.trim());
   });
 }

@@ -155,8 +155,11 @@ pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
         let body = json!({"name": format!("{name} thermometer"), "kind": "climate"});
         (format!("/devices/thermo-{room}"), body)
     });
-    let rooms =
-        ROOMS.into_iter().map(|(room, name, _)| (format!("/rooms/{room}"), json!({"name": name})));
+    let rooms = ROOMS.into_iter().map(|(room, name, _)| {
+        // Where no comfort is judged.
+        let is_outside = (room == "outside").then_some(true);
+        (format!("/rooms/{room}"), json!({"name": name, "outside": is_outside}))
+    });
     let house = [
         ("/devices/meter".to_owned(), json!({"name": "Smart meter", "kind": "power"})),
         ("/rooms/house".to_owned(), json!({"name": "Whole house"})),
