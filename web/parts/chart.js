@@ -44,12 +44,12 @@ export function lineChart({ title, when = "", unit, lines, range, step, lacks = 
   const at = whenOf(step);
   const { lines: strokes, night, warn, text } = colours();
   const most = lines.filter((it) => !it.isOther).length;
-  const looks = lines.map(({ isOther }, index) => isOther ? index % most : index).map((place) => ({ stroke: strokes[place % strokes.length], dash: DASHES[(place + Math.floor(place / strokes.length)) % DASHES.length] }));
+  const looks = lines.map(({ isOther }, index) => ({ pale: isOther ? "70" : "", place: isOther ? index % most : index })).map(({ pale, place }) => ({ stroke: `${strokes[place % strokes.length]}${pale}`, dash: DASHES[(place + Math.floor(place / strokes.length)) % DASHES.length] }));
   /** @type {import("../vendor/uPlot.js").Series[]} */
   const series = lines.flatMap(({ label, isOther }, place) => {
     const { stroke, dash } = looks[place];
     const value = (/** @type {any} */ _, /** @type {number | null | undefined} */ it) => (it === null || it === undefined ? "" : number(it));
-    if (isOther) return [{ label, stroke: `${stroke}70`, value, width: 1.5, dash, points: { show: false } }];
+    if (isOther) return [{ label, stroke, value, width: 1.5, dash, points: { show: false } }];
     const few = columns[withBand ? 0 : place].length < 60;
     const mean = { label, stroke, value, width: 2, dash, points: { show: few, size: 5 } };
     const edge = { stroke: "transparent", value, points: { show: false } };
@@ -67,7 +67,7 @@ export function lineChart({ title, when = "", unit, lines, range, step, lacks = 
     behind: () => tableOf(title, unit, lines, at),
     options: {
       ...axes(unit),
-      scales: { x: { time: true, range: () => range } },
+      scales: { x: { time: true, range: () => range }, ...(limit && { y: { range: (_, min, max) => around(min, max, limit.value) } }) },
       series: [{ value: (_, it) => (it ? at(it) : "") }, ...series],
       bands: withBand ? [{ series: [3, 2], fill: `${strokes[0]}38` }] : [],
       hooks: {
@@ -84,6 +84,19 @@ export function lineChart({ title, when = "", unit, lines, range, step, lacks = 
       cursor: { drag: { x: Boolean(select), y: false, setScale: false } },
     },
   });
+}
+
+/**
+ * An axis that has a limit in it, and room to move it.
+ * @param {number | null} min
+ * @param {number | null} max
+ * @param {number} limit
+ * @returns {[number, number]}
+ */
+function around(min, max, limit) {
+  const [low, high] = [Math.min(min ?? limit, limit), Math.max(max ?? limit, limit)];
+  const edge = (high - low || Math.abs(high) || 1) * 0.15;
+  return [low - edge, high + edge];
 }
 
 /**
