@@ -625,7 +625,7 @@ async function whereItWent(home) {
   await settled(page);
   assert.match(page.url(), /part=washer/);
   await page.getByText("kWh by hour as a table").click();
-  const row = page.getByRole("row").filter({ hasText: /1\.8/ }).first();
+  const row = page.getByRole("row").filter({ hasText: /1\.35/ }).first();
   await row.waitFor();
   await examined(page, "a part is lit");
   // An open table, the part and the day stay: after a reload, and in another tab.

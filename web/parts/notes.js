@@ -12,6 +12,8 @@ import { guarded } from "./token.js";
 
 /** Shows the view again, after a change. */
 function changed() {
+  // What somebody is writing is left alone, and this is written.
+  /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
   window.dispatchEvent(new Event("changed"));
 }
 
