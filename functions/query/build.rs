@@ -1,5 +1,5 @@
 //! Compresses the files of the web page and names them by their content. Changes nothing else but that its own
-//! scripts go without comments, which are for those who work on them.
+//! scripts go without comments and indentation, which are for those who work on them.
 
 use std::fs;
 use std::io::Write as _;
@@ -114,11 +114,12 @@ fn with_version(script: &str, version: &str) -> String {
     text
 }
 
-/// A script without the lines that are comments. No line of a text in the scripts begins like one.
+/// A script without its comments and without what stands before its lines, but for lines of a text. No line of a
+/// text in the scripts begins like a comment, and an inner comment is a type.
 fn without_comments(script: &str) -> String {
-    let (mut kept, mut is_inside) = (String::new(), false);
+    let (mut kept, mut is_inside, mut is_text) = (String::new(), false, false);
     for line in script.lines() {
-        let text = line.trim();
+        let mut text = if is_text { line } else { line.trim() };
         let is_comment = is_inside
             || text.starts_with("//")
             || text.starts_with("/**") && (text.ends_with("*/") || !text.contains("*/"));
@@ -127,10 +128,17 @@ fn without_comments(script: &str) -> String {
         } else {
             is_comment && text.starts_with("/**") && !text.ends_with("*/")
         };
-        if !is_comment {
-            kept.push_str(line);
-            kept.push('\n');
+        if is_comment {
+            continue;
         }
+        is_text ^= text.matches('`').count() % 2 == 1;
+        while let Some((before, rest)) = text.split_once("/** @") {
+            let (_, after) = rest.split_once("*/").expect("a type in a line ends there");
+            kept.push_str(before);
+            text = after.trim_start();
+        }
+        kept.push_str(text);
+        kept.push('\n');
     }
     kept
 }
