@@ -1,72 +1,113 @@
 // The page: which view is shown, when it asks again, and what goes wrong. Shows no data itself.
 
-import { Failure, forgetTokens, hasToken, takeToken } from "./api.js";
-import { charts } from "./charts.js";
-import { connect } from "./connect.js";
-import { device } from "./device.js";
-import { fill, h } from "./dom.js";
-import { energy } from "./energy.js";
-import { duration } from "./format.js";
-import { heat } from "./heat.js";
-import { forget } from "./home.js";
-import { now } from "./now.js";
-import { askForToken } from "./token.js";
+import { addressOf, here } from "./data/address.js";
+import { Failure, askServer, forgetTokens, hasToken, takeToken } from "./data/api.js";
+import { forget } from "./data/home.js";
+import { isShared } from "./data/shared.js";
+import { registerWorker } from "./data/offline.js";
+import { listenForSteps } from "./parts/datebar.js";
+import { fill, h } from "./parts/dom.js";
+import { age, duration, moment } from "./words/format.js";
+import { askForToken } from "./parts/token.js";
+import { alerts } from "./views/alerts.js";
+import { charts } from "./views/charts.js";
+import { connect } from "./views/connect.js";
+import { device } from "./views/device.js";
+import { energy } from "./views/energy.js";
+import { heat } from "./views/heat.js";
+import { now } from "./views/now.js";
+import { year } from "./views/year.js";
+import { t } from "./words/words.js";
 
 /** Milliseconds between two looks at the server. */
 const INTERVAL = 30_000;
 /** The longest wait after failures. */
 const MAX_WAIT = 300_000;
 
-/** @type {Record<string, (main: HTMLElement, rest: string) => Promise<() => Promise<unknown>>>} */
-const VIEWS = { now, energy, charts, heat, device, connect };
+/** @typedef {(main: HTMLElement, about: string) => Promise<() => Promise<unknown>>} View */
+
+/** The views with their names, in the order of the navigation. @type {[string, View, import("./words/words.js").Key][]} */
+const VIEWS = [
+  ["now", now, "now"],
+  ["energy", energy, "energy"],
+  ["charts", charts, "charts"],
+  ["year", year, "year"],
+  ["heat", heat, "heatMap"],
+  ["device", device, "devices"],
+  ["alerts", alerts, "alerts"],
+  ["connect", connect, "connect"],
+];
+
+/** The views that a link for others has. */
+const SHARED_VIEWS = ["now", "energy", "charts", "year", "heat"];
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+const nav = /** @type {HTMLElement} */ (document.querySelector("nav"));
 const status = /** @type {HTMLElement} */ (document.getElementById("status"));
 const signed = /** @type {HTMLElement} */ (document.getElementById("signed"));
 const alert = /** @type {HTMLElement} */ (document.getElementById("alert"));
 
-/** @type {{refresh: () => Promise<unknown>, timer: number, updated: number, failures: number, until: number, isBusy: boolean}} */
-const state = { refresh: async () => {}, timer: 0, updated: 0, failures: 0, until: 0, isBusy: false };
+/** @type {{shown: string, refresh: () => Promise<unknown>, timer: number, updated: number, known: string, failures: number, until: number, isBusy: boolean, isAskedAgain: boolean}} */
+const state = { shown: "", refresh: async () => {}, timer: 0, updated: 0, known: "", failures: 0, until: 0, isBusy: false, isAskedAgain: false };
 
-/** Shows the view that the address names. */
+/** Whether nothing was shown yet. */
+let isFirst = true;
+
+/** Shows the view that the address names; one that is there already shows what was chosen in it. */
 async function route() {
   if (takeToken()) forget();
-  const [name, ...rest] = location.hash.slice(1).split("/");
+  const { view: name, about } = here();
   // An address that is nearly right, such as #devices, is the view that is meant.
-  const view = Object.keys(VIEWS).find((it) => it.startsWith(name) || name.startsWith(it)) ?? "now";
-  for (const link of document.querySelectorAll("nav a")) {
-    if (link.getAttribute("href") === `#${view}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+  const [view, show, title] = VIEWS.find(([it]) => it.startsWith(name) || name.startsWith(it)) ?? (location.hash.startsWith("#acknowledge=") ? VIEWS[6] : VIEWS[0]);
+  const offered = VIEWS.filter(([it]) => !isShared() || SHARED_VIEWS.includes(it));
+  fill(nav, ...offered.map(([it, , key]) => h("a", { id: `nav-${it}`, href: addressOf(it), "aria-current": it === view ? "page" : null }, t(key))));
+  document.title = `${t(title)} - Roomtide`;
+  const place = `${view}/${about}`;
+  if (state.shown === place && !location.hash.startsWith("#acknowledge=")) {
+    // What is there is dimmed until what was chosen is.
+    for (const old of main.querySelectorAll("figure, .heat")) old.setAttribute("aria-busy", "true");
+    return update();
   }
-  document.title = `${view.charAt(0).toUpperCase()}${view.slice(1)} - Roomtide`;
+  state.shown = place;
   state.isBusy = false;
-  state.refresh = await VIEWS[view](main, decodeURIComponent(rest.join("/")));
+  state.refresh = await show(main, about);
   await update();
 }
 
 /** Asks again, and plans when to ask next. */
 async function update() {
-  if (state.isBusy) return;
+  if (state.isBusy) {
+    state.isAskedAgain = true;
+    return;
+  }
   const { refresh } = state;
   state.isBusy = true;
+  state.isAskedAgain = false;
+  state.known = "";
   window.clearTimeout(state.timer);
   main.setAttribute("aria-busy", "true");
   try {
     await refresh();
     if (refresh === state.refresh) succeed();
+    // What was known last is shown; now the server is asked.
+    if (state.known && isFirst) state.isAskedAgain = true;
   } catch (error) {
     if (refresh === state.refresh) fail(error);
   } finally {
+    isFirst = false;
+    askServer();
+    if (state.isAskedAgain) forget();
     if (refresh === state.refresh) {
       state.isBusy = false;
       main.removeAttribute("aria-busy");
+      if (state.isAskedAgain) update();
     }
   }
 }
 
 function succeed() {
   state.failures = 0;
-  state.updated = Date.now();
+  if (!state.known) state.updated = Date.now();
   fill(alert);
   plan(refreshInterval());
 }
@@ -79,7 +120,7 @@ function refreshInterval() {
 /** @param {unknown} error */
 function fail(error) {
   if (error instanceof Failure && error.needsToken) {
-    tell(hasToken() ? error.message : "This server asks for an access token.");
+    tell(hasToken() ? error.message : t("asksForToken"));
     plan(MAX_WAIT);
     askForToken("read", error.message).then((given) => {
       forget();
@@ -90,13 +131,13 @@ function fail(error) {
   state.failures += 1;
   const failure = error instanceof Failure ? error : new Failure(0, error instanceof Error ? error.message : String(error), 0);
   const wait = Math.min(MAX_WAIT, Math.max(failure.retryAfter * 1000, Math.min(INTERVAL, 4_000 * 2 ** (state.failures - 1))));
-  tell(navigator.onLine ? failure.message : "This browser is offline.");
+  tell(navigator.onLine ? failure.message : t("offline"));
   plan(failure.isTransient ? wait : INTERVAL);
 }
 
 /** @param {string} words */
 function tell(words) {
-  fill(alert, h("p", null, words, " ", h("button", { type: "button", onclick: update }, "Try again")));
+  fill(alert, h("p", null, words, " ", h("button", { type: "button", onclick: update }, t("tryAgain"))));
 }
 
 /** @param {number} wait */
@@ -112,26 +153,41 @@ function plan(wait) {
 function signOut() {
   forgetTokens();
   forget();
+  state.shown = "";
   route().catch(fail);
 }
 
 /** Says how old the page is. */
 function tick() {
-  const old = state.updated ? `updated ${duration(Date.now() - state.updated)} ago` : "not updated yet";
+  const old = state.known ? t("knownFrom", { time: moment(state.known), age: age(state.known) }) : state.updated ? t("updated", { age: duration(Date.now() - state.updated) }) : t("notUpdated");
   const isDown = alert.childElementCount > 0;
   // Whoever used a token here can take it back; the button stays as it is while there is one.
-  if (hasToken() !== signed.childElementCount > 0) fill(signed, hasToken() && h("button", { type: "button", onclick: signOut }, "Forget the token"));
-  fill(status, isDown ? `${old}; asks again in ${duration(state.until - Date.now())}` : old);
+  if (hasToken() !== signed.childElementCount > 0) fill(signed, hasToken() && h("button", { type: "button", onclick: signOut }, t("forgetToken")));
+  fill(status, isDown ? t("asksAgain", { old, time: duration(state.until - Date.now()) }) : old);
 }
 
+nav.setAttribute("aria-label", t("views"));
+const skip = /** @type {HTMLElement} */ (document.getElementById("skip"));
+skip.textContent = t("skip");
+skip.addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 window.addEventListener("hashchange", () => route().catch(fail));
+window.addEventListener("changed", () => { forget(); update(); });
 window.addEventListener("failed", (event) => fail(/** @type {CustomEvent} */ (event).detail));
+window.addEventListener("known", (event) => { state.known = /** @type {CustomEvent} */ (event).detail; });
+navigator.serviceWorker?.addEventListener("message", ({ data }) => {
+  if (data === "newer") fill(alert, h("p", { class: "newer" }, t("newerPage"), " ", h("button", { type: "button", onclick: () => location.reload() }, t("reload"))));
+});
 window.addEventListener("online", update);
-window.addEventListener("offline", () => fail(new Failure(0, "This browser is offline.", 0)));
+window.addEventListener("offline", () => fail(new Failure(0, t("offline"), 0)));
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible" && Date.now() > state.until) update();
 });
 // The colours of a chart are drawn, so it is drawn again.
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
 window.setInterval(tick, 1_000);
+listenForSteps();
+registerWorker();
 route().catch(fail);

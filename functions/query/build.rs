@@ -1,5 +1,5 @@
 //! Compresses the files of the web page and names them by their content. Changes nothing else but that its own
-//! scripts go without comments, which are for those who work on them.
+//! scripts go without comments and indentation, which are for those who work on them.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,15 +9,26 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-/// The folders of the files, from this package's.
-const FOLDERS: [&str; 2] = ["../../web", "../../web/vendor"];
+/// The folders of the files, from this package's. No two of their files have one name.
+const FOLDERS: [&str; 6] = [
+    "../../web",
+    "../../web/data",
+    "../../web/parts",
+    "../../web/views",
+    "../../web/words",
+    VENDOR,
+];
+/// The files of others.
+const VENDOR: &str = "../../web/vendor";
 
 /// The types by the end of the name. Files of other types are for those who work on the page.
-const TYPES: [(&str, &str); 4] = [
+const TYPES: [(&str, &str); 6] = [
     ("html", "text/html; charset=utf-8"),
     ("js", "text/javascript; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),
     ("svg", "image/svg+xml"),
+    ("png", "image/png"),
+    ("webmanifest", "application/manifest+json"),
 ];
 
 fn main() {
@@ -29,35 +40,45 @@ fn main() {
             let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
             let known = TYPES.iter().find(|(known, _)| *known == extension);
             if let Some((_, content_type)) = known {
-                let mut text = fs::read_to_string(&path).expect("a file of the page is text");
+                let mut bytes = fs::read(&path).expect("a file of the page can be read");
                 // Those of others keep theirs, which have their licences.
-                if extension == "js" && folder == FOLDERS[0] {
-                    text = without_comments(&text);
+                if extension == "js" && folder != VENDOR {
+                    let text = String::from_utf8(bytes).expect("a script is text");
+                    bytes = without_comments(&text).into_bytes();
                 }
-                files.push((name_of(&path), *content_type, text));
+                files.push((name_of(&path), *content_type, bytes));
             }
         }
     }
     files.sort();
-    let digest = files.iter().fold(Sha256::new(), |digest, (name, _, text)| {
-        digest.chain_update(name).chain_update([0]).chain_update(text).chain_update([0])
+    let is_twice = files.windows(2).any(|two| two[0].0 == two[1].0);
+    assert!(!is_twice, "two files of the page have one name, and they are served from one folder");
+    let digest = files.iter().fold(Sha256::new(), |digest, (name, _, bytes)| {
+        digest.chain_update(name).chain_update([0]).chain_update(bytes).chain_update([0])
     });
     let digest = digest.finalize();
     // One for all, because the modules name each other.
     let version = digest[..6].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let mut table = "static FILES: &[File] = &[\n".to_owned();
-    for (name, content_type, text) in files {
-        let (name, text) = match content_type.split(';').next() {
-            Some("text/html") => (name, text.replace("\"assets/", &format!("\"assets/{version}."))),
-            Some("text/javascript") => {
-                let text = text.replace("from \"./", &format!("from \"./{version}."));
-                (format!("{version}.{name}"), text)
+    for (name, content_type, bytes) in files {
+        let text = || String::from_utf8(bytes.clone()).expect("it is text");
+        let (name, bytes) = match content_type.split(';').next() {
+            Some("text/html") => {
+                let text = text().replace("\"assets/", &format!("\"assets/{version}."));
+                (name, text.into_bytes())
             }
-            _ => (format!("{version}.{name}"), text),
+            Some("text/javascript") => {
+                (format!("{version}.{name}"), with_version(&text(), &version).into_bytes())
+            }
+            Some("application/manifest+json") => {
+                let text = text().replace("\"src\": \"", &format!("\"src\": \"{version}."));
+                (format!("{version}.{name}"), text.into_bytes())
+            }
+            _ => (format!("{version}.{name}"), bytes),
         };
         let path = output().join(&name);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-        gzip.write_all(text.as_bytes()).expect("writing to memory does not fail");
+        gzip.write_all(&bytes).expect("writing to memory does not fail");
         fs::write(&path, gzip.finish().expect("writing to memory does not fail"))
             .expect("cargo made the folder");
         let entry = format!(
@@ -70,11 +91,35 @@ fn main() {
     fs::write(output().join("web.rs"), table).expect("cargo made the folder");
 }
 
-/// A script without the lines that are comments. No line of a text in the scripts begins like one.
+/// A script that names the modules of this build, which are all in one folder when they are served.
+fn with_version(script: &str, version: &str) -> String {
+    let mut text = script.to_owned();
+    for before in ["from \"", "import(\""] {
+        let mut pieces = text.split(before);
+        let mut named = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            named.push_str(before);
+            let (path, rest) = piece.split_once('"').expect("a text ends");
+            match path.rsplit_once('/') {
+                Some((_, name)) if path.starts_with('.') => {
+                    named.push_str(&format!("./{version}.{name}"));
+                }
+                _ => named.push_str(path),
+            }
+            named.push('"');
+            named.push_str(rest);
+        }
+        text = named;
+    }
+    text
+}
+
+/// A script without its comments and without what stands before its lines, but for lines of a text. No line of a
+/// text in the scripts begins like a comment, and an inner comment is a type.
 fn without_comments(script: &str) -> String {
-    let (mut kept, mut is_inside) = (String::new(), false);
+    let (mut kept, mut is_inside, mut is_text) = (String::new(), false, false);
     for line in script.lines() {
-        let text = line.trim();
+        let mut text = if is_text { line } else { line.trim() };
         let is_comment = is_inside
             || text.starts_with("//")
             || text.starts_with("/**") && (text.ends_with("*/") || !text.contains("*/"));
@@ -83,10 +128,17 @@ fn without_comments(script: &str) -> String {
         } else {
             is_comment && text.starts_with("/**") && !text.ends_with("*/")
         };
-        if !is_comment {
-            kept.push_str(line);
-            kept.push('\n');
+        if is_comment {
+            continue;
         }
+        is_text ^= text.matches('`').count() % 2 == 1;
+        while let Some((before, rest)) = text.split_once("/** @") {
+            let (_, after) = rest.split_once("*/").expect("a type in a line ends there");
+            kept.push_str(before);
+            text = after.trim_start();
+        }
+        kept.push_str(text);
+        kept.push('\n');
     }
     kept
 }

@@ -79,7 +79,8 @@ fn beyond(used: f64, free: f64) -> f64 {
 
 /// The bytes of the page's largest file as it is sent.
 fn largest_file() -> f64 {
-    let folders = ["web", "web/vendor"].map(|it| fs::read_dir(root().join(it)).expect("a folder"));
+    let folders = ["web", "web/data", "web/parts", "web/views", "web/words", "web/vendor"];
+    let folders = folders.map(|it| fs::read_dir(root().join(it)).expect("a folder"));
     let files = folders.into_iter().flatten().map(|entry| entry.expect("an entry").path());
     let sent = files.filter(|path| path.extension().is_some_and(|it| it == "js" || it == "css"));
     let compressed = sent.map(|path| {

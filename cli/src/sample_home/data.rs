@@ -163,8 +163,11 @@ pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
         let kind = if id.starts_with("thermo-") { "climate" } else { "power" };
         (format!("/devices/{id}"), json!({"name": name, "kind": kind}))
     });
-    let rooms =
-        ROOMS.into_iter().map(|(room, name, _)| (format!("/rooms/{room}"), json!({"name": name})));
+    let rooms = ROOMS.into_iter().map(|(room, name, _)| {
+        // Where no comfort is judged.
+        let is_outside = (room == "outside").then_some(true);
+        (format!("/rooms/{room}"), json!({"name": name, "outside": is_outside}))
+    });
     let house = [("/rooms/house".to_owned(), json!({"name": "Whole house"}))];
     devices.chain(rooms).chain(house).map(|(path, body)| (path, body.to_string().into_bytes()))
 }

@@ -2,12 +2,12 @@
 
 use table::{
     AddToken, DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates, EditAnnotations,
-    EditChannels, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry, MarkDeletions,
-    MarkIndexed, MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema, PutJudgements,
-    PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules,
-    ReadAlertStates, ReadAnnotations, ReadChannels, ReadConditionsSchema, ReadLateChanges,
-    ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
-    ReadToldMessages, ReadWaitingMessages, RemoveBelongings, RemoveRooms, SearchDevices,
+    EditChannels, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
+    MarkDeletions, MarkIndexed, MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema,
+    PutJudgements, PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings,
+    ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannels, ReadConditionsSchema,
+    ReadLateChanges, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
+    ReadStays, ReadToldMessages, ReadWaitingMessages, RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 table::store! {

@@ -1,15 +1,18 @@
 // Requests to the public API: tokens, pages, failures, how many at once. Draws nothing.
 
+import { t } from "../words/words.js";
+import { askShared, takeShared } from "./shared.js";
+
 /** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, hourly_until?: string, not_of_room?: string, role?: string}} Metric */
 /** @typedef {{value: number, timestamp: string}} Value */
 /** @typedef {{timestamp: string, metrics: Record<string, Value>}} Latest */
 /** @typedef {{device_id: string, name: string | null, room: string | null, room_pinned: boolean, kind: string | null, tags: string[], behind?: string, in_room_means?: boolean, metrics: Record<string, Metric>, first_seen: string, latest?: Latest | null}} Device */
-/** @typedef {{room_id: string, name: string | null}} Room */
+/** @typedef {{room_id: string, name: string | null, home?: string | null, outside?: boolean | null}} Room */
 /** @typedef {{timestamp: string, device_id?: string, room_id?: string, partial?: boolean, coverage?: number} & Record<string, any>} Row */
 /** @typedef {{data: Row[], units: Record<string, string | null>, rollups_lack?: Record<string, any>}} Series */
-/** @typedef {{timestamp: string, kwh: number | null, kwh_sold?: number, flags: string[], estimated?: boolean, partial?: boolean}} EnergyRow */
+/** @typedef {{timestamp: string, kwh: number | null, kwh_sold?: number, device_id?: string, flags: string[], estimated?: boolean, partial?: boolean}} EnergyRow */
 /** @typedef {{timestamp: string, device_id: string, metric: string, events: string[], amount?: number, from?: Value, to?: Value, amount_if_wrapped?: number, verdict?: string, verdicts?: string[]}} EventRow */
-/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, devices?: {device_id: string}[], left_out?: {device_id: string, reason: string}[], unsure?: {device_id: string, metrics: string[]}[], rollups_lack?: Record<string, any>}} Energy */
+/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, devices?: {device_id: string, total_kwh?: number | null, role?: string}[], left_out?: {device_id: string, reason: string, behind?: string}[], counted_kwh?: number | null, rest_kwh?: number | null, rest?: {timestamp: string, kwh: number | null}[], unsure?: {device_id: string, metrics: string[]}[], rollups_lack?: Record<string, any>}} Energy */
 /** @typedef {Record<string, string | number | boolean | undefined>} Params */
 
 /** @typedef {"read" | "write" | "admin"} Use what a token is for */
@@ -70,6 +73,8 @@ export function forgetTokens() {
   setToken("admin", "", false);
   setToken("write", "", false);
   setToken("read", "", false);
+  takeShared(new URLSearchParams());
+  globalThis.caches?.delete("roomtide-data");
 }
 
 /**
@@ -79,13 +84,28 @@ export function forgetTokens() {
 export function takeToken() {
   const token = /^#token=([\w-]+)/.exec(location.hash)?.[1];
   if (!token) return false;
+  const link = new URLSearchParams(location.hash.slice(1));
   // At once, so that no history and no glance at the address shows it.
   history.replaceState(null, "", `${location.pathname}${location.search}#now`);
   const kept = localStorage.getItem(KEPT);
   if (kept === token && tokens.read === token) return false;
-  if (kept && kept !== token && !confirm("Replace the access token that this browser keeps?")) return false;
+  if (kept && kept !== token && !confirm(t("replaceToken"))) return false;
+  takeShared(link);
   setToken("read", token, true);
   return true;
+}
+
+/** Whether what was known last may be shown, as when the page opens. */
+let isFirst = true;
+
+/** From now on the server is asked. */
+export function askServer() {
+  isFirst = false;
+}
+
+/** Tells whether answers may be kept in this browser: where no token is needed, or where its owner keeps the token. */
+function isKept() {
+  return !tokens.read || tokens.read === localStorage.getItem(KEPT);
 }
 
 /** Tells whether a token is in use. */
@@ -136,32 +156,30 @@ async function inTurn(asked, init) {
   }
 }
 
-/** @type {Record<string, Use>} */
-const USES = { GET: "read", POST: "write" };
-
 /**
  * @param {string} method
  * @param {URL} asked
+ * @param {Use} use
  * @param {any} [body]
  * @returns {Promise<Response>}
  */
-async function request(method, asked, body) {
-  const use = USES[method] ?? "admin";
+async function request(method, asked, use, body) {
   const token = tokens[use] || tokens.read;
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
+  if (method === "GET" && isKept() && navigator.serviceWorker?.controller) headers["x-known"] = isFirst ? "keep first" : "keep";
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
   try {
     answer = await inTurn(asked, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   } catch {
-    throw new Failure(0, "The server does not answer.", 0, use);
+    throw new Failure(0, t("noAnswer"), 0, use);
   }
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   const retryAfter = Number(answer.headers.get("retry-after")) || 0;
   // API Gateway itself answers with a message.
-  const words = problem.detail || problem.message || `The server answers ${answer.status}.`;
+  const words = problem.detail || problem.message || t("answers", { status: answer.status });
   throw new Failure(answer.status, words, retryAfter, use);
 }
 
@@ -171,7 +189,20 @@ async function request(method, asked, body) {
  * @returns {Promise<any>}
  */
 export async function get(path, params) {
-  return (await request("GET", url(path, params))).json();
+  return askShared(path, params ?? {}, ask) ?? ask(path, params);
+}
+
+/**
+ * @param {string} path
+ * @param {Params} [params]
+ * @returns {Promise<any>}
+ */
+async function ask(path, params) {
+  const answer = await request("GET", url(path, params), "read");
+  // What the worker answers in the server's place says from when it is.
+  const from = answer.headers.get("x-known-from");
+  if (from) window.dispatchEvent(new CustomEvent("known", { detail: from }));
+  return answer.json();
 }
 
 /**
@@ -197,7 +228,19 @@ export async function list(path, params = {}) {
  * @returns {Promise<any>}
  */
 export async function patch(path, body) {
-  return (await request("PATCH", url(path), body)).json();
+  return (await request("PATCH", url(path), "admin", body)).json();
+}
+
+/**
+ * An edit, or a question with a body.
+ * @param {"POST" | "PUT" | "DELETE"} method
+ * @param {string} path
+ * @param {any} [body]
+ * @param {Use} [use]
+ * @returns {Promise<any>}
+ */
+export async function send(method, path, body, use = "admin") {
+  return (await request(method, url(path), use, body)).json();
 }
 
 /**
@@ -206,7 +249,7 @@ export async function patch(path, body) {
  * @returns {Promise<any>}
  */
 export async function store(reading) {
-  return (await request("POST", new URL("readings", ingest), reading)).json();
+  return (await request("POST", new URL("readings", ingest), "write", reading)).json();
 }
 
 /**
@@ -216,7 +259,14 @@ export async function store(reading) {
  * @param {string} name
  */
 export async function saveCsv(path, params, name) {
-  const blob = await (await request("GET", url(path, { ...params, format: "csv" }))).blob();
+  save(await (await request("GET", url(path, { ...params, format: "csv" }), "read")).blob(), name);
+}
+
+/**
+ * @param {Blob} blob
+ * @param {string} name
+ */
+export function save(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;

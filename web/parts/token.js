@@ -1,15 +1,16 @@
 // The question for a token, in a dialog. Knows no data.
 
-import { Failure, hasToken, setToken } from "./api.js";
+import { Failure, hasToken, setToken } from "../data/api.js";
 import { field, fill, h } from "./dom.js";
+import { rich, t } from "../words/words.js";
 
-/** @typedef {import("./api.js").Use} Use */
+/** @typedef {import("../data/api.js").Use} Use */
 
-/** @type {Record<Use, [string, string]>} the title of the question, and why it is asked */
+/** @type {Record<Use, [import("../words/words.js").Key, import("../words/words.js").Key]>} the title of the question, and why it is asked */
 const WORDS = {
-  read: ["Access token", "This server shows its readings only to those who have a token."],
-  write: ["Write token", "To store a reading needs a write token. It is forgotten when you close this tab."],
-  admin: ["Admin token", "Edits need an admin token. It is forgotten when you close this tab."],
+  read: ["accessToken", "accessTokenWhy"],
+  write: ["writeToken", "writeTokenWhy"],
+  admin: ["adminToken", "adminTokenWhy"],
 };
 
 /**
@@ -38,15 +39,15 @@ export function askForToken(use, refusal) {
           setToken(use, input.value.trim(), keep.checked);
         },
       },
-      h("h2", { id: "token-title" }, title),
-      h("p", null, why),
+      h("h2", { id: "token-title" }, t(title)),
+      h("p", null, t(why)),
       // Without a token there was nothing to refuse.
-      (use !== "read" || again) && h("p", { class: "warn", role: "alert" }, again ? `The token is refused: ${refusal}` : refusal),
-      mayOnlyStore && h("p", null, "Give one that may read. Whoever only sends readings keeps the other."),
-      h("p", { class: "note" }, "Create one with ", h("code", null, create), ", and --data-dir if the server was started with it, or --table and --region for a deployed system."),
-      field("Token", input),
-      use === "read" && h("label", { class: "check" }, keep, "Keep it in this browser"),
-      h("div", { class: "buttons" }, h("button", { type: "submit" }, "Use it"), h("button", { type: "button", onclick: () => dialog.close() }, "Cancel")),
+      (use !== "read" || again) && h("p", { class: "warn", role: "alert" }, again ? t("tokenRefused", { why: refusal }) : refusal),
+      mayOnlyStore && h("p", null, t("mayOnlyStore")),
+      h("p", { class: "note" }, ...rich("createToken", { command: h("code", null, create) })),
+      field(t("token"), input),
+      use === "read" && h("label", { class: "check" }, keep, t("keepToken")),
+      h("div", { class: "buttons" }, h("button", { type: "submit" }, t("useIt")), h("button", { type: "button", onclick: () => dialog.close() }, t("cancel"))),
     );
     fill(dialog, form);
     dialog.onclose = () => resolve(given);

@@ -1,19 +1,20 @@
 // The devices that the sum of energy counts and leaves out, and the question which meter measures all. Adds up
 // nothing.
 
-import { patch, path } from "./api.js";
+import { patch, path } from "../data/api.js";
 import { card, fill, h, select } from "./dom.js";
-import { inPlace } from "./energy.js";
-import { deviceName, forget, home } from "./home.js";
+import { deviceName, forget, home } from "../data/home.js";
+import { listed, named, t } from "../words/words.js";
+import { inPlace } from "./place.js";
 import { guarded } from "./token.js";
 
-/** @typedef {import("./api.js").Energy} Energy */
+/** @typedef {import("../data/api.js").Energy} Energy */
 
 /** The most meters that are named in the question. */
 const MAX_NAMED = 5;
 
 /** @type {[string, string][]} */
-const ROLES = [["", "as chosen above"], ["consumer", "a consumer of its own"], ["production", "produces, such as solar"], ["export", "measures what is sold"], ["storage", "a battery's"], ["none", "a copy of another: counts as nothing"]];
+const ROLES = [["", t("roleAsAbove")], ["consumer", t("roleConsumer")], ["production", t("roleProduction")], ["export", t("roleExport")], ["storage", t("roleStorage")], ["none", t("roleNone")]];
 
 /**
  * Names what the sum leaves out for its role, and asks for the part of meters that say nothing of it.
@@ -27,8 +28,8 @@ export async function showRoles(place, { devices = [], left_out = [], unsure = [
     const found = known.devices.find((it) => it.device_id === id);
     return found ? deviceName(found) : id;
   };
-  const apart = left_out.filter(({ reason }) => reason !== "behind").map((it) => `${name(it.device_id)} (${it.reason === "none" ? "counts as nothing" : it.reason})`);
-  const note = apart.length > 0 && h("p", { class: "note" }, `Not in these sums: ${apart.join(", ")}.`);
+  const apart = left_out.filter(({ reason }) => reason !== "behind").map((it) => `${name(it.device_id)} (${named(`reason_${it.reason}`, it.reason)})`);
+  const note = apart.length > 0 && h("p", { class: "note" }, t("notInSums", { names: apart.join(", ") }));
   // What somebody is about to answer is left alone.
   if (place.contains(document.activeElement)) return;
   fill(place, note, unsure.length > 0 && question(unsure, devices.map((it) => it.device_id), name, told));
@@ -45,8 +46,8 @@ function question(unsure, counted, name, told) {
   /** @type {Record<string, string>} */
   const roles = {};
   const said = h("p", { role: "alert" });
-  const names = unsure.slice(0, MAX_NAMED).map((it) => name(it.device_id)).join(", ");
-  const more = unsure.length > MAX_NAMED ? ` and ${unsure.length - MAX_NAMED} more` : "";
+  const names = listed(unsure.slice(0, MAX_NAMED).map((it) => name(it.device_id)));
+  const more = unsure.length > MAX_NAMED ? t("andMore", { n: unsure.length - MAX_NAMED }) : "";
   const give = (/** @type {{device_id: string, metrics: string[]}} */ it, /** @type {string} */ role) => ({ metrics: Object.fromEntries(it.metrics.map((metric) => [metric, { role }])) });
   const save = async () => {
     const edits = unsure.map((it) => {
@@ -54,18 +55,18 @@ function question(unsure, counted, name, told) {
       return { id: it.device_id, edit: role ? give(it, role) : main && { behind: main } };
     });
     const wanted = edits.filter(({ edit }) => edit);
-    if (!wanted.length) return fill(said, "Nothing is chosen.");
+    if (!wanted.length) return fill(said, t("nothingChosen"));
     for (const { id, edit } of wanted) await guarded(() => patch(path("devices", id), edit));
     forget();
     /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
     await told();
   };
   return card(
-    "Are these counted twice?",
-    h("p", null, `The sums add ${names}${more} up. Nothing tells whether one of them measures what the others use, too.`),
-    select("The meter of the whole home", [["", "not known"], ...counted.map((id) => /** @type {[string, string]} */ ([id, name(id)])), ["each", "none: each is a consumer of its own"]], "", (value) => { main = value; }),
-    h("details", { class: "behind" }, h("summary", null, "One by one"), ...unsure.map((it) => select(name(it.device_id), ROLES, "", (value) => { roles[it.device_id] = value; }))),
-    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => inPlace(said, save) }, "Save")),
+    t("countedTwice"),
+    h("p", null, t("countedTwiceWhy", { names: names + more })),
+    select(t("wholeMeter"), [["", t("notKnown")], ...counted.map((id) => /** @type {[string, string]} */ ([id, name(id)])), ["each", t("eachOwn")]], "", (value) => { main = value; }),
+    h("details", { class: "behind" }, h("summary", null, t("oneByOne")), ...unsure.map((it) => select(name(it.device_id), ROLES, "", (value) => { roles[it.device_id] = value; }))),
+    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => inPlace(said, save) }, t("save"))),
     said,
   );
 }

@@ -1,8 +1,9 @@
 // The devices and rooms that every view shows, and what can be said of them. Draws nothing.
 
 import { get, list } from "./api.js";
-import { age, duration, moment } from "./format.js";
-import { isLacking } from "./lack.js";
+import { age, duration, moment } from "../words/format.js";
+import { isLacking } from "./lacking.js";
+import { t } from "../words/words.js";
 
 /** @typedef {import("./api.js").Device} Device */
 /** @typedef {import("./api.js").Room} Room */
@@ -17,7 +18,7 @@ const LEAST_SILENCE = 600_000;
 /** The usual interval of a device if the last day says none. */
 const UNKNOWN_INTERVAL = 900_000;
 
-/** @typedef {{at: number, rows: Row[], failure: string, lack: import("./lack.js").Answer}} Day */
+/** @typedef {{at: number, rows: Row[], failure: string, lack: import("./lacking.js").Answer}} Day */
 
 /** @type {Record<"counts" | "temperature", Day>} what is known of the last day */
 const days = { counts: { at: 0, rows: [], failure: "", lack: {} }, temperature: { at: 0, rows: [], failure: "", lack: {} } };
@@ -102,9 +103,10 @@ export function isSilent(device, metric) {
 
 /** Since when a device is silent, in words. @param {Device} device */
 export function silence(device) {
-  if (!device.latest) return "without a newest reading";
+  if (!device.latest) return t("noNewest");
   const usual = interval(device);
-  return `since ${moment(device.latest.timestamp)}, ${age(device.latest.timestamp)}${usual ? ` (usually every ${duration(usual)})` : ""}`;
+  const said = t("silentSince", { time: moment(device.latest.timestamp), age: age(device.latest.timestamp) });
+  return usual ? t("usually", { said, every: duration(usual) }) : said;
 }
 
 /**
@@ -167,7 +169,7 @@ export function deviceName(device) {
  * @param {string | null | undefined} id
  */
 export function roomName(home, id) {
-  return home.rooms.find((room) => room.room_id === id)?.name || id || "no room";
+  return home.rooms.find((room) => room.room_id === id)?.name || id || t("noRoom");
 }
 
 /**
@@ -206,7 +208,26 @@ export function powerOf(device) {
   return counted.length ? counted.reduce((sum, { watts }) => sum + watts, 0) : null;
 }
 
-/** Tells whether a room is outside, where no comfort is judged. @param {string} text */
-export function isOutside(text) {
-  return /outs|outdoor|garden|balcon|terrace|roof/i.test(text);
+/**
+ * The metric that tells the power of a device, and what its values are in W; null where phases are added up.
+ * @param {Device} device
+ */
+export function powerMetric(device) {
+  const of = Object.entries(device.metrics).filter(([name, { kind, unit, role = "consumer" }]) => kind !== "counter" && (/^k?W$/.test(unit ?? "") || name === "current_w" || name === "power") && /import|consumer/.test(role));
+  return of.length === 1 ? { name: of[0][0], scale: of[0][1].unit === "kW" ? 1000 : 1 } : null;
+}
+
+/**
+ * The share of a battery in percent, if a device tells it.
+ * @param {Device} device
+ */
+export function battery(device) {
+  const value = device.latest?.metrics.battery ?? device.latest?.metrics.battery_percent;
+  return value === undefined ? null : value.value;
+}
+
+/** When the history begins: with the first reading of any device. @param {Home} home */
+export function beginning(home) {
+  const first = home.devices.map((it) => it.first_seen).sort()[0];
+  return first ? new Date(first) : null;
 }

@@ -1,5 +1,8 @@
 // Elements of the page, made from text and never from markup. Knows no data.
 
+import { chosen, note } from "../data/address.js";
+import { t } from "../words/words.js";
+
 /**
  * Makes an element. A property that begins with `on` is a listener, `class` its classes, any other an attribute.
  * @template {keyof HTMLElementTagNameMap} K
@@ -97,14 +100,29 @@ export function table(caption, head, rows) {
 }
 
 /**
- * A table that is made when somebody opens it.
+ * A table that is made when somebody opens it; the address tells which are open.
  * @param {string} caption
  * @param {() => Node} make
  */
 export function tableBehind(caption, make) {
-  const details = h("details", { class: "behind" }, h("summary", null, `${caption} as a table`));
+  return behind(caption, t("asTable", { title: caption }), make);
+}
+
+/**
+ * What is made when somebody opens it.
+ * @param {string} id by which the address names it
+ * @param {string} summary
+ * @param {() => Node} make
+ */
+export function behind(id, summary, make) {
+  const open = () => chosen("open").split("|").filter(Boolean);
+  const details = h("details", { class: "behind", open: open().includes(id) }, h("summary", null, summary));
+  if (details.open) details.append(make());
   details.addEventListener("toggle", () => {
+    if (!details.isConnected) return;
     if (details.open && details.childElementCount === 1) details.append(make());
+    const others = open().filter((it) => it !== id);
+    if (details.open !== open().includes(id)) note({ open: [...others, ...(details.open ? [id] : [])].join("|") });
   });
   return details;
 }
@@ -128,7 +146,7 @@ export function field(label, input) {
 export function select(label, options, chosen, change) {
   const list = h(
     "select",
-    { onchange: () => change(list.value) },
+    { id: `s-${label}`.replaceAll(" ", "-"), onchange: () => change(list.value) },
     ...options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
   );
   return field(label, list);

@@ -1,17 +1,10 @@
 // The note of a view that answers lack readings because the server is still summing up. Asks nobody.
 
 import { h } from "./dom.js";
-import { moment } from "./format.js";
+import { moment } from "../words/format.js";
+import { t } from "../words/words.js";
 
-/** @typedef {{rollups_lack?: Record<string, any>}} Answer */
-
-/**
- * Tells whether one of some answers may lack something.
- * @param {...(Answer | null | undefined)} answers
- */
-export function isLacking(...answers) {
-  return answers.some((it) => it?.rollups_lack !== undefined);
-}
+/** @typedef {import("../data/lacking.js").Answer} Answer */
 
 /**
  * What is to be said beside figures that may lack something; null where they lack nothing.
@@ -20,8 +13,8 @@ export function isLacking(...answers) {
 export function lackNote(...answers) {
   const lack = answers.find((it) => it?.rollups_lack)?.rollups_lack;
   if (!lack) return null;
-  const since = lack.changes_since ? ` What arrived since ${moment(lack.changes_since)} may be missing here.` : "";
-  return h("p", { class: "note lack" }, h("strong", null, "History is still being summed up."), since);
+  const since = lack.changes_since ? ` ${t("lackSince", { time: moment(lack.changes_since) })}` : "";
+  return h("p", { class: "note lack" }, h("strong", null, t("lack")), since);
 }
 
 /**
@@ -30,5 +23,5 @@ export function lackNote(...answers) {
  * @param {string} words what to say where nothing is lacking
  */
 export function absent(lacks, words) {
-  return lacks ? "Not summed up yet." : words;
+  return lacks ? t("notSummed") : words;
 }

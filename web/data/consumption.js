@@ -1,0 +1,166 @@
+// What is known of the energy of a range: its bars, its parts by device and room, what is usual, and what was odd.
+// Draws nothing.
+
+import { zone } from "../words/format.js";
+import { get, path } from "./api.js";
+import { deviceName, roomName } from "./home.js";
+import { moved } from "./range.js";
+import { isShared } from "./shared.js";
+
+/** @typedef {import("./api.js").Energy} Energy */
+/** @typedef {import("./api.js").EnergyRow} EnergyRow */
+/** @typedef {import("./range.js").Range} Range */
+/** @typedef {import("./home.js").Home} Home */
+/** @typedef {{id: string, name: string, room: string | null, kwh: number, usual: number | null, devices: string[]}} Part `id` is empty for what is on no plug */
+
+/** The most devices behind meters whose events are asked. */
+const MAX_LEFT_OUT = 5;
+/** The most meters of which it is asked what is usual: each has a row for each day. */
+const MAX_USUAL = 60;
+
+/** The length of a bar and of what is asked for it, by span. @type {Record<string, {bar: string, asked: string}>} */
+export const BARS = {
+  day: { bar: "1h", asked: "30m" },
+  week: { bar: "1d", asked: "1d" },
+  month: { bar: "1d", asked: "1d" },
+  year: { bar: "1mo", asked: "1mo" },
+};
+
+/** How many spans before one tell what is usual in it, and of what length they are. @type {Record<string, {spans: number, every: string}>} */
+const USUAL = {
+  day: { spans: 28, every: "1d" },
+  week: { spans: 4, every: "1w" },
+  month: { spans: 3, every: "1mo" },
+  year: { spans: 1, every: "1y" },
+};
+
+/** @param {Date} from @param {Date} to */
+export function ends(from, to) {
+  return { from: from.toISOString(), to: (to.getTime() > Date.now() ? new Date() : to).toISOString(), tz: zone };
+}
+
+/**
+ * The rows of a range, and what was odd in it, also of devices behind a meter, which the sum leaves out.
+ * @param {Range} range
+ * @returns {Promise<Energy>}
+ */
+export async function energyOf({ span, from, to }) {
+  /** @type {Energy} */
+  const all = await get("energy", { ...ends(from, to), every: BARS[span].asked, events: 1 });
+  const { events = [], events_has_more, left_out = [] } = all;
+  // A link for others shows no device by itself.
+  const hidden = isShared() ? [] : left_out.filter(({ reason }) => reason === "behind");
+  const asked = hidden.slice(0, MAX_LEFT_OUT).map((it) => get(path("devices", it.device_id, "events"), { from: from.toISOString(), to: ends(from, to).to }));
+  const behind = await Promise.all(asked);
+  return {
+    ...all,
+    events: [...events, ...behind.flatMap((it) => it.data)].sort((a, b) => a.timestamp.localeCompare(b.timestamp)),
+    events_has_more: events_has_more || hidden.length > MAX_LEFT_OUT || behind.some((it) => it.has_more),
+  };
+}
+
+/**
+ * Rows of half an hour as rows of an hour; rows of other lengths as they are.
+ * @param {EnergyRow[]} rows
+ * @param {string} span
+ */
+export function barsOf(rows, span) {
+  if (span !== "day") return rows.map((row) => ({ ...row, time: new Date(row.timestamp).getTime() / 1000 }));
+  /** @type {Map<number, EnergyRow & {time: number}>} */
+  const hours = new Map();
+  const sum = (/** @type {number | null | undefined} */ a, /** @type {number | null | undefined} */ b) => (a === null || a === undefined ? b : b === null || b === undefined ? a : Number((a + b).toPrecision(12)));
+  for (const row of rows) {
+    const at = new Date(row.timestamp);
+    const time = (at.getTime() - at.getMinutes() * 60_000) / 1000;
+    const hour = hours.get(time);
+    if (!hour) {
+      hours.set(time, { ...row, time });
+      continue;
+    }
+    hour.kwh = sum(hour.kwh, row.kwh) ?? null;
+    const sold = sum(hour.kwh_sold, row.kwh_sold);
+    if (sold !== undefined && sold !== null) hour.kwh_sold = sold;
+    hour.flags = [...new Set([...hour.flags, ...row.flags])];
+    hour.estimated = hour.estimated || row.estimated;
+    hour.partial = hour.partial || row.partial;
+  }
+  return [...hours.values()];
+}
+
+/**
+ * What each device used in a range, and what is on no plug.
+ * @param {Home} known
+ * @param {Range} range
+ * @returns {Promise<{parts: Part[], total: number | null, answer: Energy}>}
+ */
+export async function partsOf(known, { from, to }) {
+  /** @type {Energy} */
+  const answer = await get("energy", { ...ends(from, to), devices: 1 });
+  const { devices = [], left_out = [], total_kwh } = answer;
+  const meters = new Set(left_out.map((it) => it.behind ?? known.devices.find(({ device_id }) => device_id === it.device_id)?.behind ?? ""));
+  const apart = new Set(left_out.filter(({ reason }) => reason !== "behind").map((it) => it.device_id));
+  const leaves = devices.filter((it) => !meters.has(it.device_id) && !apart.has(it.device_id) && !it.role && it.total_kwh !== null && it.total_kwh !== undefined);
+  const parts = leaves.map((it) => {
+    const device = known.devices.find(({ device_id }) => device_id === it.device_id);
+    return { id: it.device_id, name: device ? deviceName(device) : it.device_id, room: device?.room ?? null, kwh: it.total_kwh ?? 0, usual: null, devices: [it.device_id] };
+  });
+  const hasMeter = devices.some((it) => meters.has(it.device_id));
+  const counted = parts.reduce((sum, { kwh }) => sum + kwh, 0);
+  const rest = answer.rest_kwh !== undefined ? answer.rest_kwh : hasMeter && total_kwh !== null ? total_kwh - counted : null;
+  if (rest !== null && rest > 0.005) parts.push({ id: "", name: "", room: null, kwh: rest, usual: null, devices: [] });
+  return { parts: parts.sort((a, b) => b.kwh - a.kwh), total: total_kwh, answer };
+}
+
+/**
+ * What is usual in such a range: the middle of the same weekday's days before, or of the weeks, months or years.
+ * @param {Range} range
+ * @param {number} meters
+ * @returns {Promise<(id: string) => number | null>} by device
+ */
+export async function usualOf({ span, from }, meters) {
+  if (meters > MAX_USUAL) return () => null;
+  const { spans, every } = USUAL[span];
+  const begin = span === "day" ? moved(from, "day", -spans) : moved(from, span, -spans);
+  /** @type {Energy} */
+  const { data } = await get("energy", { from: begin.toISOString(), to: from.toISOString(), tz: zone, every, devices: 1 });
+  const alike = data.filter((row) => row.kwh !== null && (span !== "day" || new Date(row.timestamp).getDay() === from.getDay()));
+  return (id) => {
+    const values = alike.filter((row) => row.device_id === id).map((row) => row.kwh ?? 0).sort((a, b) => a - b);
+    return values.length ? (values[Math.floor((values.length - 1) / 2)] + values[Math.ceil((values.length - 1) / 2)]) / 2 : null;
+  };
+}
+
+/**
+ * Parts of one room as one part.
+ * @param {Home} known
+ * @param {Part[]} parts
+ * @returns {Part[]}
+ */
+export function byRoom(known, parts) {
+  /** @type {Map<string, Part>} */
+  const rooms = new Map();
+  for (const part of parts) {
+    const key = part.id ? `room ${part.room ?? ""}` : "";
+    const room = rooms.get(key);
+    if (!room) {
+      rooms.set(key, part.id ? { ...part, id: key, name: roomName(known, part.room) } : part);
+      continue;
+    }
+    room.kwh += part.kwh;
+    room.usual = room.usual === null || part.usual === null ? null : room.usual + part.usual;
+    room.devices = [...room.devices, ...part.devices];
+  }
+  return [...rooms.values()].sort((a, b) => b.kwh - a.kwh);
+}
+
+/**
+ * The mean power in W of the lowest half hour of a night, from midnight to six; null if nothing was measured.
+ * @param {Date} night its midnight
+ */
+export async function baseLoad(night) {
+  const to = new Date(night.getFullYear(), night.getMonth(), night.getDate(), 6);
+  /** @type {Energy} */
+  const { data } = await get("energy", { ...ends(night, to), every: "30m" });
+  const halves = data.filter((row) => row.kwh !== null && !row.partial && !row.estimated).map((row) => row.kwh ?? 0);
+  return halves.length ? Math.min(...halves) * 2000 : null;
+}

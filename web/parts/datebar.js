@@ -1,0 +1,107 @@
+// The date bar of the views with history: which time, back and forth, and what it is compared with. Asks nobody.
+
+import { choose } from "../data/address.js";
+import { VERSUS, dateOf, dayOf, startOf } from "../data/range.js";
+import { t } from "../words/words.js";
+import { buttons, fill, h, select } from "./dom.js";
+import { day, fullDay, midnight, month, moment, written } from "../words/format.js";
+
+/** @typedef {import("../data/range.js").Range} Range */
+/** @typedef {import("../data/range.js").Span} Span */
+
+/** @type {[Span, import("../words/words.js").Key][]} */
+const SPANS = [["24h", "span24h"], ["day", "spanDay"], ["week", "spanWeek"], ["month", "spanMonth"], ["year", "spanYear"]];
+/** @type {Record<string, import("../words/words.js").Key>} */
+const VERSUS_WORDS = { "": "vsNothing", day: "vsDay", weekday: "vsWeekday", month: "vsMonth", year: "vsYear" };
+
+/**
+ * The time of a range in words.
+ * @param {Range} range
+ */
+export function titleOf({ span, from, to }) {
+  if (span === "24h") return t("last24h");
+  if (span === "day") return fullDay(from);
+  if (span === "month") return month(from);
+  if (span === "year") return written(from, { year: "numeric" });
+  return t("fromTo", { from: day(from), to: fullDay(to.getTime() - 1) });
+}
+
+/**
+ * @param {string} versus
+ * @param {Span} span
+ */
+function versusWord(versus, span) {
+  return t(versus === "weekday" && span === "week" ? "vsWeek" : VERSUS_WORDS[versus]);
+}
+
+/** What a range is compared with, in words. @param {Range} range */
+export function versusOf({ versus, span }) {
+  return versusWord(versus, span);
+}
+
+/** What the bar shows, so that it is not made again under somebody's hands. @type {WeakMap<Element, string>} */
+const shown = new WeakMap();
+
+/**
+ * @param {Element} place
+ * @param {Range} range
+ * @param {{spans: Span[], usual: Span, begins: Date | null, compares?: boolean}} about
+ */
+export function dateBar(place, range, { spans, usual, begins, compares = true }) {
+  const state = [location.hash, begins?.getTime(), dayOf(midnight(0))].join(" ");
+  if (shown.get(place) === state) return;
+  shown.set(place, state);
+  const step = (/** @type {string} */ id, /** @type {string} */ sign, /** @type {string} */ label, /** @type {string} */ to) =>
+    h("button", { type: "button", id, "aria-label": label, disabled: !to, onclick: () => goTo(to, range, usual) }, sign);
+  const date = h("input", { type: "date", id: "date", "aria-label": t("date"), max: dayOf(midnight(0)), min: begins ? dayOf(begins) : null, value: dayOf(range.span === "24h" ? midnight(0) : range.from), onchange: () => dateOf(date.value) && goTo(date.value, range, usual) });
+  const isBefore = begins && range.from < startOf("day", begins);
+  fill(
+    place,
+    h("section", { class: "card datebar", "aria-label": t("dateBar") },
+      h("div", { class: "steps" },
+        step("before", "‹", t("stepBefore"), range.before),
+        h("strong", { class: "title", "aria-live": "polite" }, titleOf(range)),
+        step("after", "›", t("stepAfter"), range.after),
+        date,
+      ),
+      buttons(t("span"), spans.map((it) => /** @type {[string, string]} */ ([it, t(SPANS.find(([span]) => span === it)?.[1] ?? "span")])), range.span, (value) => choose({ span: value === usual ? "" : value, zoom: "" })),
+      compares && select(t("compareWith"), VERSUS[range.span].map((it) => [it, versusWord(it, range.span)]), range.versus, (value) => choose({ vs: value })),
+      // The place of money.
+      h("span", { class: "money" }),
+      begins && h("p", { class: isBefore ? "warn" : "note" }, t("historyBegins", { time: moment(begins) })),
+    ),
+  );
+}
+
+/**
+ * @param {string} to
+ * @param {Range} range
+ * @param {Span} usual
+ */
+function goTo(to, range, usual) {
+  if (!to) return;
+  const isToday = dateOf(to)?.getTime() === midnight(0).getTime();
+  const span = range.span === "24h" ? "day" : range.span;
+  choose({ d: isToday ? "" : to, span: span === usual ? "" : span, zoom: "", part: "" });
+}
+
+/** Keys and swipes that step. */
+export function listenForSteps() {
+  const press = (/** @type {string} */ id) => /** @type {HTMLButtonElement | null} */ (document.getElementById(id))?.click();
+  window.addEventListener("keydown", (event) => {
+    const isTyping = event.target instanceof Element && event.target.closest("input, select, textarea, dialog, [role=region], [role=slider]");
+    if (isTyping || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (event.key === "ArrowLeft") press("before");
+    if (event.key === "ArrowRight") press("after");
+  });
+  let [startX, startY] = [0, 0];
+  window.addEventListener("touchstart", (event) => {
+    const isHeld = event.target instanceof Element && event.target.closest(".plot, .scroll, input, select, pre");
+    [startX, startY] = isHeld || event.touches.length > 1 ? [NaN, NaN] : [event.touches[0].clientX, event.touches[0].clientY];
+  }, { passive: true });
+  window.addEventListener("touchend", (event) => {
+    const { clientX, clientY } = event.changedTouches[0];
+    const [x, y] = [clientX - startX, clientY - startY];
+    if (Math.abs(x) > 70 && Math.abs(x) > 2 * Math.abs(y)) press(x > 0 ? "before" : "after");
+  }, { passive: true });
+}

@@ -1,0 +1,59 @@
+// The steps of counters that were odd, with buttons that judge them. Finds none itself.
+
+import { get, patch, path } from "../data/api.js";
+import { deviceName, forget, home, roomName } from "../data/home.js";
+import { named, t } from "../words/words.js";
+import { fill, h } from "./dom.js";
+import { duration, moment, quantity, words } from "../words/format.js";
+import { inPlace } from "./place.js";
+import { guarded } from "./token.js";
+
+/** @typedef {import("../data/api.js").EventRow} EventRow */
+
+/**
+ * Events of counters, with buttons for the verdicts that would change them, and one that takes a verdict back.
+ * @param {Element} place
+ * @param {EventRow[]} events
+ * @param {() => Promise<unknown>} judged
+ */
+export async function showEvents(place, events, judged) {
+  const known = await home(60_000);
+  if (!events.length) return fill(place, h("p", null, t("nothingOdd")));
+  const entry = (/** @type {EventRow} */ event) => {
+    const device = known.devices.find((it) => it.device_id === event.device_id);
+    const unit = device?.metrics[event.metric]?.unit;
+    // So many digits that the difference is seen.
+    const digits = event.from && event.to ? Math.min(6, Math.max(2, -Math.floor(Math.log10(Math.abs(event.to.value - event.from.value))))) : 0;
+    const step = event.from && event.to ? t("step", { from: quantity(event.from.value, unit, digits), to: quantity(event.to.value, unit, digits), time: duration(new Date(event.to.timestamp).getTime() - new Date(event.from.timestamp).getTime()) }) : "";
+    const problem = h("p", { class: "warn", role: "alert" });
+    const judge = (/** @type {string | null} */ verdict, /** @type {string} */ text) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, text);
+    // A dip cancels by itself, and what nobody doubts needs no acceptance.
+    const isOpen = event.events.includes("suspect") || event.events.includes("ambiguous");
+    const offered = event.events.includes("dip") ? [] : (event.verdicts ?? []).filter((it) => isOpen || it !== "accept");
+    return h(
+      "li",
+      null,
+      h("strong", null, event.events.map((it) => named(`event_${it}`, it)).join(", ")),
+      ` ${moment(event.timestamp)}, ${device ? t("deviceInRoom", { device: deviceName(device), room: roomName(known, device.room) }) : event.device_id}, ${words(event.metric)} ${step}. `,
+      event.events.map((it) => named(`meaning_${it}`, "")).join(" "),
+      event.amount_if_wrapped !== undefined && h("p", null, t("eitherAmount", { reset: quantity(event.amount ?? null, unit, digits), wrap: quantity(event.amount_if_wrapped, unit, digits) })),
+      event.verdict ? h("div", { class: "buttons" }, judge(null, t("undo"))) : offered.length > 0 && h("div", { class: "buttons" }, ...offered.map((it) => judge(it, named(`verdict_${it}`, it)))),
+      problem,
+    );
+  };
+  fill(place, h("ul", null, ...events.map(entry)));
+}
+
+/**
+ * Adds a verdict to those of the device, which the API takes as a whole, or takes it back.
+ * @param {EventRow} event
+ * @param {string | null} verdict
+ */
+async function judgeStep(event, verdict) {
+  const at = event.to?.timestamp ?? event.timestamp;
+  /** @type {import("../data/api.js").Device} */
+  const device = await get(path("devices", event.device_id));
+  const others = (device.metrics[event.metric]?.verdicts ?? []).filter((it) => new Date(it.timestamp).getTime() !== new Date(at).getTime());
+  await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: verdict ? [...others, { timestamp: at, verdict }] : others } } }));
+  forget();
+}

@@ -1,0 +1,199 @@
+// The view of charts: metrics of rooms over a range, by rollups or, near enough, by readings. Edits nothing itself.
+
+import { choose, chosen } from "../data/address.js";
+import { get, list, path, saveCsv } from "../data/api.js";
+import { marksOf } from "../data/annotations.js";
+import { beginning, deviceName, home, linesOf, metricsOf, roomName, rowsBy } from "../data/home.js";
+import { range } from "../data/range.js";
+import { lineChart } from "../parts/chart.js";
+import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
+import { card, field, fill, h, select } from "../parts/dom.js";
+import { fullDay, moment, words, zone } from "../words/format.js";
+import { isLacking } from "../data/lacking.js";
+import { lackNote } from "../parts/lack.js";
+import { notes } from "../parts/notes.js";
+import { inPlace } from "../parts/place.js";
+import { ruleForm } from "../parts/ruleform.js";
+import { t } from "../words/words.js";
+
+/** @typedef {import("../data/home.js").Home} Home */
+/** @typedef {import("../parts/chart.js").Line} Line */
+/** @typedef {{from: number, to: number, title: string}} Ends in milliseconds */
+
+const DAY = 86_400_000;
+/** @type {import("../data/range.js").Span[]} */
+const SPANS = ["24h", "day", "week", "month", "year"];
+/** Up to this range in milliseconds a chart of one room shows its readings. */
+const MAX_RAW = DAY / 4;
+
+/** @type {[string, number][]} the lengths of rows, with their seconds */
+const UNITS = [["15m", 900], ["30m", 1800], ["1h", 3600], ["6h", 21_600], ["1d", 86_400], ["1w", 604_800], ["1mo", 2_678_400]];
+/** The most rows that one line has, and that all lines of a chart have together: of those some 50 KB are sent. */
+const MAX_ROWS = [1_100, 3_300];
+
+/**
+ * The length of a row for a range: so short that a chart is fine, and so long that it is not sent for minutes.
+ * @param {number} millis
+ * @param {number} lines
+ * @returns {[string, number]} name and seconds
+ */
+function unitOf(millis, lines) {
+  const rows = (/** @type {number} */ seconds) => millis / 1000 / seconds;
+  const least = millis <= 2 * DAY ? 900 : 3600;
+  return UNITS.find(([, seconds]) => seconds >= least && rows(seconds) <= MAX_ROWS[0] && rows(seconds) * lines <= MAX_ROWS[1]) ?? UNITS[UNITS.length - 1];
+}
+
+/** The range that was zoomed into. @returns {Ends | null} */
+function zoomed() {
+  const [, from, to] = /^(\d+)-(\d+)$/.exec(chosen("zoom")) ?? [];
+  if (!from || Number(from) >= Number(to)) return null;
+  return { from: Number(from) * 1000, to: Number(to) * 1000, title: t("fromTo", { from: moment(Number(from) * 1000), to: moment(Number(to) * 1000) }) };
+}
+
+/** @param {number} from @param {number} to in milliseconds */
+function zoomTo(from, to) {
+  choose({ zoom: `${Math.floor(from / 1000)}-${Math.ceil(to / 1000)}` });
+}
+
+/**
+ * @param {HTMLElement} main
+ * @param {string} room the room that is shown; empty for all
+ */
+export async function charts(main, room) {
+  let runs = 0;
+  const bar = h("div");
+  const controls = h("div", { class: "controls" });
+  const plots = h("div");
+  const noted = h("div");
+  fill(main, h("h1", null, t("charts")), bar, h("section", { class: "card" }, controls), plots, h("section", { class: "card" }, noted));
+  /** @param {Home} known */
+  const devicesOf = (known) => known.devices.filter((it) => !room || it.room === room);
+
+  /**
+   * @param {Home} known
+   * @param {Ends} ends
+   */
+  function showControls(known, ends) {
+    const rooms = known.rooms.filter((it) => known.devices.some((device) => device.room === it.room_id));
+    const metrics = metricsOf(devicesOf(known));
+    const input = (/** @type {"from" | "to"} */ end) => h("input", { type: "datetime-local", value: local(ends[end]) });
+    const [from, to] = [input("from"), input("to")];
+    const apply = () => {
+      const [a, b] = [new Date(from.value).getTime(), new Date(to.value).getTime()];
+      if (a < b) zoomTo(a, b);
+    };
+    fill(
+      controls,
+      select(t("room"), [["", t("allRooms")], ...rooms.map((it) => /** @type {[string, string]} */ ([it.room_id, it.name || it.room_id]))], room, (value) => choose({}, value)),
+      select(t("metric"), [["", t("allMetrics")], ...[...metrics.keys()].map((it) => /** @type {[string, string]} */ ([it, words(it)]))], chosen("metric"), (metric) => choose({ metric })),
+      h("details", null, h("summary", null, t("otherRange")), field(t("from"), from), field(t("to"), to), h("button", { type: "button", onclick: apply }, t("show"))),
+      zoomed() && h("button", { type: "button", id: "zoom-out", onclick: () => choose({ zoom: "" }) }, t("zoomOut")),
+    );
+  }
+
+  async function show() {
+    const known = await home();
+    const shown = range("24h", SPANS);
+    dateBar(bar, shown, { spans: SPANS, usual: "24h", begins: beginning(known) });
+    const ends = zoomed() ?? { from: shown.from.getTime(), to: shown.to.getTime(), title: titleOf(shown) };
+    const metrics = [...metricsOf(devicesOf(known))].filter(([name, it]) => (chosen("metric") ? name === chosen("metric") : it.kind !== "counter"));
+    if (!controls.contains(document.activeElement) || document.activeElement?.tagName === "BUTTON") showControls(known, ends);
+    const places = metrics.map(([name]) => h("section", { class: "card", "data-metric": name }, h("h2", null, words(name)), h("p", { class: "note" }, t("notAskedYet"))));
+    if (plots.childElementCount !== places.length || [...plots.children].some((it, n) => it.getAttribute("data-metric") !== places[n].dataset.metric)) fill(plots, ...places);
+    // One after the other: a small server answers the first soonest by itself.
+    runs += 1;
+    const run = runs;
+    const marks = await marksOf(ends.from, ends.to);
+    for (const [n, place] of metrics.length ? [...plots.children].entries() : []) await inPlace(place, async () => {
+      const [name, { unit }] = metrics[n];
+      const { lines, step, query, answer } = await drawn(known, room, name, ends.from, ends.to, undefined, shown.span === "24h" && !zoomed());
+      const other = zoomed() ? null : shown.other;
+      const past = other && (await drawn(known, room, name, other.from.getTime(), other.to.getTime(), step));
+      // Somebody has chosen something else meanwhile.
+      if (run !== runs) return;
+      // A rule that somebody is writing is left alone.
+      if (place.querySelector("form") && place.contains(document.activeElement)) return;
+      const pale = (past?.lines ?? []).map((line) => ({ ...line, label: `${line.label}, ${versusOf(shown)}`, isOther: true, points: line.points.map((it) => ({ ...it, time: (other?.shift(new Date(it.time * 1000)).getTime() ?? 0) / 1000 })) }));
+      const about = { title: words(name), when: ends.title, unit, lines: [...lines, ...pale], range: /** @type {[number, number]} */ ([ends.from / 1000, ends.to / 1000]), step, lacks: isLacking(answer), marks: marks.filter((it) => !it.room || !room || it.room === room), select: (/** @type {number} */ a, /** @type {number} */ b) => zoomTo(a * 1000, b * 1000) };
+      const isRuled = chosen("alert") === name;
+      const chart = h("div", null, lineChart(about));
+      fill(
+        place,
+        h("h2", null, words(name)),
+        chart,
+        lackNote(answer),
+        hourlyNote(known, room, name, ends.from),
+        h("div", { class: "buttons" },
+          h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${room || "home"}-${name}.csv`) }, "CSV"),
+          h("button", { type: "button", id: `alert-${name}`, "aria-expanded": String(isRuled), onclick: () => choose({ alert: isRuled ? "" : name }) }, t("alertMe")),
+        ),
+        isRuled && ruleForm({ known, room, metric: name, unit, redraw: (limit, episodes) => fill(chart, lineChart({ ...about, limit, episodes })) }),
+      );
+    });
+    if (run === runs && !noted.contains(document.activeElement)) fill(noted, notes(known, room, marks, ends));
+    if (!metrics.length) fill(plots, card(t("noMetrics"), h("p", null, t("noMetricsWhy"))));
+  }
+
+  return show;
+}
+
+/**
+ * One request: the lines of a metric of a room, or of every room.
+ * @param {Home} known
+ * @param {string} room
+ * @param {string} metric
+ * @param {number} from milliseconds
+ * @param {number} to
+ * @param {number} [like] the seconds of the rows to compare with
+ * @param {boolean} [isLast] whether these are the last 24 hours, which are asked as that
+ */
+async function drawn(known, room, metric, from, to, like, isLast = false) {
+  const ends = isLast ? { from: "-24h", to: "now" } : { from: new Date(from).toISOString(), to: new Date(Math.min(to, Date.now())).toISOString() };
+  if (from >= Date.now()) return { lines: [], step: undefined, query: { path: "series", params: ends }, answer: {} };
+  if (room && to - from <= MAX_RAW) {
+    const query = { path: path("rooms", room, "readings"), params: { ...ends, metrics: metric, limit: 10_000 } };
+    const rows = await list(query.path, query.params);
+    const lines = known.devices.flatMap((device) => {
+      const points = rows.filter((row) => row.device_id === device.device_id).map((row) => ({ time: seconds(row), mean: row[metric] ?? null }));
+      return points.length ? [{ label: deviceName(device), points }] : [];
+    });
+    return { lines, step: undefined, query, answer: {} };
+  }
+  const here = known.devices.filter((it) => it.metrics[metric] && (!room || it.room === room));
+  const by = rowsBy(here, metric);
+  const isOne = room && by.rooms;
+  const [every, step] = UNITS.find(([, it]) => it === like) ?? unitOf(to - from, isOne ? 1 : by.rooms ? known.rooms.length : here.length);
+  const params = { ...ends, metric, every, tz: zone, fn: "mean,min,max", ...(isOne ? {} : by) };
+  const query = { path: room ? path("rooms", room, "series") : "series", params };
+  /** @type {import("../data/api.js").Series} */
+  const answer = await get(query.path, params);
+  const { data } = answer;
+  if (!isOne) return { lines: linesOf(known, data, metric), step, query, answer };
+  const points = data.filter((row) => row[metric]).map((row) => ({ time: seconds(row), coverage: row.coverage, ...row[metric] }));
+  return { lines: [{ label: roomName(known, room), points }], step, query, answer };
+}
+
+/**
+ * Says until when devices have hourly means only, if the chart begins before.
+ * @param {Home} known
+ * @param {string} room
+ * @param {string} metric
+ * @param {number} from milliseconds
+ */
+function hourlyNote(known, room, metric, from) {
+  const here = known.devices.filter((it) => !room || it.room === room);
+  const ends = here.map((it) => it.metrics[metric]?.hourly_until).filter((it) => it !== undefined && new Date(it).getTime() > from);
+  const last = ends.sort().at(-1);
+  return last && h("p", { class: "note hourly" }, t("hourlyOnly", { day: fullDay(last) }));
+}
+
+/** @param {{timestamp: string}} row */
+function seconds({ timestamp }) {
+  return new Date(timestamp).getTime() / 1000;
+}
+
+/** A time as an input of the browser writes it. @param {number} millis */
+function local(millis) {
+  const date = new Date(millis);
+  return new Date(millis - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}

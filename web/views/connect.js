@@ -1,0 +1,153 @@
+// The view for a newcomer: the lines that send a first reading, with this server's address and a token, and its arrival.
+
+import { choose, chosen } from "../data/address.js";
+import { Failure, address, patch, path, send, store } from "../data/api.js";
+import { deviceName, forget, home } from "../data/home.js";
+import { SENDERS, isLocal, name, server, start } from "../data/senders.js";
+import { behind, buttons, card, field, fill, h } from "../parts/dom.js";
+import { age, clock, quantity, words } from "../words/format.js";
+import { copyable } from "../parts/copyable.js";
+import { inPlace } from "../parts/place.js";
+import { guarded } from "../parts/token.js";
+import { named, rich, t } from "../words/words.js";
+import { shareCard } from "./share.js";
+
+/** @typedef {import("../data/api.js").Device} Device */
+
+/** What the page's own button sends. */
+const FIRST = { device_id: "my-sensor", room: "study", temperature: 21.5 };
+const TOKEN = "TOKEN";
+/** An id as the server takes it. */
+const ID = /^[\w.:-]{1,100}$/;
+
+/** What was made here, for as long as this tab is open: tokens by device. @type {Map<string, string>} */
+const made = new Map();
+/** What was typed, by sender. @type {Map<string, {device: string, room: string}>} */
+const typed = new Map();
+
+/** @param {HTMLElement} main */
+export async function connect(main) {
+  const arrived = h("div", { role: "status" });
+  const settle = h("div");
+  const place = h("div");
+  fill(main, place);
+  const since = Date.now();
+  /** @type {string | null} */
+  let settled = null;
+  let shown = "";
+  return async () => {
+    if (shown !== location.hash) fill(place, empty(h("div", null, arrived, settle)), shareCard(await home(60_000)));
+    shown = location.hash;
+    const { devices } = await home(1_000);
+    const newest = devices
+      .filter((it) => it.latest)
+      .sort((a, b) => (a.latest?.timestamp ?? "").localeCompare(b.latest?.timestamp ?? ""))
+      .at(-1);
+    if (!newest?.latest) return fill(arrived, h("p", { class: "big" }, t("waitingFirst")));
+    const at = new Date(newest.latest.timestamp).getTime();
+    const isNew = at >= since - 60_000;
+    const values = Object.entries(newest.latest.metrics).map(([name, { value }]) => `${words(name)} ${quantity(value, newest.metrics[name]?.unit)}`);
+    const text = t("arrivedFrom", { device: deviceName(newest), values: values.join(", "), age: age(at), time: clock(at) });
+    fill(arrived, h("p", { class: "big" }, t(isNew ? "readingReceived" : "waitingNew")), h("p", null, isNew ? text : t("newestSoFar", { text })));
+    if (isNew && settled !== newest.device_id) {
+      settled = newest.device_id;
+      fill(settle, nameForm(newest));
+    }
+  };
+}
+
+/**
+ * Names the device that has just sent its first reading, and puts it in a room.
+ * @param {Device} device
+ */
+function nameForm(device) {
+  const title = h("input", { type: "text", value: device.name ?? "", maxlength: 100, autocomplete: "off" });
+  const room = h("input", { type: "text", value: device.room ?? "", autocomplete: "off" });
+  const said = h("p", { role: "status" });
+  const save = async () => {
+    const edit = { ...(title.value.trim() && title.value.trim() !== device.name && { name: title.value.trim() }), ...(room.value.trim() && room.value.trim() !== device.room && { room: room.value.trim() }) };
+    if (Object.keys(edit).length) await guarded(() => patch(path("devices", device.device_id), edit));
+    forget();
+    fill(said, t("named"), " ", h("a", { href: "#now" }, t("seeItNow")));
+  };
+  return h("form", { class: "controls", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); inPlace(said, save); } },
+    field(t("nameOf", { device: device.device_id }), title), field(t("roomId"), room), h("button", { type: "submit" }, t("save")), said);
+}
+
+/**
+ * The lines to copy.
+ * @param {Node} [arrived] where the first reading is told
+ */
+export function empty(arrived) {
+  const sender = SENDERS.find(({ key }) => key === chosen("sender")) ?? SENDERS[0];
+  const title = (/** @type {import("../data/senders.js").Sender} */ it) => it.title || t("anyOther");
+  const given = typed.get(sender.key) ?? { device: sender.device, room: "study" };
+  const device = h("input", { type: "text", value: given.device, autocomplete: "off", spellcheck: "false", pattern: "[\\w.:\\-]{1,100}", oninput: () => changed() });
+  const room = h("input", { type: "text", value: given.room, autocomplete: "off", spellcheck: "false", pattern: "[\\w.:\\-]{1,100}", oninput: () => changed() });
+  const place = h("div");
+  const changed = () => {
+    if (!ID.test(room.value) || (sender.device && !ID.test(device.value))) return;
+    typed.set(sender.key, { device: device.value, room: room.value });
+    const id = sender.device ? device.value : "";
+    const token = made.get(id) ?? TOKEN;
+    const lines = sender.lines(device.value, room.value, token);
+    fill(place, tokenPart(id, changed), isLocal && lines.includes(name) && elsewhere(t("addressIs", { name })), copyable(title(sender), lines), sender.key === "curl" && sendButton());
+  };
+  changed();
+  return h(
+    "div",
+    null,
+    h("h1", null, t("connectDevice")),
+    card(t("thisServer"),
+      h("p", null, ...rich(server === address.replace(/\/$/, "") ? "itsAddress" : "storedAt", { address: h("code", null, server) })),
+      arrived ?? h("p", null, ...rich("noDevicesYet", { wait: h("a", { href: "#connect" }, t("waitForFirst")) })),
+      isLocal && elsewhere(t("onlyThisMachine")),
+    ),
+    buttons(t("sender"), SENDERS.map((it) => [it.key, title(it)]), sender.key, (key) => choose({ sender: key })),
+    card(title(sender),
+      h("p", null, named(`sender_${sender.key}`, "")),
+      h("div", { class: "controls" }, sender.device && field(t("deviceIdField"), device), sender.device && field(t("room"), room)),
+      place,
+    ),
+  );
+}
+
+/**
+ * The token of the sender: made here by an admin, or by a command.
+ * @param {string} device empty for one that sends for many
+ * @param {() => void} changed
+ */
+function tokenPart(device, changed) {
+  const said = h("p", { role: "status" });
+  if (made.has(device)) return h("p", { class: "note" }, t("tokenMade"));
+  const make = async () => {
+    const { token } = await guarded(() => send("POST", "tokens", { scope: "write", device, name: device }));
+    made.set(device, token);
+    changed();
+  };
+  const failed = (/** @type {any} */ error) => error instanceof Failure && [404, 405].includes(error.status) ? fill(said, t("noTokensHere")) : fill(said, h("span", { class: "warn" }, error.message));
+  const command = `cargo run -- token create --scope write ${device ? `--device ${device}` : "--any"}`;
+  return h("div", null,
+    device && h("p", null, h("button", { type: "button", onclick: () => make().catch(failed) }, t("makeToken"))),
+    said,
+    behind("command", t("orCommand"), () => h("div", null, h("p", null, h("code", null, command)), h("p", { class: "note" }, t("tokenNote", { token: TOKEN })))),
+  );
+}
+
+/** Sends the first reading from here. */
+function sendButton() {
+  const said = h("span", { role: "status" });
+  const act = async () => {
+    await guarded(() => store(FIRST), "write");
+    fill(said, t("sent"));
+  };
+  return h("p", null, h("button", { type: "button", onclick: () => act().catch((error) => fill(said, error.message)) }, t("sendFromHere")), " ", said);
+}
+
+/**
+ * How the server is reached from other machines.
+ * @param {string} text
+ */
+function elsewhere(text) {
+  return h("p", { class: "note" }, ...rich("elsewhere", { text, command: h("code", null, start) }));
+}

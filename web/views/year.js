@@ -1,0 +1,113 @@
+// The view of a year at a glance: a square for each day, of energy or of a room's metric. Edits nothing.
+
+import { addressOf, choose, chosen } from "../data/address.js";
+import { get, path } from "../data/api.js";
+import { beginning, home, metricsOf, roomName } from "../data/home.js";
+import { dayOf, range } from "../data/range.js";
+import { dateBar, titleOf } from "../parts/datebar.js";
+import { card, fill, h, select, tableBehind, table } from "../parts/dom.js";
+import { fullDay, kwh, quantity, shownUnit, words, written, zone } from "../words/format.js";
+import { isLacking } from "../data/lacking.js";
+import { lackNote } from "../parts/lack.js";
+import { inPlace } from "../parts/place.js";
+import { shadeTable } from "../parts/shades.js";
+import { t } from "../words/words.js";
+
+/** @typedef {{day: Date, value: number, low?: number, high?: number, isPart: boolean}} Day */
+
+/** @param {HTMLElement} main */
+export async function year(main) {
+  const bar = h("div");
+  const controls = h("div", { class: "controls" });
+  const place = h("div");
+  fill(main, h("h1", null, t("year")), bar, h("section", { class: "card" }, controls), card(t("dayByDay"), place));
+  return async () => {
+    const known = await home();
+    const shown = range("year", ["year"]);
+    dateBar(bar, shown, { spans: ["year"], usual: "year", begins: beginning(known), compares: false });
+    const hasEnergy = known.devices.some((it) => Object.values(it.metrics).some(({ unit }) => /^k?Wh?$/.test(unit ?? "")));
+    const metrics = [...metricsOf(known.devices)].filter(([name, it]) => it.kind !== "counter" && name !== "current_w").map(([name]) => name);
+    if (!hasEnergy && !metrics.length) return fill(place, h("p", null, t("noReadingsYet")));
+    const offered = [...(hasEnergy ? ["energy"] : []), ...metrics];
+    const what = offered.includes(chosen("metric")) ? chosen("metric") : offered[0];
+    const rooms = known.rooms.filter((it) => known.devices.some((device) => device.room === it.room_id && device.metrics[what]));
+    const room = rooms.some((it) => it.room_id === chosen("room")) ? chosen("room") : (rooms.find((it) => it.outside === true) ?? rooms[0])?.room_id ?? "";
+    if (controls.dataset.shown !== location.hash || !controls.childElementCount) {
+      controls.dataset.shown = location.hash;
+      fill(
+        controls,
+        select(t("what"), offered.map((it) => [it, it === "energy" ? t("energyKwh") : words(it)]), what, (metric) => choose({ metric })),
+        what !== "energy" && rooms.length > 0 && select(t("room"), rooms.map((it) => [it.room_id, `${it.name || it.room_id}${it.outside === true ? `, ${t("outside")}` : ""}`]), room, (value) => choose({ room: value })),
+      );
+    }
+    await inPlace(place, async () => {
+      const ends = { from: shown.from.toISOString(), to: new Date(Math.min(shown.to.getTime(), Date.now())).toISOString(), every: "1d", tz: zone };
+      const unit = what === "energy" ? "kWh" : metricsOf(known.devices).get(what)?.unit ?? null;
+      const answer = await (what === "energy" ? get("energy", ends) : get(room ? path("rooms", room, "series") : "series", { ...ends, metric: what, fn: "mean,min,max" }));
+      /** @type {Day[]} */
+      const days = answer.data.flatMap((/** @type {any} */ row) => {
+        const value = what === "energy" ? row.kwh : row[what]?.mean;
+        return value === null || value === undefined ? [] : [{ day: new Date(row.timestamp), value, low: row[what]?.min, high: row[what]?.max, isPart: Boolean(row.partial) }];
+      });
+      const title = what === "energy" ? t("energyOfYear", { year: titleOf(shown) }) : t("metricOfYear", { metric: words(what), room: room ? roomName(known, room) : t("allRooms"), year: titleOf(shown) });
+      fill(place, extremesOf(what, unit, days), calendar(title, unit, shown.from.getFullYear(), days, isLacking(answer), what, room), lackNote(answer), days.length > 0 && tableBehind(title, () => dayTable(title, what, unit, days)));
+    });
+  };
+}
+
+/**
+ * The highest and the lowest day, each a link to it.
+ * @param {string} what
+ * @param {string | null} unit
+ * @param {Day[]} days
+ */
+function extremesOf(what, unit, days) {
+  if (!days.length) return null;
+  const of = (/** @type {Day} */ it, /** @type {"low" | "high"} */ end) => it[end] ?? it.value;
+  const high = days.reduce((best, it) => (of(it, "high") > of(best, "high") ? it : best));
+  // Today is not over.
+  const whole = days.some((it) => !it.isPart) ? days.filter((it) => !it.isPart || what !== "energy") : days;
+  const low = whole.reduce((best, it) => (of(it, "low") < of(best, "low") ? it : best));
+  const link = (/** @type {Day} */ it) => h("a", { href: what === "energy" ? addressOf("energy", "", { d: dayOf(it.day), span: "" }) : addressOf("charts", chosen("room"), { d: dayOf(it.day), span: "day", metric: what }) }, fullDay(it.day));
+  const amount = (/** @type {number} */ value) => what === "energy" ? kwh(value) : quantity(value, unit, 1);
+  return h("ul", null, h("li", null, t(what === "temperature" ? "hottestDay" : "highestDayIs"), " ", link(high), `, ${amount(of(high, "high"))}`), h("li", null, t(what === "temperature" ? "coldestDay" : "lowestDayIs"), " ", link(low), `, ${amount(of(low, "low"))}`));
+}
+
+/**
+ * @param {string} title
+ * @param {string | null} unit
+ * @param {number} year
+ * @param {Day[]} days
+ * @param {boolean} lacks
+ * @param {string} what
+ * @param {string} room
+ */
+function calendar(title, unit, year, days, lacks, what, room) {
+  const columns = Array.from({ length: 31 }, (_, n) => ({ key: String(n + 1), name: String(n + 1), isMajor: n === 0 || n % 10 === 9 }));
+  const lines = Array.from({ length: 12 }, (_, month) => ({
+    name: written(new Date(year, month, 1), { month: "short" }),
+    month,
+    cells: new Map(days.filter(({ day }) => day.getMonth() === month && day.getFullYear() === year).map(({ day, value }) => [String(day.getDate()), value])),
+  }));
+  const dayAt = (/** @type {any} */ line, /** @type {any} */ column) => new Date(year, line.month, Number(column.key));
+  return shadeTable({
+    title, corner: t("month"), unit, columns, lines, lacks, numbers: false,
+    when: (line, column) => fullDay(dayAt(line, column)),
+    choose: (line, column) => {
+      const d = dayOf(dayAt(line, column));
+      location.hash = what === "energy" ? addressOf("energy", "", { d, span: "" }) : addressOf("charts", room, { d, span: "day", metric: what });
+    },
+  });
+}
+
+/**
+ * @param {string} title
+ * @param {string} what
+ * @param {string | null} unit
+ * @param {Day[]} days
+ */
+function dayTable(title, what, unit, days) {
+  const cell = (/** @type {number | undefined} */ it) => (it === undefined ? "" : quantity(it, unit, 1));
+  if (what === "energy") return table(title, [t("day"), "kWh"], days.map((it) => [fullDay(it.day), kwh(it.value)]));
+  return table(`${title}, ${shownUnit(unit)}`, [t("day"), t("mean"), t("min"), t("max")], days.map((it) => [fullDay(it.day), cell(it.value), cell(it.low), cell(it.high)]));
+}
