@@ -5,7 +5,7 @@ use super::*;
 const KETTLE: &str = "/annotations/2026-01-11T16:00:00.000Z-kettle";
 
 impl Bench {
-    async fn put(&self, id: &str, body: &Value) -> Answer {
+    async fn note(&self, id: &str, body: &Value) -> Answer {
         self.send("PUT", &format!("/annotations/{id}"), json!({}), &body.to_string()).await
     }
 
@@ -25,7 +25,8 @@ fn id(minute: i64, suffix: &str) -> String {
 async fn a_note_of_a_device_a_room_or_a_home_is_listed_in_the_order_of_time() {
     let bench = Bench::new().await;
     bench.patch("/rooms/r", r#"{"home": "villa"}"#).await;
-    let kept = bench.put(&id(5, "a"), &json!({"device": "a", "text": "Kettle", "to": at(7)})).await;
+    let kept =
+        bench.note(&id(5, "a"), &json!({"device": "a", "text": "Kettle", "to": at(7)})).await;
     let expected = json!({
         "annotation_id": id(5, "a"), "from": at(5), "to": at(7), "device": "a", "text": "Kettle",
     });
@@ -36,7 +37,7 @@ async fn a_note_of_a_device_a_room_or_a_home_is_listed_in_the_order_of_time() {
         let mut body = about;
         body["text"] = json!(text);
         body["to"] = Value::Null;
-        assert_eq!(bench.put(&id(minute, "x"), &body).await.status, 200);
+        assert_eq!(bench.note(&id(minute, "x"), &body).await.status, 200);
     }
     let all = bench.get("/annotations").await.json();
     assert_eq!(all["data"][1], expected);
@@ -202,11 +203,11 @@ async fn notes_of_a_device_are_deleted_with_it_and_those_of_its_room_stay() {
         (2, json!({"device": "b", "text": "Oven"})),
         (3, json!({"room": "r", "text": "Window"})),
     ] {
-        assert_eq!(bench.put(&id(minute, "x"), &body).await.status, 200);
+        assert_eq!(bench.note(&id(minute, "x"), &body).await.status, 200);
     }
     let deleted = bench.send("DELETE", "/devices/a", json!({}), "").await;
     assert_eq!(deleted.status, 202, "{}", deleted.text);
     assert_eq!(bench.noted("").await, ["Oven", "Window"]);
-    let late = bench.put(&id(4, "x"), &json!({"device": "a", "text": "Late"})).await;
+    let late = bench.note(&id(4, "x"), &json!({"device": "a", "text": "Late"})).await;
     assert_eq!(late.status, 410, "{}", late.text);
 }
