@@ -77,8 +77,7 @@ pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> 
     let response = response.with("x-content-type-options", "nosniff");
     // It answers for the page, which is above the folder of the files.
     let is_worker = file.name.ends_with(".worker.js");
-    let response =
-        if is_worker { response.with("service-worker-allowed", "/") } else { response };
+    let response = if is_worker { response.with("service-worker-allowed", "/") } else { response };
     Ok(response.with("cache-control", "public, max-age=31536000, immutable"))
 }
 
