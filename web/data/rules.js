@@ -17,7 +17,7 @@ export async function alertsOrNone() {
   try {
     return await get("alerts");
   } catch (error) {
-    if (!(error instanceof Failure) || ![401, 403, 404].includes(error.status)) throw error;
+    if (!(error instanceof Failure) || ![403, 404].includes(error.status)) throw error;
     isRefused = true;
     return null;
   }

@@ -39,17 +39,22 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
   const rule = () => {
     const [kind, ...id] = draft.subject.split(":");
     const limit = String(Number(meantValue(draft.value, unit).toPrecision(10)));
-    return { name: draft.name || t("ruleName", { subject: subject(), metric: words(metric), side: t(draft.side), value: number(draft.value), unit: shownUnit(unit) }), [kind]: id.join(":"), metric, [draft.side]: limit, for: `${draft.minutes || 0}m`, on: true };
+    return { name: draft.name || t("ruleName", { subject: subject(), metric: words(metric), side: t(draft.side), value: number(draft.value), unit: shownUnit(unit) }), [kind]: id.join(":"), metric, [draft.side]: limit, for: Number(draft.minutes) > 0 ? `${draft.minutes}m` : "0s", on: true };
   };
   const show = () => {
     const found = previews.get(metric);
     fill(said, found?.said ?? "");
     redraw({ value: draft.value, done: (it) => { draft.value = it; value.value = String(it); preview(); } }, found?.episodes ?? []);
   };
+  let asked = 0;
   const preview = async () => {
+    asked += 1;
+    const mine = asked;
     try {
       /** @type {{subjects: Subject[], episodes: number}} */
       const found = await send("POST", "alerts/preview", { rule: rule() }, "read");
+      // Something else was chosen meanwhile.
+      if (mine !== asked) return;
       const all = found.subjects.flatMap(({ episodes }) => episodes);
       const last = all.map((it) => it.fired).sort().at(-1);
       previews.set(metric, {
