@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 /// Why a last line is refused.
-pub(super) const CUT: &str =
-    "is the last line, without an end, of a file that is being written: it may be cut; import it again later";
+pub(super) const CUT: &str = "is the last line, without an end, of a file that is being written: it may be cut; import it again later";
 
 /// A file, as it was when the import began. Clones are of one look.
 #[derive(Debug, Clone, Default)]

@@ -110,7 +110,10 @@ mod tests {
     }
 
     fn sorted_with(all: Vec<Line>, size: usize) -> Vec<Line> {
-        sort::sorted(lines(all), size, &ProgressBar::hidden()).unwrap().collect::<anyhow::Result<_>>().unwrap()
+        sort::sorted(lines(all), size, &ProgressBar::hidden())
+            .unwrap()
+            .collect::<anyhow::Result<_>>()
+            .unwrap()
     }
 
     #[test]
@@ -152,7 +155,9 @@ mod tests {
     #[test]
     fn an_error_of_the_file_ends_the_sort() {
         let all = [Ok(reading(1, "a", 0)), Err(anyhow::anyhow!("a bad disk"))];
-        let error = sort::sorted(Box::new(all.into_iter()) as Lines, 0, &ProgressBar::hidden()).err().unwrap();
+        let error = sort::sorted(Box::new(all.into_iter()) as Lines, 0, &ProgressBar::hidden())
+            .err()
+            .unwrap();
         assert!(format!("{error:#}").contains("a bad disk"));
     }
 

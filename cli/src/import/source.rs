@@ -283,7 +283,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_of_a_file_that_grows_is_refused_and_of_another_it_is_said_that_it_has_no_end() {
+    fn the_last_line_of_a_file_that_grows_is_refused_and_of_another_it_is_said_that_it_has_no_end()
+    {
         let csv = b"timestamp,device_id,t\n2026-01-11T16:00:00Z,d,21.5\n2026-01-11T16:01:00Z,d,2";
         let read = |bytes: &[u8], more: &[u8]| {
             let mut file = written(bytes, ".csv");

@@ -64,11 +64,13 @@ mod tests {
         ensure_room("nothing", 0).unwrap();
         let said = ensure_room("sorting", u64::MAX).unwrap_err().to_string();
         let directory = tempfile::env::temp_dir();
-        let begin = format!("sorting takes about 18446744073710 MB in {}, which has ", directory.display());
+        let begin =
+            format!("sorting takes about 18446744073710 MB in {}, which has ", directory.display());
         assert!(said.starts_with(&begin), "{said}");
         assert!(said.ends_with(" MB; TMPDIR names another directory"), "{said}");
         let failed = Err::<(), _>(anyhow::anyhow!("No space left"));
-        let said = format!("{:#}", with_room(failed, || "the copy does not fit".to_owned()).unwrap_err());
+        let said =
+            format!("{:#}", with_room(failed, || "the copy does not fit".to_owned()).unwrap_err());
         let begin = format!("the copy does not fit in {}, which has ", directory.display());
         assert!(said.starts_with(&begin) && said.ends_with("directory: No space left"), "{said}");
     }

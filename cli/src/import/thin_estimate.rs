@@ -90,7 +90,8 @@ mod tests {
     fn kept(every: i64, from: i64, has_counter: bool, has_other: bool) -> u64 {
         let mut estimate = ThinEstimate::default();
         for n in 0..86_400 / every {
-            let at = Timestamp::from_millis(1_768_147_200_000 + (every * n + from) * 1_000).unwrap();
+            let at =
+                Timestamp::from_millis(1_768_147_200_000 + (every * n + from) * 1_000).unwrap();
             let metrics = [("t".parse().unwrap(), Decimal::parse("1").unwrap())].into();
             let reading = Reading::new("d".parse().unwrap(), at, None, metrics).unwrap();
             estimate.add(&reading, has_counter, has_other);

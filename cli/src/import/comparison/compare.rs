@@ -219,9 +219,9 @@ impl<'a> Comparison<'a> {
         let known = known.and_then(|known| if is_rolled_up { Ok(known) } else { Err(BEHIND) });
         let zone = known.as_ref().ok().map(Known::zone);
         let mut report = Report::new(head, zone);
-        let compared = known.map_err(|why| anyhow::anyhow!(why)).and_then(|known| {
-            compare(&known, &tally, (&earlier, &uncounted), &mut report, &bar)
-        });
+        let compared = known
+            .map_err(|why| anyhow::anyhow!(why))
+            .and_then(|known| compare(&known, &tally, (&earlier, &uncounted), &mut report, &bar));
         bar.finish_and_clear();
         if let Ok((_, gaps)) = &compared
             && !gaps.is_empty()

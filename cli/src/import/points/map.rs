@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail, ensure};
 use domain::DeviceId;
 use serde::{Deserialize, Serialize};
 
-use crate::output::counted;
 use crate::import::sources::{DEVICE_TAG, Notes, Point, ROOM_TAG, Way, escaped};
+use crate::output::counted;
 
 /// The most rows that are named.
 const MAX_NAMED: usize = 10;
@@ -108,7 +108,10 @@ impl SeriesMap {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!unknown.is_empty()).then(|| {
             let count = counted(unknown.len() as u64, "row");
-            format!("map          {count} of series that the source does not have: {}{more}", names.join(", "))
+            format!(
+                "map          {count} of series that the source does not have: {}{more}",
+                names.join(", ")
+            )
         })
     }
 
@@ -224,7 +227,8 @@ mod tests {
 
     #[test]
     fn rows_that_the_source_does_not_have_are_named() {
-        let map = map("\"cpu,host=pi\",,,,1,,,\nold,no,,,1,,,\n\"disk,host=\"\"x\"\"\",,,,1,,,\n").unwrap();
+        let map = map("\"cpu,host=pi\",,,,1,,,\nold,no,,,1,,,\n\"disk,host=\"\"x\"\"\",,,,1,,,\n")
+            .unwrap();
         let asked = format!("{map:?}");
         let of = |measurement: &str, tags: &str| Point {
             measurement: measurement.to_owned(),

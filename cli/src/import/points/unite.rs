@@ -160,7 +160,8 @@ mod tests {
     }
 
     fn united(points: Vec<Point>) -> (Vec<Vec<String>>, Counts) {
-        let sorted = sort::sorted(points.into_iter().map(Ok), 0, &indicatif::ProgressBar::hidden()).unwrap();
+        let sorted =
+            sort::sorted(points.into_iter().map(Ok), 0, &indicatif::ProgressBar::hidden()).unwrap();
         let mut united = United::new(sorted);
         let groups = united.by_ref().map(|group| {
             group.unwrap().into_iter().map(|line| format!("{}: {}", line.line, line.text)).collect()

@@ -107,7 +107,8 @@ impl Files {
             }
             anyhow::Ok(())
         };
-        let cannot = || format!("{} cannot be unpacked; is it whole, and does it fit", shown.display());
+        let cannot =
+            || format!("{} cannot be unpacked; is it whole, and does it fit", shown.display());
         with_room(unpack(), cannot)?;
         Ok(Self { _unpacked: Some(directory), ..files })
     }

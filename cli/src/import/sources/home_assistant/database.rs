@@ -72,7 +72,9 @@ impl Database {
     pub(in crate::import) fn unpack(mut reader: impl Read) -> anyhow::Result<Self> {
         let mut file = tempfile::NamedTempFile::new()?;
         let unpacked = std::io::copy(&mut reader, &mut file);
-        with_room(unpacked.map_err(Into::into), || "the database cannot be unpacked into a file".to_owned())?;
+        with_room(unpacked.map_err(Into::into), || {
+            "the database cannot be unpacked into a file".to_owned()
+        })?;
         let copy = file.into_temp_path();
         Ok(Self { connection: read_only(&copy)?, _kept: Some(Kept::File { _path: copy }) })
     }
