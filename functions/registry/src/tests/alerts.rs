@@ -88,13 +88,6 @@ impl Freezer {
         }
     }
 
-    async fn forget_looks(&self) {
-        let looks = self.store.looks(None, 100, &given::invocation()).await.expect("memory");
-        for look in looks.listing.found {
-            self.store.remove_look(&look, &given::invocation()).await.expect("memory");
-        }
-    }
-
     fn news(&self) -> Vec<News> {
         let mut told = self.store.all_told();
         told.sort_by_key(|it| it.message.number);
@@ -241,8 +234,6 @@ async fn a_rule_that_is_gone_tells_nothing_and_its_state_ends() {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Design {
     Ours,
-    /// Looks are lost.
-    NoLooks,
     /// Time alone judges nothing.
     NoDue,
     /// A batch without a breach is passed over, whatever the state.
@@ -393,9 +384,6 @@ impl Schedule {
         if self.now % 15 == 0 {
             self.sweep().await;
         }
-        if self.design == Design::NoLooks {
-            self.freezer.forget_looks().await;
-        }
         if !may_fail || self.rng.u8(..4) > 0 {
             let now = self.clock();
             self.freezer.minute(now, self.design != Design::NoDue).await;
@@ -473,7 +461,7 @@ async fn at_rest_the_state_is_the_fold_and_the_last_message_is_the_state() {
 #[tokio::test]
 async fn every_part_that_is_left_out_is_missed() {
     let mut survived = Vec::new();
-    for design in [Design::NoLooks, Design::NoDue, Design::PassesBand] {
+    for design in [Design::NoDue, Design::PassesBand] {
         let mut found = None;
         for seed in 0..SCHEDULES {
             found = run(seed, design).await;
