@@ -92,7 +92,8 @@ fn doors(path: &str, text: &str) -> Vec<String> {
 }
 
 /// `#` parts keys, so one file writes it. Elsewhere it may stand before a name in an expression of the
-/// store (`#name`), before a path in JSON Schema (`#/components`), behind the path of an address (`/#`), and in a format (`{:#}`).
+/// store (`#name`), before a path in JSON Schema (`#/components`), behind the path of an address (`/#`), before a
+/// comment in a file of TOML (`# `), and in a format (`{:#}`).
 fn hash_signs(path: &str, text: &str) -> Vec<String> {
     if !is_product(path) || path == "shared/table/src/keys.rs" {
         return Vec::new();
@@ -109,7 +110,8 @@ fn hash_signs(path: &str, text: &str) -> Vec<String> {
             let pointer = before.is_none() && after == Some('/');
             // Before the fragment of an address.
             let fragment = before == Some('/') && after.is_none();
-            !(expressions && placeholder || pointer || fragment)
+            let comment = before.is_none_or(|c| c == '\n') && after == Some(' ');
+            !(expressions && placeholder || pointer || fragment || comment)
         })
     });
     broken.map(|literal| format!("line {}: '#' in {:?}", literal.line, literal.text)).collect()
@@ -325,7 +327,8 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 /// Code that is shipped: the packages but for their tests.
 pub(crate) fn is_product(path: &str) -> bool {
     let in_package = PRODUCT.iter().any(|folder| path.starts_with(&format!("{folder}/")));
-    in_package && path.contains("/src/") && !path.ends_with("/tests.rs")
+    let is_test = path.ends_with("/tests.rs") || path.contains("/src/tests/");
+    in_package && path.contains("/src/") && !is_test
 }
 
 /// `module.rs` or a file below `module/`.
@@ -415,6 +418,8 @@ fn a_stray_hash_sign_is_refused() {
         "#[must_use] fn f<'a>(x: &'a str) { let r#type = \"#/components/A\"; }",
     );
     accepts(hash_signs, HANDLER, "format!(\"{error:#} {:#?} {0:#x}\")");
+    accepts(hash_signs, HANDLER, "const HEAD: &str = \"# One.\\n# Two.\\n\";");
+    accepts(hash_signs, "functions/query/src/tests/rooms.rs", "f(\"a#b\");");
     accepts(hash_signs, HANDLER, "r#\"{\"a\": 1}\"#");
 }
 

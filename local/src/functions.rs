@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::Options;
 use crate::dead_letters::DeadLetters;
 use crate::event_source_mapping::EventSourceMapping;
-use crate::hint::LocalHint;
+use crate::hint::{Alerting, LocalHint};
 use crate::work_queue::LocalWorkQueue;
 use rollups::{Following, Retention};
 use sending::HttpSender;
@@ -76,9 +76,6 @@ pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
 pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
 /// The registry function on the engine's table.
 pub(crate) type Registry = registry::Registry<DynamoStore, DeadLetters, SystemClock, LocalHint>;
-/// The alerting function on the engine's table.
-pub(crate) type Alerting = alerting::Alerting<DynamoStore, SystemClock>;
-
 /// The rollup function on the engine's table.
 pub(crate) type Rollup = rollup::Rollup<DynamoStore, LocalWorkQueue, DeadLetters, SystemClock>;
 

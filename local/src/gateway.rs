@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use api::endpoints::{self, Function};
+use api::endpoints::{self, Access, Function};
 use api::request::MAX_BODY;
 use api::{Dialect, Problem, ProblemKind, gateway};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
@@ -36,6 +36,8 @@ pub(crate) use connections::Limits;
 
 /// The deadline of a function: its `Timeout` in the template, less the time to answer that it has passed.
 const TIMEOUT: Duration = Duration::from_millis(24_500);
+/// The largest body of a request that needs no token, in bytes.
+const MAX_PUBLIC_BODY: usize = 4_096;
 
 /// Listens on `port` of `host`; with port 0, on any free port.
 pub(crate) async fn listen(host: IpAddr, port: u16) -> anyhow::Result<TcpListener> {
@@ -184,8 +186,8 @@ impl Gateway {
         }
         let response = async {
             let mut event = self.event(&parts, peer)?;
-            if takes_body(&parts) {
-                match self.body(&event, body, limits.body).await? {
+            if let Some(access) = access_with_body(&parts) {
+                match self.body(&event, access, body, limits.body).await? {
                     Ok(body) => event::put_body(&mut event, body, self.damages_gzip),
                     Err(refusal) => return response::of_answer(refusal),
                 }
@@ -206,10 +208,12 @@ impl Gateway {
         event::event(parts, peer, now, &id)
     }
 
-    /// Checks a request's token and reads its body. Returns the body, or the answer that refuses it.
+    /// Checks a request's token where one is needed, and reads its body. Returns the body, or the answer that
+    /// refuses it.
     async fn body(
         &self,
         event: &ApiGatewayV2httpRequest,
+        access: Access,
         body: Incoming,
         time: Duration,
     ) -> anyhow::Result<Result<Vec<u8>, ApiGatewayV2httpResponse>> {
@@ -217,10 +221,13 @@ impl Gateway {
         let request = gateway::request(event.clone());
         let request = request.map_err(|problem| anyhow::anyhow!("{}", problem.detail))?;
         let body = async {
+            if access == Access::Public {
+                return read(body, MAX_PUBLIC_BODY, time).await;
+            }
             if let Some(authorizer) = &self.authorizer {
                 authorizer.authorize(&request, &invocation).await?;
             }
-            read(body, time).await
+            read(body, MAX_BODY, time).await
         };
         Ok(body
             .await
@@ -229,24 +236,24 @@ impl Gateway {
     }
 }
 
-/// Returns whether the request's route has a body. Any other body is left unread.
-fn takes_body(parts: &Parts) -> bool {
-    let route = endpoints::find_path(parts.method.as_str(), parts.uri.path());
-    route.is_ok_and(|(route, _)| matches!(route.method, "POST" | "PUT" | "PATCH"))
+/// Returns whose token permits the request, if its route has a body. Any other body is left unread.
+fn access_with_body(parts: &Parts) -> Option<Access> {
+    let (route, _) = endpoints::find_path(parts.method.as_str(), parts.uri.path()).ok()?;
+    matches!(route.method, "POST" | "PUT" | "PATCH").then_some(route.access)
 }
 
-/// Reads a body of at most `MAX_BODY` bytes within `time`.
-async fn read(body: Incoming, time: Duration) -> Result<Vec<u8>, Problem> {
+/// Reads a body of at most `most` bytes within `time`.
+async fn read(body: Incoming, most: usize, time: Duration) -> Result<Vec<u8>, Problem> {
     let too_long = || {
         let detail = format!(
-            "The body is longer than {MAX_BODY} bytes. Send fewer readings at a time, or gzip."
+            "The body is longer than {most} bytes. Send fewer readings at a time, or gzip."
         );
         Problem::new(ProblemKind::TooLarge, detail)
     };
-    if body.size_hint().lower() > MAX_BODY as u64 {
+    if body.size_hint().lower() > most as u64 {
         return Err(too_long());
     }
-    match tokio::time::timeout(time, Limited::new(body, MAX_BODY).collect()).await {
+    match tokio::time::timeout(time, Limited::new(body, most).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
         Ok(Err(_)) => Err(Problem::new(ProblemKind::BadRequest, "The body is cut short.")),
@@ -276,10 +283,15 @@ mod tests {
     use rollups::Following;
 
     /// Sends the head of a request. Returns the answer if it comes before the body.
-    async fn answer_to_head(gateway: SocketAddr, token: &str, length: usize) -> Option<String> {
+    async fn answer_to_head(
+        gateway: SocketAddr,
+        path: &str,
+        token: &str,
+        length: usize,
+    ) -> Option<String> {
         let mut stream = TcpStream::connect(gateway).await.unwrap();
         let head = format!(
-            "POST /readings HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
+            "POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
              Content-Length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -308,13 +320,16 @@ mod tests {
         let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
         let stop = watch::Sender::new(false);
         let serving = tokio::spawn(serve(listener, gateway, limits, stop.subscribe()));
-        for (token, length, status, text) in [
-            ("unknown", MAX_BODY, 401, "urn:roomtide:problem:unauthorized"),
-            ("unknown", MAX_BODY + 1, 401, "urn:roomtide:problem:unauthorized"),
-            ("t", MAX_BODY + 1, 413, "urn:roomtide:problem:too-large"),
-            ("t", MAX_BODY, 400, "did not arrive"),
+        for (path, token, length, status, text) in [
+            ("/readings", "unknown", MAX_BODY, 401, "urn:roomtide:problem:unauthorized"),
+            ("/readings", "unknown", MAX_BODY + 1, 401, "urn:roomtide:problem:unauthorized"),
+            ("/readings", "t", MAX_BODY + 1, 413, "urn:roomtide:problem:too-large"),
+            ("/readings", "t", MAX_BODY, 400, "did not arrive"),
+            // The link of a message permits this, so its body is read, but no long one.
+            ("/acknowledge", "unknown", MAX_PUBLIC_BODY + 1, 413, "longer than 4096 bytes"),
+            ("/acknowledge", "unknown", MAX_PUBLIC_BODY, 400, "did not arrive"),
         ] {
-            let answer = answer_to_head(address, &given::secret(token), length)
+            let answer = answer_to_head(address, path, &given::secret(token), length)
                 .await
                 .expect("it is answered");
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {answer}");

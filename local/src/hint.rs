@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::clock::Deadline;
+use dynamodb::DynamoStore;
+use runtime::clock::{Deadline, SystemClock};
 use runtime::hint::Hint;
 use tokio::sync::{Notify, watch};
 
-use crate::functions::Alerting;
 use crate::stop::is_stopped;
 use crate::warning::WarningLimiter;
+
+/// The alerting function on the engine's table.
+pub(crate) type Alerting = alerting::Alerting<DynamoStore, SystemClock>;
 
 /// How long the function may take.
 const TIMEOUT: Duration = Duration::from_mins(1);

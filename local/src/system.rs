@@ -445,7 +445,7 @@ async fn sweep(
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use table::{KeepRollupState as _, MarkRunning as _, RollupState, RunningMark};
+    use table::{KeepRollupState as _, RollupState};
 
     use domain::Timestamp;
 
@@ -543,8 +543,6 @@ mod tests {
             queue: None,
         };
         store.begin_rollups(&state, &invocation).await.unwrap();
-        let mark = RunningMark { version: 1, at: Timestamp::MIN, pauses: Vec::new() };
-        assert!(store.put_running_mark(&mark, &invocation).await.unwrap());
         assert!(system.is_empty().unwrap(), "what the functions keep for themselves is no data");
         drop(store);
         system.shutdown().await.unwrap();

@@ -707,8 +707,8 @@ pub(super) async fn the_items_are_in_partitions_of_their_own_and_in_no_index(tab
         (
             "ALERT#WAITING",
             format!("c#r#device:d#{number}"),
-            &["attempts", "changed", "exp", "judged_at", "message", "next", "rule"],
-            Some(7),
+            &["attempts", "changed", "exp", "judged_at", "link_key", "message", "next", "rule"],
+            Some(14),
         ),
         ("ALERT#LOOKS", "d".to_owned(), &["since", "touch"], None),
         ("ALERT#RUNNING", "mark".to_owned(), &["at", "pauses", "ver"], None),

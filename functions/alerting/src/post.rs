@@ -9,7 +9,7 @@ use crate::names::Registered;
 /// What all messages of a system have in common.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sender<'a> {
-    /// The address of the page; empty if there is none.
+    /// The address of the page; empty if there is no page.
     pub(crate) page_url: &'a str,
     /// The zone whose clock tells when.
     pub(crate) zone: Zone,

@@ -12,7 +12,7 @@ pub struct Settings {
     pub heartbeat: Option<Url>,
 }
 
-/// The address of the heartbeat is none.
+/// The address of the heartbeat is no URL.
 #[derive(Debug, thiserror::Error)]
 #[error("HEARTBEAT_URL {0}")]
 pub struct HeartbeatError(#[from] UrlError);

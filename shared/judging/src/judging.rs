@@ -10,11 +10,11 @@ use table::{Invocation, StoreResult};
 
 use crate::demand::Peaks;
 use crate::devices::Devices;
+use crate::judged_edge::JudgedEdge;
 use crate::known::Known;
+use crate::next_questions::NextQuestions;
 use crate::ports::Store;
-use crate::quiet_devices::NextQuestions;
 use crate::rules::Rules;
-use crate::sealed::JudgedEdge;
 use crate::silence::SilenceLimits;
 
 /// How long rules and channels are used.

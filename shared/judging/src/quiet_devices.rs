@@ -1,8 +1,7 @@
 //! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
 //! when it could be silent, and writes nothing where it is not.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
 
 use alerts::{MAX_AHEAD, MAX_UNJUDGED, NoData, Rule, Subject, Watch};
 use chrono::TimeDelta;
@@ -15,31 +14,6 @@ use crate::judged::{Judged, check_time};
 use crate::judging::Judging;
 use crate::ports::Store;
 use crate::rules::subjects_of;
-
-/// When each pair is asked about next.
-#[derive(Debug, Default)]
-pub(crate) struct NextQuestions(Mutex<BTreeMap<AlertKey, Timestamp>>);
-
-impl NextQuestions {
-    /// Whether a pair is to be asked about. A time that no right clock sets is not believed.
-    fn is_due(&self, key: &AlertKey, now: Timestamp) -> bool {
-        let latest = now.saturating_add(TimeDelta::days(15));
-        self.known().get(key).is_none_or(|next| *next <= now || *next > latest)
-    }
-
-    fn set(&self, key: &AlertKey, next: Timestamp) {
-        self.known().insert(key.clone(), next);
-    }
-
-    /// Forgets the pairs that there are no longer.
-    fn keep(&self, keys: &BTreeSet<AlertKey>) {
-        self.known().retain(|key, _| keys.contains(key));
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<AlertKey, Timestamp>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Judging {
     /// Judges the rules about silence, and those that fire without data, on each device that could be silent by now.

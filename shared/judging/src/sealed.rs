@@ -1,7 +1,5 @@
 //! Judges what waits for whole quarters of an hour: budgets, counters and means of rooms. Seals none.
 
-use std::sync::{Mutex, PoisonError};
-
 use alerts::{Scope, Watch};
 use domain::Timestamp;
 use series::Failure;
@@ -12,20 +10,6 @@ use crate::judged::{Judged, check_time};
 use crate::judging::Judging;
 use crate::ports::Store;
 use crate::rules::subjects_of;
-
-/// The edge up to which this process has judged all sealed quarters.
-#[derive(Debug, Default)]
-pub(crate) struct JudgedEdge(Mutex<Option<Timestamp>>);
-
-impl JudgedEdge {
-    fn get(&self) -> Option<Timestamp> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, edge: Timestamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(edge);
-    }
-}
 
 impl Judging {
     /// Judges the rules that wait for sealed quarters, once for each quarter that is sealed. What fails is judged again

@@ -76,7 +76,7 @@ async fn usual_silence(
 fn counts(quarters: &[StoredRollup], range: TimeRange) -> Vec<u32> {
     let count = |it: &StoredRollup| {
         let most = it.rollup.metrics.values().map(|metric| metric.count).max();
-        // A reading none of whose values takes part is one all the same.
+        // A reading counts also where no value of it takes part.
         let count = most.unwrap_or(u64::from(!it.rollup.is_empty()));
         (it.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
     };

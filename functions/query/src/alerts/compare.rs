@@ -20,8 +20,8 @@ const MIN_REMAINING: Duration = Duration::from_secs(4);
 /// How long before the first breach of the messages readings are read.
 const BEFORE: TimeDelta = TimeDelta::hours(1);
 
-/// Of each message `same` if there is its episode, `differs` if there is another one at that time, `gone` if there is
-/// none; nothing where it is too long ago, or of too many states.
+/// Of each message `same` if there is its episode, `differs` if there is another one at that time, `gone` if there is no
+/// episode; nothing where it is too long ago, or of too many states.
 pub(super) async fn with_readings(
     judging: &Judging,
     store: &impl Store,

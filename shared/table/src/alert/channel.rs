@@ -37,7 +37,7 @@ pub struct Failing {
 const QUIET_HOURS: &str = "quiet_hours";
 
 impl StoredChannel {
-    /// A channel in the place of the one of this version; 0 where there is none.
+    /// A channel in the place of the one of this version; 0 where there is no channel.
     #[must_use]
     pub fn new(id: ChannelId, version: u64, channel: &Channel) -> Self {
         let mut settings = object(channel.to_json());
