@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn devices_of_the_sample_home_are_known_by_their_names_and_a_meter_alone_is_none() {
+        const METER: (&str, &str) = ("meter", "Smart meter");
         let named = |known: &'static [(&'static str, &'static str)]| {
             said_of(|id| known.iter().find(|it| it.0 == id).map(|it| it.1.to_owned()))
         };
-        const METER: (&str, &str) = ("meter", "Smart meter");
         let said = named(&[METER, ("thermo-office", "Office thermometer")]).unwrap();
         assert!(said.contains("is imported: meter, thermo-office\n"), "{said}");
         assert_eq!(named(&[METER]), None);

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Ask for access tokens, as the deployed system does; see `roomtide token`
     #[arg(long)]
     auth: bool,
-    /// An origin whose pages may show this one in a frame, such as http://homeassistant.local:8123; repeat it for several
+    /// An origin whose pages may show this one in a frame, such as `http://homeassistant.local:8123`; repeat it for several
     #[arg(long, value_name = "ORIGIN")]
     frame_ancestors: Vec<FrameAncestors>,
     /// The port

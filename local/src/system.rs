@@ -140,6 +140,17 @@ async fn connect(
     Ok(DynamoStore::connect(&config, layout).as_laid_out(&invocation).await?)
 }
 
+/// Refuses an address at which anybody could read and write.
+fn check_host(options: &Options) -> anyhow::Result<()> {
+    if options.auth || options.host.is_loopback() {
+        return Ok(());
+    }
+    bail!(
+        "{} can be reached from other machines, and without tokens anybody there may read and write; add --auth",
+        options.host
+    )
+}
+
 impl fmt::Debug for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("System")
@@ -152,12 +163,7 @@ impl fmt::Debug for System {
 impl System {
     /// Starts the system. When this returns, requests are answered.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
-        if !options.auth && !options.host.is_loopback() {
-            bail!(
-                "{} can be reached from other machines, and without tokens anybody there may read and write; add --auth",
-                options.host
-            );
-        }
+        check_host(&options)?;
         let template = Template::own()?;
         let attributes = if options.attribute_index == Some(true) { "on" } else { "off" };
         let table = TableDefinition::from_template(&template, &[("AttributeIndex", attributes)])?;
@@ -176,13 +182,14 @@ impl System {
         let told = ingest_url.clone();
         let functions = Functions::start(&store, &options, following, Auth::Owner, told);
         let functions = Box::pin(functions).await;
-        let (served, authorizer) = if options.auth {
+        let authorizer = options
+            .auth
+            .then(|| Arc::new(Authorizer::new(store.clone(), options.telemetry.clone())));
+        let served = if options.auth {
             let told = ingest_url.clone();
-            let served = Functions::start(&store, &options, following, Auth::On, told);
-            let authorizer = Authorizer::new(store.clone(), options.telemetry.clone());
-            (Box::pin(served).await, Some(Arc::new(authorizer)))
+            Box::pin(Functions::start(&store, &options, following, Auth::On, told)).await
         } else {
-            (functions.clone(), None)
+            functions.clone()
         };
         let (engine, work) = tokio::task::spawn_blocking(move || {
             let work = engine.queue(WORK_QUEUE)?;

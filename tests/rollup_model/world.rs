@@ -492,8 +492,6 @@ impl World {
         }
     }
 
-    /// The days of the readings.
-
     // ---- Judgement -----------------------------------------------------------------------------
 
     fn stored(&self) -> Vec<Reading> {

@@ -36,12 +36,11 @@ pub(crate) async fn of_device(
     let quarters = Quarters::read(store, (device, range, horizon), now, invocation).await?;
     let (mut episodes, mut by_extremes, mut left) = (Vec::new(), Vec::new(), MAX_READINGS);
     for window in quarters.windows(rule, silent_after) {
-        let readings = match window.has_readings {
-            true => readings(store, (device, rule), window.range, &mut left, invocation).await?,
-            false => {
-                by_extremes.push(window.range);
-                quarters.extremes(rule, window.range)
-            }
+        let readings = if window.has_readings {
+            readings(store, (device, rule), window.range, &mut left, invocation).await?
+        } else {
+            by_extremes.push(window.range);
+            quarters.extremes(rule, window.range)
         };
         let sight = Sight { readings: &readings, silent_after, pauses };
         let found = preview(rule, &sight, window.range.last());

@@ -32,12 +32,11 @@ impl Judging {
         let (mut judged, mut later) = (Judged::default(), Vec::new());
         for (n, subject) in subjects.iter().enumerate() {
             let has_time = n < MAX_AT_ONCE && check_time(invocation).is_ok();
-            let result = match has_time {
-                true => {
-                    let case = Case { rule, subject, touched: None };
-                    Some(self.judge(store, &rules, case, now, invocation).await)
-                }
-                false => None,
+            let result = if has_time {
+                let case = Case { rule, subject, touched: None };
+                Some(self.judge(store, &rules, case, now, invocation).await)
+            } else {
+                None
             };
             match (result, subject) {
                 (None | Some(Err(Failure::Store(_))), Subject::Device(device)) => {

@@ -25,7 +25,7 @@ fn server(answer: &'static str, pause: Duration) -> (u16, Arc<AtomicUsize>) {
             let mut stream = stream.expect("a connection");
             counted.fetch_add(1, Ordering::SeqCst);
             thread::spawn(move || {
-                let _ = stream.read(&mut [0; 65_536]);
+                let _ = stream.read(&mut [0; 8_192]);
                 thread::sleep(pause);
                 let _ = stream.write_all(answer.as_bytes());
             });

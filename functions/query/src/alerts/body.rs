@@ -46,7 +46,6 @@ pub(crate) fn only(members: &Map<String, Value>, known: &[&str]) -> Result<(), P
 }
 
 /// The problem of a member.
-#[expect(clippy::needless_pass_by_value, reason = "map_err gives it")]
 pub(crate) fn wrong(error: MemberError) -> Problem {
     Problem::field(&error.field, error.why)
 }

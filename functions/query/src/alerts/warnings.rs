@@ -77,5 +77,5 @@ async fn has(
     call: &mut Call<'_>,
 ) -> Result<bool, Problem> {
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
-    Ok(!snapshot.has_all_devices || snapshot.devices.values().any(|device| is_of(device)))
+    Ok(!snapshot.has_all_devices || snapshot.devices.values().any(is_of))
 }

@@ -84,14 +84,9 @@ struct About<'a> {
     total_kwh: Option<Exact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_kwh_sold: Option<Exact>,
-    /// The sum of the devices that nothing is behind, where they are shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    counted_kwh: Option<Option<Exact>>,
-    /// What is left of the total, if there is a meter with something behind it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rest_kwh: Option<Option<Exact>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rest: Option<Vec<RestRow>>,
+    /// Where the devices are shown.
+    #[serde(flatten)]
+    apart: Option<Apart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metric: Option<&'a MetricName>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,6 +102,22 @@ struct About<'a> {
     events_has_more: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<Explanation>,
+}
+
+/// The sum of the devices that nothing is behind.
+#[derive(Serialize)]
+struct Apart {
+    counted_kwh: Option<Exact>,
+    /// If there is a meter with something behind it.
+    #[serde(flatten)]
+    left: Option<Left>,
+}
+
+/// What is left of the total.
+#[derive(Serialize)]
+struct Left {
+    rest_kwh: Option<Exact>,
+    rest: Vec<RestRow>,
 }
 
 /// The energy of some devices.
@@ -154,14 +165,17 @@ impl<'a> Energy<'a> {
         });
         let (places, rows) = (0..self.grid.rows().len(), self.grid.rows());
         let rest = self.is_apart().then(|| Rest::of(self.devices, &self.counting, &self.above));
-        let left = rest.as_ref().filter(|rest| rest.is_meant());
+        let apart = rest.map(|rest| Apart {
+            counted_kwh: rest.counted(places.clone()),
+            left: rest
+                .is_meant()
+                .then(|| Left { rest_kwh: rest.left(&places), rest: rest.rows(rows) }),
+        });
         let about = About {
             span,
             total_kwh: shown(total.bought),
             total_kwh_sold: shown(total.sold),
-            counted_kwh: rest.as_ref().map(|rest| rest.counted(places.clone())),
-            rest_kwh: left.map(|rest| rest.left(places.clone())),
-            rest: left.map(|rest| rest.rows(rows)),
+            apart,
             metric: only.and_then(|meter| meter.names().next()),
             source: only.map(source),
             devices: counted.collect(),

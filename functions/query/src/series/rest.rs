@@ -1,6 +1,7 @@
 //! What meters measured and no device behind them did. Decides for no device whether it counts.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use domain::{DeviceId, Exact, TimeRange, Timestamp};
 use serde::Serialize;
@@ -43,7 +44,7 @@ impl<'a> Rest<'a> {
     }
 
     /// What is left of the sum without these, in some rows; `None` where a meter measured nothing.
-    pub(super) fn left(&self, places: impl Iterator<Item = usize> + Clone) -> Option<Exact> {
+    pub(super) fn left(&self, places: &Range<usize>) -> Option<Exact> {
         let total = bought(self.counting, places.clone())?.shown();
         let left = match self.counted(places.clone()) {
             Some(counted) => &total - &counted,
@@ -63,7 +64,7 @@ impl<'a> Rest<'a> {
     pub(super) fn rows(&self, rows: &[TimeRange]) -> Vec<RestRow> {
         let row = |(place, range): (usize, &TimeRange)| RestRow {
             timestamp: range.from(),
-            kwh: self.left(place..=place),
+            kwh: self.left(&(place..place + 1)),
         };
         rows.iter().enumerate().map(row).collect()
     }

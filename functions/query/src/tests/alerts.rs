@@ -362,8 +362,8 @@ async fn what_fires_is_acknowledged_and_nothing_else() {
         assert_eq!(acknowledge(body).await.status, 400);
     }
     let acknowledged = |answer: &Value| -> Vec<bool> {
-        let states = answer["states"].as_array().expect("states").iter();
-        states.filter_map(|it| it["acknowledged"].as_bool()).collect()
+        let all = answer["states"].as_array().expect("states").iter();
+        all.filter_map(|it| it["acknowledged"].as_bool()).collect()
     };
     for _ in 0..2 {
         let answer = acknowledge(json!({"subject": "device:a"})).await.json();
