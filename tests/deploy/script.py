@@ -270,7 +270,7 @@ def updates(folder):
     assert given(calls) == {
         "Architecture": True, "Billing": True, "ReservedConcurrency": True, "AllowedOrigins": 'https://a.example,https://"b"',
         "CodeBucket": "roomtide-code-123456789012-eu-west-1"}, given(calls)
-    has(shown, "table       0.65", "Tokens are there already; none is made", "ReservedConcurrency is 0", "ReservedConcurrency=10")
+    has(shown, "table       0.67", "Tokens are there already; none is made", "ReservedConcurrency is 0", "ReservedConcurrency=10")
     assert "other-table has" not in shown and "transact-write-items" not in operations(calls)
     # What has not changed is not asked about.
     answers = {
