@@ -883,9 +883,9 @@ async function alerted(home) {
   await rules.getByText("bath, mean: Humidity above 70 %").first().waitFor();
   await page.getByRole("button", { name: /Tell me: th-kitchen silent/ }).click();
   await rules.getByText("th-kitchen: is silent").waitFor();
-  await page.getByRole("button", { name: /Pause th-kitchen silent/ }).click();
+  await page.getByRole("button", { name: /Pause for a day: th-kitchen silent/ }).click();
   await rules.getByText(/paused until/).waitFor();
-  await page.getByText("Add a channel").click();
+  await page.getByText("Add a channel", { exact: true }).click();
   await page.getByLabel("Name", { exact: true }).fill("Phone");
   await page.getByLabel("Topic").fill("roomtide-check-of-the-page");
   await page.getByLabel("Server, if you like").fill("https://ntfy.invalid");

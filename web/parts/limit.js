@@ -46,6 +46,8 @@ export function limitLine(plot, { value, done }) {
     done(now);
   });
   plot.over.append(line);
+  // An image may hold nothing that one can reach.
+  plot.root.parentElement?.setAttribute("role", "group");
   place();
   plot.hooks.setSize = [...(plot.hooks.setSize ?? []), place];
 }

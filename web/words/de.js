@@ -260,7 +260,7 @@ export const words = {
   outsideMark: "Außen: keine Behaglichkeit",
   partOfMeans: "Teil der Raummittel",
   pauseDay: "Einen Tag aussetzen",
-  pauseWhat: "{name} einen Tag aussetzen",
+  pauseWhat: "Einen Tag aussetzen: {name}",
   pausedUntil: "ausgesetzt bis {time}",
   peakHour: "höchste Stunde {time}: {value}",
   perRow: "{metric} je {every}",

@@ -259,7 +259,7 @@ export const words = {
   outsideMark: "Outside: no comfort is judged",
   partOfMeans: "Part of its room's means",
   pauseDay: "Pause for a day",
-  pauseWhat: "Pause {name} for a day",
+  pauseWhat: "Pause for a day: {name}",
   pausedUntil: "paused until {time}",
   peakHour: "highest hour {time}: {value}",
   perRow: "{metric} per {every}",

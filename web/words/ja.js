@@ -260,7 +260,7 @@ export const words = {
   outsideMark: "屋外 (快適さを判定しない)",
   partOfMeans: "部屋の平均に含める",
   pauseDay: "1日停止",
-  pauseWhat: "{name}を1日停止",
+  pauseWhat: "1日停止: {name}",
   pausedUntil: "{time}まで停止中",
   peakHour: "最大の1時間 {time}: {value}",
   perRow: "{metric} ({every}ごと)",

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::endpoints::{ENDPOINTS, Endpoint, Kind, METRIC_PREFIX, Parameter};
+use super::endpoints::{ENDPOINTS, Endpoint, Kind, METRIC_PREFIX, Operation, Parameter};
 use super::{Format, Problem, Request};
 use domain::{MAX_METRICS, MetricName, Order, excerpt};
 
@@ -26,6 +26,10 @@ impl Params {
             // InfluxDB takes no offence at others, and of one that is repeated the first counts.
             given.retain(|(name, _)| find(known, name).is_some());
             return Ok(Self { known, given });
+        }
+        if endpoint.operation == Operation::WebPage {
+            // The page reads its address itself, and whoever shares it may add to it.
+            return Ok(Self { known, given: Vec::new() });
         }
         for (n, (name, value)) in given.iter().enumerate() {
             let is_repeatable = find(known, name).is_some_and(|it| it.kind.is_repeatable());
@@ -257,6 +261,11 @@ mod tests {
             assert!(why.ends_with(&hint), "{why}");
         }
         assert_eq!(read(path, "t=1&t=2").expect_err("twice"), "t: is given twice");
+    }
+
+    #[test]
+    fn the_address_of_the_page_may_say_more_to_its_script() {
+        assert_eq!(read("/", "lang=de&lang=ja&fbclid=x").expect("a page").get("lang"), None);
     }
 
     #[test]
