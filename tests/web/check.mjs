@@ -264,7 +264,7 @@ async function summingUp(home) {
   const page = await open(home.url);
   const lack = { changes_since: new Date(Date.now() - 3_600_000).toISOString(), quarters: 3 };
   const answer = async (route, change) => {
-    const response = await route.fetch();
+    const response = await route.fetch({ maxRetries: 3 });
     const body = await response.json();
     await route.fulfill({ response, json: { ...body, ...change(body), rollups_lack: lack } });
   };
@@ -538,7 +538,7 @@ async function fourAtOnce(home) {
     underWay += 1;
     all += 1;
     most = Math.max(most, underWay);
-    const response = await route.fetch();
+    const response = await route.fetch({ maxRetries: 3 });
     await page.waitForTimeout(300);
     underWay -= 1;
     await route.fulfill({ response });

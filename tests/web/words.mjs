@@ -9,7 +9,7 @@ const OTHERS = /Roomtide|curl|ESPHome|Home Assistant|Telegraf|Tasmota|Shelly|CSV
 /** Puts every text of the catalogue in brackets. */
 export async function bracketed(page) {
   await page.route(/assets\/\w+\.en\.js/, async (route) => {
-    const response = await route.fetch();
+    const response = await route.fetch({ maxRetries: 3 });
     const script = await response.text();
     const body = script.replace(/^(\s*\w+: )(".*"),$/gm, (_, key, text) => `${key}${JSON.stringify(JSON.parse(text).split("|").map((it) => `⟦${it}⟧`).join("|"))},`);
     assert.notEqual(body, script, "the catalogue has texts");
