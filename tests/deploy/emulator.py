@@ -9,6 +9,7 @@ Absent: MaximumRecordAgeInSeconds, the batching window, throttling, the deletion
 alarms, and the permissions without which a function URL answers nobody.
 """
 
+import concurrent.futures
 import contextvars
 import json
 import re
@@ -242,19 +243,32 @@ def with_inserts_in_the_stream():
 under_way = {}
 
 
+# What is under way for each mapping: as on AWS none waits for another's function.
+deliveries = concurrent.futures.ThreadPoolExecutor()
+delivering = {}
+
+
 def poll():
-    progressed = False
     for account, region, mapping in lambda_svc._iter_all_esms():
-        account = lambda_svc._request_account_id.set(account)
-        region = lambda_svc._request_region.set(region)
-        try:
-            progressed |= deliver(mapping)
-        except Exception:
-            lambda_svc.logger.exception("a stream cannot be delivered")
-        finally:
-            lambda_svc._request_account_id.reset(account)
-            lambda_svc._request_region.reset(region)
-    return progressed
+        if mapping["UUID"] not in delivering:
+            delivering[mapping["UUID"]] = deliveries.submit(deliver_for, account, region, mapping)
+    done, _ = concurrent.futures.wait(
+        delivering.values(), timeout=1, return_when=concurrent.futures.FIRST_COMPLETED)
+    ended = [uuid for uuid, delivery in delivering.items() if delivery in done]
+    return any([delivering.pop(uuid).result() for uuid in ended])
+
+
+def deliver_for(account, region, mapping):
+    account = lambda_svc._request_account_id.set(account)
+    region = lambda_svc._request_region.set(region)
+    try:
+        return deliver(mapping)
+    except Exception:
+        lambda_svc.logger.exception("a stream cannot be delivered")
+        return False
+    finally:
+        lambda_svc._request_account_id.reset(account)
+        lambda_svc._request_region.reset(region)
 
 
 def deliver(mapping):

@@ -173,7 +173,7 @@ class Answer:
 
     def __init__(self, request, status, body):
         self.status = status
-        self.text = body.decode()
+        self.text = body.decode(errors="replace")  # of a picture only the status counts
         # Without the query string: a token may stand in it.
         self.asked = f"{request.get_method()} {request.selector.split('/$default')[-1].split('?')[0]}"
 
