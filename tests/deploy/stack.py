@@ -173,9 +173,13 @@ class Answer:
 
     def __init__(self, request, status, body):
         self.status = status
-        self.text = body.decode(errors="replace")  # of a picture only the status counts
+        self.body = body
         # Without the query string: a token may stand in it.
         self.asked = f"{request.get_method()} {request.selector.split('/$default')[-1].split('?')[0]}"
+
+    @property
+    def text(self):
+        return self.body.decode()
 
     @property
     def json(self):

@@ -17,7 +17,7 @@ try {
     await page.getByRole("dialog").getByLabel("Token", { exact: true }).fill(token);
     await page.getByRole("button", { name: "Use it" }).click();
   }
-  await page.locator("main").getByRole("link", { name: room }).first().waitFor();
+  await page.locator("main").getByRole("link", { name: room, exact: true }).first().waitFor();
   if (page.url().includes("token")) throw new Error("the address still has the token");
 } finally {
   await browser.close();

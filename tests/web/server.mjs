@@ -5,6 +5,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** The processes that may be left where the check ends by an error that nothing catches. */
+const running = new Set();
+process.on("exit", () => running.forEach((it) => it.kill("SIGKILL")));
+
 export class Server {
   /**
    * @param {string} program
@@ -24,9 +28,7 @@ export class Server {
   start(until = "Roomtide listens on") {
     const data = ["--data-dir", join(this.directory, "data"), "--port", String(this.port), "--time-zone", "Europe/Brussels"];
     this.process = spawn(this.program, [...this.options, ...data], { stdio: ["ignore", "pipe", "inherit"] });
-    // Also where the check ends by an error that nothing catches.
-    const { process: started } = this;
-    process.once("exit", () => started.kill("SIGKILL"));
+    running.add(this.process);
     return new Promise((resolve, reject) => {
       let printed = "";
       this.process.on("exit", (code) => reject(new Error(`the server ended with ${code}: ${printed}`)));
@@ -47,6 +49,7 @@ export class Server {
     const ended = new Promise((resolve) => this.process.on("exit", resolve));
     this.process.kill("SIGTERM");
     await ended;
+    running.delete(this.process);
   }
 
   async remove() {
