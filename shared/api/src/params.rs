@@ -22,14 +22,11 @@ impl Params {
     /// The parameters of a request to an endpoint.
     pub fn of(request: &Request, endpoint: &Endpoint) -> Result<Self, Problem> {
         let (known, mut given) = (endpoint.parameters, request.query());
-        if endpoint.dialect().is_some() {
-            // InfluxDB takes no offence at others, and of one that is repeated the first counts.
+        if endpoint.dialect().is_some() || endpoint.operation == Operation::WebPage {
+            // InfluxDB takes no offence at others, and of one that is repeated the first counts. The page's script
+            // reads its address itself.
             given.retain(|(name, _)| find(known, name).is_some());
             return Ok(Self { known, given });
-        }
-        if endpoint.operation == Operation::WebPage {
-            // The page reads its address itself, and whoever shares it may add to it.
-            return Ok(Self { known, given: Vec::new() });
         }
         for (n, (name, value)) in given.iter().enumerate() {
             let is_repeatable = find(known, name).is_some_and(|it| it.kind.is_repeatable());
