@@ -70,27 +70,28 @@ def without_action(policy, action):
 
 
 # What each role may do with which partitions - a device's, the registry's with one of several of its devices, the
-# tokens', a device's rollups', the state's, the schema's of conditions, the stays of a device and in a room, who was seen in a room, the values by which a
-# device is found, and those of alerts - and nothing else. The transaction puts an item.
+# tokens', a device's rollups', the state's, the schema's of conditions, the stays of a device and in a room, who was seen
+# in a room, the values by which a device is found, the notes', and those of alerts - and nothing else. The transaction
+# puts an item.
 DEVICE, REGISTRY, TOKEN, ROLLUP, STATE = "some-device", ("DEVICE", "DEVICE#3", "ROOM"), "TOKEN", "ROLLUP#some-device", "STATE#"
 STAYS, VALUES, SCHEMA = ("STAYS_OF#some-device", "STAYS_IN#some-room"), "ATTR#some-device", "CONDITIONS#"
-SEEN = "SEEN_IN#some-room"
+SEEN, NOTES = "SEEN_IN#some-room", "ANNOTATION#"
 ALERTS = tuple(f"ALERT#{it}" for it in ("RULES", "CHANNELS", "SECRETS", "STATES", "TOLD", "WAITING", "LOOKS", "RUNNING"))
 RULES, CHANNELS, SECRETS, STATES, TOLD, WAITING, LOOKS, RUNNING = ALERTS
 JUDGED = {STATES, TOLD, WAITING}
-PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, SEEN, VALUES, *ALERTS)
+PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, SEEN, VALUES, NOTES, *ALERTS)
 PERMITTED = {
     "IngestRole": {
         "batch_execute_statement": {DEVICE}, "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
         "update_item": {DEVICE, "DEVICE", "DEVICE#3"}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN, STATE},
     },
     "QueryRole": {
-        "put_item": {"ROOM", SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
-        "transact_write_items": {"ROOM", SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
-        "update_item": {*REGISTRY, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
-        "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS, SEEN, VALUES, RULES, CHANNELS, *JUDGED},
+        "put_item": {"ROOM", TOKEN, SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
+        "transact_write_items": {"ROOM", TOKEN, SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
+        "update_item": {*REGISTRY, NOTES, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
+        "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS, SEEN, VALUES, NOTES, RULES, CHANNELS, *JUDGED},
         "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, VALUES, RULES, RUNNING},
-        "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, SEEN, VALUES, RULES, CHANNELS, SECRETS, STATES},
+        "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, SEEN, VALUES, NOTES, RULES, CHANNELS, SECRETS, STATES},
     },
     "RegistryRole": {
         "put_item": {*REGISTRY, *STAYS, *JUDGED}, "update_item": {*REGISTRY, LOOKS}, "transact_write_items": {*REGISTRY, *STAYS, *JUDGED},
@@ -116,10 +117,11 @@ def own_partitions(stack):
             for partition in PARTITIONS:
                 allowed = is_allowed(table, action, requests(stack.table, partition)[action])
                 same(f"whether {role} may {action} on {partition}", partition in permitted.get(action, ()), allowed)
-        # One part of a transaction that is not permitted is enough.
-        writes = [requests(stack.table, partition)["transact_write_items"]["TransactItems"][0] for partition in ("ROOM", TOKEN)]
-        same(f"whether {role} may write a token beside a room", False, is_allowed(table, "transact_write_items", {"TransactItems": writes}))
-    ok("each role reaches the partitions that it needs, by every operation, and no other; none may make a token")
+        # One part of a transaction that is not permitted is enough. Query makes tokens, and writes no state.
+        beside = STATE if role == "QueryRole" else TOKEN
+        writes = [requests(stack.table, partition)["transact_write_items"]["TransactItems"][0] for partition in ("ROOM", beside)]
+        same(f"whether {role} may write {beside} beside a room", False, is_allowed(table, "transact_write_items", {"TransactItems": writes}))
+    ok("each role reaches the partitions that it needs, by every operation, and no other; query's alone may make a token")
 
 
 def as_role(stack, role):
