@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use chrono::TimeDelta;
 use clap::Parser;
 use domain::{
-    ConditionsSchema, DevicePatch, Edit, Encoding, Exact, MetricKind, MetricPatch, Quarter,
-    Reading, SWEEP_GROUPS, SchemaMetric, Timestamp, Verdict,
+    ConditionsSchema, DevicePatch, Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch,
+    Quarter, Reading, Rollup, SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict,
 };
 use runtime::clock::TestClock;
 use table::given::{self, invocation};
@@ -381,6 +381,74 @@ async fn a_mark_ahead_of_the_clock_is_found() {
         .set_back_sealed(&[3].into(), at("2026-02-28T00:00:00Z"), &invocation())
         .await
         .unwrap();
+    assert!(bench.verify(&[]).await);
+}
+
+#[tokio::test]
+async fn of_an_open_day_the_part_that_is_folded_is_verified_and_rebuilt() {
+    let bench = Bench::new().await;
+    let seal = async |text| {
+        let all = (0..SWEEP_GROUPS).collect();
+        bench.store.advance_sealed(&all, at(text), None, &invocation()).await.unwrap();
+    };
+    let times = ["00:30", "07:59", "08:00", "12:10", "15:59", "16:00", "19:40"];
+    for (time, value) in times.iter().zip(1..) {
+        bench.write("a", &format!("2026-03-01T{time}:00Z"), &value.to_string()).await;
+    }
+    let part = async || {
+        let day = bench.day("a", "2026-03-01").await?;
+        Some((day.range.to().to_string(), count(&day)))
+    };
+    // Less than 8 hours are over: there is no day yet, and none is missing.
+    bench.clock.set(at("2026-03-01T07:00:00Z"));
+    seal("2026-03-01T06:45:00Z").await;
+    assert_eq!(bench.rebuild(&[]).await.unwrap(), Rebuilt { quarters: 1, days: 0, kept: 0 });
+    assert_eq!(part().await, None);
+    assert!(bench.verify(&[]).await);
+    // 16 hours are over. A reading of the quarter that is open is in no rollup, and none is missing.
+    bench.clock.set(at("2026-03-01T19:50:00Z"));
+    seal("2026-03-01T19:30:00Z").await;
+    assert!(!bench.verify(&[]).await, "five quarters are missing");
+    assert_eq!(bench.rebuild(&[]).await.unwrap(), Rebuilt { quarters: 6, days: 1, kept: 0 });
+    assert_eq!(part().await, Some(("2026-03-01T16:00:00.000Z".to_owned(), 5)));
+    assert!(bench.quarter("a", "2026-03-01T19:30:00Z").await.is_none());
+    assert!(bench.verify(&[]).await);
+    // What is wrong in the part or behind it is found, and mended by a rebuild of the day alone.
+    let since = ["--from", "2026-03-01T00:00:00Z"];
+    for (time, value) in [("12:11", "9"), ("17:00", "10")] {
+        bench.write("a", &format!("2026-03-01T{time}:00Z"), value).await;
+        assert!(!bench.verify(&[]).await, "a reading of {time} is in no rollup");
+        bench.rebuild(&since).await.unwrap();
+        assert!(bench.verify(&[]).await);
+    }
+    assert_eq!(part().await, Some(("2026-03-01T16:00:00.000Z".to_owned(), 6)));
+    let day = bench.day("a", "2026-03-01").await.unwrap();
+    bench.replace(day, |day| day.rollup.metrics.clear()).await;
+    assert!(!bench.verify(&[]).await);
+    bench.rebuild(&[]).await.unwrap();
+    assert!(bench.verify(&[]).await);
+    // A sweep that is late leaves the part of 8 hours, whose quarters are right.
+    let day = bench.day("a", "2026-03-01").await.unwrap();
+    let early = ["00:30", "07:59"]
+        .iter()
+        .zip(1..)
+        .map(|(time, value)| reading("a", &format!("2026-03-01T{time}:00Z"), &value.to_string()));
+    let early: Vec<_> = early.collect();
+    bench
+        .replace(day, |day| {
+            day.range = TimeRange::new(day.range.from(), at("2026-03-01T08:00:00Z")).unwrap();
+            day.rollup = Rollup::fold(&early, &FoldRules::default());
+        })
+        .await;
+    assert!(bench.verify(&[]).await, "a part that is shorter is right too");
+    bench.rebuild(&[]).await.unwrap();
+    assert_eq!(part().await, Some(("2026-03-01T16:00:00.000Z".to_owned(), 6)));
+    // The day is over: its part is not the day.
+    bench.clock.set(at("2026-03-02T00:20:00Z"));
+    seal("2026-03-02T00:00:00Z").await;
+    assert!(!bench.verify(&[]).await);
+    bench.rebuild(&[]).await.unwrap();
+    assert_eq!(part().await, Some(("2026-03-02T00:00:00.000Z".to_owned(), 9)));
     assert!(bench.verify(&[]).await);
 }
 

@@ -28,8 +28,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::{
-    Ask, DEVICE_CONCURRENCY, DeviceValues, Events, Grid, Horizon, KnownState, Lacking, Lag,
-    LeftOut, Level, Place, device_values, events, places, values_within,
+    Ask, DEVICE_CONCURRENCY, DeviceValues, Estimating, Events, Grid, Horizon, KnownState, Lacking,
+    Lag, LeftOut, Level, Place, device_values, events, places, values_within,
 };
 
 use crate::answer::sheet::metrics_of;
@@ -78,6 +78,7 @@ pub(crate) async fn series(
     let rooms = subject.rooms.as_ref().filter(|_| !request.is_by_room);
     let asks: Vec<_> = devices.iter().map(|it| Ask { rooms, ..ask(*it) }).collect();
     let invocation = call.invocation;
+    let store = &Estimating::of(store);
     let asked: Vec<_> = asks
         .iter()
         .map(|ask| Box::pin(device_values(store, ask, &names, spans, invocation)))
@@ -86,7 +87,7 @@ pub(crate) async fn series(
     let mut found: Vec<DeviceValues<'_>> = found.map_err(|failure| problem(failure, call))?;
     let explain = request.is_explained.then(|| {
         let devices: Vec<_> = found.iter().collect();
-        Explanation::of(&devices, &subject, Level::of(request.unit), call.invocation)
+        Explanation::of(&devices, &subject, Level::of(request.unit), lacking.as_ref())
     });
     let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
     let span = span.lacking(lag).of_rooms(&subject);
@@ -112,7 +113,7 @@ pub(crate) async fn series(
         let groups =
             places.iter().zip(&of_places).map(|(place, it)| Group::of_place(place, it)).collect();
         let series = Series::of_places(asked, &columns, source, groups);
-        let explain = explain.map(|it| it.at_end(invocation));
+        let explain = explain.map(|it| it.at_end(store.units(), invocation));
         return Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?));
     }
     let mut behind = Vec::new();
@@ -129,7 +130,7 @@ pub(crate) async fn series(
     behind.retain(|it| is_present(it.device()));
     let columns = Columns::of(&request, &names, &present, is_combined)?;
     let series = Series::of(asked, &columns, &found, &behind, subject.is_shared());
-    let explain = explain.map(|it| it.at_end(invocation));
+    let explain = explain.map(|it| it.at_end(store.units(), invocation));
     Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?))
 }
 
@@ -182,6 +183,7 @@ pub(crate) async fn energy(
         Ask { rooms, ..ask }
     };
     let invocation = call.invocation;
+    let store = &Estimating::of(store);
     let how = (request.is_apart, grid.range());
     let found = meters(&subject, store, shown.collect(), how, ask, invocation);
     let found = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
@@ -189,7 +191,7 @@ pub(crate) async fn energy(
     let read: Vec<_> = shown.iter().chain(&at_times).map(|(it, _)| it).collect();
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&read, &subject, Level::of(request.unit), call.invocation))
+        .then(|| Explanation::of(&read, &subject, Level::of(request.unit), lacking.as_ref()))
         .map(|explanation| explanation.with_meters(&explained));
     let lag = lack_of(lacking.as_ref(), &subject, &grid, read.iter().copied());
     let is_among =
@@ -253,7 +255,7 @@ pub(crate) async fn energy(
         now,
     };
     let events = request.has_events.then_some(&found_events);
-    let explain = explain.map(|it| it.at_end(invocation));
+    let explain = explain.map(|it| it.at_end(store.units(), invocation));
     let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
     Ok(cached(call, &grid, is_lacking, now, energy.respond(span, events, explain)?))

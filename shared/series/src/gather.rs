@@ -12,7 +12,7 @@ use domain::{
     TimeRange, Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::sizes::{ItemSizes, of_reading};
+use table::sizes::ItemSizes;
 use table::{Invocation, RangeQuery, ReadingKey, StoredRollup};
 
 use super::failure::Failure;
@@ -156,33 +156,6 @@ impl Piece {
     }
 }
 
-/// What queries read, about.
-#[derive(Debug, Default)]
-pub struct Read {
-    queries: usize,
-    bytes: usize,
-}
-
-impl Read {
-    fn add_rollups(&mut self, device: &Device, queries: usize, found: &[StoredRollup]) {
-        let bytes = found.iter().map(|it| ItemSizes::of(device, it.rollup.metrics.len()).rollup);
-        self.queries += queries;
-        self.bytes = bytes.fold(self.bytes, usize::saturating_add);
-    }
-
-    fn add_readings(&mut self, found: &[Reading]) {
-        let bytes = found.iter().map(of_reading);
-        self.queries += 1;
-        self.bytes = bytes.fold(self.bytes, usize::saturating_add);
-    }
-
-    /// The read units: half a one for each query, and for each further 4 KB.
-    pub fn units(&self) -> f64 {
-        let halves = u32::try_from(self.queries + self.bytes / 4_096).unwrap_or(u32::MAX);
-        f64::from(halves) / 2.0
-    }
-}
-
 /// The rollups of one device in a range.
 #[derive(Debug, Default)]
 pub struct Gathered {
@@ -194,8 +167,6 @@ pub struct Gathered {
     pub outdated: usize,
     /// The number of rollups that a reading has changed since, too late to be folded.
     pub frozen: usize,
-    /// What the queries read, about.
-    pub read: Read,
     /// The day before the range, if that is where neighbours are asked for and its rollup holds them.
     pub day_before: Option<StoredRollup>,
 }
@@ -207,8 +178,6 @@ impl Gathered {
         self.levels.extend(later.levels);
         self.outdated += later.outdated;
         self.frozen += later.frozen;
-        self.read.queries += later.read.queries;
-        self.read.bytes = self.read.bytes.saturating_add(later.read.bytes);
     }
 }
 
@@ -295,7 +264,6 @@ impl<'a> Gathering<'a> {
         let days = match self.ask.coarsest {
             Level::Days => {
                 let days = self.days(store, self.with_day_before(range), invocation).await?;
-                self.gathered.read.add_rollups(self.ask.device, 1, &days);
                 self.gathered.day_before =
                     days.first().filter(|day| self.has_neighbours(day)).cloned();
                 days
@@ -317,7 +285,6 @@ impl<'a> Gathering<'a> {
             gaps.pop();
         }
         let quarters = self.quarters(store, &gaps, &days, invocation).await?;
-        self.gathered.read.add_rollups(self.ask.device, gaps.len(), &quarters);
         for gap in gaps {
             let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
             let inside = || {
@@ -449,7 +416,6 @@ impl<'a> Gathering<'a> {
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
         let page = store.device_readings(self.ask.device.id(), &query, invocation).await?;
-        self.gathered.read.add_readings(&page.readings);
         if page.has_more {
             return Ok(false);
         }
@@ -560,7 +526,6 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), Failure> {
         for range in joined(std::mem::take(&mut self.readings)) {
             let readings = readings(store, self.ask, range, invocation).await?;
-            self.gathered.read.add_readings(&readings);
             if self.ask.coarsest == Level::Readings {
                 self.check_readings(store, range, readings.first(), invocation).await?;
             }
@@ -616,16 +581,14 @@ impl<'a> Gathering<'a> {
         store: &impl Store,
         invocation: &Invocation,
     ) -> Result<(), Failure> {
-        let Gathered { pieces, read, .. } = &mut self.gathered;
         let (mut was_elsewhere, mut left) = (false, MAX_ARRIVALS);
-        for piece in pieces {
+        for piece in &mut self.gathered.pieces {
             let has_moved = piece.is_elsewhere != was_elsewhere;
             was_elsewhere = piece.is_elsewhere;
             if has_moved && piece.level > Level::Readings && left > 0 {
                 let order = Order::Ascending;
                 let first = edge(store, self.ask, piece.range, order, invocation).await?;
                 piece.first = first.unwrap_or(piece.first);
-                read.queries += 1;
                 left -= 1;
             }
         }

@@ -17,6 +17,9 @@ pub struct Lacking {
 }
 
 impl Lacking {
+    /// What [`read`](Self::read) costs: one small item, consistently.
+    pub const READ_UNITS: f64 = 1.0;
+
     /// Asks the table, as it is this moment.
     pub async fn read(
         store: &impl ReadLateChanges,

@@ -5,13 +5,14 @@
 //! device, `neighbours` what is beside its range; `values` gives each row its share, `device` has both for all
 //! metrics, `places` for each room. `counting` says when a device counts beside its meter, `combine` makes one value
 //! of several devices, `energy` kWh of meters, `events` finds the notable steps of counters, `verdicts` what can be
-//! said of one, and `conditions` finds episodes. All arithmetic is the domain's.
+//! said of one, and `conditions` finds episodes. `estimating` adds up what the queries cost. All arithmetic is the domain's.
 
 mod combine;
 pub mod conditions;
 mod counting;
 mod device;
 mod energy;
+mod estimating;
 mod events;
 mod failure;
 mod function;
@@ -33,6 +34,7 @@ pub use combine::{Combine, value_of};
 pub use counting::{Counted, Presences, counted, hold, presence, values_within};
 pub use device::{DeviceValues, MetricValues, device_values};
 pub use energy::{Amount, RowEnergy, sum};
+pub use estimating::Estimating;
 pub use events::{Event, Events, Value, events};
 pub use failure::Failure;
 pub use function::Function;

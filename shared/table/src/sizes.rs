@@ -3,7 +3,9 @@
 //!
 //! [sizes]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 
-use domain::{Decimal, Device, MAX_METRICS, Reading};
+use domain::{Decimal, Device, MAX_METRICS, MetricRollup, OfKind, Reading, RoomId, Timestamp};
+
+use crate::rollup::StoredRollup;
 
 /// The names and numbers of a reading's key, and the name of its room.
 const READING: usize = 39;
@@ -15,6 +17,13 @@ const VALUE: usize = 4;
 const LONGEST_VALUE: usize = 21;
 /// The numbers that a rollup has of a metric.
 const METRIC: usize = 50;
+/// The zone, the start and the end of a day.
+const DAY: usize = 75;
+/// What a rollup has for the index by conditions.
+const INDEXED: usize = 80;
+/// A list, and each of its members beside what it is.
+const LIST: usize = 3;
+const MEMBER: usize = 1;
 
 /// About how many bytes the items of a device have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +57,54 @@ pub fn of_reading(reading: &Reading) -> usize {
     let metrics: usize = metrics.map(|(name, value)| name.as_str().len() + number(value)).sum();
     let room = reading.room.as_ref().map_or(0, |room| room.as_str().len());
     READING + reading.device.as_str().len() + room + metrics
+}
+
+/// About how many bytes the item of a rollup has.
+#[must_use]
+pub fn of_rollup(stored: &StoredRollup) -> usize {
+    let room = |room: &Option<RoomId>| MEMBER + room.as_ref().map_or(0, |it| it.as_str().len());
+    let rooms: usize = stored.rollup.rooms.iter().map(room).sum();
+    let (start, metrics) = (stored.range.from(), stored.rollup.metrics.iter());
+    let metrics: usize =
+        metrics.map(|(name, it)| name.as_str().len() + MEMBER + of_metric(it, start)).sum();
+    let device = stored.key.device.as_str().len();
+    let more =
+        usize::from(stored.zone.is_some()) * DAY + usize::from(stored.indexed.is_some()) * INDEXED;
+    ROLLUP + device + rooms + metrics + more
+}
+
+/// The list of a metric's numbers: a sum has about as many digits as the values and the count together.
+fn of_metric(metric: &MetricRollup, start: Timestamp) -> usize {
+    let values = [&metric.min, &metric.max, &metric.first.value, &metric.last.value];
+    let values: usize = values.into_iter().map(number).sum();
+    let times = [metric.first.at, metric.last.at];
+    let times: usize =
+        times.iter().map(|at| whole(at.since(start).num_milliseconds().unsigned_abs())).sum();
+    let count = whole(metric.count);
+    let sum = number(&metric.max) + (count - 1) * usize::from(metric.count > 1);
+    let of_kind = match &metric.of_kind {
+        OfKind::Gauge => 0,
+        OfKind::Counter { flags, .. } => {
+            let flags = usize::from(!flags.is_empty()) * (MEMBER + whole(flags.bits().into()));
+            MEMBER + LIST + MEMBER + number(&metric.max) + flags
+        }
+        OfKind::Power { held, .. } => {
+            let held = whole(held.num_milliseconds().unsigned_abs());
+            MEMBER + number(&metric.max) + held + MEMBER + held
+        }
+    };
+    LIST + 8 * MEMBER + count + sum + values + times + of_kind
+}
+
+/// A number: a byte, and one for two digits. Zeros at its ends are no digits.
+fn number(value: &Decimal) -> usize {
+    let digits = value.as_str().split(['e', 'E']).next().unwrap_or_default();
+    let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
+    1 + digits.trim_matches('0').len().div_ceil(2)
+}
+
+fn whole(number: u64) -> usize {
+    1 + number.to_string().trim_end_matches('0').len().div_ceil(2)
 }
 
 /// About how many bytes the item of a device's largest reading has: that of its longest metrics with the longest values.

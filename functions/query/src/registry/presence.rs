@@ -16,7 +16,8 @@ use runtime::http::Call;
 use runtime::registry::Snapshot;
 use serde::Serialize;
 use series::{
-    DEVICE_CONCURRENCY, Failure, Horizon, KnownState, MAX_DEVICES, may_have_been_in, too_many,
+    DEVICE_CONCURRENCY, Estimating, Failure, Horizon, KnownState, MAX_DEVICES, may_have_been_in,
+    too_many,
 };
 use table::{Invocation, RollupState, StoreResult};
 
@@ -29,6 +30,8 @@ use crate::registry::lookup::ROOM_CONCURRENCY;
 const MAX_ASKED: usize = 500;
 /// The time for which the value before a range may reach into it, if it is that of a power.
 const MAX_HOLD: TimeDelta = TimeDelta::days(1);
+/// The bytes of an item that notes a device, about.
+const SEEN_BYTES: usize = 80;
 /// How far what is rolled up may be behind: what is noted of the time since may lack rooms.
 const MAX_BEHIND: TimeDelta = TimeDelta::hours(2);
 
@@ -68,6 +71,8 @@ pub(crate) struct Occupants {
     /// Those that memory does not hold.
     pub(crate) read: BTreeMap<DeviceId, Device>,
     pub(crate) knowledge: Knowledge,
+    /// The read units of what is noted and asked, about; without those of the registry.
+    pub(crate) units: f64,
 }
 
 /// How it is known of a range who was in which room.
@@ -142,10 +147,14 @@ pub(crate) async fn in_rooms(
         }
     }
     let noted = seen(store, rooms, range, invocation).await;
-    ids.extend(noted.map_err(|error| call.failed(&error))?.into_values().flatten());
+    let noted = noted.map_err(|error| call.failed(&error))?;
+    let mut units = noted.values().map(|there| units_of_seen(there.len())).sum::<f64>();
+    ids.extend(noted.into_values().flatten());
     if knowledge == Knowledge::AllAsked {
         // A device that is silent in the range is noted, if it is, and not found.
-        let found = asked(store, snapshot, (rooms, range), horizon, invocation).await;
+        let store = Estimating::of(store);
+        let found = asked(&store, snapshot, (rooms, range), horizon, invocation).await;
+        units += store.units();
         ids.extend(found.map_err(|failure| problem(failure, call))?);
     }
     if ids.len() > MAX_DEVICES {
@@ -163,12 +172,18 @@ pub(crate) async fn in_rooms(
         }
         ids.retain(|id| read.contains_key(id));
     }
-    Ok(Occupants { ids, read, knowledge })
+    Ok(Occupants { ids, read, knowledge, units })
+}
+
+/// The read units of what is noted of so many devices, about.
+fn units_of_seen(devices: usize) -> f64 {
+    let halves = (devices * SEEN_BYTES).div_ceil(4_096).max(1);
+    f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
 }
 
 /// Those of all devices whose rollups or readings say that they were in one of the rooms.
 async fn asked(
-    store: &impl Store,
+    store: &impl series::Store,
     snapshot: &Snapshot,
     (rooms, range): (&BTreeSet<RoomId>, TimeRange),
     horizon: &Horizon,

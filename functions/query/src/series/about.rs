@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    CalendarUnit, Device, DeviceId, Meter, MetricName, MetricRule, NotCounted, Role, Timestamp,
-    Zone,
+    CalendarUnit, Device, DeviceId, Meter, MetricName, NotCounted, Role, Timestamp, Zone,
 };
 use serde::Serialize;
-use series::{DeviceValues, Grid, Lag, Level};
+use series::{DeviceValues, Grid, Lacking, Lag, Level};
 use table::Invocation;
 
 use super::subject::Subject;
@@ -68,6 +67,8 @@ pub(crate) struct Explanation {
     outdated: usize,
     /// Rollups that a reading has changed since, too late to be folded.
     frozen: usize,
+    /// By the sizes of the items that were found, about: the queries of the devices, those that tell which devices
+    /// these are, and what the rollups lack. What is read again of the registry and of the rollups' state is not in it.
     estimated_read_units: f64,
     consumed_read_units: f64,
     zone_database: &'static str,
@@ -93,10 +94,9 @@ impl Explanation {
         devices: &[&DeviceValues<'_>],
         subject: &Subject,
         coarsest: Level,
-        invocation: &Invocation,
+        lacking: Option<&Lacking>,
     ) -> Self {
         let gathered = || devices.iter().map(|it| &it.gathered);
-        let estimated = devices.iter().map(|it| estimate(it));
         Self {
             reads: match coarsest {
                 Level::Days => "the rollups of a device's days between two dates",
@@ -110,16 +110,20 @@ impl Explanation {
             pieces: gathered().map(|it| it.pieces.len()).sum(),
             outdated: gathered().map(|it| it.outdated).sum(),
             frozen: gathered().map(|it| it.frozen).sum(),
-            estimated_read_units: estimated.sum::<f64>() + subject.units(),
-            consumed_read_units: invocation.read_units(),
+            estimated_read_units: subject.units + lacking.map_or(0.0, |_| Lacking::READ_UNITS),
+            consumed_read_units: 0.0,
             zone_database: Zone::database_version(),
             meters: Vec::new(),
         }
     }
 
-    /// With what the answer has cost in the end.
-    pub(crate) fn at_end(self, invocation: &Invocation) -> Self {
-        Self { consumed_read_units: invocation.read_units(), ..self }
+    /// With what the answer has cost in the end, and what the queries of its devices cost about.
+    pub(crate) fn at_end(self, estimated: f64, invocation: &Invocation) -> Self {
+        Self {
+            estimated_read_units: self.estimated_read_units + estimated,
+            consumed_read_units: invocation.read_units(),
+            ..self
+        }
     }
 
     /// With what the metrics of the devices count as.
@@ -147,18 +151,6 @@ fn reason(why: NotCounted<'_>) -> String {
         NotCounted::PartOf(whole) => format!("it is in {whole}"),
         NotCounted::CounterInstead => "the device has counters".to_owned(),
     }
-}
-
-/// What one device costs, about: its queries and the items that they find, and what is beside its range. There is a
-/// query for each time without days, so a device that sends seldom has many.
-fn estimate(it: &DeviceValues<'_>) -> f64 {
-    let spans = it.metrics.values().any(|metric| metric.rule != MetricRule::Gauge);
-    let beside = match it.gathered.day_before {
-        _ if !spans => 0.0,
-        Some(_) => 0.5,
-        None => 1.0,
-    };
-    it.gathered.read.units() + beside
 }
 
 /// The kinds of items that the rows are made from, the finest first.

@@ -40,6 +40,8 @@ pub(super) struct Subject {
     /// The devices that are or were in the rooms.
     pub(super) occupants: BTreeSet<DeviceId>,
     pub(super) knowledge: Option<Knowledge>,
+    /// What it costs, about, to know which devices these are, beside the registry.
+    pub(super) units: f64,
 }
 
 impl Subject {
@@ -76,7 +78,7 @@ impl Subject {
         rooms: Option<BTreeSet<RoomId>>,
     ) -> Self {
         let (read, occupants, knowledge) = (BTreeMap::new(), BTreeSet::new(), None);
-        Self { about, snapshot, read, device, rooms, occupants, knowledge }
+        Self { about, snapshot, read, device, rooms, occupants, knowledge, units: 0.0 }
     }
 
     /// The rooms that are asked about, each by itself.
@@ -128,8 +130,9 @@ impl Subject {
         let Some(rooms) = &self.rooms else { return Ok(()) };
         let (known, asked) = ((known_state, horizon), (rooms, range));
         let found = presence::in_rooms(store, known, &self.snapshot, asked, now, call);
-        let Occupants { ids, read, knowledge } = Box::pin(found).await?;
+        let Occupants { ids, read, knowledge, units } = Box::pin(found).await?;
         (self.occupants, self.read, self.knowledge) = (ids, read, Some(knowledge));
+        self.units += units;
         lookup::add_meters(&mut self.read, store, &self.snapshot, call).await
     }
 
@@ -151,12 +154,6 @@ impl Subject {
     pub(super) fn is_present(&self, it: &DeviceValues<'_>) -> bool {
         let mut pieces = it.gathered.pieces.iter();
         self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere) || it.has_share()
-    }
-
-    /// What it costs, about, to know which devices these are, beside the registry in memory.
-    pub(super) fn units(&self) -> f64 {
-        let rooms = self.rooms.as_ref().map_or(0, BTreeSet::len);
-        f64::from(u32::try_from(rooms).unwrap_or(u32::MAX)) / 2.0
     }
 
     /// Whether a device is in the rooms now.

@@ -6,14 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{Device, DeviceId, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
-    Ask, Counted, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Presences, counted, hold,
-    presence, values_within,
+    Ask, Counted, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Presences, Store, counted,
+    hold, presence, values_within,
 };
 use table::Invocation;
 
 use super::answer::Columns;
 use super::subject::Subject;
-use crate::ports::Store;
 
 /// A device that measures energy, and what of it counts as such.
 pub(super) type Metered<'a> = (DeviceValues<'a>, Meter<'a>);
