@@ -6,16 +6,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::alerts::News;
 use dynamodb::DynamoStore;
-use table::given::{alert_key, alert_rule, channel_id, firing, message};
+use futures_util::future::join_all;
+use runtime::clock::TestClock;
+use serde_json::json;
+use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
-    EditAlertRules as _, EditAlertStates as _, JudgementOutcome, NewJudgement, PutJudgements as _,
-    ReadAlertStates as _, ReadToldMessages as _, ReadWaitingMessages as _,
-    SendWaitingMessages as _, ToldQuery,
+    EditAlertRules as _, EditAlertStates as _, EditChannels as _, JudgementOutcome, NewJudgement,
+    PutJudgements as _, ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _,
+    ReadToldMessages as _, ReadWaitingMessages as _, SendWaitingMessages as _, ToldQuery,
 };
 
 use super::proxy::{Effect, Fault, Proxy, Share};
 use crate::engine::{Engine, Table};
-use crate::given::{always, at, invocation};
+use crate::given::{Answer, always, at, invocation, minute, open_query, request};
 
 /// A proxy that spoils the first requests of an operation so.
 async fn spoiling(table: &Table, operation: &'static str, fault: Fault, times: usize) -> Proxy {
@@ -116,4 +119,37 @@ async fn a_lease_that_nobody_heard_of_ends() {
     let free = free.expect("read").listing.found;
     let leased = store.lease_waiting(&free[0], at(120_000), &invocation()).await.expect("asked");
     assert_eq!(leased.expect("free").attempts, 2);
+}
+
+/// Several who save at the same moment may all see that there is room for one.
+#[tokio::test]
+async fn of_rules_and_channels_that_are_saved_at_once_no_more_stay_than_there_may_be() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    let store = table.store();
+    for n in 0..98 {
+        let rule = alert_rule(&format!("r{n}"), at(0));
+        assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    }
+    for n in 0..8 {
+        let channel = channel(&format!("c{n}"));
+        assert!(store.put_channel(&channel, None, &invocation()).await.expect("stored"));
+    }
+    let query = open_query(table.store(), TestClock::at(at(0)));
+    let rule = json!({"name": "Warm", "device": "d", "metric": "t", "above": 8});
+    let channel = json!({"kind": "ntfy", "name": "Phone", "topic": "long-and-random"});
+    for (url, body, most) in [("/alerts/new", &rule, 2), ("/channels/new", &channel, 2)] {
+        let saved = join_all((0..8).map(async |n| {
+            let event = request("PUT", &format!("{url}{n}"), "", Some(body));
+            Answer::of(&Box::pin(query.handle(event, minute())).await).status
+        }));
+        let saved = saved.await.into_iter().filter(|status| *status == 200).count();
+        assert!(saved <= most, "{url}: {saved}");
+        let one = request("PUT", &format!("{url}-later"), "", Some(body));
+        let one = Answer::of(&Box::pin(query.handle(one, minute())).await).status;
+        assert_eq!(one == 200, saved < most, "{url}: {saved}, then {one}");
+    }
+    let rules = store.alert_rules(&invocation()).await.expect("read").found.len();
+    let channels = store.channels(&invocation()).await.expect("read").found.len();
+    assert!(rules <= 100 && channels <= 10, "{rules} rules, {channels} channels");
 }

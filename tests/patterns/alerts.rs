@@ -7,10 +7,10 @@ use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditAlertStates as _,
     EditChannels as _, JudgementOutcome, MarkRunning as _, NewJudgement, NoteLooks as _,
-    PutJudgements as _, ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _,
-    ReadLooks as _, ReadRunning as _, ReadToldMessages as _, ReadWaitingMessages as _,
-    RemoveLooks as _, RunningMark, SendWaitingMessages as _, StoredAlertState, StoredRule,
-    ToldQuery,
+    PutJudgements as _, PutTestMessages as _, ReadAlertRules as _, ReadAlertStates as _,
+    ReadChannels as _, ReadLooks as _, ReadRunning as _, ReadToldMessages as _,
+    ReadWaitingMessages as _, RemoveLooks as _, RunningMark, SendWaitingMessages as _,
+    StoredAlertState, StoredRule, ToldQuery, WaitingMessage,
 };
 
 use super::{Row, cost, row};
@@ -198,6 +198,16 @@ async fn message_rows(store: &DynamoStore) -> Vec<Row> {
                 let leased = store.lease_waiting(&waiting[0], at(60_000), invocation).await;
                 let leased = leased.expect("asked").expect("free");
                 assert!(store.finish_waiting(&leased, invocation).await.expect("asked"));
+            })
+            .await,
+        ),
+        row(
+            "20d",
+            "put the test message of a channel",
+            cost(async |invocation| {
+                let name = "Phone".parse().expect("a name");
+                let test = WaitingMessage::test(channel_id("a"), name, at(0));
+                assert!(store.put_test_message(&test, invocation).await.expect("asked"));
             })
             .await,
         ),

@@ -16,6 +16,7 @@ mod send;
 mod sent;
 mod settings;
 mod sns;
+mod storm;
 #[cfg(test)]
 mod tests;
 mod waiting;

@@ -3,7 +3,7 @@
 use table::{
     DeleteAlertStates, FindRegistry, ListDevices, MarkRunning, NoteChannels, PutJudgements,
     QueryReadings, ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks,
-    ReadRollupState, ReadRollups, ReadRunning, ReadWaitingMessages, RemoveLooks,
+    ReadRollupState, ReadRollups, ReadRunning, ReadToldMessages, ReadWaitingMessages, RemoveLooks,
     SendWaitingMessages,
 };
 
@@ -12,7 +12,7 @@ pub(crate) const NAME: &str = "alerting";
 
 table::store! {
     /// The ports of the table that the function uses: those of sending, then those of judging.
-    pub trait Store: ReadWaitingMessages + SendWaitingMessages + ReadChannelSecrets + NoteChannels
+    pub trait Store: ReadWaitingMessages + ReadToldMessages + SendWaitingMessages + ReadChannelSecrets + NoteChannels
         + ReadAlertRules + ReadChannels + ReadAlertStates + PutJudgements + DeleteAlertStates + ReadLooks
         + RemoveLooks + ReadRunning + MarkRunning + FindRegistry + ListDevices + QueryReadings + ReadRollups
         + ReadRollupState

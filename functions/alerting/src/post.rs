@@ -1,10 +1,15 @@
 //! Makes of messages what has to be done to deliver them. Sends nothing.
 
+use std::collections::BTreeMap;
+
 use alerts::{Names, Notice, Outgoing, Post, Secret, Subject};
-use domain::{Timestamp, Zone};
+use domain::{RuleId, Timestamp, Zone};
 use table::WaitingMessage;
 
 use crate::names::Registered;
+
+/// The longest fragment of a link: Discord's texts have 2,000 characters.
+const MAX_FRAGMENT: usize = 1_000;
 
 /// What all messages of a system have in common.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +18,8 @@ pub(crate) struct Sender<'a> {
     pub(crate) page_url: &'a str,
     /// The zone whose clock tells when.
     pub(crate) zone: Zone,
+    /// The rules that are told by their count, each with the number of devices.
+    pub(crate) storms: &'a BTreeMap<RuleId, usize>,
 }
 
 impl Sender<'_> {
@@ -43,12 +50,13 @@ impl Sender<'_> {
             })
             .collect();
         let link = link(self.page_url, messages);
-        Post { notices: &notices, link: &link, is_repeated, now }.by(secret)
+        let (notices, storms) = (notices.as_slice(), self.storms);
+        Post { notices, storms, link: &link, is_repeated, now }.by(secret)
     }
 }
 
 /// The address of the page. Its fragment, which no browser sends to a server, has a key for each episode that may be
-/// acknowledged by it.
+/// acknowledged by it; of more than a text has room for, none: the page lists what fires.
 fn link(page_url: &str, messages: &[WaitingMessage]) -> String {
     if page_url.is_empty() {
         return String::new();
@@ -60,6 +68,7 @@ fn link(page_url: &str, messages: &[WaitingMessage]) -> String {
             Some(it.key.as_ref()?.fragment(&alert.rule, &alert.subject))
         })
         .collect();
-    let fragment = if keys.is_empty() { "alerts".to_owned() } else { keys.join("&") };
+    let fragment = Some(keys.join("&")).filter(|it| (1..=MAX_FRAGMENT).contains(&it.len()));
+    let fragment = fragment.unwrap_or_else(|| "alerts".to_owned());
     page_url.trim_end_matches('/').to_owned() + "/#" + &fragment
 }

@@ -63,7 +63,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let is_minute = event == Event::Schedule;
         // Before all judgements; what waits is sent though it fails.
         let noted = if is_minute { self.note_running(invocation).await } else { Ok(()) };
-        let rules = self.judging.rules(&self.store, self.clock.now(), invocation).await?;
+        let now = self.clock.now();
+        // A look of a rule that was just saved is taken away by whoever judges it, so that one knows the rule.
+        let rules = if is_minute {
+            self.judging.refresh(&self.store, now, invocation).await?
+        } else {
+            self.judging.rules(&self.store, now, invocation).await?
+        };
         for unreadable in &rules.unreadable {
             log.warn("alerting.unreadable", unreadable);
         }

@@ -10,6 +10,7 @@ use alerts::{MAX_PAUSE, next_attempt};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
 use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use judging::Rules;
 use runtime::clock::Clock;
 use table::{Failing, Invocation, StoreError, StoreResult, StoredChannel, WaitingMessage};
@@ -20,6 +21,7 @@ use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
+use crate::storm::Storms;
 use crate::waiting::{choose, due, first_attempt, is_test, states_needed};
 
 /// How long a message is leased: longer than a request may take.
@@ -28,8 +30,10 @@ const LEASE: TimeDelta = TimeDelta::seconds(30);
 const ENOUGH: Duration = Duration::from_secs(15);
 /// The most messages of a channel that are read at once.
 const PAGE: usize = 100;
-/// The most messages of a channel that one invocation sends or drops.
-const MAX_MESSAGES: usize = 300;
+/// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
+const MAX_MESSAGES: usize = 1_000;
+/// The most messages that are leased, deleted or given back at once.
+const CONCURRENCY: usize = 50;
 
 /// What all channels are served with.
 pub(crate) struct Round<'a> {
@@ -56,22 +60,23 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let failing_since = channel.failing.map(|it| it.since);
         let mut sent = Sent { failing_since, ..Sent::default() };
         let waiting = self.waiting(channel, now, round.invocation).await?;
-        let due = due(waiting, channel, round.rules.zone, now);
+        let mut due = due(waiting, channel, round.rules.zone, now);
+        let storms = Storms::find(&self.store, &due, now, round.invocation).await?;
+        due.retain(|it| !storms.holds(it));
         if due.is_empty() {
             return Ok(sent);
         }
-        let needed = states_needed(&due);
+        let needed = states_needed(&due, &storms.counted);
         let states = if needed.is_empty() {
             Vec::new()
         } else {
             self.store.alert_states(&needed, round.invocation).await?.found
         };
         let deleted = self.deleted(&due, round).await?;
-        let chosen = choose(due, &deleted, &states);
-        for message in &chosen.drop {
-            sent.dropped +=
-                usize::from(self.store.finish_waiting(message, round.invocation).await?);
-        }
+        let chosen = choose(due, &storms.counted, &deleted, &states);
+        let dropped = chosen.drop.iter().map(|it| self.store.finish_waiting(it, round.invocation));
+        sent.dropped =
+            some_at_once(dropped.collect()).await?.into_iter().filter(|is_gone| *is_gone).count();
         if chosen.send.is_empty() {
             return Ok(sent);
         }
@@ -84,7 +89,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if leased.is_empty() {
             return Ok(sent);
         }
-        match self.deliver(channel, &leased, is_repeated, round).await? {
+        match self.deliver(channel, (&leased, &storms), is_repeated, round).await? {
             Ok(()) => {
                 sent.messages = leased.len();
                 self.delivered(channel, &leased, round.invocation).await?;
@@ -146,14 +151,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<Vec<WaitingMessage>> {
         let until = self.clock.now().saturating_add(LEASE);
         let leases = messages.iter().map(|it| self.store.lease_waiting(it, until, invocation));
-        let leases: StoreResult<Vec<_>> = join_all(leases).await.into_iter().collect();
-        Ok(leases?.into_iter().flatten().collect())
+        Ok(some_at_once(leases.collect()).await?.into_iter().flatten().collect())
     }
 
     async fn deliver(
         &self,
         channel: &StoredChannel,
-        leased: &[WaitingMessage],
+        (leased, storms): (&[WaitingMessage], &Storms),
         is_repeated: bool,
         round: &Round<'_>,
     ) -> StoreResult<Result<(), NotCarried>> {
@@ -166,7 +170,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             None => return Ok(Err(unusable("it has no secret"))),
         };
         let registered = Registered::of(&self.store, leased, round.invocation).await;
-        let sender = Sender { page_url: &self.settings.page_url, zone: round.rules.zone };
+        let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
+        let sender = Sender { page_url, zone, storms: &storms.counted };
         let outgoing = sender.outgoing(leased, &registered, &secret, is_repeated, self.clock.now());
         Ok(self.carrier.carry(outgoing, &self.clock).await)
     }
@@ -178,8 +183,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         invocation: &Invocation,
     ) -> StoreResult<()> {
         let finished = leased.iter().map(|it| self.store.finish_waiting(it, invocation));
-        let finished: StoreResult<Vec<bool>> = join_all(finished).await.into_iter().collect();
-        finished?;
+        some_at_once(finished.collect()).await?;
         if channel.failing.is_some() {
             self.store.note_channel(channel, None, invocation).await?;
         }
@@ -197,15 +201,21 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<()> {
         let now = self.clock.now();
         let mut soonest = now.saturating_add(MAX_PAUSE);
+        let mut postponed = Vec::new();
         for message in leased {
             let first = first_attempt(message, channel, now);
             let next = next_attempt(first, message.attempts, now, failure.retry_after);
             let next = next.unwrap_or_else(|| now.saturating_add(MAX_PAUSE));
             soonest = soonest.min(next);
-            self.store
-                .postpone_waiting(message, next, failure.may_have_arrived, invocation)
-                .await?;
+            let may_have_arrived = failure.may_have_arrived;
+            postponed.push(self.store.postpone_waiting(
+                message,
+                next,
+                may_have_arrived,
+                invocation,
+            ));
         }
+        some_at_once(postponed).await?;
         let is_second = leased.iter().any(|it| it.attempts > 1);
         let is_only_tested = leased.iter().all(is_test);
         if failure.is_lasting || is_second || channel.failing.is_some() || is_only_tested {
@@ -215,6 +225,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
         Ok(())
     }
+}
+
+/// The results of requests, in their order, some of them at once. All are made, also where one fails.
+async fn some_at_once<T>(
+    requests: Vec<impl Future<Output = StoreResult<T>>>,
+) -> StoreResult<Vec<T>> {
+    let results: Vec<_> = stream::iter(requests).buffered(CONCURRENCY).collect().await;
+    results.into_iter().collect()
 }
 
 fn unusable(reason: &str) -> NotCarried {

@@ -2,6 +2,7 @@
 
 mod sending;
 mod servers;
+mod storm;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -174,6 +175,16 @@ impl World {
             "name": "Warm", "device": "freezer", "metric": "temperature", "above": 8,
             "ignores_quiet_hours": ignores_quiet_hours,
         });
+        self.put_rule(id, members).await
+    }
+
+    /// A rule on each device of a kind: it can storm.
+    pub(crate) async fn rule_on_each(&self, id: &str) -> StoredRule {
+        let members = json!({"name": "Warm", "kind": "k", "metric": "temperature", "above": 8});
+        self.put_rule(id, members).await
+    }
+
+    async fn put_rule(&self, id: &str, members: Value) -> StoredRule {
         let rule = Rule::from_json(members, at(NOON)).expect("a rule");
         let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
         assert!(self.store.put_alert_rule(&rule, &invocation()).await.expect("asked"));

@@ -50,16 +50,21 @@ pub(crate) fn due(
 }
 
 /// The states that decide about messages that waited.
-pub(crate) fn states_needed(due: &[WaitingMessage]) -> Vec<AlertKey> {
-    let waited = due.iter().filter(|it| has_waited(it) && !is_test(it));
+pub(crate) fn states_needed(
+    due: &[WaitingMessage],
+    counted: &BTreeMap<RuleId, usize>,
+) -> Vec<AlertKey> {
+    let waited =
+        due.iter().filter(|it| (has_waited(it) || is_counted(it, counted)) && !is_test(it));
     let keys: BTreeSet<_> = waited.map(|it| it.told.alert.clone()).collect();
     keys.into_iter().collect()
 }
 
 /// Chooses among messages that are due. Of a subject whose messages waited, over quiet hours or because the channel
-/// failed, the newest is sent, if it is still true.
+/// failed, or are told by a count, the newest is sent, if it is still true.
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
+    counted: &BTreeMap<RuleId, usize>,
     deleted: &BTreeSet<RuleId>,
     states: &[StoredAlertState],
 ) -> Chosen {
@@ -77,7 +82,7 @@ pub(crate) fn choose(
         }
     }
     for (key, mut messages) in of_subjects {
-        if messages.iter().any(has_waited) {
+        if messages.iter().any(|it| has_waited(it) || is_counted(it, counted)) {
             let is_newest_true =
                 messages.last().is_some_and(|it| is_true(it, states.get(&key).copied()));
             let kept = messages.len() - usize::from(is_newest_true);
@@ -94,8 +99,15 @@ pub(crate) fn is_test(message: &WaitingMessage) -> bool {
     message.told.message.news == alerts::News::Test
 }
 
+/// Whether the rule of a message is one of those that are told by a count.
+fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bool {
+    counted.contains_key(&message.told.alert.rule)
+}
+
+/// Whether a message was postponed: until quiet hours end, or because it was not delivered. One whose sender died was
+/// not, so it is sent though a newer one follows it.
 fn has_waited(message: &WaitingMessage) -> bool {
-    message.attempts > 0 || message.next > message.told.at
+    message.next > message.told.at
 }
 
 /// What is told once stays true. A state that is gone was normal, or its device was deleted.

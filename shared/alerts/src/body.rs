@@ -3,6 +3,7 @@
 //! Names in a text come from senders, so a text is plain everywhere: it mentions nobody, formats nothing and shows no
 //! preview of an address.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use base64::Engine as _;
@@ -20,7 +21,7 @@ use crate::message::Message;
 use crate::rule::{DemandLimit, Rule, Watch};
 use crate::secret::{Destination, Secret};
 use crate::url::Url;
-use crate::words::Names;
+use crate::words::{Names, devices};
 
 /// A message and what it is about.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,8 @@ pub struct Notice<'a> {
 pub struct Post<'a> {
     /// The messages: one at least.
     pub notices: &'a [Notice<'a>],
+    /// The rules that storm, each with the number of devices of its last messages: they are told by their count.
+    pub storms: &'a BTreeMap<RuleId, usize>,
     /// The address that shows more, and where they are acknowledged.
     pub link: &'a str,
     /// Whether an attempt before had no answer: it may have arrived.
@@ -252,16 +255,24 @@ impl Post<'_> {
 
     /// What it is about, in one line.
     fn title(&self) -> String {
-        match self.notices {
-            [one] => one.names.headline(one.rule),
-            all => format!("{} messages", all.len()),
+        match (self.notices, self.the_storm()) {
+            ([first, ..], Some(number)) => format!("{}: {}", first.rule.name, devices(number)),
+            ([one], None) => one.names.headline(one.rule),
+            (all, _) => format!("{} messages", all.len()),
         }
+    }
+
+    /// The number of devices, if all messages are of one rule that storms.
+    fn the_storm(&self) -> Option<usize> {
+        let first = self.notices.first()?.rule_id;
+        let is_one = self.notices.iter().all(|it| it.rule_id == first);
+        self.storms.get(first).copied().filter(|_| is_one)
     }
 
     /// The lines of a text below the title.
     fn text(&self, form: Form, end: &str) -> String {
-        let lines = match self.notices {
-            [one] => vec![one.message.line(one.rule, one.names)],
+        let lines = match (self.notices, self.the_storm()) {
+            ([one], None) => vec![one.message.line(one.rule, one.names)],
             _ => self.lines(),
         };
         self.fit(form, &lines, end)
@@ -272,8 +283,34 @@ impl Post<'_> {
         self.fit(form, &self.lines(), end)
     }
 
+    /// A line for each message; of a rule that storms, one for all its messages with the same news.
     fn lines(&self) -> Vec<String> {
-        self.notices.iter().map(|it| it.message.text(it.rule, it.names)).collect()
+        let (mut lines, mut counted) = (Vec::new(), BTreeSet::new());
+        for notice in self.notices {
+            let Some(number) = self.storms.get(notice.rule_id) else {
+                lines.push(notice.message.text(notice.rule, notice.names));
+                continue;
+            };
+            if counted.insert((notice.rule_id, notice.message.news)) {
+                lines.push(self.count_line(notice, *number));
+            }
+        }
+        lines
+    }
+
+    /// The line of all messages that have the rule and the news of `first`.
+    fn count_line(&self, first: &Notice<'_>, number: usize) -> String {
+        let is_same =
+            |it: &&Notice<'_>| it.rule_id == first.rule_id && it.message.news == first.message.news;
+        let subjects: Vec<&str> =
+            self.notices.iter().filter(is_same).map(|it| it.names.subject).collect();
+        let line = first.names.counted(first.rule, first.message.news, &subjects);
+        let all = if subjects.len() < number {
+            format!("; {} in the last ten minutes", devices(number))
+        } else {
+            String::new()
+        };
+        format!("{}: {line}{all}", first.rule.name)
     }
 
     fn fit(&self, form: Form, lines: &[String], end: &str) -> String {

@@ -9,7 +9,7 @@ use crate::message::{Message, News};
 use crate::rule::{Rule, Watch};
 use crate::start::Start;
 use crate::state::{Anchor, State, Told};
-use crate::{MAX_AHEAD, MAX_UNJUDGED, SETTLING};
+use crate::{MAX_AHEAD, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
 
 /// What is there to judge.
 #[derive(Debug, Clone, Copy)]
@@ -260,6 +260,9 @@ fn next_repeat(
 }
 
 /// When the state is to be judged again; `None` once it has been normal, and told so, for an hour.
+///
+/// Whoever judges batches knows rules that are up to a minute old. So a state is judged again once all know the rule
+/// by which it was judged first: meanwhile a batch may have been passed over.
 fn due(
     rule: &Rule,
     state: &State,
@@ -267,7 +270,10 @@ fn due(
     ahead: &[Observation],
     now: Timestamp,
 ) -> Option<Timestamp> {
+    let is_known = rule.changed.saturating_add(MAX_UNKNOWN);
     if let Phase::Normal { from } = state.fold.phase
+        && is_known <= now
+        && state.told.sent.is_none_or(|at| at.saturating_add(SETTLING) <= now)
         && from.saturating_add(SETTLING) <= now
         && !state.told.is_firing
         && ahead.iter().all(|it| rule.is_clear(it.value.as_ref()))
@@ -279,6 +285,7 @@ fn due(
         next_repeat(rule, &state.told, state.acknowledged.is_some(), now).filter(|at| *at > now),
         rule.paused_until.filter(|until| *until > now),
         ahead.first().map(|it| it.at.saturating_add(-MAX_AHEAD)),
+        Some(is_known).filter(|at| *at > now),
     ];
     let latest = now.saturating_add(MAX_UNJUDGED);
     Some(next.into_iter().flatten().fold(latest, Timestamp::min))

@@ -74,5 +74,7 @@ pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
 pub const SETTLING: TimeDelta = TimeDelta::hours(1);
 /// How long a state stands at most before it is judged again.
 pub const MAX_UNJUDGED: TimeDelta = TimeDelta::minutes(15);
+/// After how long every process knows a rule that was saved: some use what they have read for a minute.
+const MAX_UNKNOWN: TimeDelta = TimeDelta::minutes(2);
 /// How far back a fold begins at most.
 pub const MAX_BACK: TimeDelta = TimeDelta::days(1);

@@ -7,6 +7,9 @@ use crate::UNITS;
 use crate::message::{Message, News};
 use crate::rule::{Limits, Rule, Watch};
 
+/// The most devices that a text names of those that it counts.
+const MAX_NAMED: usize = 5;
+
 /// What the text names beside the rule.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
@@ -54,21 +57,11 @@ impl Message {
 
     /// What the rule says is the case.
     fn what(&self, rule: &Rule, names: Names<'_>) -> String {
-        match &rule.watch {
-            Watch::Metric { metric, limits } => {
-                let lasting = match rule.hold {
-                    none if none <= TimeDelta::zero() => String::new(),
-                    hold => format!(" for {}", duration::text(hold, UNITS)),
-                };
-                format!("{metric} {}{lasting}", names.limits(limits))
+        match (&rule.watch, self.seen) {
+            (Watch::Silence { .. }, Some(seen)) => {
+                format!("no reading, the last at {},", names.clock(seen))
             }
-            Watch::Silence { .. } => match self.seen {
-                Some(seen) => format!("no reading, the last at {},", names.clock(seen)),
-                None => "no reading".to_owned(),
-            },
-            Watch::Budget { kwh, per } => format!("more than {kwh} kWh in 1{}", per.as_str()),
-            Watch::Demand { period, .. } => format!("demand of {} too high", period.as_str()),
-            Watch::Counter { metric, .. } => format!("{metric} has an odd step"),
+            _ => names.watched(rule),
         }
     }
 
@@ -80,10 +73,51 @@ impl Message {
     }
 }
 
+/// A number of devices.
+pub(crate) fn devices(number: usize) -> String {
+    if number == 1 { "1 device".to_owned() } else { format!("{number} devices") }
+}
+
 impl Names<'_> {
     /// The rule and what it is about.
     pub(crate) fn headline(self, rule: &Rule) -> String {
         format!("{}: {}", rule.name, self.subject)
+    }
+
+    /// What the rule watches, with its limits.
+    fn watched(self, rule: &Rule) -> String {
+        match &rule.watch {
+            Watch::Metric { metric, limits } => {
+                let lasting = match rule.hold {
+                    none if none <= TimeDelta::zero() => String::new(),
+                    hold => format!(" for {}", duration::text(hold, UNITS)),
+                };
+                format!("{metric} {}{lasting}", self.limits(limits))
+            }
+            Watch::Silence { .. } => "no reading".to_owned(),
+            Watch::Budget { kwh, per } => format!("more than {kwh} kWh in 1{}", per.as_str()),
+            Watch::Demand { period, .. } => format!("demand of {} too high", period.as_str()),
+            Watch::Counter { metric, .. } => format!("{metric} has an odd step"),
+        }
+    }
+
+    /// The text of the same news about several devices, without the rule's name.
+    pub(crate) fn counted(self, rule: &Rule, news: News, subjects: &[&str]) -> String {
+        let what = self.watched(rule);
+        let line = match news {
+            News::Fired | News::Test => what,
+            News::Repeated => format!("still {what}"),
+            News::Passed => format!("was {what}, and is over"),
+            News::Recovered => format!("over: {what}"),
+            News::TakenBack => format!("taken back: {what}"),
+            News::Edited => format!("over, because the rule was changed: {what}"),
+        };
+        let shown = &subjects[..subjects.len().min(MAX_NAMED)];
+        let more = match subjects.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{}: {line}: {}{more}", devices(subjects.len()), shown.join(", "))
     }
 
     fn quantity(self, value: &Decimal) -> String {

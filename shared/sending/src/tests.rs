@@ -47,7 +47,8 @@ fn request(stored: &str) -> Request {
     let notice =
         Notice { rule_id: &rule_id, rule: &rule, subject_id: "f", names, message: &message };
     let link = "https://home.example/#k=1";
-    let post = Post { notices: &[notice], link, is_repeated: false, now: now() };
+    let storms = &std::collections::BTreeMap::new();
+    let post = Post { notices: &[notice], storms, link, is_repeated: false, now: now() };
     match post.by(&Secret::from_stored(stored).expect(stored)) {
         Outgoing::Http(request) => request,
         Outgoing::Email(_) => panic!("an e-mail"),

@@ -4,7 +4,7 @@ use alerts::{News, Reach, Url};
 use chrono::TimeDelta;
 use domain::Timestamp;
 use serde_json::{Value, json};
-use table::{PutTestMessages as _, StoreError, WaitingMessage, given};
+use table::{NoteLooks as _, PutTestMessages as _, StoreError, WaitingMessage, given};
 
 use super::{Reply, World, at};
 
@@ -310,6 +310,59 @@ async fn after_a_crash_between_any_two_calls_each_message_arrives() {
         }
     }
     assert!(was_repeated, "sent, but not noted so");
+}
+
+/// The next episode may begin before somebody finds what the one who died had.
+#[tokio::test]
+async fn what_a_sender_that_died_had_is_sent_though_newer_messages_follow() {
+    for calls in 0.. {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        world.tell(&rule, "freezer", News::Fired, &[("a", world.now())]).await;
+        world.minute().await.expect("done");
+        world.pass(TimeDelta::seconds(5));
+        world.tell(&rule, "freezer", News::Recovered, &[("a", world.now())]).await;
+        world.store.panic_after(calls, "killed");
+        if world.minute().await.is_ok() {
+            assert!(calls > 5, "{calls}: each call was one that failed");
+            break;
+        }
+        world.pass(TimeDelta::seconds(5));
+        world.tell(&rule, "freezer", News::Fired, &[("a", world.now())]).await;
+        world.minutes(2).await;
+        let mut heard: Vec<(String, String)> = Vec::new();
+        for body in world.receiver.bodies() {
+            for message in body["messages"].as_array().expect("messages") {
+                let [id, news] =
+                    ["id", "news"].map(|it| message[it].as_str().expect(it).to_owned());
+                if !heard.contains(&(id.clone(), news.clone())) {
+                    heard.push((id, news));
+                }
+            }
+        }
+        let mut news: Vec<&str> = heard.iter().map(|it| it.1.as_str()).collect();
+        news.sort_unstable();
+        assert_eq!(news, ["fired", "fired", "recovered"], "{calls}");
+    }
+}
+
+/// Whoever saves a rule leaves looks at its devices; this process may have read the rules a moment before.
+#[tokio::test]
+async fn a_minute_judges_by_the_rules_as_they_are() {
+    let world = World::new();
+    world.channel("a", None).await;
+    world.rule("other", false).await;
+    let hot = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
+    given::store_home(&world.store, std::slice::from_ref(&hot)).await;
+    world.minute().await.expect("done");
+    world.pass(TimeDelta::seconds(20));
+    world.rule("r", false).await;
+    let touched = [(hot.device.clone(), hot.at)];
+    assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+    world.scheduled().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(news(body), ["fired", "fired"]);
 }
 
 #[tokio::test]

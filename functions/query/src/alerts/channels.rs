@@ -74,8 +74,7 @@ pub(crate) async fn put(
     let channels = all(store, call).await?;
     let before = channels.iter().find(|it| it.id == id);
     if before.is_none() && channels.len() >= MAX_CHANNELS {
-        let detail = format!("There are {MAX_CHANNELS} channels, and there can be no more.");
-        return Err(Problem::new(ProblemKind::Conflict, detail));
+        return Err(too_many());
     }
     // One that cannot be read has no secret that is known to fit.
     let known = before.and_then(|it| it.channel().ok());
@@ -97,7 +96,18 @@ pub(crate) async fn put(
             "The channel was saved or deleted at the same moment; read it, and send this again.";
         return Err(Problem::new(ProblemKind::Contended, detail));
     }
+    // Others may have been saved at the same moment.
+    if before.is_none() && all(store, call).await?.len() > MAX_CHANNELS {
+        let deleted = store.delete_channel(&channel.id, call.invocation).await;
+        deleted.map_err(|error| call.failed(&error))?;
+        return Err(too_many());
+    }
     Ok(Response::json(200, &shown_now(&channel, store, call).await?))
+}
+
+fn too_many() -> Problem {
+    let detail = format!("There are {MAX_CHANNELS} channels, and there can be no more.");
+    Problem::new(ProblemKind::Conflict, detail)
 }
 
 /// `DELETE /channels/{id}`: the secret goes with it, and what waits expires.

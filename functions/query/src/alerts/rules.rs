@@ -114,6 +114,9 @@ pub(crate) async fn put(
     }
     let rule = replace(before.as_ref(), id, wanted);
     save(before.as_ref(), &rule, store, call).await?;
+    if before.is_none() {
+        make_room(&rule, store, call).await?;
+    }
     let unjudged = judge(judging, &rule, store, now, call).await;
     let mut shown = shown_now(&rule, store, call).await?;
     let mut warnings = warnings::of(&rule.rule, registry, store, call).await?;
@@ -194,11 +197,31 @@ async fn ensure_room(store: &impl Store, call: &mut Call<'_>) -> Result<(), Prob
     if rules.found.len() + rules.unreadable.len() < MAX_RULES {
         return Ok(());
     }
+    Err(too_many())
+}
+
+/// Deletes a rule that was saved a moment ago, if others were saved at the same moment and there are too many now. Of
+/// several that are saved at once the last one to look sees all that stay, so there are never too many for long.
+async fn make_room(
+    rule: &StoredRule,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<(), Problem> {
+    let rules = store.alert_rules(call.invocation).await.map_err(|error| call.failed(&error))?;
+    if rules.found.len() + rules.unreadable.len() <= MAX_RULES {
+        return Ok(());
+    }
+    let deleted = store.delete_alert_rule(&rule.id, call.invocation).await;
+    deleted.map_err(|error| call.failed(&error))?;
+    Err(too_many())
+}
+
+fn too_many() -> Problem {
     let detail = format!(
         "There are {MAX_RULES} rules, and there can be no more. A rule on each device of a room, a kind or a tag \
          takes the place of many."
     );
-    Err(Problem::new(ProblemKind::Conflict, detail))
+    Problem::new(ProblemKind::Conflict, detail)
 }
 
 /// `DELETE /alerts/{id}`: its states end, and what waits of it is dropped by whoever sends.

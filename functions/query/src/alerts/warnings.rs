@@ -3,6 +3,7 @@
 use ::alerts::{Group, Rule, Scope, Watch};
 use api::Problem;
 use domain::{Device, MetricName};
+use judging::{MAX_PROMPT, subjects_of};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -38,18 +39,25 @@ pub(crate) async fn of(
                 warnings.push(format!("mean_of_room: there is no room {id} yet"));
             }
         }
-        Scope::Each(Group::Kind(kind)) => {
-            let is_of = |device: &Device| device.kind() == Some(kind);
-            if !has(is_of, registry, store, call).await? {
+        Scope::Each(Group::Kind(_)) => {
+            if count(rule, registry, store, call).await? == Some(0) {
                 warnings.push("kind: no device is of it yet".to_owned());
             }
         }
-        Scope::Each(Group::Tag(tag)) => {
-            let is_of = |device: &Device| device.tags().iter().any(|it| it == tag);
-            if !has(is_of, registry, store, call).await? {
+        Scope::Each(Group::Tag(_)) => {
+            if count(rule, registry, store, call).await? == Some(0) {
                 warnings.push("tag: no device has it yet".to_owned());
             }
         }
+    }
+    let is_each = matches!(rule.scope, Scope::Each(_));
+    if is_each
+        && matches!(rule.watch, Watch::Demand { .. })
+        && count(rule, registry, store, call).await?.is_none_or(|it| it > MAX_PROMPT)
+    {
+        warnings.push(format!(
+            "demand_kw: it is about more than {MAX_PROMPT} devices, so no period is judged while it runs"
+        ));
     }
     let channels = store.channels(call.invocation).await.map_err(|error| call.failed(&error))?;
     if channels.found.is_empty() {
@@ -69,13 +77,14 @@ fn of_metric(rule: &Rule, device: &Device) -> Option<String> {
     Some(format!("metric: {} has sent no {metric} yet; it has {}", device.id(), known.join(", ")))
 }
 
-/// Whether a device is of a group, as far as memory knows.
-async fn has(
-    is_of: impl Fn(&Device) -> bool,
+/// The number of devices that a rule is about. Returns `None` if there are more devices than memory holds.
+async fn count(
+    rule: &Rule,
     registry: &CachedRegistry<impl Clock>,
     store: &impl Store,
     call: &mut Call<'_>,
-) -> Result<bool, Problem> {
+) -> Result<Option<usize>, Problem> {
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
-    Ok(!snapshot.has_all_devices || snapshot.devices.values().any(is_of))
+    let count = || subjects_of(rule, snapshot.devices.values()).len();
+    Ok(snapshot.has_all_devices.then(count))
 }

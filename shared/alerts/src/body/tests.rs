@@ -44,7 +44,8 @@ fn send(stored: &str, subject: &str, news: &[News], is_repeated: bool) -> Outgoi
         .map(|message| Notice { rule_id: &rule_id, rule: &rule, subject_id: "f", names, message })
         .collect();
     let now = at("2026-01-11T13:41:00.500Z");
-    let post = Post { notices: &notices, link: LINK, is_repeated, now };
+    let storms = &BTreeMap::new();
+    let post = Post { notices: &notices, storms, link: LINK, is_repeated, now };
     post.by(&Secret::from_stored(stored).expect("a secret"))
 }
 
@@ -249,6 +250,63 @@ fn long_texts_are_cut_within_each_makers_limit_and_keep_the_link() {
             }
         }
     }
+}
+
+/// What is told by a count has one line for each news, in which names are as plain as in any other.
+#[test]
+fn a_storm_is_told_by_its_count() {
+    let rule_id: RuleId = "warm".parse().expect("an id");
+    let rule =
+        r#"{"name": "Warm", "kind": "freezer", "metric": "temperature", "above": 8, "for": "5m"}"#;
+    let rule = serde_json::from_str(rule).expect("JSON");
+    let rule = Rule::from_json(rule, Timestamp::MIN).expect("a rule");
+    let (now, zone) = (at("2026-01-11T13:41:00Z"), "UTC".parse().expect("a zone"));
+    let text = |told: &[(&str, News)], number: usize| {
+        let messages: Vec<Message> = told.iter().map(|(_, news)| message(*news)).collect();
+        let told = told.iter().zip(&messages);
+        let notices: Vec<Notice<'_>> = told
+            .map(|((subject, _), message)| {
+                let names = Names { subject, unit: None, zone, now };
+                Notice { rule_id: &rule_id, rule: &rule, subject_id: subject, names, message }
+            })
+            .collect();
+        let storms = &BTreeMap::from([(rule_id.clone(), number)]);
+        let post = Post { notices: &notices, storms, link: LINK, is_repeated: false, now };
+        let secret = Secret::from_stored(r#"{"kind": "ntfy", "topic": "a"}"#).expect("a secret");
+        let Outgoing::Http(request) = post.by(&secret) else { panic!("an e-mail") };
+        let body = body(&request);
+        let text = |member: &str| body[member].as_str().expect("a text").to_owned();
+        (text("title"), text("message"))
+    };
+    let what = "temperature above 8 for 5m";
+    for (news, expected) in [
+        (News::Fired, what.to_owned()),
+        (News::Repeated, format!("still {what}")),
+        (News::Passed, format!("was {what}, and is over")),
+        (News::Recovered, format!("over: {what}")),
+        (News::TakenBack, format!("taken back: {what}")),
+        (News::Edited, format!("over, because the rule was changed: {what}")),
+    ] {
+        let told = [("a", news), ("b\nc", news), ("d", news)];
+        let (title, line) = text(&told, 3);
+        assert_eq!(title, "Warm: 3 devices");
+        assert_eq!(line, format!("Warm: 3 devices: {expected}: a, bc, d"));
+        let (title, line) = text(&told[..1], 21);
+        assert_eq!(title, "Warm: 21 devices");
+        let expected = format!("Warm: 1 device: {expected}: a; 21 devices in the last ten minutes");
+        assert_eq!(line, expected);
+    }
+    let many: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|it| (it, News::Fired)).to_vec();
+    let (_, line) = text(&[&many[..], &[("g", News::Recovered)]].concat(), 7);
+    let lines: Vec<&str> = line.lines().collect();
+    let all = "7 devices in the last ten minutes";
+    assert_eq!(
+        lines,
+        [
+            format!("Warm: 6 devices: {what}: a, b, c, d, e and 1 more; {all}"),
+            format!("Warm: 1 device: over: {what}: g; {all}"),
+        ]
+    );
 }
 
 #[test]

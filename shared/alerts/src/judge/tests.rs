@@ -52,6 +52,32 @@ fn an_episode_that_is_over_when_first_seen_is_told_once_or_is_history() {
     assert_eq!(judged(&edited, None, &values, 30).1, [], "over before the rule was there");
 }
 
+/// The rule that is saved at a minute, judged at once, may be unknown to who judges the next batch.
+#[test]
+fn what_a_saved_rule_says_is_judged_again_once_all_know_the_rule() {
+    let rule = rule(&json!({}), 100);
+    let (state, news) = judged(&rule, None, &[(0, 20)], 100);
+    assert_eq!((news, state.due), (vec![], Some(at(102))));
+    let (state, news) = judged(&rule, Some(&state), &[(0, 20), (101, 35)], 102);
+    assert_eq!(news, [News::Fired]);
+    assert!(state.due > Some(at(102)));
+    let (state, _) = judged(&rule, None, &[(0, 20)], 102);
+    assert_eq!(state.due, None, "all know it");
+}
+
+/// The state was normal for long, as late readings show, but who asks about silence asks no sooner than in a while.
+#[test]
+fn a_device_whose_silence_was_taken_back_is_watched_on() {
+    let rule = json!({"name": "n", "device": "d", "silent_for": "10m"});
+    let rule = Rule::from_json(rule, at(-1_000)).expect("a rule");
+    let (state, news) = judged(&rule, None, &[(0, 1)], 10);
+    assert_eq!(news, [News::Fired]);
+    let (state, news) = judged(&rule, Some(&state), &[(0, 1), (5, 1)], 12);
+    assert_eq!((news, state.due), (vec![News::TakenBack], Some(at(15))));
+    let (_, news) = judged(&rule, Some(&state), &[(0, 1), (5, 1)], 15);
+    assert_eq!(news, [News::Fired]);
+}
+
 #[test]
 fn a_rule_that_pauses_tells_at_its_end_what_is_true_then() {
     let paused = rule(&json!({"paused_until": at(60).to_string()}), -1_000);

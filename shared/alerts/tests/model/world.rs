@@ -44,10 +44,12 @@ pub(crate) enum Design {
     AlwaysNormal,
     /// Only readings make a judgement.
     NoDue,
+    /// Who deletes readings leaves no look at them.
+    NoLooks,
 }
 
 impl Design {
-    pub(crate) const WRONG: [Self; 10] = [
+    pub(crate) const WRONG: [Self; 11] = [
         Self::SwapOnNewest,
         Self::NewestOnly,
         Self::ForgottenFor,
@@ -58,6 +60,7 @@ impl Design {
         Self::JudgesAhead,
         Self::AlwaysNormal,
         Self::NoDue,
+        Self::NoLooks,
     ];
 }
 
@@ -398,7 +401,7 @@ impl World {
                 if !near.is_empty() {
                     let gone = near[self.rng.usize(..near.len())];
                     self.readings.0.remove(&gone);
-                    self.looks.push(gone);
+                    self.looks.extend((self.design != Design::NoLooks).then_some(gone));
                 }
             }
             _ => {

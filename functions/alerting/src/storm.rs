@@ -1,0 +1,93 @@
+//! Storms: a rule that has messages about many devices within ten minutes tells their count, and what follows waits.
+//! Reads what was told; sends nothing.
+//!
+//! What was sent is what was told and waits no more, so nothing is stored of a storm, and whoever sends sees the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alerts::{Scope, Subject};
+use chrono::TimeDelta;
+use domain::{RuleId, TimeRange, Timestamp};
+use table::{
+    Invocation, ReadToldMessages, StoreResult, ToldKey, ToldMessage, ToldQuery, WaitingMessage,
+};
+
+use crate::waiting::is_test;
+
+/// The most devices of a rule that are told one by one within [`WINDOW`].
+pub(crate) const MAX_SINGLE: usize = 20;
+/// The time in which devices are counted.
+pub(crate) const WINDOW: TimeDelta = TimeDelta::minutes(10);
+/// The messages of a page.
+const PAGE: usize = 200;
+/// The most messages that are read of what was told: as many as alerts may fire.
+const MAX_TOLD: usize = 1_000;
+
+/// The rules that storm.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Storms {
+    /// Those that are told by their count now, each with the number of devices.
+    pub(crate) counted: BTreeMap<RuleId, usize>,
+    /// Those whose count was told in the last ten minutes: their messages wait.
+    pub(crate) held: BTreeSet<RuleId>,
+}
+
+impl Storms {
+    /// Finds the rules that storm, among those of the messages that are due. Only a rule on each of several devices
+    /// can; without one nothing is read.
+    pub(crate) async fn find(
+        store: &impl ReadToldMessages,
+        due: &[WaitingMessage],
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Self> {
+        if !due.iter().any(may_storm) {
+            return Ok(Self::default());
+        }
+        let since = now.saturating_add(-WINDOW);
+        // A judgement by a clock that is ahead is one of now.
+        let Ok(range) = TimeRange::new(since, Timestamp::MAX) else { return Ok(Self::default()) };
+        let (mut told, mut after) = (Vec::new(), None);
+        loop {
+            let query = ToldQuery { range, rule: None, after, limit: PAGE };
+            let page = store.told_messages(&query, invocation).await?;
+            told.extend(page.listing.found);
+            after = told.last().map(ToldMessage::key);
+            if !page.has_more || after.is_none() || told.len() >= MAX_TOLD {
+                return Ok(Self::of(due, &told));
+            }
+        }
+    }
+
+    /// The rules that storm, by what is due and what was told in the last ten minutes.
+    fn of(due: &[WaitingMessage], told: &[ToldMessage]) -> Self {
+        let mut waiting: BTreeMap<&RuleId, BTreeSet<&Subject>> = BTreeMap::new();
+        for message in due.iter().filter(|it| may_storm(it)) {
+            let alert = &message.told.alert;
+            waiting.entry(&alert.rule).or_default().insert(&alert.subject);
+        }
+        let unsent: BTreeSet<ToldKey> = due.iter().map(|it| it.told.key()).collect();
+        let mut storms = Self::default();
+        for (rule, waiting) in waiting {
+            let sent = told.iter().filter(|it| it.alert.rule == *rule);
+            let sent = sent.filter(|it| !unsent.contains(&it.key()));
+            let sent: BTreeSet<&Subject> = sent.map(|it| &it.alert.subject).collect();
+            let all = sent.union(&waiting).count();
+            if sent.len() > MAX_SINGLE {
+                storms.held.insert(rule.clone());
+            } else if all > MAX_SINGLE {
+                storms.counted.insert(rule.clone(), all);
+            }
+        }
+        storms
+    }
+
+    /// Whether a message waits.
+    pub(crate) fn holds(&self, message: &WaitingMessage) -> bool {
+        !is_test(message) && self.held.contains(&message.told.alert.rule)
+    }
+}
+
+fn may_storm(message: &WaitingMessage) -> bool {
+    !is_test(message) && matches!(message.told.rule.scope, Scope::Each(_))
+}

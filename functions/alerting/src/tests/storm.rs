@@ -1,0 +1,164 @@
+//! Storms: many devices of one rule within ten minutes are told by their count, and none is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alerts::News;
+use chrono::TimeDelta;
+use domain::Timestamp;
+use serde_json::Value;
+use table::StoredRule;
+
+use super::{Reply, World};
+use crate::storm::{MAX_SINGLE, WINDOW};
+
+const NOW: Timestamp = Timestamp::MIN;
+
+async fn tell(world: &World, rule: &StoredRule, device: usize, news: News) {
+    world.tell(rule, &format!("d{device:04}"), news, &[("a", NOW)]).await;
+}
+
+fn text(body: &Value) -> &str {
+    body["text"].as_str().expect("a text")
+}
+
+/// The devices of a request.
+fn devices(body: &Value) -> BTreeSet<&str> {
+    let messages = body["messages"].as_array().expect("messages");
+    messages.iter().map(|it| it["subject"]["id"].as_str().expect("an id")).collect()
+}
+
+#[tokio::test]
+async fn twenty_devices_are_told_one_by_one_and_more_by_their_count() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule_on_each("r").await;
+    for device in 0..MAX_SINGLE {
+        tell(&world, &rule, device, News::Fired).await;
+        world.minute().await.expect("done");
+        world.pass(TimeDelta::seconds(1));
+    }
+    let bodies = world.receiver.bodies();
+    assert_eq!(bodies.len(), 20);
+    assert!(text(&bodies[19]).starts_with("Warm: d0019: temperature above 8"), "{}", bodies[19]);
+
+    tell(&world, &rule, 20, News::Fired).await;
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
+    assert_eq!(body["title"], "Warm: 21 devices");
+    assert_eq!(
+        text(body),
+        "Warm: 1 device: temperature above 8: d0020; 21 devices in the last ten minutes"
+    );
+
+    // Further ones wait, and those of other rules do not.
+    for device in 30..70 {
+        tell(&world, &rule, device, News::Fired).await;
+    }
+    tell(&world, &rule, 30, News::Recovered).await;
+    let other = world.rule("other", false).await;
+    world.tell(&other, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.minutes(9).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("the other rule") };
+    assert_eq!(devices(body), BTreeSet::from(["freezer"]));
+    world.minutes(1).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("the next count") };
+    let lines: Vec<&str> = text(body).lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "Warm: 1 device: over: temperature above 8: d0030; 41 devices in the last ten minutes",
+            "Warm: 39 devices: temperature above 8: d0031, d0032, d0033, d0034, d0035 and 34 more; 41 devices in \
+             the last ten minutes",
+        ]
+    );
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn what_fires_at_once_on_a_thousand_devices_is_one_request_with_a_short_link() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule_on_each("r").await;
+    for device in 0..1_000 {
+        tell(&world, &rule, device, News::Fired).await;
+    }
+    world.receiver.will([Reply::Status(503)]);
+    world.minute().await.expect("done");
+    world.pass(TimeDelta::seconds(10));
+    world.minute().await.expect("done");
+    for body in &world.receiver.bodies() {
+        assert_eq!(body["title"], "Warm: 1000 devices");
+        assert_eq!((text(body).lines().count(), devices(body).len()), (1, 1_000));
+        assert_eq!(body["link"], "https://page.example.org/#alerts");
+    }
+    assert_eq!(world.store.all_waiting(), []);
+    // An hour later the same devices recover.
+    world.pass(TimeDelta::hours(1));
+    for device in 0..1_000 {
+        tell(&world, &rule, device, News::Recovered).await;
+    }
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert!(text(body).starts_with("Warm: 1000 devices: over: temperature above 8: d0000, "));
+}
+
+#[tokio::test]
+async fn a_rule_on_one_device_reads_nothing_of_what_was_told() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rules = [world.rule("r", false).await, world.rule_on_each("q").await];
+    let mut reads = Vec::new();
+    for rule in &rules {
+        tell(&world, rule, 0, News::Fired).await;
+        let before = world.store.calls().reads;
+        world.minute().await.expect("done");
+        reads.push(world.store.calls().reads - before);
+    }
+    world.receiver.take();
+    tell(&world, &rules[0], 0, News::Recovered).await;
+    let before = world.store.calls().reads;
+    world.minute().await.expect("done");
+    let plain = world.store.calls().reads - before;
+    assert_eq!(reads[1], plain + 1, "{reads:?}: one query");
+}
+
+/// Whatever fires and ends, each device's last news arrives, and no ten minutes have many requests.
+#[tokio::test]
+async fn in_a_random_storm_each_devices_last_news_arrives_and_requests_are_few() {
+    for seed in 0..20 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule_on_each("r").await;
+        let (mut firing, mut requests) = (BTreeMap::new(), Vec::new());
+        let mut heard: BTreeMap<String, bool> = BTreeMap::new();
+        let rate = rng.usize(1..15);
+        for step in 0..240 {
+            for _ in 0..rng.usize(..rate) * usize::from(step < 120) {
+                let device = rng.usize(..200);
+                let fires = firing.entry(format!("d{device:04}")).or_insert(false);
+                *fires = !*fires;
+                let news = if *fires { News::Fired } else { News::Recovered };
+                tell(&world, &rule, device, news).await;
+                world.pass(TimeDelta::milliseconds(1));
+            }
+            world.pass(TimeDelta::seconds(15));
+            world.minute().await.expect("done");
+            for body in world.receiver.bodies() {
+                requests.push(world.now());
+                for message in body["messages"].as_array().expect("messages") {
+                    let device = message["subject"]["id"].as_str().expect("an id");
+                    let fires = message["is_firing"].as_bool().expect("whether");
+                    heard.insert(device.to_owned(), fires);
+                }
+            }
+        }
+        assert_eq!(heard, firing, "{seed}");
+        assert_eq!(world.store.all_waiting(), [], "{seed}");
+        let most = requests.iter().map(|from| {
+            requests.iter().filter(|at| *at >= from && at.since(*from) < WINDOW).count()
+        });
+        let most = most.max().unwrap_or_default();
+        assert!(most <= MAX_SINGLE + 2, "{seed}: {most} requests in ten minutes at {rate}");
+    }
+}

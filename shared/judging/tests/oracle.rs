@@ -1,0 +1,439 @@
+//! What is judged of silence, budgets, demand and means of rooms, against oracles that share no code with it. Has no
+//! table of DynamoDB.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alerts::{News, Rule, Subject};
+use chrono::TimeDelta;
+use domain::{
+    CalendarUnit, Device, DeviceId, Quarter, Reading, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
+};
+use fastrand::Rng;
+use judging::{Judging, MAX_PROMPT, Written};
+use rollups::{Assumed, DeviceRules, Fold, Retention, SeenRooms};
+use serde_json::{Value, json};
+use table::given::{self, invocation};
+use table::memory::MemoryStore;
+use table::{
+    EditAlertRules as _, KeepRollupState as _, ListDevices as _, Look, PutReadings as _,
+    ReadAlertStates as _, ReadRollupState as _, StoredRule, ToldMessage,
+};
+
+/// The schedules of each test.
+const SCHEDULES: u64 = 10;
+const ZONE: &str = "Europe/Berlin";
+
+fn minutes(number: i64) -> TimeDelta {
+    TimeDelta::minutes(number)
+}
+
+/// Minutes since the evening before the day in March that has 23 hours in Berlin.
+fn at(minute: i64) -> Timestamp {
+    let start = Timestamp::parse_absolute("2026-03-28T18:00:00Z").expect("a timestamp");
+    start.saturating_add(minutes(minute))
+}
+
+/// A table, and one process that judges.
+struct World {
+    store: MemoryStore,
+    judging: Judging,
+}
+
+impl World {
+    /// A world with one rule, and with the devices of some readings, which are stored.
+    async fn new(rule: Value, first: &[Reading]) -> Self {
+        let store = MemoryStore::default();
+        given::store_home(&store, first).await;
+        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+        let rule = StoredRule { id: "r".parse().expect("an id"), version: 1, rule };
+        assert!(store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        given::seal(&store, ZONE, at(-60)).await;
+        Self { store, judging: Judging::new() }
+    }
+
+    async fn put(&self, readings: &[Reading]) {
+        let put = self.store.put_readings(readings, None, &invocation()).await;
+        assert!(put.not_stored.is_empty());
+    }
+
+    /// The stream delivers readings.
+    async fn batch(&self, readings: &[Reading], now: Timestamp) -> usize {
+        let mut batch: BTreeMap<DeviceId, Written> = BTreeMap::new();
+        for reading in readings {
+            let written = batch.entry(reading.device.clone()).or_default();
+            written.insert(reading.at, reading.clone());
+        }
+        let found = self.judging.judge_batch(&self.store, &batch, now, &invocation()).await;
+        assert!(found.cause.is_none() && found.looks.is_empty(), "{found:?}");
+        found.judged.judged
+    }
+
+    /// States that are due.
+    async fn due(&self, now: Timestamp) {
+        let rules = self.judging.rules(&self.store, now, &invocation()).await.expect("memory");
+        let due = self.store.due_alert_states(now, None, 1_000, &invocation()).await;
+        let given = invocation();
+        for state in due.expect("memory").listing.found {
+            let judged = self.judging.judge_due(&self.store, &rules, &state, now, &given);
+            Box::pin(judged).await.expect("memory");
+        }
+    }
+
+    /// What is not done within a sealing: the quarters and days of all devices, as the rollup function folds them.
+    async fn seal(&self, quarter: Quarter, now: Timestamp) {
+        let zone: Zone = ZONE.parse().expect("a zone");
+        let seen = SeenRooms::default();
+        for device in self.devices().await {
+            let invocation = &invocation();
+            let fold = Fold {
+                store: &self.store,
+                device: &DeviceRules::of(&device),
+                seen: &seen,
+                retention: &Retention::default(),
+                now,
+                invocation,
+            };
+            fold.quarter(quarter, Assumed::Nothing).await.expect("memory");
+            let date = zone.date(quarter.start());
+            fold.day(zone, date, quarter.end(), Assumed::Nothing).await.expect("memory");
+        }
+        let groups: BTreeSet<usize> = (0..SWEEP_GROUPS).collect();
+        let end = quarter.end();
+        self.store.advance_sealed(&groups, end, None, &invocation()).await.expect("memory");
+        let state = self.store.rollup_state(&invocation()).await.expect("memory");
+        assert!(state.is_some_and(|it| it.sealed == [end; SWEEP_GROUPS]));
+        let judged = Box::pin(self.judging.judge_sealed(&self.store, now, &invocation())).await;
+        assert!(judged.expect("memory").is_done());
+    }
+
+    async fn devices(&self) -> Vec<Device> {
+        let page = self.store.device_page(None, 5_000, &invocation()).await;
+        page.expect("memory").listing.found
+    }
+
+    /// What was told, in order of time.
+    fn told(&self) -> Vec<ToldMessage> {
+        let mut told = self.store.all_told();
+        told.sort_by_key(ToldMessage::key);
+        told
+    }
+}
+
+// ---- Silence -----------------------------------------------------------------------------------
+
+const LIMIT: i64 = 10;
+const SENSORS: usize = 4;
+
+fn sensor(number: usize, minute: i64) -> Reading {
+    let value = [("temperature", "20")];
+    given::reading(&format!("d{number}"), at(minute), Some("hall"), &value)
+}
+
+/// Some sensors that send now and then, each minute judged. Late readings and one of tomorrow come too.
+async fn silence(seed: u64, is_calm: bool) {
+    let mut rng = Rng::with_seed(seed);
+    let first: Vec<_> = (0..SENSORS).map(|number| sensor(number, 0)).collect();
+    let rule = json!({"name": "Gone", "room": "hall", "silent_for": format!("{LIMIT}m")});
+    let world = World::new(rule, &first).await;
+    let mut sent = vec![BTreeSet::from([0]); SENSORS];
+    let mut sends = [true; SENSORS];
+    for now in 1..180 {
+        let mut readings = Vec::new();
+        for number in 0..SENSORS {
+            if rng.u8(..12) == 0 {
+                sends[number] = !sends[number];
+            }
+            if sends[number] && rng.u8(..3) > 0 {
+                let late = if is_calm || rng.u8(..5) > 0 { 0 } else { rng.i64(1..15) };
+                readings.push(sensor(number, now - late));
+                sent[number].insert(now - late);
+            }
+            if !is_calm && rng.u8(..60) == 0 {
+                readings.push(sensor(number, now + 1_440));
+            }
+        }
+        world.put(&readings).await;
+        world.batch(&readings, at(now)).await;
+        world.due(at(now)).await;
+        let given = invocation();
+        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
+        assert!(judged.await.expect("memory").is_done());
+
+        let mut told: BTreeMap<Subject, bool> = BTreeMap::new();
+        for message in world.told() {
+            told.insert(message.alert.subject, message.message.news.is_firing());
+        }
+        for (number, sent) in sent.iter().enumerate() {
+            let newest = *sent.last().expect("the first");
+            let subject = Subject::Device(format!("d{number}").parse().expect("an id"));
+            let is_told = told.get(&subject).copied().unwrap_or_default();
+            assert_eq!(is_told, now - newest >= LIMIT, "{seed}: d{number} at {now}, sent {sent:?}");
+        }
+    }
+    if !is_calm {
+        return;
+    }
+    // Each gap is told once, at its time, and so is its end.
+    let mut expected = Vec::new();
+    for (number, sent) in sent.iter().enumerate() {
+        let ends = sent.iter().skip(1).map(|end| (*end, true)).chain([(179, false)]);
+        for (from, (to, ends)) in sent.iter().zip(ends).filter(|(from, to)| to.0 - *from >= LIMIT) {
+            expected.push((number, at(from + LIMIT), News::Fired));
+            if ends {
+                expected.push((number, at(to), News::Recovered));
+            }
+        }
+    }
+    let mut told: Vec<_> = world
+        .told()
+        .iter()
+        .flat_map(|it| {
+            let subject = it.alert.subject.to_string();
+            let number: usize = subject.trim_start_matches("device:d").parse().expect("a number");
+            let message = &it.message;
+            let fired = (number, message.fired, News::Fired);
+            let ended = message.ended.map(|at| (number, at, News::Recovered));
+            match message.news {
+                News::Fired => vec![fired],
+                News::Recovered => ended.into_iter().collect(),
+                // It ended in the minute in which the device counted as silent.
+                News::Passed => [fired].into_iter().chain(ended).collect(),
+                news => panic!("{seed}: {news:?}"),
+            }
+        })
+        .collect();
+    // A reading at the very end of the limit may be judged or passed over: the silence is over with it.
+    let is_moment = |all: &[(usize, Timestamp, News)], it: &(usize, Timestamp, News)| {
+        all.iter().filter(|other| (other.0, other.1) == (it.0, it.1)).count() > 1
+    };
+    let (all_told, all_expected) = (told.clone(), expected.clone());
+    told.retain(|it| !is_moment(&all_told, it));
+    expected.retain(|it| !is_moment(&all_expected, it));
+    told.sort_by_key(|it| (it.0, it.1, it.2));
+    expected.sort_by_key(|it| (it.0, it.1, it.2));
+    assert_eq!(told, expected, "{seed}");
+}
+
+#[tokio::test]
+async fn silence_is_told_of_the_devices_that_are_silent_and_of_no_others() {
+    for seed in 0..3 * SCHEDULES {
+        silence(seed, false).await;
+    }
+}
+
+#[tokio::test]
+async fn in_order_each_silence_is_told_once_at_its_time() {
+    for seed in 0..3 * SCHEDULES {
+        silence(seed, true).await;
+    }
+}
+
+// ---- Budgets -----------------------------------------------------------------------------------
+
+/// A counter of hundredths of a kWh, which stands still around midnight: no step belongs to two days.
+#[tokio::test]
+async fn a_budget_is_told_once_for_each_local_day_that_is_beyond_it() {
+    let zone: Zone = ZONE.parse().expect("a zone");
+    let (mut count, mut within) = (0, 0);
+    for seed in 0..3 {
+        let mut rng = Rng::with_seed(seed);
+        let reading = |minute, hundredths: i64| {
+            let kwh = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+            given::reading("meter", at(minute), None, &[("cumulative_kwh_p", &kwh)])
+        };
+        let rule = json!({"name": "Day", "device": "meter", "budget_kwh": 2.5, "per": "day"});
+        let world = World::new(rule, &[reading(0, 1_000)]).await;
+        let (mut counter, mut used) = (1_000, BTreeMap::<Timestamp, i64>::new());
+        let mut most = 4;
+        let mut beyond = BTreeMap::new();
+        for quarter in 0..4 * 24 * 4 {
+            let start = quarter * 15;
+            for minute in [start, start + 5, start + 10].into_iter().filter(|it| *it > 0) {
+                let day = CalendarUnit::Day.bucket_of(at(minute), zone);
+                let is_near = at(minute).since(day.from()) < minutes(30)
+                    || day.to().since(at(minute)) <= minutes(30);
+                let step = if is_near { 0 } else { rng.i64(0..most) };
+                most = if is_near { rng.i64(2..5) } else { most };
+                counter += step;
+                let so_far = used.entry(day.from()).or_default();
+                *so_far += step;
+                if *so_far > 250 {
+                    beyond.entry(day.from()).or_insert(at(start));
+                }
+                world.put(&[reading(minute, counter)]).await;
+            }
+            world.seal(Quarter::of(at(start)), at(start + 40)).await;
+        }
+        let told = world.told();
+        let told: Vec<_> = told.iter().map(|it| (it.message.since, it.at)).collect();
+        let days: Vec<Timestamp> = told.iter().map(|it| it.0).collect();
+        assert_eq!(days, beyond.keys().copied().collect::<Vec<_>>(), "{seed}: {used:?}");
+        for (day, judged) in told {
+            let happened = beyond[&day];
+            assert!(judged.since(happened) <= minutes(40), "{seed}: {happened}, told {judged}");
+        }
+        count += beyond.len();
+        within += used.len() - beyond.len();
+    }
+    assert!(count > 3 && within > 3, "{count} days beyond, {within} within");
+}
+
+// ---- Demand ------------------------------------------------------------------------------------
+
+/// A power that is the same all through a period: what the period is heading for is that power.
+async fn demand(seed: u64, limit: Value) {
+    const POWERS: [i64; 7] = [400, 700, 1_100, 1_600, 2_500, 3_300, 4_400];
+    let is_peak = limit == "peak";
+    let mut rng = Rng::with_seed(seed);
+    let reading = |minute, watts: i64| {
+        given::reading("meter", at(minute), None, &[("current_w", &watts.to_string())])
+    };
+    let rule = json!({"name": "Peak", "device": "meter", "demand_kw": limit, "period": "15m"});
+    let world = World::new(rule, &[reading(0, 1_100)]).await;
+    let (mut highest, mut expected) = (None, Vec::new());
+    for period in 0..20 {
+        let mut watts = POWERS[rng.usize(..POWERS.len())];
+        if Some(watts) == highest {
+            // As high as the peak is a question of rounding.
+            watts /= 2;
+        }
+        let is_beyond = if is_peak { highest.is_some_and(|it| watts > it) } else { watts > 2_000 };
+        if is_beyond {
+            expected.push(at(period * 15));
+        }
+        highest = highest.max(Some(watts));
+        for minute in period * 15..(period + 1) * 15 {
+            let readings = [reading(minute, watts)];
+            world.put(&readings).await;
+            let now = at(minute).saturating_add(TimeDelta::seconds(5));
+            assert_eq!(world.batch(&readings, now).await, 1);
+            if minute < period * 15 + 3 {
+                let told = world.told();
+                assert!(told.iter().all(|it| it.message.since < at(period * 15)), "{seed}: early");
+            }
+        }
+    }
+    let told = world.told();
+    let told: Vec<_> = told.iter().map(|it| it.message.since).collect();
+    assert_eq!(told, expected, "{seed}");
+}
+
+#[tokio::test]
+async fn a_demand_is_told_once_a_period_that_heads_above_the_limit_or_the_peak_before() {
+    for seed in 0..SCHEDULES {
+        demand(seed, json!(2)).await;
+        demand(seed, json!("peak")).await;
+    }
+}
+
+// ---- Means of rooms ----------------------------------------------------------------------------
+
+/// Two thermometers, and a third one in another room. One of the two may send nothing in a quarter.
+#[tokio::test]
+async fn a_mean_of_a_room_is_told_by_its_quarters() {
+    let mut turns = 0;
+    for seed in 0..SCHEDULES {
+        let mut rng = Rng::with_seed(seed);
+        let reading = |device: &str, minute, room, value: i64| {
+            given::reading(device, at(minute), Some(room), &[("temperature", &value.to_string())])
+        };
+        let rule = json!({
+            "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25, "clear": 24,
+        });
+        let first = [
+            reading("a", -15, "hall", 20),
+            reading("b", -15, "hall", 20),
+            reading("c", -15, "loft", 40),
+        ];
+        let world = World::new(rule, &first).await;
+        let (mut is_firing, mut expected) = (false, Vec::new());
+        let mut level = 23;
+        for quarter in 0..40 {
+            let start = quarter * 15;
+            level = (level + rng.i64(-2..3)).clamp(20, 28);
+            // The sums of each device that sends.
+            let mut sums = Vec::new();
+            let missing = rng.u8(..6);
+            for (number, device) in ["a", "b"].into_iter().enumerate() {
+                if usize::from(missing) == number {
+                    continue;
+                }
+                let values: Vec<i64> = (0..3).map(|_| level + rng.i64(-3..4)).collect();
+                for (minute, value) in (start..).step_by(5).zip(&values) {
+                    world.put(&[reading(device, minute, "hall", *value)]).await;
+                }
+                sums.push(values.iter().sum::<i64>());
+            }
+            world.put(&[reading("c", start, "loft", 40)]).await;
+            // The mean, times the number of values.
+            let (sum, count) = (sums.iter().sum::<i64>(), 3 * i64::from(sums.len() > 1) + 3);
+            let turns = if is_firing {
+                (sum <= 24 * count).then_some(News::Recovered)
+            } else {
+                (sum > 25 * count).then_some(News::Fired)
+            };
+            is_firing = turns.map_or(is_firing, News::is_firing);
+            expected.extend(turns.map(|news| (news, at(start + 15))));
+            world.seal(Quarter::of(at(start)), at(start + 40)).await;
+        }
+        let told = world.told();
+        let told: Vec<_> = told
+            .iter()
+            .map(|it| (it.message.news, it.message.ended.unwrap_or(it.message.fired)))
+            .collect();
+        assert_eq!(told, expected, "{seed}");
+        turns += told.len();
+    }
+    assert!(turns > 8, "{turns}");
+}
+
+// ---- Bounds ------------------------------------------------------------------------------------
+
+/// Batches are judged by a rule on a thousand devices; by one on more, looks at sealed quarters are.
+#[tokio::test]
+async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_only() {
+    for (number, is_prompt) in [(MAX_PROMPT, true), (MAX_PROMPT + 1, false)] {
+        let reading = |device: usize, minute, value: &str| {
+            let metrics = [("temperature", value)];
+            given::reading(&format!("d{device}"), at(minute), Some("hall"), &metrics)
+        };
+        let first: Vec<_> = (0..number).map(|device| reading(device, 0, "20")).collect();
+        let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 30});
+        let world = World::new(rule, &first).await;
+        let hot = [reading(7, 1, "31")];
+        world.put(&hot).await;
+        assert_eq!(world.batch(&hot, at(1)).await, usize::from(is_prompt));
+        assert_eq!(world.told().len(), usize::from(is_prompt));
+        let rules = world.judging.rules(&world.store, at(2), &invocation()).await.expect("memory");
+        let look = Look { device: hot[0].device.clone(), since: at(0), touch: 1 };
+        let given = invocation();
+        let judged = world.judging.look(&world.store, &rules, &look, at(2), &given);
+        assert_eq!(Box::pin(judged).await.expect("memory").judged, 1);
+        assert_eq!(world.told().len(), 1);
+    }
+}
+
+/// A minute judges as many states as may fire.
+#[tokio::test]
+async fn a_thousand_states_that_are_due_are_judged_in_one_minute() {
+    let reading = |device: usize, minute, value: &str| {
+        given::reading(&format!("d{device}"), at(minute), Some("hall"), &[("temperature", value)])
+    };
+    let hot: Vec<_> = (0..MAX_PROMPT).map(|device| reading(device, 0, "31")).collect();
+    let rule =
+        json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 30, "for": "5m"});
+    let world = World::new(rule, &hot).await;
+    assert_eq!(world.batch(&hot, at(0)).await, MAX_PROMPT);
+    assert_eq!(world.told().len(), 0);
+    world.due(at(5)).await;
+    let told = world.told();
+    assert!(told.iter().all(|it| it.message.news == News::Fired));
+    assert_eq!(told.len(), MAX_PROMPT);
+}
+
+#[test]
+fn the_day_has_23_hours() {
+    let zone: Zone = ZONE.parse().expect("a zone");
+    let day: TimeRange = CalendarUnit::Day.bucket_of(at(600), zone);
+    assert_eq!(day.to().since(day.from()), TimeDelta::hours(23));
+}
