@@ -24,6 +24,9 @@ export class Server {
   start(until = "Roomtide listens on") {
     const data = ["--data-dir", join(this.directory, "data"), "--port", String(this.port), "--time-zone", "Europe/Brussels"];
     this.process = spawn(this.program, [...this.options, ...data], { stdio: ["ignore", "pipe", "inherit"] });
+    // Also where the check ends by an error that nothing catches.
+    const { process: started } = this;
+    process.once("exit", () => started.kill("SIGKILL"));
     return new Promise((resolve, reject) => {
       let printed = "";
       this.process.on("exit", (code) => reject(new Error(`the server ended with ${code}: ${printed}`)));
