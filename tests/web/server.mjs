@@ -53,6 +53,8 @@ export class Server {
     writeFileSync(file, readings.map((it) => JSON.stringify(it)).join("\n"));
     const made = spawnSync(this.program, ["import", file, "--data-dir", join(this.directory, "data")], { encoding: "utf8" });
     if (made.status !== 0) throw new Error(made.stderr + made.stdout);
+    // Nobody knows its first port, and another program may have it by now.
+    this.port = 0;
     return this.start();
   }
 
