@@ -61,6 +61,9 @@ async function route() {
   const [view, show, title] = VIEWS.find(([it]) => it.startsWith(name) || name.startsWith(it)) ?? (location.hash.startsWith("#acknowledge=") ? VIEWS[6] : VIEWS[0]);
   const offered = VIEWS.filter(([it]) => !isShared() || SHARED_VIEWS.includes(it));
   fill(nav, ...offered.map(([it, , key]) => h("a", { id: `nav-${it}`, href: addressOf(it), "aria-current": it === view ? "page" : null }, t(key))));
+  // On a phone the view that is shown is in the middle of the navigation, where that is longer than the screen.
+  const current = /** @type {HTMLElement | null} */ (nav.querySelector("[aria-current]"));
+  if (current) nav.scrollLeft = current.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
   document.title = `${t(title)} - Roomtide`;
   const place = `${view}/${about}`;
   if (state.shown === place && !location.hash.startsWith("#acknowledge=")) {

@@ -114,7 +114,7 @@ fn with_version(script: &str, version: &str) -> String {
     text
 }
 
-/// A script without its comments and without what stands before its lines, but for lines of a text. No line of a
+/// A script without its comments, its empty lines and what stands before its lines, but for lines of a text. No line of a
 /// text in the scripts begins like a comment, and an inner comment is a type.
 fn without_comments(script: &str) -> String {
     let (mut kept, mut is_inside, mut is_text) = (String::new(), false, false);
@@ -128,7 +128,7 @@ fn without_comments(script: &str) -> String {
         } else {
             is_comment && text.starts_with("/**") && !text.ends_with("*/")
         };
-        if is_comment {
+        if is_comment || text.is_empty() && !is_text {
             continue;
         }
         is_text ^= text.matches('`').count() % 2 == 1;

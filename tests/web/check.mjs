@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -68,7 +69,8 @@ async function show(page, url, view) {
 /** What axe-core finds, and whether the page is wider than the window. */
 async function examined(page, name) {
   await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  // A view that a phone's navigation has scrolled past is a link to `#VIEW`, and no link to a place in the page.
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"], rules: { "skip-link": { enabled: false } } }));
   assert.deepEqual(violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`), [], name);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
@@ -317,6 +319,10 @@ async function oddHome(home) {
   await show(page, home.url, "now");
   await page.getByRole("listitem").filter({ hasText: "quiet since" }).filter({ hasText: "usually every 60 s" }).waitFor();
   await page.getByRole("heading", { name: "Battery below 20 %" }).waitFor();
+  await page.getByRole("heading", { name: "Steps of meters that nobody has judged" }).waitFor();
+  await page.getByRole("listitem").filter({ hasText: "plug from 100.20 kWh to 5,100.00 kWh in 15 minutes" }).getByRole("link").click();
+  await page.getByRole("listitem").filter({ hasText: "suspect" }).getByRole("button", { name: "Ignore it" }).waitFor();
+  await show(page, home.url, "now");
   await page.screenshot({ path: join(screenshots, "odd-390.png"), fullPage: true });
   // The sum leaves out what is behind a meter; what was odd is told all the same, here and by the device.
   await home.ask("PATCH", "/devices/plug", { behind: "main" });
@@ -577,7 +583,6 @@ async function houseOfMeters() {
 
 /** A house with a meter, plugs behind it, a damp bath, a window and a freezer: a fortnight of quarters of an hour. */
 async function houseOfPlugs() {
-  const home = await server("--empty").start();
   const readings = [];
   const total = { meter: 1000, fridge: 10, washer: 50 };
   const now = Math.floor(Date.now() / 900_000) * 900_000;
@@ -594,8 +599,9 @@ async function houseOfPlugs() {
     readings.push({ device_id: "th-kitchen", room: "kitchen", timestamp, temperature: 20 + hour / 10, humidity: 45 });
     readings.push({ device_id: "th-out", room: "garden", timestamp, temperature: 3 + hour / 10, humidity: 85 });
     readings.push({ device_id: "window", room: "kitchen", timestamp, contact: hour === 12 ? 0 : 1, pm25: 7 });
+    if (at < now - 9 * 3_600_000) readings.push({ device_id: "lost", room: "kitchen", timestamp, battery: 12 });
   }
-  for (let n = 0; n < readings.length; n += 1000) await home.ask("POST", "/readings", readings.slice(n, n + 1000));
+  const home = await server("--empty").startWith(readings);
   for (const plug of ["fridge", "washer"]) await home.ask("PATCH", `/devices/${plug}`, { behind: "meter" });
   await home.ask("PATCH", "/rooms/garden", { outside: true });
   for (let look = 0; look < 300; look += 1) {
@@ -669,14 +675,19 @@ async function whereItWent(home) {
   unproblematic(page);
 }
 
-/** The ten questions of somebody who has never seen the page. */
+/** The ten questions of somebody who has never seen the page; those about months and years are with three years. */
 async function tenQuestions(home) {
   const page = await open(home.url);
   await show(page, home.url, "now");
   const attention = page.locator(".card", { has: page.getByRole("heading", { name: "What needs attention" }) });
-  await attention.getByRole("listitem").filter({ hasText: /bath humid since \d{2}:\d{2}|bath humid since \w{3}/ }).waitFor();
+  // Humid is what the API says, to the minute.
+  const { data: humid } = await home.ask("GET", "/rooms/bath/conditions?from=-2d&humidity=65..");
+  const since = await page.evaluate((at) => new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }), humid.at(-1).from);
+  await attention.getByRole("listitem").filter({ hasText: new RegExp(`bath humid since .*${since}$`) }).waitFor();
+  await attention.getByRole("listitem").filter({ hasText: /lost since .* ago \(usually every 15 minutes\)/ }).waitFor();
+  await attention.getByRole("listitem").filter({ hasText: /lost 12 %/ }).waitFor();
   assert.doesNotMatch(await attention.innerText(), /garden/, "outside nothing is judged");
-  await page.getByText(/Base load last night: \d+ W/).waitFor();
+  await page.getByText(/Base load last night: 300 W/).waitFor();
   await attention.getByText(/The history begins/).waitFor();
   const kitchen = page.locator(".line.room", { has: page.getByRole("link", { name: "kitchen" }) });
   assert.match(await kitchen.innerText(), /Contact (open|closed)/);
@@ -687,6 +698,14 @@ async function tenQuestions(home) {
   assert.ok(height <= 2 * 800, `${height} px are more than two screens of a phone`);
   await examined(page, "plugs on a phone");
   await page.setViewportSize({ width: 1600, height: 900 });
+  // Yesterday's energy and peak, and what took most of it.
+  await show(page, home.url, "energy");
+  const yesterday = page.locator(".tile", { has: page.getByRole("heading", { name: "Yesterday" }) });
+  assert.match(await yesterday.innerText(), /9\.00 kWh\s+highest hour \d{2}:00: 1\.65 kWh/);
+  await yesterday.getByRole("link").click();
+  await settled(page);
+  assert.match(await page.locator(".parts li").first().innerText(), /Not on a plug[^]*4\.80 kWh/);
+  assert.match(await page.locator(".parts li").nth(1).innerText(), /fridge[^]*2\.40 kWh/);
   // What the fridge did on a night.
   const day = await dayAgo(page, 1);
   await show(page, home.url, `device/fridge?d=${day}&span=day`);
@@ -696,7 +715,8 @@ async function tenQuestions(home) {
   await page.getByRole("listitem").filter({ hasText: /Hottest day: .*, 22\.3 °C/ }).waitFor();
   assert.ok((await page.locator(".squares td[class]").count()) >= 14);
   await show(page, home.url, `charts/kitchen?d=${day}&span=day&metric=contact`);
-  await page.getByText(/kitchen\u2069?: 0 to 1/).waitFor();
+  const opened = await page.evaluate((it) => new Date(`${it}T12:00:00Z`).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }), day);
+  await page.getByRole("listitem").filter({ hasText: new RegExp(`kitchen\u2069? was open once: .*${opened} to`) }).waitFor();
   unproblematic(page);
 }
 
@@ -765,14 +785,16 @@ async function withoutServer(home) {
   await page.waitForTimeout(1_000);
   await home.stop();
   const times = [];
-  for (let n = 0; n < 3; n += 1) {
+  // The page itself notes when the first room is there.
+  await page.addInitScript(() => new MutationObserver(() => { if (document.querySelector(".line.room a, .tile a")) window.firstRoom ??= performance.now(); }).observe(document, { childList: true, subtree: true }));
+  for (let n = 0; n < 9; n += 1) {
     await page.goto("about:blank");
-    const start = Date.now();
     await page.goto(`${home.url}/#now`, { waitUntil: "commit" });
     await page.getByRole("link", { name: "kitchen" }).first().waitFor();
-    times.push(Date.now() - start);
+    times.push(Math.round(await page.evaluate(() => window.firstRoom)));
   }
-  console.log(`figure  a known home opens without its server in ${Math.min(...times)} ms`);
+  times.sort((a, b) => a - b);
+  console.log(`figure  a known home opens without its server in ${times[0]} ms, mostly ${times[4]} ms`);
   await page.waitForFunction(() => /as known .* ago/.test(document.getElementById("status").textContent));
   await page.screenshot({ path: join(screenshots, "offline-1600.png"), fullPage: true });
   await home.start();
@@ -835,12 +857,21 @@ async function connected() {
 async function linkForOthers() {
   const home = await server("--empty", "--auth").start();
   const admin = home.token("admin");
-  await home.ask("POST", "/readings", [{ device_id: "hall-air", room: "hall", temperature: 20.5 }, { device_id: "safe", room: "vault", temperature: 7 }], admin);
+  await home.ask("POST", "/readings", [{ device_id: "hall-air", room: "hall", temperature: 20.5 }, { device_id: "attic-air", room: "attic", temperature: 18.5 }, { device_id: "safe", room: "vault", temperature: 7 }], admin);
+  for (const room of ["hall", "attic"]) await home.ask("PATCH", `/rooms/${room}`, { home: "cottage" }, admin);
   const page = await open(home.url);
   await page.goto(`${home.url}/#token=${admin}`);
   await settled(page);
+  for (const [what, rooms] of [["room hall", ["hall"]], ["home cottage", ["attic", "hall"]]]) await linked(home, page, what, rooms);
+  unproblematic(page);
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
+/** Makes a link and opens it as another. */
+async function linked(home, page, what, rooms) {
   await show(page, home.url, "connect");
-  await page.getByLabel("What").selectOption("room hall");
+  await page.getByLabel("What").selectOption(what);
   await page.getByLabel("For whom").fill("Anna");
   await page.getByRole("button", { name: "Make the link" }).click();
   const link = await text(page, "[aria-label=\"Lines for Link\"]");
@@ -857,10 +888,15 @@ async function linkForOthers() {
     assert.equal((await text(other, "nav")).trim().split(/\s+(?=[A-Z])/).join(), "Now,Energy,Charts,Year,Heat map");
   }
   await examined(other, "what a link shows");
+  // The file of all rooms has those of the link.
+  await show(other, home.url, "charts?metric=temperature");
+  const download = other.waitForEvent("download");
+  await other.getByRole("button", { name: "CSV" }).click();
+  const [head, ...rows] = (await readFile(await (await download).path(), "utf8")).trim().split("\n");
+  assert.match(head, /^timestamp,room_id,.*temperature\.mean/);
+  assert.deepEqual([...new Set(rows.map((it) => it.split(",")[1]))], rooms);
   unproblematic(other);
-  unproblematic(page);
-  await home.remove();
-  servers.splice(servers.indexOf(home), 1);
+  await other.context().close();
 }
 
 /** A rule from a chart, with a look back; a ready one by a tap; pause; a channel that is tested. */
@@ -923,6 +959,104 @@ async function largeHouse() {
     assert.ok(bytes > 0 && bytes <= 300 * 1024, `${view} asks for ${bytes} bytes`);
   }
   unproblematic(page);
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
+/** With three years of data no view asks for more than 300 KB, or fails: each span, near and far, and compared. */
+async function threeYears() {
+  const readings = [];
+  const now = Math.floor(Date.now() / 900_000) * 900_000;
+  let kwh = 1000;
+  // Quarters of an hour for the last 40 days, before them every third hour, as a history of a recorder is.
+  for (let at = now - 3 * 365 * 86_400_000, step = 0; at <= now; at += step) {
+    step = at < now - 40 * 86_400_000 ? 10_800_000 : 900_000;
+    const timestamp = new Date(at).toISOString();
+    // The hottest day is 15 July, about noon.
+    const isHot = /-07-15T(09|1[0-4])/.test(timestamp);
+    const season = Math.cos(((at / 86_400_000 - 200) / 365.25) * 2 * Math.PI);
+    const watts = 300 - season * 100;
+    kwh += (watts * step) / 3.6e9;
+    readings.push({ device_id: "meter", room: "hall", timestamp, current_w: Math.round(watts), cumulative_kwh_p: Number(kwh.toFixed(4)) });
+    readings.push({ device_id: "th-kitchen", room: "kitchen", timestamp, temperature: Number((20 + season * 3).toFixed(2)), humidity: 45 });
+    readings.push({ device_id: "th-out", room: "garden", timestamp, temperature: Number((10 + season * 10 + (isHot ? 5 : 0)).toFixed(2)), humidity: 80 });
+  }
+  const home = await server("--empty").startWith(readings);
+  await home.ask("PATCH", "/rooms/garden", { outside: true });
+  const page = await open(home.url);
+  page.setDefaultTimeout(60_000);
+  const sizes = [];
+  page.on("response", (response) => sizes.push(response.allHeaders().then((it) => Number(it["content-length"] ?? 0), () => 0)));
+  const far = `${new Date().getFullYear() - 2}-06-15`;
+  const views = ["now", "device", "alerts", "connect", "year", "year?metric=temperature", `year?metric=temperature&room=garden&d=${far}`, "heat", `heat?d=${far}&span=month`];
+  for (const span of ["day", "week", "month", "year"]) {
+    views.push(`energy?span=${span}&vs=year`, `energy?d=${far}&span=${span}`);
+    views.push(`charts?span=${span}&vs=year`, `charts/kitchen?d=${far}&span=${span}`, `device/meter?d=${far}&span=${span}&vs=year`);
+  }
+  for (const view of views) {
+    sizes.length = 0;
+    await show(page, home.url, view);
+    await page.waitForTimeout(300);
+    const bytes = (await Promise.all(sizes)).reduce((sum, it) => sum + it, 0);
+    console.log(`figure  three years, ${view}: ${Math.round(bytes / 1024)} KB`);
+    assert.ok(bytes > 0 && bytes <= 300 * 1024, `${view} asks for ${bytes} bytes`);
+    assert.deepEqual(await page.locator("main .warn, #alert p").filter({ hasNotText: /Estimated|The history begins/ }).allInnerTexts(), [], view);
+    assert.doesNotMatch(await text(page, "main"), /No values in this range|No energy|NaN|undefined|Infinity/, view);
+  }
+  // The hottest day of a year that is over, and when the history begins.
+  await show(page, home.url, `year?metric=temperature&room=garden&d=${far}`);
+  const hottest = (await text(page, "main li:first-of-type")).replace(/[\u2068\u2069]/g, "");
+  assert.match(hottest, new RegExp(`^Hottest day: \\w+, 15 Jul ${far.slice(0, 4)}, 25\\.0 °C`));
+  await show(page, home.url, "now");
+  const began = new Date(now - 3 * 365 * 86_400_000);
+  assert.match(await text(page, "main"), new RegExp(`The history begins .*${began.getUTCFullYear()}`));
+  // The base load of last night and of the night a month ago, and this month against the same days of the last one.
+  const local = (months, days, hours) => page.evaluate(([months, days, hours]) => { const it = new Date(); return new Date(it.getFullYear(), it.getMonth() + months, days === null ? it.getDate() : days, hours).toISOString(); }, [months, days, hours]);
+  const night = async (months) => {
+    const isEarly = await page.evaluate(() => new Date().getHours() < 6);
+    const day = isEarly ? await page.evaluate(() => new Date(Date.now() - 86_400_000).getDate()) : null;
+    const { data } = await home.ask("GET", `/energy?every=30m&from=${await local(months, day, 0)}&to=${await local(months, day, 6)}`);
+    return Math.round(Math.min(...data.map((it) => it.kwh ?? Infinity)) * 2000);
+  };
+  assert.match(await text(page, "main"), new RegExp(`Base load last night: ${await night(0)} W .*; a month ago ${await night(-1)} W`));
+  await show(page, home.url, "energy");
+  const days = await home.ask("GET", `/energy?every=1d&tz=Europe/Brussels&from=${await local(-1, 1, 0)}`);
+  const start = await local(0, 1, 0);
+  const [own, before] = [days.data.filter((it) => it.timestamp >= start), days.data.filter((it) => it.timestamp < start)];
+  const until = Math.min(own.length - 1, before.length);
+  const sum = (rows) => rows.reduce((sum, it) => sum + it.kwh, 0).toFixed(2);
+  const month = await page.locator(".tile", { has: page.getByRole("heading", { name: "This month so far" }) }).innerText();
+  assert.ok(month.includes(`${sum(own)} kWh`), `${sum(own)}: ${month}`);
+  // On the first of a month there is no whole day yet.
+  if (until > 0) assert.ok(month.includes(`${sum(before.slice(0, until))} kWh`) && month.includes(`${sum(own.slice(0, until))} kWh`), month);
+  unproblematic(page);
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
+/** A page of the origin that the owner named shows this one in a frame; a page of another one does not. */
+async function inFrame() {
+  const html = (_, answer) => answer.writeHead(200, { "content-type": "text/html" }).end(`<!doctype html><title>Frame</title><iframe src="${home.url}/#now" width="800" height="600"></iframe>`);
+  const hosts = [createServer(html), createServer(html)];
+  const origins = await Promise.all(hosts.map((it) => new Promise((resolve) => it.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${it.address().port}`)))));
+  const home = server("--empty", "--frame-ancestors", origins[0]);
+  try {
+    await home.start();
+    await home.ask("POST", "/readings", { device_id: "hall-air", room: "hall", temperature: 20.5 });
+    const page = await (await browser.newContext({ locale: "en-GB" })).newPage();
+    const refused = [];
+    page.on("console", (message) => message.text().includes("frame-ancestors") && refused.push(message.text()));
+    await page.goto(origins[0]);
+    await page.frameLocator("iframe").getByRole("link", { name: "hall" }).first().waitFor({ timeout: 30_000 });
+    assert.deepEqual(refused, [], "the owner allowed it");
+    await page.goto(origins[1]);
+    await page.waitForTimeout(2_000);
+    assert.equal(refused.length, 1, "the browser refuses it");
+    assert.equal(await page.frameLocator("iframe").getByRole("link", { name: "hall" }).count(), 0);
+    await page.context().close();
+  } finally {
+    for (const it of hosts) it.close();
+  }
   await home.remove();
   servers.splice(servers.indexOf(home), 1);
 }
@@ -1011,12 +1145,14 @@ async function sampleHome(home) {
     });
   }
   unproblematic(page);
-  for (const [locale, pattern] of [["en-US", /°F/], ["de-DE", /\d,\d °C/]]) {
-    const page = await open(home.url, { locale });
-    await show(page, home.url, "now");
-    assert.match(await text(page, "main"), pattern, locale);
-    unproblematic(page);
-  }
+  await check("units of a country", async () => {
+    for (const [locale, pattern] of [["en-US", /°F/], ["de-DE", /\d,\d °C/]]) {
+      const page = await open(home.url, { locale });
+      await show(page, home.url, "now");
+      assert.match(await text(page, "main"), pattern, locale);
+      unproblematic(page);
+    }
+  });
 }
 
 async function figures(home) {
@@ -1039,8 +1175,8 @@ async function figures(home) {
     const charts = await page.locator(".plot, .heat").count();
     console.log(`figure  ${view}: ${asked.length} requests, ${charts} charts and maps`);
     const others = asked.filter((it) => !/\/(devices|rooms)\?/.test(it));
-    // Lines, alerts, two nights, six rooms since when, and the last hour of the meter.
-    const most = { energy: 7, now: 12, device: 1, alerts: 2 }[view] ?? charts + (view.startsWith("device/") ? 4 : view.startsWith("charts") ? 1 : 0);
+    // Lines, alerts, steps, two nights, six rooms since when, and the last hour of the meter.
+    const most = { energy: 7, now: 13, device: 1, alerts: 2 }[view] ?? charts + (view.startsWith("device/") ? 4 : view.startsWith("charts") ? 1 : 0);
     assert.ok(others.length <= most, `${view} asks ${others.join(" ")}`);
   }
   await show(page, home.url, "charts/kitchen");
@@ -1078,6 +1214,8 @@ try {
   await check("connect: a token, a code, a name", connected);
   await check("a link for others", linkForOthers);
   await check("200 devices in 40 rooms", largeHouse);
+  await check("three years", threeYears);
+  await check("a frame", inFrame);
   await check("the server goes away and comes back, is busy, is out of reach", () => awayAndBack(odd));
   await check("tokens: none, wrong, kept, an admin's", tokens);
   await check("readings are stored at another address", () => twoAddresses(false));
@@ -1086,7 +1224,7 @@ try {
   await check("the sample home is stored", () => filled);
   await check("four requests at once", () => fourAtOnce(sample));
   await sampleHome(sample);
-  await figures(sample);
+  await check("figures", () => figures(sample));
   console.log(`all is well, after ${Math.round((Date.now() - started) / 1000)} s; screenshots in ${screenshots}`);
 } finally {
   await browser.close();

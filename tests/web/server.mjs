@@ -1,7 +1,7 @@
 // A server of this project for a check of the page: started, asked, stopped. Opens no browser.
 
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -41,6 +41,23 @@ export class Server {
         resolve(this);
       });
     });
+  }
+
+  /**
+   * Starts it with readings, which are stored past it: that takes seconds for years.
+   * @param {any[]} readings
+   */
+  async startWith(readings) {
+    // Its first start says in which time zone its days are.
+    await this.start();
+    await this.stop();
+    const file = join(this.directory, "readings.ndjson");
+    writeFileSync(file, readings.map((it) => JSON.stringify(it)).join("\n"));
+    const made = spawnSync(this.program, ["import", file, "--data-dir", join(this.directory, "data")], { encoding: "utf8" });
+    if (made.status !== 0) throw new Error(made.stderr + made.stdout);
+    // Nobody knows its first port, and another program may have it by now.
+    this.port = 0;
+    return this.start();
   }
 
   async stop() {

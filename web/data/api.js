@@ -1,7 +1,7 @@
 // Requests to the public API: tokens, pages, failures, how many at once. Draws nothing.
 
 import { t } from "../words/words.js";
-import { askShared, takeShared } from "./shared.js";
+import { askShared, csvShared, takeShared } from "./shared.js";
 
 /** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, hourly_until?: string, not_of_room?: string, role?: string}} Metric */
 /** @typedef {{value: number, timestamp: string}} Value */
@@ -253,13 +253,18 @@ export async function store(reading) {
 }
 
 /**
- * Saves an answer as a CSV file.
+ * Saves an answer as a CSV file; the page tells a failure.
  * @param {string} path
  * @param {Params} params
  * @param {string} name
  */
 export async function saveCsv(path, params, name) {
-  save(await (await request("GET", url(path, { ...params, format: "csv" }), "read")).blob(), name);
+  const text = async (/** @type {string} */ path, /** @type {Params} */ params = {}) => (await request("GET", url(path, { ...params, format: "csv" }), "read")).text();
+  try {
+    save(new Blob([await (csvShared(path, params, text) ?? text(path, params))], { type: "text/csv" }), name);
+  } catch (error) {
+    window.dispatchEvent(new CustomEvent("failed", { detail: error }));
+  }
 }
 
 /**

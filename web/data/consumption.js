@@ -4,6 +4,7 @@
 import { zone } from "../words/format.js";
 import { get, path } from "./api.js";
 import { deviceName, roomName } from "./home.js";
+import { isLacking } from "./lacking.js";
 import { moved } from "./range.js";
 import { isShared } from "./shared.js";
 
@@ -17,6 +18,13 @@ import { isShared } from "./shared.js";
 const MAX_LEFT_OUT = 5;
 /** The most meters of which it is asked what is usual: each has a row for each day. */
 const MAX_USUAL = 60;
+
+/** How long the answer about unjudged steps is used, in milliseconds, and how far back it reaches. */
+const ODD_AGE = 600_000;
+const ODD_SINCE = "-7d";
+
+/** @type {{at: number, steps: import("./api.js").EventRow[]}} */
+let odd = { at: 0, steps: [] };
 
 /** The length of a bar and of what is asked for it, by span. @type {Record<string, {bar: string, asked: string}>} */
 export const BARS = {
@@ -163,4 +171,19 @@ export async function baseLoad(night) {
   const { data } = await get("energy", { ...ends(night, to), every: "30m" });
   const halves = data.filter((row) => row.kwh !== null && !row.partial && !row.estimated).map((row) => row.kwh ?? 0);
   return halves.length ? Math.min(...halves) * 2000 : null;
+}
+
+/** The steps of the last seven days that count nothing until somebody judges them. A link for others judges none. */
+export async function unjudgedSteps() {
+  if (isShared() || Date.now() - odd.at < ODD_AGE) return odd.steps;
+  /** @type {Energy} */
+  const answer = await get("energy", { from: ODD_SINCE, every: "1d", tz: zone, events: 1 });
+  const isOpen = (/** @type {import("./api.js").EventRow} */ it) => !it.verdict && it.events.some((event) => event === "suspect" || event === "ambiguous");
+  odd = { at: isLacking(answer) ? 0 : Date.now(), steps: (answer.events ?? []).filter(isOpen) };
+  return odd.steps;
+}
+
+/** Forgets the unjudged steps, after a verdict. */
+export function forgetSteps() {
+  odd.at = 0;
 }

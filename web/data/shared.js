@@ -6,6 +6,7 @@ const KEPT = "roomtide.view";
 /** @typedef {{home: string, rooms: string[]}} Shared */
 /** @typedef {Record<string, string | number | boolean | undefined>} Params */
 /** @typedef {(path: string, params?: Params) => Promise<any>} Ask */
+/** @typedef {(path: string, params?: Params) => Promise<string>} AskText */
 
 /** @type {Shared | null} */
 let shared = read();
@@ -55,4 +56,24 @@ export function askShared(path, params, ask) {
   }
   if (path === "annotations") return Promise.resolve({ data: [] });
   return null;
+}
+
+/**
+ * The CSV file of a question about all rooms, from those of each room; null if the question is about one thing.
+ * @param {string} path
+ * @param {Params} params
+ * @param {AskText} ask
+ * @returns {Promise<string> | null}
+ */
+export function csvShared(path, params, ask) {
+  if (!shared || path !== "series") return null;
+  const { rooms } = shared;
+  const { rooms: _, ...asked } = params;
+  return Promise.all(rooms.map((it) => ask(`rooms/${encodeURIComponent(it)}/series`, asked))).then((texts) => {
+    const files = texts.map((it) => it.trim().split("\n"));
+    const inRoom = (/** @type {string} */ line, /** @type {string} */ room) => line.replace(",", `,${room},`);
+    // Rows of one time stand together, as in the file of a home.
+    const rows = files.flatMap(([, ...rows], n) => rows.map((it) => inRoom(it, rooms[n]))).sort((a, b) => a.slice(0, 24).localeCompare(b.slice(0, 24)));
+    return `${[inRoom(files[0][0], "room_id"), ...rows].join("\n")}\n`;
+  });
 }

@@ -1,6 +1,7 @@
 // The steps of counters that were odd, with buttons that judge them. Finds none itself.
 
 import { get, patch, path } from "../data/api.js";
+import { forgetSteps } from "../data/consumption.js";
 import { deviceName, forget, home, roomName } from "../data/home.js";
 import { named, t } from "../words/words.js";
 import { fill, h } from "./dom.js";
@@ -22,9 +23,7 @@ export async function showEvents(place, events, judged) {
   const entry = (/** @type {EventRow} */ event) => {
     const device = known.devices.find((it) => it.device_id === event.device_id);
     const unit = device?.metrics[event.metric]?.unit;
-    // So many digits that the difference is seen.
-    const digits = event.from && event.to ? Math.min(6, Math.max(2, -Math.floor(Math.log10(Math.abs(event.to.value - event.from.value))))) : 0;
-    const step = event.from && event.to ? t("step", { from: quantity(event.from.value, unit, digits), to: quantity(event.to.value, unit, digits), time: duration(new Date(event.to.timestamp).getTime() - new Date(event.from.timestamp).getTime()) }) : "";
+    const digits = digitsOf(event);
     const problem = h("p", { class: "warn", role: "alert" });
     const judge = (/** @type {string | null} */ verdict, /** @type {string} */ text) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, text);
     // A dip cancels by itself, and what nobody doubts needs no acceptance.
@@ -34,7 +33,7 @@ export async function showEvents(place, events, judged) {
       "li",
       null,
       h("strong", null, event.events.map((it) => named(`event_${it}`, it)).join(", ")),
-      ` ${moment(event.timestamp)}, ${device ? t("deviceInRoom", { device: deviceName(device), room: roomName(known, device.room) }) : event.device_id}, ${words(event.metric)} ${step}. `,
+      ` ${moment(event.timestamp)}, ${device ? t("deviceInRoom", { device: deviceName(device), room: roomName(known, device.room) }) : event.device_id}, ${words(event.metric)} ${stepText(event, unit)}. `,
       event.events.map((it) => named(`meaning_${it}`, "")).join(" "),
       event.amount_if_wrapped !== undefined && h("p", null, t("eitherAmount", { reset: quantity(event.amount ?? null, unit, digits), wrap: quantity(event.amount_if_wrapped, unit, digits) })),
       event.verdict ? h("div", { class: "buttons" }, judge(null, t("undo"))) : offered.length > 0 && h("div", { class: "buttons" }, ...offered.map((it) => judge(it, named(`verdict_${it}`, it)))),
@@ -42,6 +41,23 @@ export async function showEvents(place, events, judged) {
     );
   };
   fill(place, h("ul", null, ...events.map(entry)));
+}
+
+/** So many digits that the difference is seen. @param {EventRow} event */
+function digitsOf({ from, to }) {
+  return from && to ? Math.min(6, Math.max(2, -Math.floor(Math.log10(Math.abs(to.value - from.value))))) : 0;
+}
+
+/**
+ * From which value to which, and in what time; empty where a step has no ends.
+ * @param {EventRow} event
+ * @param {string | null | undefined} unit
+ */
+export function stepText(event, unit) {
+  const { from, to } = event;
+  if (!from || !to) return "";
+  const digits = digitsOf(event);
+  return t("step", { from: quantity(from.value, unit, digits), to: quantity(to.value, unit, digits), time: duration(new Date(to.timestamp).getTime() - new Date(from.timestamp).getTime()) });
 }
 
 /**
@@ -56,4 +72,5 @@ async function judgeStep(event, verdict) {
   const others = (device.metrics[event.metric]?.verdicts ?? []).filter((it) => new Date(it.timestamp).getTime() !== new Date(at).getTime());
   await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: verdict ? [...others, { timestamp: at, verdict }] : others } } }));
   forget();
+  forgetSteps();
 }

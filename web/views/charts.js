@@ -8,13 +8,13 @@ import { range } from "../data/range.js";
 import { lineChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
 import { card, field, fill, h, select } from "../parts/dom.js";
-import { fullDay, moment, words, zone } from "../words/format.js";
+import { clock, fullDay, isolated, moment, words, zone } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { lackNote } from "../parts/lack.js";
 import { notes } from "../parts/notes.js";
 import { inPlace } from "../parts/place.js";
 import { ruleForm } from "../parts/ruleform.js";
-import { t } from "../words/words.js";
+import { listed, named, t } from "../words/words.js";
 
 /** @typedef {import("../data/home.js").Home} Home */
 /** @typedef {import("../parts/chart.js").Line} Line */
@@ -25,6 +25,9 @@ const DAY = 86_400_000;
 const SPANS = ["24h", "day", "week", "month", "year"];
 /** Up to this range in milliseconds a chart of one room shows its readings. */
 const MAX_RAW = DAY / 4;
+
+/** The most times at which a contact was open that are named: the newest. */
+const MAX_STATES = 8;
 
 /** @type {[string, number][]} the lengths of rows, with their seconds */
 const UNITS = [["15m", 900], ["30m", 1800], ["1h", 3600], ["6h", 21_600], ["1d", 86_400], ["1w", 604_800], ["1mo", 2_678_400]];
@@ -122,6 +125,7 @@ export async function charts(main, room) {
         h("h2", null, words(name)),
         chart,
         lackNote(answer),
+        statesNote(name, lines, step),
         hourlyNote(known, room, name, ends.from),
         h("div", { class: "buttons" },
           h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${room || "home"}-${name}.csv`) }, "CSV"),
@@ -185,6 +189,32 @@ function hourlyNote(known, room, metric, from) {
   const ends = here.map((it) => it.metrics[metric]?.hourly_until).filter((it) => it !== undefined && new Date(it).getTime() > from);
   const last = ends.sort().at(-1);
   return last && h("p", { class: "note hourly" }, t("hourlyOnly", { day: fullDay(last) }));
+}
+
+/**
+ * Of a contact, or what else is 0 or 1: when it was open.
+ * @param {string} metric
+ * @param {Line[]} lines
+ * @param {number | undefined} step seconds
+ */
+function statesNote(metric, lines, step) {
+  const [zero, one] = [named(`state_${metric}_0`, ""), named(`state_${metric}_1`, "")];
+  if (!zero || !step) return null;
+  // A closed contact is 1; of all else 1 is what one asks for.
+  const state = metric === "contact" ? zero : one;
+  const isOn = (/** @type {import("../parts/chart.js").Point} */ it) => (metric === "contact" ? (it.min ?? it.mean ?? 1) < 1 : (it.max ?? it.mean ?? 0) > 0);
+  return h("ul", null, ...lines.map(({ label, points }) => {
+    /** @type {{from: number, to: number}[]} */
+    const times = [];
+    for (const it of points.filter(isOn)) {
+      const last = times.at(-1);
+      if (last && it.time - last.to < 1) last.to = it.time + step;
+      else times.push({ from: it.time, to: it.time + step });
+    }
+    const told = times.slice(-MAX_STATES).map(({ from, to }) => t("fromTo", { from: moment(from * 1000), to: to - from < DAY / 1000 ? clock(to * 1000) : moment(to * 1000) }));
+    const what = { name: isolated(label), state, n: times.length };
+    return h("li", null, times.length ? t("stateTimes", { ...what, times: listed(told) }) : t("stateNever", what));
+  }));
 }
 
 /** @param {{timestamp: string}} row */

@@ -5,13 +5,15 @@ import { alertsOrNone } from "../data/rules.js";
 import { addressOf, choose, chosen } from "../data/address.js";
 import { patch, path } from "../data/api.js";
 import { COMFORT, sideOf, sinceWhen } from "../data/comfort.js";
-import { baseLoad } from "../data/consumption.js";
+import { baseLoad, unjudgedSteps } from "../data/consumption.js";
 import { battery, beginning, deviceName, forget, home, inFront, isSilent, lastDay, lastTemperatures, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
 import { isShared } from "../data/shared.js";
 import { card, fill, h, states, svg } from "../parts/dom.js";
 import { age, isolated, midnight, moment, number, quantity, shownUnit, shownValue, since, watts, words } from "../words/format.js";
+import { dayOf } from "../data/range.js";
 import { lackNote } from "../parts/lack.js";
 import { live } from "../parts/live.js";
+import { stepText } from "../parts/odd.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
 import { listed, named, rich, t } from "../words/words.js";
@@ -53,14 +55,12 @@ export async function now(main) {
     const known = await home();
     if (known.devices.length === 0) return state("empty", () => [empty()]);
     state("home", () => [h("h1", null, t("now")), card(t("attention"), said), card(t("power"), power), rooms, behind]);
-    const { failure, lack } = await lastDay();
     const hasRoomTemperature = rowsBy(known.devices, "temperature").rooms;
-    const [{ rows, lack: ofLines }, rules] = await Promise.all([hasRoomTemperature ? lastTemperatures() : { rows: [], lack: {} }, alertsOrNone()]);
+    const [{ failure, lack }, { rows, lack: ofLines }, rules] = await Promise.all([lastDay(), hasRoomTemperature ? lastTemperatures() : { rows: [], lack: {} }, alertsOrNone()]);
     const places = placesOf(known);
     const lines = linesOf(known, rows, "temperature");
     const points = (/** @type {Place} */ it) => lines.find(({ room }) => room === it.room.room_id)?.points ?? [];
     fill(behind, lackNote(lack, ofLines));
-    await showAttention(said, known, places, rules, failure);
     const wrong = places.filter((it) => isLoud(it) || chosen("edit") === it.room.room_id);
     const quiet = places.filter((it) => !wrong.includes(it));
     if (!rooms.querySelector(".marks")?.contains(document.activeElement)) {
@@ -76,7 +76,10 @@ export async function now(main) {
     if (asked !== liveOf) [shownLive, liveOf] = [isShared() ? null : live(meters, powerMetric), asked];
     const base = h("div");
     fill(power, ...powerNow(known, shownLive), base);
-    await inPlace(base, () => showBase(base, known));
+    await Promise.all([
+      showAttention(said, known, places, rules, failure),
+      inPlace(base, () => showBase(base, known)),
+    ]);
   };
 }
 
@@ -118,28 +121,40 @@ async function showAttention(place, known, places, rules, failure) {
   const weak = known.devices.filter((it) => (battery(it) ?? 100) < WEAK);
   const firing = (rules?.data ?? []).filter((it) => it.firing > 0);
   const uneasy = places.filter((it) => it.troubles.length);
-  const ofRooms = await Promise.all(uneasy.map(async ({ room, troubles }, n) => {
-    const from = await Promise.all(troubles.map(({ metric, side }) => (n < MAX_SINCE ? sinceWhen(room.room_id, metric, side) : null)));
+  const entry = (/** @type {Place} */ { room, troubles }, /** @type {(Date | null)[]} */ from) => {
     const texts = troubles.map(({ metric, side }, n) => {
       const word = named(COMFORT[metric][side], side);
       return from[n] ? t("wordSince", { word, time: since(/** @type {Date} */ (from[n])) }) : word;
     });
     return h("li", null, h("a", { href: addressOf("charts", room.room_id, { metric: troubles[0].metric }) }, room.name || room.room_id), ` ${listed(texts)}`);
-  }));
+  };
   const link = (/** @type {Device} */ it, /** @type {string} */ text) => h("li", null, linkTo(it), ` ${text}`);
   const limited = (/** @type {HTMLElement[]} */ items) => items.length <= MAX_NAMED ? h("ul", null, ...items) : h("div", null, h("ul", null, ...items.slice(0, MAX_NAMED)), h("details", null, h("summary", null, t("more", { n: items.length - MAX_NAMED })), h("ul", null, ...items.slice(MAX_NAMED))));
-  const isWell = !silent.length && !weak.length && !firing.length && !uneasy.length;
   const begins = beginning(known);
-  fill(
+  const step = (/** @type {import("../data/api.js").EventRow} */ it) => {
+    const device = known.devices.find(({ device_id }) => device_id === it.device_id);
+    const at = new Date(it.timestamp);
+    return h("li", null, h("a", { href: addressOf("energy", "", { d: dayOf(at), span: "", vs: "" }) }, device ? deviceName(device) : it.device_id), ` ${stepText(it, device?.metrics[it.metric]?.unit)}, ${moment(at)}`);
+  };
+  const show = (/** @type {HTMLElement[]} */ ofRooms, /** @type {HTMLElement[]} */ steps) => fill(
     place,
-    isWell && h("p", { class: "big" }, t("allWell")),
+    !silent.length && !weak.length && !firing.length && !ofRooms.length && !steps.length && h("p", { class: "big" }, t("allWell")),
     firing.length > 0 && h("div", null, h("h3", null, t("alertsFiring")), limited(firing.map((it) => h("li", { class: "warn" }, h("a", { href: "#alerts" }, it.name), ` ${t("firing")}`, it.states[0]?.since ? ` ${t("sinceTime", { time: since(it.states[0].since) })}` : "")))),
     ofRooms.length > 0 && h("div", null, h("h3", null, t("roomsUneasy")), limited(ofRooms)),
     silent.length > 0 && h("div", null, h("h3", null, t("silent")), limited(silent.map((it) => link(it, silence(it))))),
     weak.length > 0 && h("div", null, h("h3", null, t("batteryBelow", { limit: WEAK })), limited(weak.map((it) => link(it, `${number(battery(it) ?? 0)} %`)))),
+    steps.length > 0 && h("div", null, h("h3", null, t("stepsUnjudged")), limited(steps)),
     h("p", { class: "note" }, t("report", { count: known.devices.length - silent.length, all: known.devices.length }), begins && ` · ${t("historyBegins", { time: moment(begins) })}`),
     failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })),
   );
+  // What is wrong is said before it is known since when.
+  if (!place.childElementCount) show(uneasy.map((it) => entry(it, [])), []);
+  const hasCounter = known.devices.some((it) => Object.values(it.metrics).some(({ kind }) => kind === "counter"));
+  const [steps, ...ofRooms] = await Promise.all([
+    hasCounter ? unjudgedSteps().catch(() => []) : [],
+    ...uneasy.map(async (it, n) => entry(it, n < MAX_SINCE ? await Promise.all(it.troubles.map(({ metric, side }) => sinceWhen(it.room.room_id, metric, side))) : [])),
+  ]);
+  show(ofRooms, steps.map(step));
 }
 
 /**

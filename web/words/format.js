@@ -88,9 +88,10 @@ export function written(at, parts) {
   return new Date(at).toLocaleString(locale, parts);
 }
 
-/** @param {string | number | Date} at */
+/** A day and its time, with the year where it is another one. @param {string | number | Date} at */
 export function moment(at) {
-  return written(at, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const isOther = new Date(at).getFullYear() !== new Date().getFullYear();
+  return written(at, { weekday: "short", day: "numeric", month: "short", ...(isOther && { year: "numeric" }), hour: "2-digit", minute: "2-digit" });
 }
 
 /** @param {string | number | Date} at */
