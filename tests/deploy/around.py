@@ -103,7 +103,7 @@ PERMITTED = {
         "put_item": {ROLLUP, STATE, SEEN}, "transact_write_items": {ROLLUP, STATE, SEEN}, "update_item": {ROLLUP, STATE, SCHEMA, LOOKS},
     },
     "AlertingRole": {
-        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES, CHANNELS, STATES, WAITING, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
+        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES, CHANNELS, STATES, TOLD, WAITING, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
         "get_item": {STATE, ROLLUP, RULES, SECRETS, RUNNING}, "put_item": {*JUDGED, RUNNING}, "transact_write_items": {*JUDGED, RUNNING},
         "update_item": {CHANNELS, WAITING}, "delete_item": {STATES, WAITING, LOOKS},
     },
