@@ -74,10 +74,10 @@ fn seldom(id: &str, days: i64) -> Vec<Reading> {
     each.collect()
 }
 
-/// Four days of a device with sixty metrics, every quarter of an hour: all in one reading, or a reading each.
+/// A day of a device with sixty metrics, every quarter of an hour: all in one reading, or a reading each.
 fn wide(id: &str, are_apart: bool) -> Vec<Reading> {
     let names: Vec<String> = (0..60).map(|n| format!("channel_{n:02}")).collect();
-    let times = (4 * -96..0).map(|n| NOW + n * 15 * MINUTE);
+    let times = (-96..0).map(|n| NOW + n * 15 * MINUTE);
     let each = times.flat_map(|time| -> Vec<Reading> {
         if are_apart {
             let apart = names.iter().zip(0..);

@@ -56,7 +56,9 @@ pub(crate) async fn conditions(
     let asks: Vec<_> = devices.iter().map(|it| Ask { rooms, ..ask(*it) }).collect();
     let found = Box::pin(find(store, &asks, &request.question, call.invocation)).await;
     let (found, plan) = found.map_err(|failure| problem(failure, call))?;
-    let explain = request.is_explained.then(|| Explanation::of(&asks, plan, call.invocation));
+    let before = subject.units + Lacking::READ_UNITS;
+    let explanation = || Explanation::of(&asks, plan, before, call.invocation);
+    let explain = request.is_explained.then(explanation);
     let answer = Answer {
         request: &request,
         devices: devices.iter().map(|device| device.id()).collect(),

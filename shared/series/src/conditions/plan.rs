@@ -72,14 +72,14 @@ const PLAIN: &str = "plain";
 const INDEX: &str = "z-order";
 
 impl Explanation {
-    /// That of an answer.
-    pub fn of(asks: &[Ask<'_>], index: IndexPlan, invocation: &Invocation) -> Self {
+    /// That of an answer; `before` has the read units, about, that told which devices it is about.
+    pub fn of(asks: &[Ask<'_>], index: IndexPlan, before: f64, invocation: &Invocation) -> Self {
         let consumed_read_units = invocation.read_units();
         let by_index = index.reason.is_none();
         let plans = vec![
             Plan {
                 name: PLAIN,
-                estimated_read_units: Some(asks.iter().map(plain_units).sum()),
+                estimated_read_units: Some(before + asks.iter().map(plain_units).sum::<f64>()),
                 consumed_read_units: if by_index {
                     0.0
                 } else {
@@ -170,7 +170,9 @@ fn volume(boxed: &Boxed<'_>) -> f64 {
 pub(crate) fn plain_units(ask: &Ask<'_>) -> f64 {
     let rollup = ItemSizes::of(ask.device, usize::MAX).rollup + INDEXED_BYTES;
     let bytes = i64::try_from(rollup).unwrap_or(i64::MAX);
-    lived(ask).into_iter().map(|month| read_units(quarters(month), bytes)).sum()
+    let months = lived(ask).into_iter().map(|month| read_units(quarters(month), bytes));
+    // It is asked even where it has nothing.
+    months.sum::<f64>().max(0.5)
 }
 
 /// The read units of the entries in a box, about, if the means are spread evenly over the domain.
