@@ -6,6 +6,7 @@ import sys
 import zipfile
 
 import access
+import alerts
 import around
 import front
 import indexes
@@ -26,7 +27,7 @@ FUNCTIONS = ["Alerting", "Ingest", "Query", "Registry", "Rollup"]
 # On demand, so that the sweep, which takes a part of the units, keeps up with a week that comes at once.
 PARAMETERS = {
     "RegistryMaxAgeSeconds": 1, "IotTopic": "roomtide", "AlarmEmail": "owner@example.org", "MonthlyBudget": 10,
-    "TimeZone": "Europe/Brussels", "Billing": "on-demand",
+    "AlertEmail": "family@example.org", "TimeZone": "Europe/Brussels", "Billing": "on-demand",
 }
 
 
@@ -69,12 +70,14 @@ def use(emulator):
     rollups.influxql(stack, tokens, week)
     rollups.follow_changes(stack, tokens)
     rollups.verified_and_rebuilt(stack)
+    saved_at = alerts.begun(stack, tokens)
     readings.edits(stack, tokens)
     readings.line_protocol(stack, tokens)
     front.function_urls(stack, tokens)
     front.domain(stack)
     front.impossible(stack)
     page.served(stack, tokens)
+    alerts.told(stack, tokens, saved_at)
     access.refusals(stack, tokens)
     access.foreign_devices(stack, tokens)
     around.mqtt(stack, tokens)
