@@ -173,7 +173,7 @@ function powerNow(known, live) {
   const consumers = meters.filter((it) => !meters.some(({ behind }) => behind === it.device_id) && !it.metrics.cumulative_kwh_n);
   const oldest = added.map((it) => it.latest?.timestamp ?? "").sort()[0];
   const part = (/** @type {Device} */ it) => { const node = document.createElement("span"); node.append(linkTo(it), `, ${watts(load(it))}`); return node; };
-  const parts = meters.slice(0, MAX_PARTS).flatMap((it, place) => [place ? "; " : "", part(it)]);
+  const parts = meters.slice(0, MAX_PARTS).flatMap((it, place) => [place ? t("between") : "", part(it)]);
   const list = document.createElement("span");
   list.append(...parts, meters.length > MAX_PARTS ? t("moreParts", { n: meters.length - MAX_PARTS }) : "");
   return [
