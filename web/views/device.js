@@ -220,7 +220,7 @@ function form(known, device, changed) {
       },
     },
     h("p", { class: "note" }, t("deviceId", { id: device.device_id, time: moment(device.first_seen) })),
-    h("div", { class: "controls" }, field(t("name"), name), field(t("roomId"), room), field(t("kind"), kind), field(t("tags"), tags), select(t("partOfMeans"), [["", t("asKind")], ["true", t("yes")], ["false", t("noFreezer")]], chosenMeans, (value) => { chosenMeans = value; }), hasEnergy(device) && meters.length > 0 && select(t("behindMeter"), [["", t("none")], ...meters], behind, (value) => { behind = value; })),
+    h("div", { class: "controls" }, field(t("name"), name), field(t("roomId"), room), field(t("kind"), kind), field(t("tags"), tags), select(t("partOfMeans"), [["", t("asKind")], ["true", t("yes")], ["false", t("noFreezer")]], chosenMeans, (value) => { chosenMeans = value; }), hasEnergy(device) && meters.length > 0 && select(t("behindMeter"), [["", t("noMeter")], ...meters], behind, (value) => { behind = value; })),
     h("datalist", { id: "rooms" }, ...known.rooms.map((it) => h("option", { value: it.room_id }, it.name ?? ""))),
     ...figures.map(({ metric, it, inputs }) =>
       h(

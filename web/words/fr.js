@@ -222,7 +222,7 @@ export const words = {
   noTokensHere: "Ce serveur ne crée pas de jeton ici ; utilisez la commande.",
   noValues: "aucune valeur",
   noValuesInRange: "Aucune valeur pendant cette période.",
-  none: "aucun",
+  none: "aucune donnée",
   notAirMark: "{device} ne mesure pas l’air de la pièce",
   notAskedYet: "Pas encore demandé.",
   notCounted: "{n} muet, non compté|{n} muets, non comptés",
