@@ -109,7 +109,7 @@ function ruleEntry(known, rule, show) {
   const said = h("p", { role: "alert" });
   const isPaused = rule.paused_until && new Date(rule.paused_until).getTime() > Date.now();
   const lasting = rule.states.filter((it) => it.phase !== "normal");
-  const now = isPaused ? t("pausedUntil", { time: moment(rule.paused_until ?? 0) }) : !rule.on ? t("switchedOff") : rule.firing ? t("firing") : rule.pending ? t("pending") : t("allNormal");
+  const now = isPaused ? t("pausedUntil", { time: moment(rule.paused_until ?? 0) }) : !rule.on ? t("switchedOff") : rule.firing ? t("phase_firing") : rule.pending ? t("phase_pending") : t("phase_normal");
   const after = (/** @type {() => Promise<unknown>} */ act) => async () => { await act(); await show(); };
   return h("li", { class: rule.firing ? "firing" : "" },
     h("strong", null, rule.name), " ", h("span", { class: rule.firing && !isPaused ? "band high" : "band" }, now),

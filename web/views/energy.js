@@ -179,7 +179,7 @@ function monthsOf({ data }) {
  * @param {string} than
  */
 function compared(value, other, than) {
-  if (value === null || other === null) return t("thanNone", { than, other: kwh(other) });
+  if (value === null || other === null) return t("labelled", { name: than, text: kwh(other) });
   const change = other > 0 ? Math.round(((value - other) / other) * 100) : 0;
   const values = { share: percent(Math.abs(change) / 100), than, other: kwh(other) };
   return change > 0 ? t("moreThan", values) : change < 0 ? t("lessThan", values) : t("sameAs", values);
