@@ -1,5 +1,5 @@
 //! Compresses the files of the web page and names them by their content. Changes nothing else but that its own
-//! scripts go without comments and indentation, which are for those who work on them.
+//! scripts go without comments, indentation and most ends of lines, which are for those who work on them.
 
 use std::fs;
 use std::io::Write as _;
@@ -114,8 +114,9 @@ fn with_version(script: &str, version: &str) -> String {
     text
 }
 
-/// A script without its comments, its empty lines and what stands before its lines, but for lines of a text. No line of a
-/// text in the scripts begins like a comment, and an inner comment is a type.
+/// A script without its comments, its empty lines, what stands before its lines and the ends of lines that tell nothing,
+/// but for lines of a text. No line of a text in the scripts begins like a comment, no comment is behind code, and an
+/// inner comment is a type.
 fn without_comments(script: &str) -> String {
     let (mut kept, mut is_inside, mut is_text) = (String::new(), false, false);
     for line in script.lines() {
@@ -138,7 +139,10 @@ fn without_comments(script: &str) -> String {
             text = after.trim_start();
         }
         kept.push_str(text);
-        kept.push('\n');
+        // A statement or a list goes on, or has ended by a sign.
+        if is_text || !kept.ends_with([',', '{', ';']) {
+            kept.push('\n');
+        }
     }
     kept
 }

@@ -760,7 +760,7 @@ async function inWords(home) {
     await page.waitForFunction(() => /updated/.test(document.getElementById("status").textContent) && !document.querySelector("[aria-busy]"));
     assert.deepEqual(await unbracketed(page, data), [], view);
   }
-  for (const [locale, now, lang] of [["de-AT", "Jetzt", "de"], ["ja-JP", "現在", "ja"], ["fr-FR", "Now", "en"]]) {
+  for (const [locale, now, lang] of [["de-AT", "Jetzt", "de"], ["fr-BE", "Maintenant", "fr"], ["ja-JP", "現在", "ja"], ["nl-BE", "Now", "en"]]) {
     const other = await open(home.url, { locale });
     await other.goto(`${home.url}/#now`);
     await other.getByRole("heading", { name: now, level: 1 }).waitFor();
@@ -768,6 +768,15 @@ async function inWords(home) {
     await other.waitForFunction(() => !document.querySelector("[aria-busy]"));
     await examined(other, locale);
     await other.screenshot({ path: join(screenshots, `now-${lang}.png`), fullPage: true });
+    if (lang === "fr") {
+      for (const view of VIEWS) {
+        await other.goto(`${home.url}/#${view}`);
+        await other.reload();
+        await other.waitForFunction(() => document.querySelector("h1") && !document.querySelector("[aria-busy]"));
+        const texts = await other.locator("body").evaluate((it) => { for (const code of it.querySelectorAll("pre, code, script")) code.remove(); return it.textContent; });
+        assert.doesNotMatch(texts, /.{0,30}( [:;?!»]|« ).{0,9}/, `${view} has spaces at which a line may break`);
+      }
+    }
     await other.goto(`${home.url}/?lang=de#energy`);
     await other.getByRole("heading", { name: "Energie", level: 1 }).waitFor();
     await other.context().close();

@@ -11,7 +11,7 @@ export async function bracketed(page) {
   await page.route(/assets\/\w+\.en\.js/, async (route) => {
     const response = await route.fetch({ maxRetries: 3 });
     const script = await response.text();
-    const body = script.replace(/^(\s*\w+: )(".*"),$/gm, (_, key, text) => `${key}${JSON.stringify(JSON.parse(text).split("|").map((it) => `⟦${it}⟧`).join("|"))},`);
+    const body = script.replace(/(\w+: )("(?:[^"\\]|\\.)*")/g, (_, key, text) => `${key}${JSON.stringify(JSON.parse(text).split("|").map((it) => `⟦${it}⟧`).join("|"))}`);
     assert.notEqual(body, script, "the catalogue has texts");
     await route.fulfill({ response, body });
   });

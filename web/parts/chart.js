@@ -123,7 +123,7 @@ export function barChart({ title, when = "", unit, bars, lacks = false, versus =
   const rows = () =>
     table(
       title,
-      [t("time"), ...(hasBelow ? [t("bought", { unit }), t("sold", { unit })] : [unit]), ...(lit ? [lit] : []), ...(versus ? [versus] : []), t("notes")],
+      [t("time"), ...(hasBelow ? [t("bought", { unit }), t("soldIn", { unit })] : [unit]), ...(lit ? [lit] : []), ...(versus ? [versus] : []), t("notes")],
       bars.map((bar) => [
         at(bar.time),
         shown(bar.value),
@@ -158,7 +158,7 @@ export function barChart({ title, when = "", unit, bars, lacks = false, versus =
  * @param {{title: string, when: string, summary: string[], pieces: Node[], data: any, behind: () => Node, limit?: Limit, options: Partial<import("../vendor/uPlot.js").Options>}} asked
  */
 function draw({ title, when, summary, pieces, data, behind, limit, options }) {
-  const place = h("div", { class: "plot", role: "img", "aria-label": `${title}: ${summary.join("; ")}` });
+  const place = h("div", { class: "plot", role: "img", "aria-label": t("labelled", { name: title, text: summary.join(t("between")) }) });
   /** @type {Plot | null} */
   let plot = null;
   const colours = (options.series ?? []).slice(1).map(({ stroke }) => String(stroke ?? ""));

@@ -10,7 +10,7 @@ import { day, fullDay, midnight, month, moment, written } from "../words/format.
 /** @typedef {import("../data/range.js").Span} Span */
 
 /** @type {[Span, import("../words/words.js").Key][]} */
-const SPANS = [["24h", "span24h"], ["day", "spanDay"], ["week", "spanWeek"], ["month", "spanMonth"], ["year", "spanYear"]];
+const SPANS = [["24h", "span24h"], ["day", "day"], ["week", "spanWeek"], ["month", "month"], ["year", "year"]];
 /** @type {Record<string, import("../words/words.js").Key>} */
 const VERSUS_WORDS = { "": "vsNothing", day: "vsDay", weekday: "vsWeekday", month: "vsMonth", year: "vsYear" };
 

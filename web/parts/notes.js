@@ -30,7 +30,7 @@ export function notes(known, room, marks, ends) {
   const about = (/** @type {Note} */ it) => it.room ? roomName(known, it.room) : deviceName(known.devices.find((device) => device.device_id === it.device) ?? /** @type {any} */ ({ device_id: it.device ?? "" }));
   const drop = (/** @type {Note} */ it) => guarded(() => dropNote(it.id)).then(changed).catch(failed);
   return behind("notes", t("notesOf", { n: shown.length, count: shown.length }), () => h("div", null,
-    h("ul", null, ...shown.map((it) => h("li", null, `${moment(it.from * 1000)}, ${about(it)}: ${it.text} `, h("button", { type: "button", class: "small", onclick: () => drop(it) }, t("delete"))))),
+    h("ul", null, ...shown.map((it) => h("li", null, t("labelled", { name: `${moment(it.from * 1000)}, ${about(it)}`, text: it.text }), " ", h("button", { type: "button", class: "small", onclick: () => drop(it) }, t("delete"))))),
     newNote(known, room, Math.min(ends.to, Date.now())),
     said,
   ));

@@ -39,7 +39,9 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
   const rule = () => {
     const [kind, ...id] = draft.subject.split(":");
     const limit = String(Number(meantValue(draft.value, unit).toPrecision(10)));
-    return { name: draft.name || t("ruleName", { subject: subject(), metric: words(metric), side: t(draft.side), value: number(draft.value), unit: shownUnit(unit) }), [kind]: id.join(":"), metric, [draft.side]: limit, for: Number(draft.minutes) > 0 ? `${draft.minutes}m` : "0s", on: true };
+    // The space in a French number has no sign in the subject of an e-mail.
+    const name = t("ruleName", { subject: subject(), metric: words(metric), side: t(draft.side), value: number(draft.value), unit: shownUnit(unit) }).replace(/\s/g, " ");
+    return { name: draft.name || name, [kind]: id.join(":"), metric, [draft.side]: limit, for: Number(draft.minutes) > 0 ? `${draft.minutes}m` : "0s", on: true };
   };
   const show = () => {
     const found = previews.get(metric);

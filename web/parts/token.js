@@ -45,7 +45,7 @@ export function askForToken(use, refusal) {
       (use !== "read" || again) && h("p", { class: "warn", role: "alert" }, again ? t("tokenRefused", { why: refusal }) : refusal),
       mayOnlyStore && h("p", null, t("mayOnlyStore")),
       h("p", { class: "note" }, ...rich("createToken", { command: h("code", null, create) })),
-      field(t("token"), input),
+      field(t("secret_token"), input),
       use === "read" && h("label", { class: "check" }, keep, t("keepToken")),
       h("div", { class: "buttons" }, h("button", { type: "submit" }, t("useIt")), h("button", { type: "button", onclick: () => dialog.close() }, t("cancel"))),
     );

@@ -82,7 +82,7 @@ export function sentence(known, rule) {
   const unit = device?.metrics[rule.metric ?? ""]?.unit;
   const side = rule.above !== undefined ? t("aboveValue", { value: quantity(Number(rule.above), unit) }) : t("belowValue", { value: quantity(Number(rule.below), unit) });
   const held = rule.for && !/^0/.test(rule.for) ? t("heldFor", { time: rule.for }) : "";
-  return `${subject}: ${words(rule.metric ?? "")} ${side}${held}`;
+  return t("labelled", { name: subject, text: `${words(rule.metric ?? "")} ${side}${held}` });
 }
 
 /**
@@ -109,7 +109,7 @@ function ruleEntry(known, rule, show) {
   const said = h("p", { role: "alert" });
   const isPaused = rule.paused_until && new Date(rule.paused_until).getTime() > Date.now();
   const lasting = rule.states.filter((it) => it.phase !== "normal");
-  const now = isPaused ? t("pausedUntil", { time: moment(rule.paused_until ?? 0) }) : !rule.on ? t("switchedOff") : rule.firing ? t("firing") : rule.pending ? t("pending") : t("allNormal");
+  const now = isPaused ? t("pausedUntil", { time: moment(rule.paused_until ?? 0) }) : !rule.on ? t("switchedOff") : rule.firing ? t("phase_firing") : rule.pending ? t("phase_pending") : t("phase_normal");
   const after = (/** @type {() => Promise<unknown>} */ act) => async () => { await act(); await show(); };
   return h("li", { class: rule.firing ? "firing" : "" },
     h("strong", null, rule.name), " ", h("span", { class: rule.firing && !isPaused ? "band high" : "band" }, now),
@@ -126,7 +126,7 @@ function ruleEntry(known, rule, show) {
       const place = h("div");
       inPlace(place, async () => {
         const { data } = await historyOf(rule.id);
-        fill(place, data.length ? h("ul", null, ...data.map((it) => h("li", null, `${moment(it.at)}: ${it.text}`))) : h("p", null, t("noHistory")));
+        fill(place, data.length ? h("ul", null, ...data.map((it) => h("li", null, t("labelled", { name: moment(it.at), text: it.text })))) : h("p", null, t("noHistory")));
       });
       return place;
     }),
@@ -146,7 +146,7 @@ function readyRules(known, rules, show) {
   const kindOf = (/** @type {import("../data/api.js").Device} */ it) => `${it.kind ?? ""} ${it.name ?? ""} ${it.device_id}`.toLowerCase();
   for (const it of known.devices) {
     const name = deviceName(it);
-    if (it.metrics.temperature && /freezer|gefrier|冷凍/.test(kindOf(it))) offered.push({ id: `freezer-${it.device_id}`, title: t("readyFreezer", { name }), why: t("readyFreezerWhy"), rule: { name: t("readyFreezer", { name }), device: it.device_id, metric: "temperature", above: -12, clear: -15, for: "20m", repeat: "6h" } });
+    if (it.metrics.temperature && /freezer|gefrier|g[ée]lateur|冷凍/.test(kindOf(it))) offered.push({ id: `freezer-${it.device_id}`, title: t("readyFreezer", { name }), why: t("readyFreezerWhy"), rule: { name: t("readyFreezer", { name }), device: it.device_id, metric: "temperature", above: -12, clear: -15, for: "20m", repeat: "6h" } });
     for (const metric of Object.keys(it.metrics)) {
       if (/leak|water_alarm|flood/.test(metric)) offered.push({ id: `leak-${it.device_id}`, title: t("readyLeak", { name }), why: t("readyLeakWhy"), rule: { name: t("readyLeak", { name }), device: it.device_id, metric, above: 0.5, for: "0s", repeat: "1h", ignores_quiet_hours: true } });
     }
@@ -154,7 +154,7 @@ function readyRules(known, rules, show) {
   for (const room of known.rooms) {
     const isDamp = known.devices.some((it) => it.room === room.room_id && it.metrics.humidity && !it.metrics.humidity.not_of_room);
     const name = room.name || room.room_id;
-    if (isDamp && room.outside !== true && /cellar|basement|keller|bath|bad|地下|浴/i.test(`${room.room_id} ${name}`)) offered.push({ id: `damp-${room.room_id}`, title: t("readyDamp", { name }), why: t("readyDampWhy"), rule: { name: t("readyDamp", { name }), mean_of_room: room.room_id, metric: "humidity", above: 75, clear: 70, for: "2h" } });
+    if (isDamp && room.outside !== true && /cellar|basement|keller|bath|bad|cave|sous.sol|bain|地下|浴/i.test(`${room.room_id} ${name}`)) offered.push({ id: `damp-${room.room_id}`, title: t("readyDamp", { name }), why: t("readyDampWhy"), rule: { name: t("readyDamp", { name }), mean_of_room: room.room_id, metric: "humidity", above: 75, clear: 70, for: "2h" } });
   }
   // The home's sensors by what they are called, else each of the first rooms.
   const silent = known.devices.slice(0, 30).filter((it) => it.metrics.battery || it.metrics.battery_percent || it.metrics.temperature);
@@ -165,7 +165,7 @@ function readyRules(known, rules, show) {
   if (!open.length) return [h("p", null, t("noReady"))];
   return [h("ul", { class: "rules" }, ...open.map((it) => {
     const said = h("p", { role: "alert" });
-    return h("li", null, h("strong", null, it.title), h("p", { class: "note" }, it.why), doing(t("tellMe"), async () => { await putRule(it.id, it.rule); await show(); }, said, `${t("tellMe")}: ${it.title}`), said);
+    return h("li", null, h("strong", null, it.title), h("p", { class: "note" }, it.why), doing(t("tellMe"), async () => { await putRule(it.id, it.rule); await show(); }, said, t("labelled", { name: t("tellMe"), text: it.title })), said);
   }))];
 }
 
@@ -185,7 +185,7 @@ function channelList(channels, show) {
       it.quiet_hours && h("span", { class: "note" }, ` ${t("quiet", { hours: it.quiet_hours })}`),
       it.failing_since && h("p", { class: "warn" }, t("failingSince", { time: since(it.failing_since) }), it.next && ` ${t("triedAgain", { time: since(it.next) })}`),
       it.waiting ? h("p", { class: "note" }, t("waiting", { n: it.waiting, count: it.waiting })) : null,
-      h("div", { class: "buttons" }, doing(t("sendTest"), test, said, `${t("sendTest")}: ${it.name}`), doing(t("delete"), async () => { if (confirm(t("deleteSure", { name: it.name }))) await deleteChannel(it.id); await show(); }, said, t("deleteWhat", { name: it.name }))),
+      h("div", { class: "buttons" }, doing(t("sendTest"), test, said, t("labelled", { name: t("sendTest"), text: it.name })), doing(t("delete"), async () => { if (confirm(t("deleteSure", { name: it.name }))) await deleteChannel(it.id); await show(); }, said, t("deleteWhat", { name: it.name }))),
       said,
     );
   };

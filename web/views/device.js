@@ -64,7 +64,7 @@ function all(main) {
       charge(it),
     ]);
     fill(choice, buttons(t("show"), [["", t("allCount", { n: known.devices.length })], ["silent", t("silentCount", { n: silent.length })]], isOnlySilent ? "silent" : "", (only) => choose({ only })));
-    fill(place, table(t(isOnlySilent ? "silentDevices" : "allDevices"), [t("device"), t("newestReading"), t("room"), t("metrics"), t("battery")], rows), failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })));
+    fill(place, table(t(isOnlySilent ? "silentDevices" : "allDevices"), [t("device"), t("newestReading"), t("room"), t("metrics"), t("metric_battery")], rows), failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })));
   };
 }
 
@@ -153,7 +153,7 @@ async function showChart(place, controls, found, metric, shown) {
   }
   fill(
     place,
-    used && h("p", { class: "summary" }, ...rich("usedIn", { time: titleOf(shown), value: h("strong", null, kwh(used.total_kwh)) })),
+    used && h("p", { class: "summary" }, ...rich("labelled", { name: titleOf(shown), text: h("strong", null, kwh(used.total_kwh)) })),
     lineChart({ title, when: titleOf(shown), unit, lines, range: [shown.from.getTime() / 1000, shown.to.getTime() / 1000], step, lacks: isLacking(answer), marks: marks.filter((it) => it.device === id || (it.room && it.room === found.room)) }),
     lackNote(answer),
   );
@@ -220,7 +220,7 @@ function form(known, device, changed) {
       },
     },
     h("p", { class: "note" }, t("deviceId", { id: device.device_id, time: moment(device.first_seen) })),
-    h("div", { class: "controls" }, field(t("name"), name), field(t("roomId"), room), field(t("kind"), kind), field(t("tags"), tags), select(t("partOfMeans"), [["", t("asKind")], ["true", t("yes")], ["false", t("noFreezer")]], chosenMeans, (value) => { chosenMeans = value; }), hasEnergy(device) && meters.length > 0 && select(t("behindMeter"), [["", t("none")], ...meters], behind, (value) => { behind = value; })),
+    h("div", { class: "controls" }, field(t("name"), name), field(t("roomId"), room), field(t("kind"), kind), field(t("tags"), tags), select(t("partOfMeans"), [["", t("asKind")], ["true", t("yes")], ["false", t("noFreezer")]], chosenMeans, (value) => { chosenMeans = value; }), hasEnergy(device) && meters.length > 0 && select(t("behindMeter"), [["", t("noMeter")], ...meters], behind, (value) => { behind = value; })),
     h("datalist", { id: "rooms" }, ...known.rooms.map((it) => h("option", { value: it.room_id }, it.name ?? ""))),
     ...figures.map(({ metric, it, inputs }) =>
       h(

@@ -15,7 +15,7 @@ import { absent, lackNote } from "../parts/lack.js";
 import { showEvents } from "../parts/odd.js";
 import { inPlace } from "../parts/place.js";
 import { showRoles } from "../parts/roles.js";
-import { rich, t } from "../words/words.js";
+import { named, rich, t } from "../words/words.js";
 
 /** @typedef {import("../data/api.js").Energy} Energy */
 /** @typedef {import("../data/consumption.js").Part} Part */
@@ -179,7 +179,7 @@ function monthsOf({ data }) {
  * @param {string} than
  */
 function compared(value, other, than) {
-  if (value === null || other === null) return t("thanNone", { than, other: kwh(other) });
+  if (value === null || other === null) return t("labelled", { name: than, text: kwh(other) });
   const change = other > 0 ? Math.round(((value - other) / other) * 100) : 0;
   const values = { share: percent(Math.abs(change) / 100), than, other: kwh(other) };
   return change > 0 ? t("moreThan", values) : change < 0 ? t("lessThan", values) : t("sameAs", values);
@@ -197,7 +197,7 @@ function showTotal(place, shown, answer, other) {
   const fair = other && (shown.isNow ? upToNow(shown, other) : other.total_kwh);
   fill(
     place,
-    h("p", { class: "summary" }, h("strong", null, titleOf(shown)), ": ", h("strong", { class: "sum" }, sum), other && !isLacking(answer, other) && ` · ${compared(answer.total_kwh, fair, versusOf(shown))}`),
+    h("p", { class: "summary" }, ...rich("labelled", { name: h("strong", null, titleOf(shown)), text: h("strong", { class: "sum" }, sum) }), other && !isLacking(answer, other) && ` · ${compared(answer.total_kwh, fair, versusOf(shown))}`),
     lackNote(answer, other),
   );
 }
@@ -289,7 +289,7 @@ async function showBars(place, known, shown, ofRange, partsOf, recent) {
       below: row.kwh_sold,
       other: compared.get(row.time),
       lit: !part ? undefined : part.id ? mine : Math.max(0, (row.kwh ?? 0) - mine),
-      note: [...row.flags, row.estimated && t("estimated"), row.partial && t("notOver")].filter(Boolean).join(", "),
+      note: [...row.flags.map((it) => named(`event_${it}`, it)), row.estimated && t("estimated"), row.partial && t("notOver")].filter(Boolean).join(", "),
     };
   });
   for (const [time, value] of compared) if (!bars.some((it) => it.time === time)) rows.push({ time, value: null, below: undefined, other: value, lit: undefined, note: "" });

@@ -54,7 +54,7 @@ export async function now(main) {
   return async () => {
     const known = await home();
     if (known.devices.length === 0) return state("empty", () => [empty()]);
-    state("home", () => [h("h1", null, t("now")), card(t("attention"), said), card(t("power"), power), rooms, behind]);
+    state("home", () => [h("h1", null, t("now")), card(t("attention"), said), card(t("metric_current_w"), power), rooms, behind]);
     const hasRoomTemperature = rowsBy(known.devices, "temperature").rooms;
     const [{ failure, lack }, { rows, lack: ofLines }, rules] = await Promise.all([lastDay(), hasRoomTemperature ? lastTemperatures() : { rows: [], lack: {} }, alertsOrNone()]);
     const places = placesOf(known);
@@ -139,8 +139,8 @@ async function showAttention(place, known, places, rules, failure) {
   const show = (/** @type {HTMLElement[]} */ ofRooms, /** @type {HTMLElement[]} */ steps) => fill(
     place,
     !silent.length && !weak.length && !firing.length && !ofRooms.length && !steps.length && h("p", { class: "big" }, t("allWell")),
-    firing.length > 0 && h("div", null, h("h3", null, t("alertsFiring")), limited(firing.map((it) => h("li", { class: "warn" }, h("a", { href: "#alerts" }, it.name), ` ${t("firing")}`, it.states[0]?.since ? ` ${t("sinceTime", { time: since(it.states[0].since) })}` : "")))),
-    ofRooms.length > 0 && h("div", null, h("h3", null, t("roomsUneasy")), limited(ofRooms)),
+    firing.length > 0 && h("div", null, h("h3", null, t("alerts")), limited(firing.map((it) => h("li", { class: "warn" }, h("a", { href: "#alerts" }, it.name), ` ${t("phase_firing")}`, it.states[0]?.since ? ` ${t("sinceTime", { time: since(it.states[0].since) })}` : "")))),
+    ofRooms.length > 0 && h("div", null, h("h3", null, t("rooms")), limited(ofRooms)),
     silent.length > 0 && h("div", null, h("h3", null, t("silent")), limited(silent.map((it) => link(it, silence(it))))),
     weak.length > 0 && h("div", null, h("h3", null, t("batteryBelow", { limit: WEAK })), limited(weak.map((it) => link(it, `${number(battery(it) ?? 0)} %`)))),
     steps.length > 0 && h("div", null, h("h3", null, t("stepsUnjudged")), limited(steps)),
@@ -173,7 +173,7 @@ function powerNow(known, live) {
   const consumers = meters.filter((it) => !meters.some(({ behind }) => behind === it.device_id) && !it.metrics.cumulative_kwh_n);
   const oldest = added.map((it) => it.latest?.timestamp ?? "").sort()[0];
   const part = (/** @type {Device} */ it) => { const node = document.createElement("span"); node.append(linkTo(it), `, ${watts(load(it))}`); return node; };
-  const parts = meters.slice(0, MAX_PARTS).flatMap((it, place) => [place ? "; " : "", part(it)]);
+  const parts = meters.slice(0, MAX_PARTS).flatMap((it, place) => [place ? t("between") : "", part(it)]);
   const list = document.createElement("span");
   list.append(...parts, meters.length > MAX_PARTS ? t("moreParts", { n: meters.length - MAX_PARTS }) : "");
   return [
@@ -304,7 +304,7 @@ function tile(known, { room, devices, isSilent: allSilent }, points) {
     return [row(words(metric), sensors, value === null ? t("silentWord") : told(metric, value, unit), value === null || room.outside === true ? null : comfort(metric, value)), ...apart];
   });
   const load = loadOf(known, devices);
-  if (load !== null) rows.push(row(t("power"), "", watts(load)));
+  if (load !== null) rows.push(row(t("metric_current_w"), "", watts(load)));
   const at = devices.map((it) => it.latest?.timestamp ?? "").sort().at(-1);
   return h(
     "section",

@@ -8,6 +8,7 @@
 const CATALOGUES = {
   en: () => import("./en.js"),
   de: () => import("./de.js"),
+  fr: () => import("./fr.js"),
   ja: () => import("./ja.js"),
 };
 

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_page_is_small_in_each_language() {
-        let languages = ["en", "de", "ja"].map(|it| format!(".{it}.js"));
+        let languages = ["en", "de", "fr", "ja"].map(|it| format!(".{it}.js"));
         for language in &languages {
             let is_other = |name: &str| {
                 languages.iter().any(|it| it != language && name.ends_with(it.as_str()))
