@@ -36,7 +36,7 @@ pub(super) fn import(
     let asked_for = format!("{wanted:?}");
     let map = wanted.map().clone();
     let points = wanted.of_points(points, notes.clone(), units.clone());
-    bar.set_message("sorting by device and time");
+    bar.set_message(sort::SORTING);
     let sorted = sort::sorted(points, sort::RUN, bar)?;
     if let Some(said) = map.not_met() {
         print(said);
@@ -106,7 +106,7 @@ pub(super) fn import(
     let watched = Watched::new(groups, Some(comparison), now);
     let sent = send(watched, &client, options, &mut resume, bar);
     bar.finish_and_clear();
-    let sent = compared.unless_stopped(sent)?;
+    let sent = compared.unless_stopped(sent, &client)?;
     resume.finish();
     print(&sent);
     print_counts(united.counts());
