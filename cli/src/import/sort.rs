@@ -62,7 +62,9 @@ pub(crate) fn sorted<T: Sortable>(
             let expected = all(before + bytes, read);
             ensure_room("sorting", expected.saturating_sub(before))?;
             if runs.is_empty() && !read.is_hidden() {
-                read.suspend(|| print(said_before(expected, read)));
+                // A bar that is suspended tells nothing.
+                let said = said_before(expected, read);
+                read.suspend(|| print(said));
             }
             runs.push(with_room(write(&mut file, &mut run), || DOES_NOT_FIT.to_owned())?);
             let written = runs.last().map_or(0, |(_, to)| *to);
@@ -269,6 +271,9 @@ mod tests {
         let items = || [3, 1].map(|n| Ok(Item(n))).into_iter();
         drop(sorted(items(), usize::MAX, &bar).unwrap());
         assert_eq!(bar.message(), "", "in memory");
+        // One that is seen.
+        let bar = crate::progress::bar(100, "{msg}").unwrap();
+        assert!(!bar.is_hidden());
         drop(sorted(items(), 0, &bar).unwrap());
         assert_eq!(bar.message(), format!("{SORTING}, 1 MB on disk"));
     }
