@@ -51,6 +51,7 @@ pub(super) fn import(
         bail!("{} has no points that can be imported", args.file.display());
     }
     bar.reset();
+    bar.set_message("");
     bar.set_length(read);
     let mut united = United::new(bar.wrap_iter(sorted));
     let thin_before = args.thin_before(now)?;

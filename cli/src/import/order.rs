@@ -41,6 +41,7 @@ pub(super) fn lines(
     let lines = sort::sorted(lines, RUN, &bar).context("the lines cannot be sorted")?;
     // What is left of the work is to send what has been read.
     bar.reset();
+    bar.set_message("");
     bar.set_length(lines.total());
     Ok((Box::new(bar.wrap_iter(lines)), bar))
 }
