@@ -125,6 +125,11 @@ impl Client {
         self.here.is_some()
     }
 
+    /// Returns whether what this process has open is new and has no reading.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.here.as_ref().is_some_and(|here| here.is_unused())
+    }
+
     /// Begins to store what was answered, in a thread of its own. Returns `None` if it is stored: a server stores before
     /// it answers.
     pub(crate) fn store(&self) -> Option<thread::JoinHandle<anyhow::Result<()>>> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use http::Request;
-use local::{Data, Loader, Options, System};
+use local::{Data, Loader, NewDirectory, Options, System};
 use tokio::runtime::Handle;
 
 use crate::ask::{Answer, Ask, Units};
@@ -19,11 +19,27 @@ pub(crate) struct Here {
     loader: Loader,
     runtime: Handle,
     name: String,
+    /// The directory, if it had no data before.
+    made: Option<NewDirectory>,
 }
 
 impl Here {
-    /// Opens the data in a directory, and makes them where they are missing.
+    /// Opens the data in a directory, and makes them where they are missing. What cannot be made leaves nothing behind.
     pub(crate) async fn open(directory: &Path) -> anyhow::Result<Arc<Self>> {
+        let made = NewDirectory::of(directory);
+        let name = directory.display().to_string();
+        match Box::pin(Self::start(directory)).await {
+            Ok((system, loader)) => {
+                Ok(Arc::new(Self { system, loader, runtime: Handle::current(), name, made }))
+            }
+            Err(error) => {
+                remove(made, &name);
+                Err(error)
+            }
+        }
+    }
+
+    async fn start(directory: &Path) -> anyhow::Result<(System, Loader)> {
         let options = Options {
             data: Data::Dir(directory.to_owned()),
             listens: false,
@@ -37,8 +53,7 @@ impl Here {
             print(format_args!("{name} is new; its days are those of {zone}, for ever ({other})"));
         }
         let loader = Box::pin(system.loader()).await?;
-        let name = directory.display().to_string();
-        Ok(Arc::new(Self { system, loader, runtime: Handle::current(), name }))
+        Ok((system, loader))
     }
 
     /// Returns the directory's name.
@@ -67,14 +82,33 @@ impl Here {
         self.runtime.block_on(self.loader.store())
     }
 
-    /// Closes the data, if nobody else uses them.
-    pub(crate) async fn close(here: Arc<Self>) -> anyhow::Result<()> {
-        match Arc::into_inner(here) {
-            Some(Self { system, loader, .. }) => {
-                drop(loader);
-                system.shutdown().await
-            }
-            None => Ok(()),
+    /// Returns whether the directory had no data before, and has no reading now.
+    pub(crate) fn is_unused(&self) -> bool {
+        // What cannot be read may be there.
+        self.made.is_some() && !self.system.has_readings().unwrap_or(true)
+    }
+
+    /// Closes the data, if nobody else uses them. What is of no use after a failure is removed.
+    pub(crate) async fn close(here: Arc<Self>, has_failed: bool) -> anyhow::Result<()> {
+        let Some(here) = Arc::into_inner(here) else { return Ok(()) };
+        let is_useless = has_failed && here.is_unused();
+        let Self { system, loader, name, made, .. } = here;
+        drop(loader);
+        let closed = system.shutdown().await;
+        if is_useless {
+            remove(made, &name);
         }
+        closed
+    }
+}
+
+/// Removes a directory that this process has made, and says so.
+fn remove(made: Option<NewDirectory>, name: &str) {
+    match made.map_or(Ok(false), NewDirectory::remove) {
+        Ok(true) => print(format_args!("{name} is removed again: it was new, and has no reading")),
+        Ok(false) => {}
+        Err(error) => print(format_args!(
+            "{name} is new and has no reading, so it can be removed; this failed: {error:#}"
+        )),
     }
 }

@@ -115,7 +115,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         imported => imported,
     })
     .await?;
-    let closed = target.close().await;
+    let closed = target.close(imported.is_err()).await;
     imported.and_then(|code| closed.map(|()| code))
 }
 
@@ -130,6 +130,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         return of_source::import(args, source, &progress::spinner(), now);
     }
     let input = source::open(&args.file, args.format)?;
+    let growing = Growing::of(&args.file);
     let format = args.read_as(input.format());
     args.ensure_fit(format)?;
     match format {
@@ -142,7 +143,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
                 );
             };
             let device = device.parse().map_err(|why| anyhow::anyhow!("--device-id {why}"))?;
-            let log = Log::read(input.into_reader(), device)?;
+            let log = Log::read(input.into_lines(growing.clone()), device)?;
             let anchors = if args.dry_run {
                 Anchors::default()
             } else {
@@ -150,6 +151,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
                 anchors::of(&client(args)?, &log, from.div_euclid(1_000_000))?
             };
             let source = log.source(&anchors);
+            growing.said().into_iter().for_each(|said| source.notes.say(said));
             if !args.dry_run && anchors == Anchors::default() {
                 source.notes.say(BEFORE_THE_METER.to_owned());
             }
@@ -159,7 +161,9 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             let source = emoncms::open_archive(input.into_reader(), &args.file)?;
             of_source::import(args, source, &progress::spinner(), now)
         }
-        Format::Csv | Format::Ndjson | Format::ExportedLines => import_readings(args, input, now),
+        Format::Csv | Format::Ndjson | Format::ExportedLines => {
+            import_readings(args, input, &growing, now)
+        }
         Format::InfluxDb => bail!("a running InfluxDB is an address, http://HOST:8086"),
         Format::HomeAssistant => {
             let bar = progress::spinner();
@@ -182,7 +186,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             let notes = Notes::default();
             let bar = input.progress_bar();
             let points = LineFile::new(
-                input.into_reader(),
+                input.into_lines(growing),
                 args.precision,
                 args.database.clone(),
                 notes.clone(),
@@ -197,12 +201,15 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
 fn import_readings(
     args: &ImportArgs,
     input: source::InputFile,
+    growing: &Growing,
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
     let columns = args.csv.columns()?;
+    // The other formats tell by themselves whether a line is whole.
+    let is_csv = args.read_as(input.format()) == Format::Csv;
+    let say_of_end = || growing.said().filter(|_| is_csv).into_iter().for_each(print);
     // Standard input cannot be opened again.
     let first = RefCell::new(Some(input));
-    let growing = Growing::of(&args.file);
     let open = || {
         let opened = first.borrow_mut().take();
         let source = match opened {
@@ -224,7 +231,7 @@ fn import_readings(
         bar.finish_and_clear();
         let estimate = estimate?;
         print(&estimate);
-        growing.said().into_iter().for_each(print);
+        say_of_end();
         return Ok(exit_code(&estimate.refusals, 0));
     }
     // The lines that are processed are counted in the order in which they are sent.
@@ -238,9 +245,9 @@ fn import_readings(
     let mut noted = Noted::of(&compared.comparison);
     let summary = upload::run(rounds_of(lines), &client, options, resume, &bar, &mut noted);
     bar.finish_and_clear();
-    let summary = compared.unless_stopped(summary)?;
+    let summary = compared.unless_stopped(summary, &client)?;
     print(&summary);
-    growing.said().into_iter().for_each(print);
+    say_of_end();
     let is_rolled_up = after_upload(&client, summary.stored)?;
     compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
 }

@@ -38,7 +38,7 @@ use dynoxide::actions::scan::ScanRequest;
 use dynoxide::types::AttributeValue;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
-use table::keys::{ALERT_RUNNING, CONDITIONS, LATE, STATE};
+use table::keys::{ALERT_RUNNING, CONDITIONS, LATE, READING_PREFIX, STATE};
 use table::layout;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
@@ -201,6 +201,26 @@ impl Engine {
         Ok(self.database.scan(others)?.count == 0)
     }
 
+    /// Whether the table holds a reading.
+    pub(crate) fn has_readings(&self) -> anyhow::Result<bool> {
+        let prefix = AttributeValue::S(READING_PREFIX.to_owned());
+        let mut after = None;
+        loop {
+            let readings = ScanRequest {
+                table_name: TABLE.to_owned(),
+                filter_expression: Some("begins_with(sk, :prefix)".to_owned()),
+                expression_attribute_values: Some([(":prefix".to_owned(), prefix.clone())].into()),
+                exclusive_start_key: after,
+                ..ScanRequest::default()
+            };
+            let page = self.database.scan(readings)?;
+            after = page.last_evaluated_key;
+            if page.count > 0 || after.is_none() {
+                return Ok(page.count > 0);
+            }
+        }
+    }
+
     /// What deletes the items that have expired; the engine never does so by itself.
     pub(crate) fn sweeper(&self) -> impl Fn() -> anyhow::Result<usize> + Send + Sync + 'static {
         let database = self.database.clone();
@@ -310,10 +330,36 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
 
 /// Removes the address that an engine left when it was killed: nobody answers there, or somebody else.
 fn forget_address(directory: &Path) -> std::io::Result<()> {
-    match fs::remove_file(directory.join(ADDRESS)) {
+    unless_gone(fs::remove_file(directory.join(ADDRESS)))
+}
+
+/// What is not there need not be removed.
+pub(crate) fn unless_gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+    match removed {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Whether an engine has made its files in a directory.
+pub(crate) fn has_files(directory: &Path) -> bool {
+    database_file(directory).exists() || directory.join(LOCK).exists()
+}
+
+/// Removes the files of an engine that has ended. Returns whether it did: those of a running one stay.
+pub(crate) fn remove_files(directory: &Path) -> std::io::Result<bool> {
+    let path = directory.join(LOCK);
+    let lock = private::options().create(true).truncate(false).open(&path)?;
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(false),
+        locked => locked?,
+    }
+    let data = ["db", "db-wal", "db-shm", "db-journal"].map(|it| format!("{OWN_PREFIX}{it}"));
+    // The lock goes last: without the others it is that of a directory without data.
+    for name in data.iter().map(String::as_str).chain([ADDRESS, LOCK]) {
+        unless_gone(fs::remove_file(directory.join(name)))?;
+    }
+    Ok(true)
 }
 
 /// Writes a file that only its owner can read.
@@ -378,12 +424,13 @@ fn open(file: &Path) -> anyhow::Result<Database> {
 }
 
 fn explain(error: &anyhow::Error, file: &Path) -> anyhow::Error {
-    let full =
+    let is_of_disk =
         error.chain().filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()).any(|cause| {
             matches!(
                 cause.sqlite_error_code(),
                 Some(
                     ErrorCode::DiskFull
+                        | ErrorCode::SystemIoFailure
                         | ErrorCode::ReadOnly
                         | ErrorCode::CannotOpen
                         | ErrorCode::PermissionDenied
@@ -391,7 +438,7 @@ fn explain(error: &anyhow::Error, file: &Path) -> anyhow::Error {
             )
         });
     let file = file.display();
-    if full {
+    if is_of_disk {
         anyhow::anyhow!("cannot open {file}: {error:#}")
     } else {
         anyhow::anyhow!(

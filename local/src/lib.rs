@@ -28,6 +28,7 @@ mod functions;
 mod gateway;
 mod hint;
 mod loader;
+mod new_directory;
 mod queue_poller;
 mod queue_source;
 mod schedule;
@@ -46,6 +47,7 @@ pub use ingest::{
     read_reading,
 };
 pub use loader::Loader;
+pub use new_directory::NewDirectory;
 pub use options::{Burst, Data, Options};
 pub use rollup::Event as RollupEvent;
 pub use runtime::dead_letters::DeadLetter;

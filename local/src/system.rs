@@ -308,6 +308,11 @@ impl System {
         self.engine.is_empty()
     }
 
+    /// Returns whether the table holds a reading.
+    pub fn has_readings(&self) -> anyhow::Result<bool> {
+        self.engine.has_readings()
+    }
+
     /// Returns what stores days that are over with their rollups. It must be gone before the system ends.
     pub async fn loader(&self) -> anyhow::Result<Loader> {
         let Self { functions, table, time_zone, options, .. } = self;

@@ -11,7 +11,7 @@ import sqlite3
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
-SCHEMAS = [25, 31, 38, 43, 50, 53]
+SCHEMAS = [25, 31, 38, 43, 49, 50, 53]
 FIRST = datetime(2026, 1, 1, tzinfo=timezone.utc)
 STATES_FROM = datetime(2026, 2, 19, tzinfo=timezone.utc)
 LAST = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -28,8 +28,8 @@ def tables(schema):
     updated = "last_updated CHAR(0), last_updated_ts FLOAT" if has_ts else "last_updated DATETIME"
     start = "start CHAR(0), start_ts FLOAT" if has_ts else "start DATETIME"
     unit_class = "unit_class VARCHAR(255), " if schema >= 53 else ""
-    mean_type = ", mean_type SMALLINT NOT NULL" if schema >= 49 else ""
-    mean_weight = "mean_weight FLOAT, " if schema >= 53 else ""
+    mean_type = ", mean_type SMALLINT NOT NULL DEFAULT 0" if schema >= 49 else ""
+    mean_weight = "mean_weight FLOAT, " if schema >= 49 else ""
     text = f"""
     CREATE TABLE schema_changes (change_id INTEGER NOT NULL PRIMARY KEY, schema_version INTEGER, changed DATETIME NOT NULL);
     CREATE TABLE state_attributes (attributes_id INTEGER NOT NULL PRIMARY KEY, hash BIGINT, shared_attrs TEXT);
@@ -81,7 +81,8 @@ def write(path, schema, values):
             attributes = ATTRIBUTES[entity]
             columns = (number, entity, "recorder", attributes["unit_of_measurement"])
             columns += (attributes["device_class"],) if schema >= 53 else ()
-            columns += (not is_counter, is_counter, None)
+            # With 49 the kind of a mean is new and stands beside the old column, which is empty later.
+            columns += (None if schema >= 50 else not is_counter, is_counter, None)
             columns += (0 if is_counter else 1,) if schema >= 49 else ()
             connection.execute(f"INSERT INTO statistics_meta VALUES ({', '.join('?' * len(columns))})", columns)
         for at, value in rows:

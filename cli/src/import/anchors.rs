@@ -113,6 +113,7 @@ mod tests {
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
+    use crate::import::text_lines::TextLines;
 
     /// The beginning of the log's first minute, in seconds.
     const BEGIN: i64 = 1_771_180_620;
@@ -121,7 +122,7 @@ mod tests {
     fn log() -> Log {
         let rows = (0..60).map(|n| format!("{},1\n", BEGIN + 60 * n));
         let text = format!("timestamp,total_act_energy\n{}", rows.collect::<String>());
-        Log::read(text.as_bytes(), "m".parse().unwrap()).unwrap()
+        Log::read(TextLines::new(text.as_bytes()), "m".parse().unwrap()).unwrap()
     }
 
     /// A server with readings at these milliseconds behind the beginning, each with its place as its value.

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use domain::{MetricInfo, MetricKind, MetricName, Role};
 use serde::Deserialize;
 
-use super::several_meters;
+use super::several_meters::Meters;
 use crate::client::{Answer, Ask, Client};
 
 /// A device.
@@ -75,8 +75,8 @@ impl Described {
         self.metrics.get(metric).is_none_or(|it| it.unit.is_none() && !it.is_counter())
     }
 
-    /// Whether a sum counts the device by itself, by counters of what is used.
-    pub(super) fn is_meter(&self) -> bool {
+    /// Adds the device of this id to the meters, if it is one.
+    pub(super) fn add_to(&self, meters: &mut Meters, id: &str) {
         let info = |(name, it): (&String, &Metric)| {
             let name: MetricName = name.parse().ok()?;
             let mut info = MetricInfo::from(&name);
@@ -85,8 +85,8 @@ impl Described {
             info.role = it.role.as_deref().and_then(Role::parse);
             Some((name, info))
         };
-        self.behind.is_none()
-            && several_meters::is_meter(&self.metrics.iter().filter_map(info).collect())
+        let metrics = self.metrics.iter().filter_map(info).collect();
+        meters.add(id, &metrics, self.behind.is_some());
     }
 
     /// Returns the metrics that are counters.

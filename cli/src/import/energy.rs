@@ -13,7 +13,7 @@ use domain::{
     MetricRule, Month, Reading, Sample, Timestamp, Unit,
 };
 
-use super::several_meters;
+use super::several_meters::Meters;
 use super::sources::OwnSum;
 use crate::output::counted;
 
@@ -357,10 +357,11 @@ impl fmt::Display for Energy {
         if self.counters.len() > MAX_COUNTERS {
             write!(f, "\n  and {} more", self.counters.len() - MAX_COUNTERS)?;
         }
-        let meters = self.devices.iter().filter(|(id, _)| !self.behind.contains(*id));
-        let meters = meters.filter(|(_, it)| several_meters::is_meter(it.device.metrics()));
-        let meters: Vec<&str> = meters.map(|(id, _)| id.as_str()).collect();
-        writeln!(f, "{}", several_meters::said(&meters))
+        let mut meters = Meters::default();
+        for (id, learned) in &self.devices {
+            meters.add(id.as_str(), learned.device.metrics(), self.behind.contains(id));
+        }
+        writeln!(f, "{meters}")
     }
 }
 

@@ -9,6 +9,9 @@ use local::LineTexts;
 
 use crate::export::lines::{COMMENT, DEVICE, MEASUREMENT, MILLISECOND, ROOM, TIME};
 
+/// The refusal of a line without an end, whose timestamp may lack digits.
+const CUT: &str = "has no end, as each line of an export has: it is cut";
+
 /// Returns the JSON of a line's reading, or of the settings in a comment. Returns `None` if the comment is another.
 pub(super) fn json(text: &[u8]) -> Option<Result<String, String>> {
     if let Some(comment) = text.strip_prefix(&[COMMENT as u8]) {
@@ -18,6 +21,9 @@ pub(super) fn json(text: &[u8]) -> Option<Result<String, String>> {
             .then(|| String::from_utf8(json.to_vec()).map_err(|_| "is not UTF-8".to_owned()));
     }
     let line = local::read_line(text)?;
+    if text.last() != Some(&b'\n') {
+        return Some(Err(CUT.to_owned()));
+    }
     Some(line.map_err(|error| error.to_string()).and_then(|line| reading(&line)))
 }
 
@@ -66,9 +72,10 @@ mod tests {
     use crate::export::lines::written;
     use crate::import::line::Line;
     use crate::import::records::Records;
+    use crate::import::text_lines::TextLines;
 
     fn read(text: &str) -> Vec<Result<String, String>> {
-        let lines = Records::new(text.as_bytes(), json);
+        let lines = Records::new(TextLines::new(text.as_bytes()), json);
         let told = lines.map(|line| match line.unwrap() {
             Line::Reading(record) => Ok(record.json),
             Line::Refused(refusal) => Err(refusal.to_string()),
@@ -93,6 +100,15 @@ mod tests {
             let [Err(reason)] = &told[..] else { panic!("{told:?}") };
             assert!(reason.starts_with("line 3: ") && reason.contains(why), "{reason}");
         }
+    }
+
+    #[test]
+    fn a_last_line_that_may_lack_digits_is_refused() {
+        let line = "readings,device_id=d t=1 1768147200000000000";
+        let told = read(&format!("{line}\n\x23 a comment"));
+        assert!(told.len() == 1 && told[0].is_ok(), "{told:?}");
+        let told = read(&format!("{line}\n{}", &line[..line.len() - 6]));
+        assert_eq!(told[1..], [Err(format!("line 2: {CUT}"))]);
     }
 
     fn id() -> impl Strategy<Value = String> {

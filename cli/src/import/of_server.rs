@@ -122,7 +122,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
             });
         if let Err(error) = result {
             run.bar.finish_and_clear();
-            comparison.stopped(&compared.head, &compared.places)?;
+            compared.stopped(&client)?;
             let stored = counted(run.sent.stored, "point");
             return Err(match &reached {
                 Some(known) => error.context(format!(

@@ -36,7 +36,7 @@ pub(super) fn import(
     let asked_for = format!("{wanted:?}");
     let map = wanted.map().clone();
     let points = wanted.of_points(points, notes.clone(), units.clone());
-    bar.set_message("sorting by device and time");
+    bar.set_message(sort::SORTING);
     let sorted = sort::sorted(points, sort::RUN, bar)?;
     if let Some(said) = map.not_met() {
         print(said);
@@ -51,6 +51,7 @@ pub(super) fn import(
         bail!("{} has no points that can be imported", args.file.display());
     }
     bar.reset();
+    bar.set_message("");
     bar.set_length(read);
     let mut united = United::new(bar.wrap_iter(sorted));
     let thin_before = args.thin_before(now)?;
@@ -106,7 +107,7 @@ pub(super) fn import(
     let watched = Watched::new(groups, Some(comparison), now);
     let sent = send(watched, &client, options, &mut resume, bar);
     bar.finish_and_clear();
-    let sent = compared.unless_stopped(sent)?;
+    let sent = compared.unless_stopped(sent, &client)?;
     resume.finish();
     print(&sent);
     print_counts(united.counts());

@@ -37,10 +37,11 @@ pub(super) fn lines(
     if ordered {
         return Ok((lines, bar));
     }
-    bar.set_message("sorting by device and time");
+    bar.set_message(sort::SORTING);
     let lines = sort::sorted(lines, RUN, &bar).context("the lines cannot be sorted")?;
     // What is left of the work is to send what has been read.
     bar.reset();
+    bar.set_message("");
     bar.set_length(lines.total());
     Ok((Box::new(bar.wrap_iter(lines)), bar))
 }

@@ -15,8 +15,8 @@ pub(super) struct Records<R> {
 }
 
 impl<R: BufRead> Records<R> {
-    pub(super) const fn new(reader: R, json: Json) -> Self {
-        Self { lines: TextLines::new(reader), json }
+    pub(super) const fn new(lines: TextLines<R>, json: Json) -> Self {
+        Self { lines, json }
     }
 }
 

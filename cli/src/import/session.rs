@@ -132,11 +132,23 @@ impl<'a> Compared<'a> {
     }
 
     /// Returns what was sent. Writes the report of an import that stopped.
-    pub(super) fn unless_stopped<T>(&self, sent: anyhow::Result<T>) -> anyhow::Result<T> {
+    pub(super) fn unless_stopped<T>(
+        &self,
+        sent: anyhow::Result<T>,
+        client: &Client,
+    ) -> anyhow::Result<T> {
         if sent.is_err() {
-            self.comparison.stopped(&self.head, &self.places)?;
+            self.stopped(client)?;
         }
         sent
+    }
+
+    /// Writes the report of an import that stopped, if there may be something to take back.
+    pub(super) fn stopped(&self, client: &Client) -> anyhow::Result<()> {
+        if client.is_unused() {
+            return Ok(());
+        }
+        self.comparison.stopped(&self.head, &self.places)
     }
 
     /// Says how the table compares with the source. Returns the exit code.

@@ -13,7 +13,8 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::temporary::{ensure_room, with_room};
+use super::temporary::{ensure_room, megabytes, with_room};
+use crate::output::print;
 
 /// The memory that the items of a run take, in bytes.
 pub(crate) const RUN: usize = 64 << 20;
@@ -21,6 +22,8 @@ pub(crate) const RUN: usize = 64 << 20;
 const OVERHEAD: usize = 160;
 /// The bytes of an item's key beside its group, in the temporary file.
 const KEY: usize = 32;
+/// What is said while a source is sorted.
+pub(super) const SORTING: &str = "sorting by device and time";
 /// What is said where the temporary file cannot be written.
 const DOES_NOT_FIT: &str = "what is sorted does not fit";
 
@@ -37,7 +40,8 @@ pub(crate) trait Sortable: Serialize + DeserializeOwned {
 type Key = (String, Option<i64>, u64);
 
 /// Sorts items, in memory where they take at most `size` bytes. `read` tells how much of the source they are: if the
-/// directory of temporary files is too small for all of it, nobody waits until it is full.
+/// directory of temporary files is too small for all of it, nobody waits until it is full. It also shows how far the
+/// sort is.
 pub(crate) fn sorted<T: Sortable>(
     items: impl Iterator<Item = anyhow::Result<T>>,
     size: usize,
@@ -55,8 +59,16 @@ pub(crate) fn sorted<T: Sortable>(
         if taken > size {
             run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
             let before = runs.last().map_or(0, |(_, to)| *to);
-            ensure_room("sorting", all(before + bytes, read).saturating_sub(before))?;
+            let expected = all(before + bytes, read);
+            ensure_room("sorting", expected.saturating_sub(before))?;
+            if runs.is_empty() && !read.is_hidden() {
+                // A bar that is suspended tells nothing.
+                let said = said_before(expected, read);
+                read.suspend(|| print(said));
+            }
             runs.push(with_room(write(&mut file, &mut run), || DOES_NOT_FIT.to_owned())?);
+            let written = runs.last().map_or(0, |(_, to)| *to);
+            read.set_message(format!("{SORTING}, {} on disk", megabytes(written)));
             (taken, bytes) = (0, 0);
         }
     }
@@ -105,6 +117,16 @@ fn all(bytes: u64, read: &ProgressBar) -> u64 {
     }
     let all = u128::from(bytes) * u128::from(length) / u128::from(position);
     u64::try_from(all).unwrap_or(u64::MAX)
+}
+
+/// What is said before a source is sorted on disk that takes so many bytes there.
+fn said_before(bytes: u64, read: &ProgressBar) -> String {
+    let directory = tempfile::env::temp_dir();
+    let directory = directory.display();
+    if read.length().is_none() {
+        return format!("sorting      on disk, in {directory}: this takes a while");
+    }
+    format!("sorting      about {} on disk, in {directory}: this takes a while", megabytes(bytes))
 }
 
 /// The items of all runs, merged.
@@ -237,6 +259,23 @@ mod tests {
         let said = sorted_of(1, 1 << 60).unwrap_err().to_string();
         assert!(said.starts_with("sorting takes about "), "{said}");
         assert!(said.ends_with("; TMPDIR names another directory"), "{said}");
+    }
+
+    #[test]
+    fn a_sort_on_disk_is_announced_with_its_size_and_shows_how_far_it_is() {
+        let bar = ProgressBar::hidden();
+        assert!(said_before(7, &bar).starts_with("sorting      on disk, in "), "nothing is known");
+        bar.set_length(100);
+        let said = said_before(70_000_001, &bar);
+        assert!(said.starts_with("sorting      about 71 MB on disk, in "), "{said}");
+        let items = || [3, 1].map(|n| Ok(Item(n))).into_iter();
+        drop(sorted(items(), usize::MAX, &bar).unwrap());
+        assert_eq!(bar.message(), "", "in memory");
+        // One that is seen.
+        let bar = crate::progress::bar(100, "{msg}").unwrap();
+        assert!(!bar.is_hidden());
+        drop(sorted(items(), 0, &bar).unwrap());
+        assert_eq!(bar.message(), format!("{SORTING}, 1 MB on disk"));
     }
 
     #[test]

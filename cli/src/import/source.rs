@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 use super::clock_change::Passes;
 use super::columns::Columns;
 use super::exported_lines;
-use super::growing::{CUT, Growing};
+use super::growing::Growing;
 use super::kind::{self, Format};
 use super::line::{Line, Lines};
 use super::records::Records;
@@ -72,16 +72,23 @@ impl InputFile {
 
     /// Reads the lines.
     pub(super) fn lines(self, columns: &Columns, growing: Growing) -> anyhow::Result<Lines> {
-        match self.format {
-            Format::Csv | Format::Shelly => rows(self.reader, columns, growing),
-            Format::ExportedLines => Ok(Box::new(Records::new(self.reader, exported_lines::json))),
-            _ => Ok(Box::new(Records::new(self.reader, ndjson))),
+        let format = self.format;
+        let lines = self.into_lines(growing);
+        match format {
+            Format::Csv | Format::Shelly => rows(lines, columns),
+            Format::ExportedLines => Ok(Box::new(Records::new(lines, exported_lines::json))),
+            _ => Ok(Box::new(Records::new(lines, ndjson))),
         }
     }
 
     /// Returns whether the bytes are those of the file, neither inflated nor a stream.
     pub(super) const fn is_plain(&self) -> bool {
         self.is_plain
+    }
+
+    /// Returns the lines of its text.
+    pub(super) fn into_lines(self, growing: Growing) -> TextLines<Box<dyn BufRead + Send>> {
+        TextLines::growing(self.reader, growing)
     }
 
     /// Returns the inflated bytes.
@@ -106,15 +113,11 @@ struct CsvRows<R> {
     lines: TextLines<R>,
     /// Parses the last line read.
     parser: csv::Reader<Cursor<Vec<u8>>>,
-    /// Whether the last line read has no end, as only that of the file.
-    is_open_ended: bool,
-    growing: Growing,
 }
 
 impl<R: BufRead> CsvRows<R> {
     /// Reads the header row. Returns the rows after it, the header and the separator.
-    fn open(reader: R, growing: Growing) -> anyhow::Result<(StringRecord, u8, Self)> {
-        let mut lines = TextLines::new(reader);
+    fn open(mut lines: TextLines<R>) -> anyhow::Result<(StringRecord, u8, Self)> {
         if let Some(Err(refusal)) = lines.read()? {
             bail!("the header row {}", refusal.reason);
         }
@@ -122,7 +125,7 @@ impl<R: BufRead> CsvRows<R> {
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(false).flexible(true).delimiter(separator);
         let parser = builder.from_reader(Cursor::default());
-        let mut rows = Self { lines, parser, is_open_ended: false, growing };
+        let mut rows = Self { lines, parser };
         rows.parse_line()?;
         match rows.read()? {
             Some(Ok((_, header))) => Ok((header, separator, rows)),
@@ -141,9 +144,6 @@ impl<R: BufRead> CsvRows<R> {
                 None => return Ok(None),
             }
         }
-        if self.is_open_ended && !self.growing.takes_open_end() {
-            return Ok(Some(Err(self.lines.refusal(CUT.to_owned()))));
-        }
         let row = text_of(row).map_err(|reason| self.lines.refusal(reason));
         Ok(Some(row.map(|row| (self.lines.line, row))))
     }
@@ -152,8 +152,7 @@ impl<R: BufRead> CsvRows<R> {
     fn parse_line(&mut self) -> csv::Result<()> {
         let text = self.parser.get_mut().get_mut();
         std::mem::swap(text, &mut self.lines.text);
-        self.is_open_ended = text.last() != Some(&b'\n');
-        if self.is_open_ended {
+        if text.last() != Some(&b'\n') {
             text.push(b'\n'); // which the last line of a file may lack
         }
         self.parser.seek_raw(SeekFrom::Start(0), csv::Position::new())
@@ -183,16 +182,15 @@ pub(crate) fn csv_lines(
     reader: impl Read + Send + 'static,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {
-    rows(reader, columns, Growing::default())
+    rows(TextLines::new(BufReader::new(reader)), columns)
 }
 
-/// Reads the readings of a CSV with a header row, which may grow.
+/// Reads the readings of a CSV with a header row.
 fn rows(
-    reader: impl Read + Send + 'static,
+    lines: TextLines<impl BufRead + Send + 'static>,
     columns: &Columns,
-    growing: Growing,
 ) -> anyhow::Result<Lines> {
-    let (header, separator, mut csv) = CsvRows::open(BufReader::new(reader), growing)?;
+    let (header, separator, mut csv) = CsvRows::open(lines)?;
     let mut records = std::iter::from_fn(move || csv.read().transpose()).peekable();
     // A header alone names no metric, as that of an export of an empty table.
     if records.peek().is_none() {
@@ -250,6 +248,7 @@ fn separator(header: &[u8]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::growing::CUT;
     use crate::import::line::Record;
     use crate::import::text_lines::MAX_LINE;
     use std::io::Write as _;
@@ -308,6 +307,33 @@ mod tests {
         assert_eq!(read(&ended, b""), (2, vec![], None));
         let refusal = format!("line 4: {CUT}");
         assert_eq!(read(&ended, b"2026-01-11T16:02:00Z,d,2"), (3, vec![refusal], None));
+    }
+
+    #[test]
+    fn the_last_line_of_any_text_that_grows_is_refused() {
+        let export = "# roomtide export\nreadings,device_id=d t=1 1768147200000000000";
+        for (text, cut) in [
+            ("{\"a\": 1}\n{\"b\": 2}", 2),
+            ("{\"a\": 1}\n{\"b\":", 2),
+            (export, 2),
+            ("{\"a\": 1}\n{\"b\": 2}\n  ", 0),
+        ] {
+            let file = written(text.as_bytes(), "");
+            let growing = Growing::of(file.path());
+            std::fs::OpenOptions::new()
+                .append(true)
+                .open(file.path())
+                .unwrap()
+                .write_all(b" ")
+                .unwrap();
+            let lines = open(file.path(), None).unwrap().lines(&Columns::default(), growing);
+            let refused = lines.unwrap().filter_map(|line| match line.unwrap() {
+                Line::Refused(refusal) => Some(refusal.to_string()),
+                Line::Reading(_) => None,
+            });
+            let expected = (cut > 0).then(|| format!("line {cut}: {CUT}"));
+            assert_eq!(refused.collect::<Vec<_>>(), Vec::from_iter(expected), "{text}");
+        }
     }
 
     #[test]

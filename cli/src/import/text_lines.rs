@@ -1,9 +1,10 @@
-//! Reads a text line by line, in bounded memory. Parses no line.
+//! Reads a text line by line, in bounded memory. A last line that may be cut is refused. Parses no line.
 
 use std::io::{self, BufRead, Read as _};
 
 use anyhow::Context as _;
 
+use super::growing::{CUT, Growing};
 use super::refusals::Refusal;
 
 /// The longest line: longer than any reading of the table, or any header row that the API writes.
@@ -16,14 +17,22 @@ pub(super) struct TextLines<R> {
     pub(super) line: u64,
     /// The bytes of the last line read, with its end.
     pub(super) text: Vec<u8>,
+    growing: Growing,
 }
 
 impl<R: BufRead> TextLines<R> {
-    pub(super) const fn new(reader: R) -> Self {
-        Self { reader, line: 0, text: Vec::new() }
+    /// Reads a text that nobody writes meanwhile.
+    pub(super) fn new(reader: R) -> Self {
+        Self::growing(reader, Growing::default())
     }
 
-    /// Reads the next line. Returns whether there is one. Skips the rest of a line that is too long.
+    /// Reads the text of a file that may grow.
+    pub(super) const fn growing(reader: R, growing: Growing) -> Self {
+        Self { reader, line: 0, text: Vec::new(), growing }
+    }
+
+    /// Reads the next line. Returns whether there is one. Skips the rest of a line that is too long, and the last line
+    /// if it has no end and somebody has written the file since the import began.
     pub(super) fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
         self.line += 1;
         self.read_line().with_context(|| format!("line {} cannot be read", self.line))
@@ -35,6 +44,10 @@ impl<R: BufRead> TextLines<R> {
         if read == MAX_LINE && self.text.last() != Some(&b'\n') {
             self.reader.skip_until(b'\n')?;
             return Ok(Some(Err(self.refusal(format!("is longer than {MAX_LINE} bytes")))));
+        }
+        let is_open_ended = self.text.last() != Some(&b'\n') && !self.text.trim_ascii().is_empty();
+        if is_open_ended && !self.growing.takes_open_end() {
+            return Ok(Some(Err(self.refusal(CUT.to_owned()))));
         }
         Ok((read > 0).then_some(Ok(())))
     }

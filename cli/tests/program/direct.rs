@@ -109,10 +109,13 @@ fn an_interrupted_import_names_no_reading_that_is_not_stored() {
     let interrupt = Command::new("kill").args(["-INT", &import.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
     let said = String::from_utf8(import.wait_with_output().unwrap().stderr).unwrap();
-    let stored = readings(&data, &directory.path().join("out.ndjson"));
+    // Where nothing was stored yet, there is no directory.
+    let stored = data.exists().then(|| readings(&data, &directory.path().join("out.ndjson")));
     let named = said.split(" reading").next().and_then(|it| it.rsplit(' ').next()?.parse().ok());
-    assert_eq!(named.unwrap_or(0), stored, "{said}");
-    rollups(&data);
+    assert_eq!(named, stored, "{said}");
+    if stored.is_some() {
+        rollups(&data);
+    }
 }
 
 #[test]
@@ -170,5 +173,45 @@ fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
     let output = roomtide(&["import", file.to_str().unwrap()], &data);
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 43_200);
+    rollups(&data);
+}
+
+#[test]
+fn a_full_disk_leaves_no_directory_in_which_nothing_is_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("r.ndjson");
+    write(&file, 60);
+    let (above, old) = (directory.path().join("above"), directory.path().join("old"));
+    fs::create_dir(&old).unwrap();
+    fs::write(old.join("notes.txt"), "").unwrap();
+    // The data, the table, the registry, the readings: what has no room, for any size of a block.
+    for blocks in [2, 40, 100, 200, 400, 1_000] {
+        for data in [above.join("data"), old.clone()] {
+            let mut import = Command::new("sh");
+            let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+            import.args(["-c", &script, "sh", PROGRAM, "import"]).arg(&file);
+            let output = import.arg("--data-dir").arg(&data).output().unwrap();
+            let said = said(&output);
+            assert_eq!(output.status.code(), Some(1), "{blocks}: {said}");
+            let removed =
+                format!("{} is removed again: it was new, and has no reading", data.display());
+            assert!(said.contains(&removed), "{blocks}: {said}");
+            assert!(said.contains("disk") && !said.contains("damaged"), "{blocks}: {said}");
+        }
+        assert!(!above.exists(), "{blocks}");
+        let left: Vec<_> = fs::read_dir(&old).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(left, ["notes.txt"], "{blocks}");
+        assert!(!directory.path().join("r.ndjson.roomtide-report-stopped").exists(), "{blocks}");
+    }
+    let data = above.join("data");
+    let output = roomtide(&["import", file.to_str().unwrap()], &data);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 8_640);
+    // A directory that has something stays, whatever a later import does.
+    let cut = directory.path().join("cut.csv");
+    fs::write(&cut, "timestamp,device_id,t\n1700000000,d,warm\n").unwrap();
+    let output = roomtide(&["import", cut.to_str().unwrap(), "--strict"], &data);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(!said(&output).contains("removed"), "{}", said(&output));
     rollups(&data);
 }

@@ -19,7 +19,8 @@ use super::tally::{OfDevice, Tally, Totals, month_and_day};
 use crate::client::Client;
 use crate::import::described::Described;
 use crate::import::rolled_up::{self, Waited};
-use crate::import::{round, several_meters};
+use crate::import::round;
+use crate::import::several_meters::Meters;
 use crate::output::counted;
 use crate::progress;
 
@@ -75,8 +76,7 @@ struct Months {
     untold: u64,
     uncounted: u64,
     deleted: u64,
-    /// The devices that a sum counts by themselves.
-    meters: Vec<DeviceId>,
+    meters: Meters,
     /// The first that are not equal, the lossy first.
     shown: Vec<String>,
     shown_lossy: Vec<String>,
@@ -240,8 +240,7 @@ impl<'a> Comparison<'a> {
                 let zone = zone.unwrap_or(Zone::UTC);
                 said.text = months.text(zone.name(), report_at.as_deref());
                 write!(said.text, "{gaps}")?;
-                let meters: Vec<&str> = months.meters.iter().map(DeviceId::as_str).collect();
-                said.text.push_str(&several_meters::said(&meters));
+                write!(said.text, "{}", months.meters)?;
             }
             // Everything is stored; only nobody knows how much.
             Err(error) => said.text = format!("not compared with the source: {error:#}"),
@@ -338,9 +337,7 @@ fn compare(
             months.deleted += 1;
             continue;
         }
-        if described.is_meter() {
-            months.meters.push(device.clone());
-        }
+        described.add_to(&mut months.meters, device.as_str());
         if uncounted.contains(device) {
             report.comment(format_args!(
                 "{device} is not compared: its lines are in no order of time"

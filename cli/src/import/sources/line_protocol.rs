@@ -62,14 +62,13 @@ pub(in crate::import) struct LineFile<R> {
 impl<R: BufRead> LineFile<R> {
     /// Reads the points of the databases that are asked for, or else of one.
     pub(in crate::import) fn new(
-        reader: R,
+        lines: TextLines<R>,
         precision: Precision,
         wanted: Vec<Database>,
         notes: Notes,
     ) -> Self {
         let contexts = Contexts::new(wanted, notes.clone());
-        let (lines, ahead) = (TextLines::new(reader), VecDeque::new());
-        Self { lines, precision, contexts, ahead, before: None, notes }
+        Self { lines, precision, contexts, ahead: VecDeque::new(), before: None, notes }
     }
 
     /// Reads the next line of the file, with its end.

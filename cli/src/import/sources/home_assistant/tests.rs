@@ -137,6 +137,29 @@ fn the_mean_of_a_power_stands_at_each_quarter_of_its_hour() {
 }
 
 #[test]
+fn a_series_has_means_if_the_old_or_the_new_column_says_so() {
+    // Schema 49 adds `mean_type`: before it is filled, with both, and after the old column was emptied.
+    for (has_mean, mean_type, expected) in [
+        ("1", "0", 1),
+        ("1", "NULL", 1),
+        ("1", "1", 1),
+        ("NULL", "1", 1),
+        ("NULL", "2", 1),
+        ("0", "0", 0),
+        ("NULL", "0", 0),
+    ] {
+        let rows = format!(
+            "INSERT INTO statistics_meta VALUES (1, 'sensor.a', 'recorder', '°C', {has_mean}, 0, NULL, {mean_type});
+             INSERT INTO statistics (metadata_id, start_ts, mean) VALUES (1, {AT}, 20.5);"
+        );
+        let (lines, notes) = read(NEW, &rows, Storage::default());
+        assert_eq!(lines.len(), expected, "{has_mean} {mean_type}: {lines:?}");
+        let is_left_out = notes.contains("1 statistics without state and mean: sensor.a");
+        assert_eq!(is_left_out, expected == 0, "{has_mean} {mean_type}: {notes}");
+    }
+}
+
+#[test]
 fn statistics_fill_the_time_before_the_first_state() {
     let (lines, notes) = read(NEW, &hours(), Storage::default());
     let meter = "kWh,domain=sensor,entity_id=meter";

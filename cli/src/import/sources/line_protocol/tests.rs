@@ -1,6 +1,7 @@
 //! Tests of files of line protocol. The exports are written as the programs write them.
 
 use super::*;
+use crate::import::growing::{self, Growing};
 
 /// An export of two databases and two policies, in the order of `influx_inspect`.
 const EXPORT: &str = r#"# DDL
@@ -30,7 +31,7 @@ fn read(text: &str, wanted: &[&str]) -> (anyhow::Result<Vec<String>>, String, Ve
     let notes = Notes::default();
     let wanted = wanted.iter().map(|it| it.parse().unwrap()).collect();
     let reader = std::io::Cursor::new(text.as_bytes().to_vec());
-    let file = LineFile::new(reader, "ns".parse().unwrap(), wanted, notes.clone());
+    let file = LineFile::new(TextLines::new(reader), "ns".parse().unwrap(), wanted, notes.clone());
     let points: anyhow::Result<Vec<_>> = file
         .map(|point| {
             point.map(|point| {
@@ -110,13 +111,22 @@ fn an_export_of_influxdb_2_and_one_without_declarations_are_read() {
 fn other_precisions_are_nanoseconds_too() {
     for (name, nanos) in [("s", 5_000_000_000), ("ms", 5_000_000), ("us", 5_000), ("ns", 5)] {
         let reader = std::io::Cursor::new(b"m v=1 5\n".to_vec());
-        let mut file = LineFile::new(reader, name.parse().unwrap(), Vec::new(), Notes::default());
+        let mut file = LineFile::new(
+            TextLines::new(reader),
+            name.parse().unwrap(),
+            Vec::new(),
+            Notes::default(),
+        );
         assert_eq!(file.next().unwrap().unwrap().nanos, nanos);
     }
     assert!("h".parse::<Precision>().is_err());
     let notes = Notes::default();
     let reader = std::io::Cursor::new(b"m v=1 1768147200000000000\n".to_vec());
-    assert_eq!(LineFile::new(reader, "s".parse().unwrap(), Vec::new(), notes.clone()).count(), 0);
+    assert_eq!(
+        LineFile::new(TextLines::new(reader), "s".parse().unwrap(), Vec::new(), notes.clone())
+            .count(),
+        0
+    );
     assert!(notes.take_refusals().shown()[0].contains("--precision"));
 }
 
@@ -145,10 +155,28 @@ fn a_compressed_file_that_is_cut_is_an_error_and_no_end() {
     let read = |bytes: &[u8]| {
         let reader = flate2::bufread::MultiGzDecoder::new(bytes);
         let reader = std::io::BufReader::new(reader);
-        LineFile::new(reader, Precision::default(), Vec::new(), Notes::default())
+        LineFile::new(TextLines::new(reader), Precision::default(), Vec::new(), Notes::default())
             .collect::<anyhow::Result<Vec<_>>>()
     };
     assert_eq!(read(&gzip).unwrap().len(), 10_000);
     let error = format!("{:#}", read(&gzip[..gzip.len() / 2]).unwrap_err());
     assert!(error.contains("cannot be read"), "{error}");
+}
+
+#[test]
+fn a_last_line_without_an_end_is_refused_if_the_file_is_written_meanwhile() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let text = "m v=1 1768147200000000000\nm v=2 1768147201000000000";
+    std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    let read = |growing: &Growing| {
+        let notes = Notes::default();
+        let lines = TextLines::growing(text.as_bytes(), growing.clone());
+        let file = LineFile::new(lines, Precision::default(), Vec::new(), notes.clone());
+        (file.count(), notes.take_refusals().shown())
+    };
+    let growing = Growing::of(file.path());
+    assert_eq!(read(&growing), (2, vec![]));
+    std::io::Write::write_all(&mut file, b"0").unwrap();
+    let refusal = format!("line 2: {}", growing::CUT);
+    assert_eq!(read(&growing), (1, vec![refusal]));
 }

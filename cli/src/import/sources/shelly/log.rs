@@ -42,9 +42,11 @@ pub(in crate::import) struct Anchors {
 
 impl Log {
     /// Reads a log of this device.
-    pub(in crate::import) fn read(reader: impl BufRead, device: DeviceId) -> anyhow::Result<Self> {
+    pub(in crate::import) fn read(
+        mut lines: TextLines<impl BufRead>,
+        device: DeviceId,
+    ) -> anyhow::Result<Self> {
         let notes = Notes::default();
-        let mut lines = TextLines::new(reader);
         lines.read()?;
         let header = String::from_utf8_lossy(&lines.text).trim().to_owned();
         let names: Vec<&str> = header.split(',').map(str::trim).collect();

@@ -4,6 +4,7 @@ use rust_decimal::Decimal;
 
 use super::*;
 use crate::import::sources::{Point, Source};
+use crate::import::text_lines::TextLines;
 
 /// Three minutes of a meter of three phases, in the wrong order, one of them twice, and a line that is cut.
 const THREE_PHASES: &str = "timestamp,a_total_act_energy,a_fund_act_energy,a_total_act_ret_energy,a_avg_voltage,b_total_act_energy,b_total_act_ret_energy,c_total_act_energy,c_total_act_ret_energy\r
@@ -22,7 +23,7 @@ const TEN_MINUTES: &str = "Date/time UTC,Active energy Wh (2),Returned energy Wh
 ";
 
 fn log(text: &str) -> Log {
-    Log::read(text.as_bytes(), "meter-1".parse().unwrap()).unwrap()
+    Log::read(TextLines::new(text.as_bytes()), "meter-1".parse().unwrap()).unwrap()
 }
 
 /// The points by metric: minutes since the first row began, and values.
@@ -122,8 +123,9 @@ fn the_second_channel_of_the_first_generation_is_a_part() {
 
 #[test]
 fn a_log_without_rows_says_so() {
-    let error =
-        |text: &str| Log::read(text.as_bytes(), "m".parse().unwrap()).err().unwrap().to_string();
+    let error = |text: &str| {
+        Log::read(TextLines::new(text.as_bytes()), "m".parse().unwrap()).err().unwrap().to_string()
+    };
     assert!(error("a,b\n1,2\n").contains("no log of a Shelly meter"));
     assert!(error("timestamp,total_act_energy\n1771180620,x\n").contains("no row"));
 }

@@ -1,0 +1,50 @@
+//! A data directory that a command makes, and takes away again if nothing was stored in it. Opens no table.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use crate::engine;
+
+/// A directory that had no data before it was opened.
+#[derive(Debug)]
+pub struct NewDirectory {
+    path: PathBuf,
+    /// The directories that were missing, the innermost first.
+    missing: Vec<PathBuf>,
+}
+
+impl NewDirectory {
+    /// Looks at a directory before it is opened; `None` if it has data.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        if engine::has_files(path) {
+            return None;
+        }
+        let named = path.ancestors().filter(|it| !it.as_os_str().is_empty());
+        let missing = named.take_while(|it| !it.exists()).map(Path::to_owned).collect();
+        Some(Self { path: path.to_owned(), missing })
+    }
+
+    /// Removes what was made since: the data, and directories that have nothing else in them. Returns whether it did;
+    /// data that another process has opened meanwhile stay.
+    pub fn remove(self) -> anyhow::Result<bool> {
+        if self.path.exists() {
+            let cannot = || format!("cannot remove {}", self.path.display());
+            if !engine::remove_files(&self.path).with_context(cannot)? {
+                return Ok(false);
+            }
+        }
+        for directory in &self.missing {
+            match engine::unless_gone(fs::remove_dir(directory)) {
+                Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => break,
+                removed => {
+                    removed.with_context(|| format!("cannot remove {}", directory.display()))?;
+                }
+            }
+        }
+        Ok(true)
+    }
+}
