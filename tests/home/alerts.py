@@ -169,8 +169,8 @@ def check(house, receivers, episodes):
         raise Failed(f"the end of the last episode is not told to who fails: {shown(bad.messages())}")
     figures = [figure(receiver.messages(), episodes) for receiver in receivers]
     rules = house.ask("GET", "/alerts")["data"]
-    states = [state["state"] for rule in rules for state in rule["states"]]
-    if states not in ([], ["normal"]):
+    states = [state["phase"] for rule in rules for state in rule["states"]]
+    if states != ["normal"]:
         raise Failed(f"the states at the end: {states}")
     return f"told {figures[0]}; to who fails {figures[1]}"
 
