@@ -78,17 +78,19 @@ impl Quarters {
         let length = Quarter::LENGTH.num_milliseconds();
         let count = |time: TimeDelta| time.num_milliseconds().div_euclid(length) + 1;
         let all = self.looks(rule, silent_after);
-        let after = count(rule.clear_hold.max(rule.hold));
+        // A device that sends once in a quarter is clear in the next one, and from there the time counts.
+        let after = 1 + count(rule.clear_hold.max(rule.hold));
         let mut is_inside = vec![false; all.len()];
         let mut left = 0;
         for (place, look) in all.iter().enumerate() {
             match look {
-                LookAt::Breach => left = after,
+                LookAt::Breach => left = after + 1,
                 // Nothing ends an episode before its values are clear.
-                LookAt::Open if left > 0 => left = after,
-                LookAt::Open | LookAt::Clear => left -= i64::from(left > 0),
+                LookAt::Open if left > 0 => left = after + 1,
+                LookAt::Open | LookAt::Clear => {}
             }
-            is_inside[place] = matches!(look, LookAt::Breach) || left > 0;
+            is_inside[place] = left > 0;
+            left -= i64::from(left > 0);
         }
         // The value that held when the first breach came.
         for place in 1..all.len() {

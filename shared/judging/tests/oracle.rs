@@ -1,5 +1,5 @@
-//! What is judged of silence, budgets, demand and means of rooms, against oracles that share no code with it. Has no
-//! table of DynamoDB.
+//! What is judged of silence, budgets, demand and means of rooms, and previews, against oracles that share no code with
+//! it. Has no table of DynamoDB.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -385,6 +385,123 @@ async fn a_mean_of_a_room_is_told_by_its_quarters() {
         turns += told.len();
     }
     assert!(turns > 8, "{turns}");
+}
+
+// ---- Previews ----------------------------------------------------------------------------------
+
+const LIMITS: (i64, i64) = (30, 25);
+const LAST: i64 = 12 * 60;
+
+/// A thermometer that sends every so many minutes, about, and is warm, cold or between the limits for a while.
+fn thermometer(rng: &mut Rng) -> Vec<(i64, i64)> {
+    let interval = *rng.choice(&[1, 4, 15, 20, 60]).expect("some");
+    let (mut minute, mut left, mut value) = (0, 0, 20);
+    let mut sent = Vec::new();
+    while minute < LAST {
+        if left == 0 {
+            (left, value) = (rng.u8(1..9), *rng.choice(&[20, 20, 27, 31, 31]).expect("some"));
+        }
+        left -= 1;
+        sent.push((minute, value));
+        let pause = if rng.u8(..40) == 0 { 180 } else { 0 };
+        minute += 1.max(interval + rng.i64(-interval / 3..=interval / 3)) + pause;
+    }
+    sent
+}
+
+/// The episodes, second by second: since when, when each fired, and when it ended.
+fn episodes(
+    sent: &[(i64, i64)],
+    (hold, clear_hold): (i64, i64),
+    silent_after: TimeDelta,
+) -> Vec<(Timestamp, Timestamp, Option<Timestamp>)> {
+    let values: BTreeMap<i64, i64> = sent.iter().map(|(at, value)| (at * 60, *value)).collect();
+    let (mut breach, mut fired, mut clear): (Option<i64>, Option<i64>, Option<i64>) =
+        Default::default();
+    let mut silent_at = None;
+    let mut found: Vec<(i64, i64, Option<i64>)> = Vec::new();
+    for second in 0..LAST * 60 {
+        // The clock is before the reading of an instant, and after it where nothing has to last.
+        for is_after in [false, true] {
+            if is_after && let Some(value) = values.get(&second) {
+                silent_at = Some(second * 1_000 + silent_after.num_milliseconds());
+                if *value > LIMITS.0 {
+                    breach = breach.or(Some(second));
+                    clear = None;
+                } else if *value <= LIMITS.1 {
+                    clear = fired.and(clear.or(Some(second)));
+                    breach = fired.and(breach);
+                }
+            }
+            let fires = breach.filter(|_| fired.is_none()).map(|it| it + hold * 60);
+            let ends = clear.map(|it| it + clear_hold * 60);
+            let turn = fires.or(ends).filter(|it| *it <= second);
+            let silence = silent_at.filter(|it| *it <= second * 1_000);
+            if turn.is_some_and(|turn| silence.is_none_or(|silence| turn * 1_000 <= silence)) {
+                if fires.is_some() {
+                    fired = Some(second);
+                    found.push((breach.expect("it began"), second, None));
+                } else {
+                    found.last_mut().expect("it fired").2 = Some(second);
+                    (breach, fired, clear) = Default::default();
+                }
+            }
+            if silence.is_some() {
+                silent_at = None;
+                clear = None;
+                breach = fired.and(breach);
+            }
+        }
+    }
+    let time = |second: i64| at(0).saturating_add(TimeDelta::seconds(second));
+    let shown = |it: (i64, i64, Option<i64>)| (time(it.0), time(it.1), it.2.map(time));
+    found.into_iter().map(shown).collect()
+}
+
+/// By windows around what rollups show, a preview has the episodes of all readings, however seldom a device sends.
+#[tokio::test]
+async fn a_preview_has_the_episodes_of_all_readings() {
+    let (mut all, mut ended) = (0, 0);
+    for seed in 0..4 * SCHEDULES {
+        let mut rng = Rng::with_seed(seed);
+        let sent = thermometer(&mut rng);
+        let readings: Vec<_> = sent
+            .iter()
+            .map(|(minute, value)| {
+                let metrics = [("temperature", &*value.to_string())];
+                given::reading("d", at(*minute), Some("hall"), &metrics)
+            })
+            .collect();
+        let mut hold = || *rng.choice(&[0, 0, 5, 20, 90]).expect("some");
+        let (hold, clear_hold) = (hold(), hold());
+        let rule = json!({
+            "name": "Warm", "device": "d", "metric": "temperature", "above": LIMITS.0, "clear": LIMITS.1,
+            "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"),
+        });
+        let world = World::new(rule.clone(), &readings[..1]).await;
+        world.put(&readings).await;
+        let now = at(LAST);
+        let mut quarter = Quarter::of(at(-60));
+        while quarter.end() <= at(LAST - 45) {
+            world.seal(quarter, now).await;
+            quarter = quarter.next();
+        }
+        let (store, given) = (&world.store, &invocation());
+        let device: DeviceId = "d".parse().expect("an id");
+        let limit = world.judging.silence_limit(store, &device, now, given).await.expect("memory");
+        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+        let range = TimeRange::new(at(0), now).expect("a range");
+        let asked = (&rule, &Subject::Device(device));
+        let preview = world.judging.preview(store, asked, range, now, given);
+        let preview = Box::pin(preview).await.expect("memory");
+        let told: Vec<_> =
+            preview.episodes.iter().map(|it| (it.since, it.fired, it.ended)).collect();
+        let expected = episodes(&sent, (hold, clear_hold), limit);
+        assert_eq!(told, expected, "{seed}: for {hold}, clear for {clear_hold}, {sent:?}");
+        all += told.len();
+        ended += told.iter().filter(|it| it.2.is_some()).count();
+    }
+    assert!(ended > 40 && all > ended, "{all}, {ended}");
 }
 
 // ---- Bounds ------------------------------------------------------------------------------------
