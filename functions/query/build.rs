@@ -2,12 +2,11 @@
 //! scripts go without comments, indentation and most ends of lines, which are for those who work on them.
 
 use std::fs;
-use std::io::Write as _;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
+use zopfli::{Format, Options};
 
 /// The folders of the files, from this package's. No two of their files have one name.
 const FOLDERS: [&str; 6] = [
@@ -59,6 +58,11 @@ fn main() {
     let digest = digest.finalize();
     // One for all, because the modules name each other.
     let version = digest[..6].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    // By four in a hundred smaller than by the usual ways; more turns take seconds and gain a thousandth.
+    let options = Options {
+        iteration_count: const { NonZeroU64::new(5).expect("it is five") },
+        ..Options::default()
+    };
     let mut table = "static FILES: &[File] = &[\n".to_owned();
     for (name, content_type, bytes) in files {
         let text = || String::from_utf8(bytes.clone()).expect("it is text");
@@ -77,10 +81,10 @@ fn main() {
             _ => (format!("{version}.{name}"), bytes),
         };
         let path = output().join(&name);
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-        gzip.write_all(&bytes).expect("writing to memory does not fail");
-        fs::write(&path, gzip.finish().expect("writing to memory does not fail"))
-            .expect("cargo made the folder");
+        let mut gzip = Vec::new();
+        zopfli::compress(options, Format::Gzip, &*bytes, &mut gzip)
+            .expect("writing to memory does not fail");
+        fs::write(&path, gzip).expect("cargo made the folder");
         let entry = format!(
             "    File {{ name: {name:?}, content_type: {content_type:?}, \
              gzip: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}\")) }},\n"

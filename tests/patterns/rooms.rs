@@ -171,7 +171,13 @@ impl House {
         let clock = TestClock::at(at(self.now));
         let function = open_query(self.store.clone(), clock);
         Box::pin(function.load()).await;
-        Box::pin(function.handle(request("GET", path, query, None), minute())).await;
+        for _ in 0..3 {
+            let first = function.handle(request("GET", path, query, None), minute());
+            // A busy machine has no time for it.
+            if Box::pin(first).await.status_code == 200 {
+                break;
+            }
+        }
         let answer = function.handle(request("GET", path, query, None), minute());
         let answer = Answer::of(&Box::pin(answer).await);
         assert_eq!(answer.status, 200, "{}", answer.body);

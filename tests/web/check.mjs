@@ -599,6 +599,8 @@ async function houseOfPlugs() {
     readings.push({ device_id: "th-kitchen", room: "kitchen", timestamp, temperature: 20 + hour / 10, humidity: 45 });
     readings.push({ device_id: "th-out", room: "garden", timestamp, temperature: 3 + hour / 10, humidity: 85 });
     readings.push({ device_id: "window", room: "kitchen", timestamp, contact: hour === 12 ? 0 : 1, pm25: 7 });
+    // Six minutes, of which no row of a chart can tell.
+    if (hour === 9) for (const [minute, contact] of [[7, 0], [13, 1]]) readings.push({ device_id: "window", room: "kitchen", timestamp: Math.floor(at / 1000) + 60 * minute, contact });
     if (at < now - 9 * 3_600_000) readings.push({ device_id: "lost", room: "kitchen", timestamp, battery: 12 });
   }
   const home = await server("--empty").startWith(readings);
@@ -715,8 +717,8 @@ async function tenQuestions(home) {
   await page.getByRole("listitem").filter({ hasText: /Hottest day: .*, 22\.3 °C/ }).waitFor();
   assert.ok((await page.locator(".squares td[class]").count()) >= 14);
   await show(page, home.url, `charts/kitchen?d=${day}&span=day&metric=contact`);
-  const opened = await page.evaluate((it) => new Date(`${it}T12:00:00Z`).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }), day);
-  await page.getByRole("listitem").filter({ hasText: new RegExp(`kitchen\u2069? was open once: .*${opened} to`) }).waitFor();
+  const [from, to] = await page.evaluate((it) => ["09:07", "09:13"].map((time) => new Date(`${it}T${time}:00Z`).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })), day);
+  await page.getByRole("listitem").filter({ hasText: new RegExp(`window\u2069? was open [^]*${from} to ${to}`) }).waitFor();
   unproblematic(page);
 }
 

@@ -1,5 +1,6 @@
 // What of a room is comfortable, and since when it is not. Draws nothing.
 
+import { zone } from "../words/format.js";
 import { get, path } from "./api.js";
 
 /** @typedef {{below: number, above: number, low: string, high: string}} Band the words are keys of the catalogue */
@@ -13,9 +14,6 @@ export const COMFORT = {
 
 /** How long an answer is used, in milliseconds: a quarter of an hour is the least that it tells. */
 const MAX_AGE = 300_000;
-/** The longest gap between the end of an episode and now in which it lasts. */
-const LASTS = 2_700_000;
-
 /** @type {Map<string, {at: number, since: Promise<Date | null>}>} */
 const known = new Map();
 
@@ -41,15 +39,29 @@ export function sinceWhen(room, metric, side) {
   const key = `${room} ${metric} ${side}`;
   const old = known.get(key);
   if (old && Date.now() - old.at < MAX_AGE) return old.since;
-  const { below, above } = COMFORT[metric];
-  const since = get(path("rooms", room, "conditions"), { from: "-2d", [metric]: side === "low" ? `..${below}` : `${above}..` }).then(
-    ({ data }) => {
-      const lasting = data.filter((/** @type {any} */ it) => Date.now() - new Date(it.to).getTime() < LASTS);
-      const first = lasting.map((/** @type {any} */ it) => it.from).sort()[0];
-      return first ? new Date(first) : null;
-    },
-    () => null,
-  );
+  const since = begin(room, metric, side).catch(() => null);
   known.set(key, { at: Date.now(), since });
   return since;
+}
+
+/**
+ * When the newest rows that are all beyond the band began: by quarters of an hour, and of what lasts longer by days.
+ * A device that sends seldom leaves rows out, which end nothing.
+ * @param {string} room
+ * @param {string} metric
+ * @param {"low" | "high"} side
+ */
+async function begin(room, metric, side) {
+  const { below, above } = COMFORT[metric];
+  const first = async (/** @type {string} */ from, /** @type {string} */ every) => {
+    /** @type {import("./api.js").Series} */
+    const { data } = await get(path("rooms", room, "series"), { from, metric, every, tz: zone, fn: "mean" });
+    const rows = data.filter((row) => row[metric]);
+    const good = rows.findLastIndex((row) => (side === "low" ? row[metric].mean >= below : row[metric].mean <= above));
+    return { row: rows[good + 1], isAll: good < 0 };
+  };
+  const { row, isAll } = await first("-2d", "15m");
+  if (!row) return null;
+  const day = isAll && (await first("-31d", "1d")).row;
+  return new Date(day && day.timestamp < row.timestamp ? day.timestamp : row.timestamp);
 }

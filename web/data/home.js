@@ -15,6 +15,9 @@ const DAY_AGE = 600_000;
 /** A device is silent after so many of its usual intervals, but never before ten minutes. */
 const SILENT_AFTER = 4;
 const LEAST_SILENCE = 600_000;
+/** What sends when something happens tells once a day that it lives. */
+const EVENTS = /^(contact|.*_?open|water_leak|smoke|gas|motion|occupancy|presence|vibration)$/;
+const EVENTS_SILENCE = 90_000_000;
 /** The usual interval of a device if the last day says none. */
 const UNKNOWN_INTERVAL = 900_000;
 
@@ -97,7 +100,8 @@ function interval(device, metric) {
 export function isSilent(device, metric) {
   const newest = metric ? device.latest?.metrics[metric] : device.latest;
   if (!newest) return true;
-  const limit = Math.max(LEAST_SILENCE, SILENT_AFTER * (interval(device, metric) ?? UNKNOWN_INTERVAL));
+  const isOfEvents = (metric ? [metric] : Object.keys(device.metrics)).some((it) => EVENTS.test(it));
+  const limit = Math.max(isOfEvents ? EVENTS_SILENCE : LEAST_SILENCE, SILENT_AFTER * (interval(device, metric) ?? UNKNOWN_INTERVAL));
   return Date.now() - new Date(newest.timestamp).getTime() > limit;
 }
 

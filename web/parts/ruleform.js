@@ -3,7 +3,7 @@
 import { send } from "../data/api.js";
 import { deviceName } from "../data/home.js";
 import { t } from "../words/words.js";
-import { choose } from "../data/address.js";
+import { choose, chosen } from "../data/address.js";
 import { field, fill, h, select } from "./dom.js";
 import { meantValue, moment, number, shownUnit, shownValue, words } from "../words/format.js";
 import { guarded } from "./token.js";
@@ -13,6 +13,9 @@ import { guarded } from "./token.js";
 
 /** The limit to begin with, by metric, in the metric's own unit. @type {Record<string, number>} */
 const USUAL = { temperature: 26, humidity: 65, co2: 1200, current_w: 3000, battery: 20, pm25: 35 };
+
+/** How long nobody types before the past is asked, in milliseconds. */
+const PAUSE = 400;
 
 /** What somebody has written so far, by metric: the view is drawn again under it. @type {Map<string, {subject: string, side: "above" | "below", value: number, minutes: string, name: string}>} */
 const drafts = new Map();
@@ -29,11 +32,13 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
   const subjects = [...rooms.map((it) => /** @type {[string, string]} */ ([`mean_of_room:${it.room_id}`, t("meanOfRoom", { room: it.name || it.room_id })])), ...devices.map((it) => /** @type {[string, string]} */ ([`device:${it.device_id}`, deviceName(it)]))];
   const values = devices.flatMap((it) => it.latest?.metrics[metric]?.value ?? []);
   const draft = drafts.get(metric) ?? { subject: subjects[0]?.[0] ?? "", side: /** @type {"above" | "below"} */ (metric === "battery" ? "below" : "above"), value: shownValue(USUAL[metric] ?? Math.ceil(Math.max(0, ...values) * 1.1), unit), minutes: "10", name: "" };
-  if (!subjects.some(([it]) => it === draft.subject)) draft.subject = subjects[0]?.[0] ?? "";
+  const isOffered = (/** @type {string} */ wanted) => subjects.some(([it]) => it === wanted);
+  if (!drafts.has(metric) && isOffered(chosen("of"))) draft.subject = chosen("of");
+  if (!isOffered(draft.subject)) draft.subject = subjects[0]?.[0] ?? "";
   drafts.set(metric, draft);
   const said = h("p", { role: "status" });
-  const value = h("input", { id: `limit-${metric}`, type: "number", step: "any", required: true, value: String(draft.value), onchange: () => { draft.value = Number(value.value); preview(); } });
-  const minutes = h("input", { id: `minutes-${metric}`, type: "number", min: 0, max: 1440, required: true, value: draft.minutes, onchange: () => { draft.minutes = minutes.value; preview(); } });
+  const value = h("input", { id: `limit-${metric}`, type: "number", step: "any", required: true, value: String(draft.value), oninput: () => { draft.value = Number(value.value); soon(); } });
+  const minutes = h("input", { id: `minutes-${metric}`, type: "number", min: 0, max: 1440, required: true, value: draft.minutes, oninput: () => { draft.minutes = minutes.value; soon(); } });
   const name = h("input", { id: `name-${metric}`, type: "text", maxlength: 100, autocomplete: "off", value: draft.name, oninput: () => { draft.name = name.value; } });
   const subject = () => subjects.find(([it]) => it === draft.subject)?.[1] ?? "";
   const rule = () => {
@@ -47,6 +52,12 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
     const found = previews.get(metric);
     fill(said, found?.said ?? "");
     redraw({ value: draft.value, done: (it) => { draft.value = it; value.value = String(it); preview(); } }, found?.episodes ?? []);
+  };
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let typing;
+  const soon = () => {
+    clearTimeout(typing);
+    typing = setTimeout(preview, PAUSE);
   };
   let asked = 0;
   const preview = async () => {

@@ -146,7 +146,7 @@ function readyRules(known, rules, show) {
   const kindOf = (/** @type {import("../data/api.js").Device} */ it) => `${it.kind ?? ""} ${it.name ?? ""} ${it.device_id}`.toLowerCase();
   for (const it of known.devices) {
     const name = deviceName(it);
-    if (it.metrics.temperature && /freezer|gefrier|g[ée]lateur|冷凍/.test(kindOf(it))) offered.push({ id: `freezer-${it.device_id}`, title: t("readyFreezer", { name }), why: t("readyFreezerWhy"), rule: { name: t("readyFreezer", { name }), device: it.device_id, metric: "temperature", above: -12, clear: -15, for: "20m", repeat: "6h" } });
+    if (it.metrics.temperature && /freezer|gefrier|g[ée]lateur|冷凍/.test(kindOf(it))) offered.push({ id: `freezer-${it.device_id}`, title: t("readyFreezer", { name }), why: t("readyFreezerWhy", { limit: quantity(-12, "°C", 0) }), rule: { name: t("readyFreezer", { name }), device: it.device_id, metric: "temperature", above: -12, clear: -15, for: "20m", repeat: "6h" } });
     for (const metric of Object.keys(it.metrics)) {
       if (/leak|water_alarm|flood/.test(metric)) offered.push({ id: `leak-${it.device_id}`, title: t("readyLeak", { name }), why: t("readyLeakWhy"), rule: { name: t("readyLeak", { name }), device: it.device_id, metric, above: 0.5, for: "0s", repeat: "1h", ignores_quiet_hours: true } });
     }

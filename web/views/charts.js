@@ -1,20 +1,21 @@
 // The view of charts: metrics of rooms over a range, by rollups or, near enough, by readings. Edits nothing itself.
 
 import { choose, chosen } from "../data/address.js";
-import { get, list, path, saveCsv } from "../data/api.js";
+import { get, list, path, saveCsv, send } from "../data/api.js";
 import { marksOf } from "../data/annotations.js";
 import { beginning, deviceName, home, linesOf, metricsOf, roomName, rowsBy } from "../data/home.js";
 import { range } from "../data/range.js";
+import { isShared } from "../data/shared.js";
 import { lineChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
 import { card, field, fill, h, select } from "../parts/dom.js";
-import { clock, fullDay, isolated, moment, words, zone } from "../words/format.js";
+import { clock, fullDay, isolated, moment, stateWord, words, zone } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { lackNote } from "../parts/lack.js";
 import { notes } from "../parts/notes.js";
 import { inPlace } from "../parts/place.js";
 import { ruleForm } from "../parts/ruleform.js";
-import { listed, named, t } from "../words/words.js";
+import { listed, t } from "../words/words.js";
 
 /** @typedef {import("../data/home.js").Home} Home */
 /** @typedef {import("../parts/chart.js").Line} Line */
@@ -28,6 +29,8 @@ const MAX_RAW = DAY / 4;
 
 /** The most times at which a contact was open that are named: the newest. */
 const MAX_STATES = 8;
+/** The longest range in which the server looks for them. */
+const MAX_STATES_RANGE = 31 * DAY;
 
 /** @type {[string, number][]} the lengths of rows, with their seconds */
 const UNITS = [["15m", 900], ["30m", 1800], ["1h", 3600], ["6h", 21_600], ["1d", 86_400], ["1w", 604_800], ["1mo", 2_678_400]];
@@ -112,6 +115,7 @@ export async function charts(main, room) {
       const { lines, step, query, answer } = await drawn(known, room, name, ends.from, ends.to, undefined, shown.span === "24h" && !zoomed());
       const other = zoomed() ? null : shown.other;
       const past = other && (await drawn(known, room, name, other.from.getTime(), other.to.getTime(), step));
+      const states = await statesNote(known, room, name, ends);
       // Somebody has chosen something else meanwhile.
       if (run !== runs) return;
       // A rule that somebody is writing is left alone.
@@ -125,7 +129,7 @@ export async function charts(main, room) {
         h("h2", null, words(name)),
         chart,
         lackNote(answer),
-        statesNote(name, lines, step),
+        states,
         hourlyNote(known, room, name, ends.from),
         h("div", { class: "buttons" },
           h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${room || "home"}-${name}.csv`) }, "CSV"),
@@ -192,28 +196,26 @@ function hourlyNote(known, room, metric, from) {
 }
 
 /**
- * Of a contact, or what else is 0 or 1: when it was open.
+ * Of contacts in a room, or what else is 0 or 1: when they were open, to the second, which rows cannot tell.
+ * @param {Home} known
+ * @param {string} room
  * @param {string} metric
- * @param {Line[]} lines
- * @param {number | undefined} step seconds
+ * @param {Ends} ends
  */
-function statesNote(metric, lines, step) {
-  const [zero, one] = [named(`state_${metric}_0`, ""), named(`state_${metric}_1`, "")];
-  if (!zero || !step) return null;
+async function statesNote(known, room, metric, { from, to }) {
   // A closed contact is 1; of all else 1 is what one asks for.
-  const state = metric === "contact" ? zero : one;
-  const isOn = (/** @type {import("../parts/chart.js").Point} */ it) => (metric === "contact" ? (it.min ?? it.mean ?? 1) < 1 : (it.max ?? it.mean ?? 0) > 0);
-  return h("ul", null, ...lines.map(({ label, points }) => {
-    /** @type {{from: number, to: number}[]} */
-    const times = [];
-    for (const it of points.filter(isOn)) {
-      const last = times.at(-1);
-      if (last && it.time - last.to < 1) last.to = it.time + step;
-      else times.push({ from: it.time, to: it.time + step });
-    }
-    const told = times.slice(-MAX_STATES).map(({ from, to }) => t("fromTo", { from: moment(from * 1000), to: to - from < DAY / 1000 ? clock(to * 1000) : moment(to * 1000) }));
-    const what = { name: isolated(label), state, n: times.length };
-    return h("li", null, times.length ? t("stateTimes", { ...what, times: listed(told) }) : t("stateNever", what));
+  const sought = metric === "contact" ? 0 : 1;
+  const state = stateWord(metric, sought);
+  const until = Math.min(to, Date.now());
+  if (!state || !room || isShared() || from >= until || until - from > MAX_STATES_RANGE) return null;
+  const rule = { room, metric, [sought ? "above" : "below"]: 0.5 };
+  /** @type {{subjects: {subject: string, episodes: {since: string, ended: string | null}[]}[]}} */
+  const { subjects } = await send("POST", "alerts/preview", { rule, from: new Date(from).toISOString(), to: new Date(until).toISOString() }, "read");
+  return h("ul", null, ...subjects.map(({ subject, episodes }) => {
+    const device = known.devices.find((it) => subject === `device:${it.device_id}`);
+    const told = episodes.slice(-MAX_STATES).map(({ since, ended }) => t("fromTo", { from: moment(since), to: !ended ? t("nowWord") : new Date(ended).getTime() - new Date(since).getTime() < DAY ? clock(ended) : moment(ended) }));
+    const what = { name: isolated(device ? deviceName(device) : subject), state, n: episodes.length };
+    return h("li", null, told.length ? t("stateTimes", { ...what, times: listed(told) }) : t("stateNever", what));
   }));
 }
 

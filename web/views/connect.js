@@ -14,8 +14,6 @@ import { shareCard } from "./share.js";
 
 /** @typedef {import("../data/api.js").Device} Device */
 
-/** What the page's own button sends. */
-const FIRST = { device_id: "my-sensor", room: "study", temperature: 21.5 };
 const TOKEN = "TOKEN";
 /** An id as the server takes it. */
 const ID = /^[\w.:-]{1,100}$/;
@@ -91,7 +89,7 @@ export function empty(arrived) {
     const id = sender.device ? device.value : "";
     const token = made.get(id) ?? TOKEN;
     const lines = sender.lines(device.value, room.value, token);
-    fill(place, tokenPart(id, changed), isLocal && lines.includes(name) && elsewhere(t("addressIs", { name })), copyable(title(sender), lines), sender.key === "curl" && sendButton());
+    fill(place, tokenPart(id, changed), isLocal && lines.includes(name) && elsewhere(t("addressIs", { name })), copyable(title(sender), lines), sender.key === "curl" && sendButton({ device_id: device.value, room: room.value, temperature: 21.5 }));
   };
   changed();
   return h(
@@ -134,11 +132,11 @@ function tokenPart(device, changed) {
   );
 }
 
-/** Sends the first reading from here. */
-function sendButton() {
+/** Sends the first reading from here. @param {Record<string, string | number>} reading */
+function sendButton(reading) {
   const said = h("span", { role: "status" });
   const act = async () => {
-    await guarded(() => store(FIRST), "write");
+    await guarded(() => store(reading), "write");
     fill(said, t("sent"));
   };
   return h("p", null, h("button", { type: "button", onclick: () => act().catch((error) => fill(said, error.message)) }, t("sendFromHere")), " ", said);

@@ -1,6 +1,6 @@
 // The view of one device, or of all: newest values, rooms it was in, what was odd, settings. Compares no devices.
 
-import { choose, chosen } from "../data/address.js";
+import { addressOf, choose, chosen } from "../data/address.js";
 import { get, list, patch, path, saveCsv } from "../data/api.js";
 import { marksOf } from "../data/annotations.js";
 import { ends } from "../data/consumption.js";
@@ -10,7 +10,7 @@ import { isShared } from "../data/shared.js";
 import { lineChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
 import { buttons, card, field, fill, h, select, states, table } from "../parts/dom.js";
-import { age, kwh, midnight, moment, number, quantity, shownUnit, words } from "../words/format.js";
+import { age, kwh, midnight, moment, number, quantity, shownUnit, stateWord, words } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { lackNote } from "../parts/lack.js";
 import { showEvents } from "../parts/odd.js";
@@ -149,7 +149,8 @@ async function showChart(place, controls, found, metric, shown) {
   const title = kind === "counter" ? t("perRow", { metric: words(metric), every: t(step === 900 ? "quarter" : step === 3600 ? "oneHour" : "oneDay") }) : words(metric);
   if (!controls.contains(document.activeElement) || /** @type {HTMLElement} */ (controls).dataset.shown !== metric) {
     /** @type {HTMLElement} */ (controls).dataset.shown = metric;
-    fill(controls, select(t("metric"), names, metric, (value) => choose({ metric: value })), h("button", { type: "button", onclick: () => saveCsv(path("devices", id, "series"), { metric, fn, every, ...ends(shown.from, shown.to) }, `${id}-${metric}.csv`) }, "CSV"));
+    fill(controls, select(t("metric"), names, metric, (value) => choose({ metric: value })), h("button", { type: "button", onclick: () => saveCsv(path("devices", id, "series"), { metric, fn, every, ...ends(shown.from, shown.to) }, `${id}-${metric}.csv`) }, "CSV"),
+      kind !== "counter" && !isShared() && h("a", { class: "button", href: addressOf("charts", found.room ?? "", { metric, alert: metric, of: `device:${id}` }) }, t("alertMe")));
   }
   fill(
     place,
@@ -164,7 +165,7 @@ function newest(device) {
   const rows = Object.entries(device.metrics).map(([name, { unit, not_of_room }]) => {
     const value = device.latest?.metrics[name];
     const what = not_of_room ? h("span", null, words(name), h("span", { class: "note" }, ` ${t("notTheRoomsWhy", { why: named(`because_${not_of_room}`, not_of_room) })}`)) : words(name);
-    return [what, value ? quantity(value.value, unit) : t("none"), value ? age(value.timestamp) : ""];
+    return [what, value ? stateWord(name, value.value) || quantity(value.value, unit) : t("none"), value ? age(value.timestamp) : ""];
   });
   return rows.length ? table(t("eachMetric"), [t("metric"), t("value"), t("age")], rows) : h("p", null, t("noMetricSent"));
 }

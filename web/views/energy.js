@@ -203,13 +203,16 @@ function showTotal(place, shown, answer, other) {
 }
 
 /**
- * What the compared range had up to the same moment.
+ * What the compared range had up to the same moment; of a row that is not over then its share.
  * @param {Range} shown
  * @param {Energy} answer
  */
 function upToNow({ other }, answer) {
-  const rows = answer.data.filter((row) => other && row.kwh !== null && other.shift(new Date(row.timestamp)).getTime() <= Date.now());
-  return rows.length ? rows.reduce((sum, row) => sum + (row.kwh ?? 0), 0) : null;
+  if (!other) return null;
+  const rows = answer.data.filter((row) => row.kwh !== null);
+  const at = (/** @type {Date | string} */ time) => other.shift(new Date(time)).getTime();
+  const shares = rows.map((row, n) => Math.min(1, (Date.now() - at(row.timestamp)) / (at(rows[n + 1]?.timestamp ?? other.to) - at(row.timestamp))));
+  return shares[0] > 0 ? rows.reduce((sum, row, n) => sum + (row.kwh ?? 0) * Math.max(0, shares[n]), 0) : null;
 }
 
 /**

@@ -9,7 +9,7 @@ import { baseLoad, unjudgedSteps } from "../data/consumption.js";
 import { battery, beginning, deviceName, forget, home, inFront, isSilent, lastDay, lastTemperatures, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
 import { isShared } from "../data/shared.js";
 import { card, fill, h, states, svg } from "../parts/dom.js";
-import { age, isolated, midnight, moment, number, quantity, shownUnit, shownValue, since, watts, words } from "../words/format.js";
+import { age, isolated, midnight, moment, number, quantity, shownUnit, shownValue, since, stateWord, watts, words } from "../words/format.js";
 import { dayOf } from "../data/range.js";
 import { lackNote } from "../parts/lack.js";
 import { live } from "../parts/live.js";
@@ -35,6 +35,8 @@ const MAX_NAMED = 8;
 /** What a room shows first, and what it does not show: it is told elsewhere. */
 const FIRST = ["temperature", "humidity", "co2"];
 const ELSEWHERE = /^(battery|battery_percent|linkquality|link_quality|voltage|rssi|lqi|battery_low|uptime|power|current_w.*|current_a.*|current)$/;
+/** What a link to this moment takes back. */
+const LAST_DAY = { d: "", span: "", vs: "" };
 /** Below this a battery is weak, in percent. */
 const WEAK = 20;
 
@@ -126,7 +128,7 @@ async function showAttention(place, known, places, rules, failure) {
       const word = named(COMFORT[metric][side], side);
       return from[n] ? t("wordSince", { word, time: since(/** @type {Date} */ (from[n])) }) : word;
     });
-    return h("li", null, h("a", { href: addressOf("charts", room.room_id, { metric: troubles[0].metric }) }, room.name || room.room_id), ` ${listed(texts)}`);
+    return h("li", null, h("a", { href: addressOf("charts", room.room_id, { ...LAST_DAY, metric: troubles[0].metric }) }, room.name || room.room_id), ` ${listed(texts)}`);
   };
   const link = (/** @type {Device} */ it, /** @type {string} */ text) => h("li", null, linkTo(it), ` ${text}`);
   const limited = (/** @type {HTMLElement[]} */ items) => items.length <= MAX_NAMED ? h("ul", null, ...items) : h("div", null, h("ul", null, ...items.slice(0, MAX_NAMED)), h("details", null, h("summary", null, t("more", { n: items.length - MAX_NAMED })), h("ul", null, ...items.slice(MAX_NAMED))));
@@ -235,8 +237,7 @@ function extremes(known, places) {
  * @param {string | null | undefined} unit
  */
 function told(metric, value, unit) {
-  const word = value === 0 || value === 1 ? named(`state_${metric}_${value}`, "") : "";
-  return word || quantity(value, unit, metric === "temperature" ? 1 : FIRST.includes(metric) ? 0 : undefined);
+  return stateWord(metric, value) || quantity(value, unit, metric === "temperature" ? 1 : FIRST.includes(metric) ? 0 : undefined);
 }
 
 /**
@@ -273,7 +274,7 @@ function line(known, { room, devices }, points) {
     if (value !== undefined && it.metrics.temperature?.not_of_room && !isSilent(it)) values.push(h("span", { class: "chip note" }, `${deviceName(it)} ${told("temperature", value, it.metrics.temperature.unit)}`));
   }
   return h("div", { class: "line room" },
-    h("a", { id: `tile-${id}`, href: addressOf("charts", id) }, name || id),
+    h("a", { id: `tile-${id}`, href: addressOf("charts", id, LAST_DAY) }, name || id),
     h("span", { class: "chips" }, ...values.slice(0, 5)),
     spark(points, valueNow(devices, "temperature").unit, false),
     marksButton(room),
@@ -309,7 +310,7 @@ function tile(known, { room, devices, isSilent: allSilent }, points) {
   return h(
     "section",
     { class: "card tile" },
-    h("h2", null, h("a", { id: `tile-${id}`, href: addressOf("charts", id) }, name || id), " ", marksButton(room)),
+    h("h2", null, h("a", { id: `tile-${id}`, href: addressOf("charts", id, LAST_DAY) }, name || id), " ", marksButton(room)),
     rows.length ? h("dl", null, ...rows) : h("p", null, devices.map(deviceName).join(", ")),
     spark(points, valueNow(devices, "temperature").unit, true),
     at ? h("p", { class: allSilent ? "warn" : "note" }, allSilent ? t("silentLast", { age: age(at) }) : age(at)) : h("p", { class: "warn" }, t("noReadings")),

@@ -273,7 +273,7 @@ export const words = {
   readyDamp: "{name} feucht",
   readyDampWhy: "Feuchte zwei Stunden über 75 %.",
   readyFreezer: "{name} warm",
-  readyFreezerWhy: "20 Minuten wärmer als -12 °C.",
+  readyFreezerWhy: "20 Minuten wärmer als {limit}.",
   readyLeak: "Wasser bei {name}",
   readyLeakWhy: "Sofort, auch in der Ruhezeit.",
   readyPeak: "{name}: neue Spitze",

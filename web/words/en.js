@@ -272,7 +272,7 @@ export const words = {
   readyDamp: "{name} damp",
   readyDampWhy: "Humidity above 75 % for two hours.",
   readyFreezer: "{name} warm",
-  readyFreezerWhy: "Warmer than -12 °C for 20 minutes.",
+  readyFreezerWhy: "Warmer than {limit} for 20 minutes.",
   readyLeak: "Water at {name}",
   readyLeakWhy: "At once, also in quiet hours.",
   readyPeak: "{name}: a new peak",

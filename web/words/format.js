@@ -119,7 +119,20 @@ export function clock(at) {
  * @param {string | number | Date} at
  */
 export function since(at) {
-  return new Date(at) >= midnight(0) ? clock(at) : moment(at);
+  const date = new Date(at);
+  // What is known by whole days has no time.
+  if (date < midnight(-1) && !date.getHours() && !date.getMinutes()) return day(at);
+  return date >= midnight(0) ? clock(at) : moment(at);
+}
+
+/**
+ * The word for a state of 0 or 1; empty where a metric has none. What is called open is so at 1, a contact at 0.
+ * @param {string} metric
+ * @param {number} value
+ */
+export function stateWord(metric, value) {
+  const [of, is] = /open$/.test(metric) ? ["contact", 1 - value] : [metric, value];
+  return named(`state_${of}_${is}`, "");
 }
 
 /**

@@ -274,7 +274,7 @@ export const words = {
   readyDamp: "Humidité, {name}",
   readyDampWhy: "Humidité supérieure à 75 % pendant deux heures.",
   readyFreezer: "{name} trop chaud",
-  readyFreezerWhy: "Plus chaud que -12 °C pendant 20 minutes.",
+  readyFreezerWhy: "Plus chaud que {limit} pendant 20 minutes.",
   readyLeak: "Fuite d’eau, {name}",
   readyLeakWhy: "Immédiatement, même pendant les heures de silence.",
   readyPeak: "{name}, nouvelle pointe",

@@ -273,7 +273,7 @@ export const words = {
   readyDamp: "{name}の湿気",
   readyDampWhy: "湿度75 %超が2時間続いたとき。",
   readyFreezer: "{name}の温度上昇",
-  readyFreezerWhy: "-12 °C超が20分続いたとき。",
+  readyFreezerWhy: "{limit}超が20分続いたとき。",
   readyLeak: "{name}で水漏れ",
   readyLeakWhy: "静音時間でもすぐに通知。",
   readyPeak: "{name}: 最大需要の更新",
