@@ -193,7 +193,7 @@ async fn estimates_are_near_what_is_consumed() {
     for _ in 0..40 {
         let path = random.choice(paths).expect("one");
         let from = random.i64(NOW - 20 * DAY..NOW - MINUTE);
-        let to = random.i64(from + 1..NOW + 1);
+        let to = random.i64(from + 1..=NOW);
         let every = random.choice(["", "&every=15m", "&every=1h", "&every=1d"]).expect("one");
         let mut more = String::new();
         if !path.starts_with("/devices") {

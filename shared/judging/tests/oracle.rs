@@ -433,12 +433,12 @@ fn episodes(
                     breach = fired.and(breach);
                 }
             }
-            let fires = breach.filter(|_| fired.is_none()).map(|it| it + hold * 60);
+            let due_at = breach.filter(|_| fired.is_none()).map(|it| it + hold * 60);
             let ends = clear.map(|it| it + clear_hold * 60);
-            let turn = fires.or(ends).filter(|it| *it <= second);
+            let turn = due_at.or(ends).filter(|it| *it <= second);
             let silence = silent_at.filter(|it| *it <= second * 1_000);
             if turn.is_some_and(|turn| silence.is_none_or(|silence| turn * 1_000 <= silence)) {
-                if fires.is_some() {
+                if due_at.is_some() {
                     fired = Some(second);
                     found.push((breach.expect("it began"), second, None));
                 } else {
