@@ -177,7 +177,7 @@ impl Gateway {
             Host::Ingest { page } => (Some(page.as_str()), Some(Function::Ingest)),
         };
         if self.authorizer.is_none()
-            && let Some(reason) = origin::refusal(&parts.headers, page)
+            && let Some(reason) = origin::refusal(&parts, page)
         {
             return response::foreign_origin(parts.uri.path(), &reason);
         }

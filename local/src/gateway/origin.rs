@@ -3,15 +3,19 @@
 use std::net::IpAddr;
 
 use domain::excerpt;
-use http::HeaderMap;
+use http::Method;
 use http::header::{HOST, ORIGIN};
+use http::request::Parts;
 
 /// Returns why a request is refused that a web page of another origin than ours or `page` may have sent, under its own name
 /// or, after DNS rebinding, under ours.
 ///
 /// `Sec-Fetch-Site` is a second look: a browser sends it with requests that have no `Origin`, such as
-/// for an image, and no page can change it. Programs that are no browser send neither.
-pub(super) fn refusal(headers: &HeaderMap, page: Option<&str>) -> Option<String> {
+/// for an image, and no page can change it. Programs that are no browser send neither. Whoever follows a link to our page,
+/// as that of a message, or opens it in a frame, gets it: it has no readings, its policy says in whose frame it is shown,
+/// and what it asks comes from itself.
+pub(super) fn refusal(parts: &Parts, page: Option<&str>) -> Option<String> {
+    let headers = &parts.headers;
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = header(HOST).unwrap_or_default().to_ascii_lowercase();
     let host = host.as_str();
@@ -39,13 +43,24 @@ pub(super) fn refusal(headers: &HeaderMap, page: Option<&str>) -> Option<String>
     }
     // `none` is a person who types an address. A page on another port of this machine is same-site.
     let site = headers.get("sec-fetch-site").map(|value| value.to_str().unwrap_or_default());
-    site.filter(|site| !matches!(*site, "same-origin" | "none"))
+    let is_followed = parts.method == Method::GET
+        && parts.uri.path() == "/"
+        && headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
+    site.filter(|site| !is_followed && !matches!(*site, "same-origin" | "none"))
         .and_then(|site| refused("Sec-Fetch-Site", site))
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, Request};
+
     use super::*;
+
+    fn refusal(headers: &HeaderMap, page: Option<&str>) -> Option<String> {
+        let (mut parts, ()) = Request::get("/devices").body(()).unwrap().into_parts();
+        parts.headers.clone_from(headers);
+        super::refusal(&parts, page)
+    }
 
     #[test]
     fn only_pages_of_our_own_are_answered_without_tokens() {
@@ -109,6 +124,24 @@ mod tests {
             let why = refusal(&HeaderMap::from_iter(headers), None);
             assert_eq!(why.is_some(), foreign, "{site:?}");
             assert!(why.is_none_or(|why| why.contains("Sec-Fetch-Site")), "{site:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_to_the_page_is_followed_and_nothing_else_is() {
+        for (method, path, mode, host, followed) in [
+            ("GET", "/", "navigate", "localhost:8080", true),
+            ("GET", "/?lang=de", "navigate", "127.0.0.1", true),
+            ("GET", "/", "no-cors", "localhost:8080", false),
+            ("POST", "/", "navigate", "localhost:8080", false),
+            ("GET", "/devices", "navigate", "localhost:8080", false),
+            ("GET", "/", "navigate", "rebound.example.org", false),
+        ] {
+            let request = Request::builder().method(method).uri(path).header(HOST, host);
+            let request = request.header("sec-fetch-mode", mode);
+            let request = request.header("sec-fetch-site", "cross-site").body(()).unwrap();
+            let why = super::refusal(&request.into_parts().0, None);
+            assert_eq!(why.is_none(), followed, "{method} {path} {mode} {host}: {why:?}");
         }
     }
 }
