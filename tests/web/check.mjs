@@ -57,7 +57,7 @@ async function open(url, options = {}, other = url) {
 }
 
 async function settled(page) {
-  await page.waitForFunction(() => /^updated/.test(document.getElementById("status").textContent) && !document.querySelector("[aria-busy]"), null, { timeout: 120_000 });
+  await page.waitForFunction(() => /^(updated|aktualisiert)/.test(document.getElementById("status").textContent) && !document.querySelector("[aria-busy]"), null, { timeout: 120_000 });
 }
 
 async function show(page, url, view) {
@@ -809,7 +809,7 @@ async function withoutServer(home) {
   await page.waitForFunction(() => /as known .* ago/.test(document.getElementById("status").textContent));
   await page.screenshot({ path: join(screenshots, "offline-1600.png"), fullPage: true });
   await home.start();
-  await page.waitForFunction(() => /^updated/.test(document.getElementById("status").textContent), null, { timeout: 60_000 });
+  await page.waitForFunction(() => /^(updated|aktualisiert)/.test(document.getElementById("status").textContent), null, { timeout: 60_000 });
   const manifest = await page.evaluate(async () => (await (await fetch(document.querySelector("link[rel=manifest]").href)).json()).icons.length);
   assert.ok(manifest >= 2);
   await page.context().close();
