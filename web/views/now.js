@@ -271,7 +271,7 @@ function line(known, { room, devices }, points) {
   if (load !== null) values.push(h("span", { class: "chip" }, watts(load)));
   for (const it of devices) {
     const value = it.latest?.metrics.temperature?.value;
-    if (value !== undefined && it.metrics.temperature?.not_of_room && !isSilent(it)) values.push(h("span", { class: "chip note" }, `${deviceName(it)} ${told("temperature", value, it.metrics.temperature.unit)}`));
+    if (value !== undefined && it.metrics.temperature?.not_of_room && !isSilent(it)) values.push(h("span", { class: "chip note" }, linkTo(it), ` ${told("temperature", value, it.metrics.temperature.unit)}`));
   }
   return h("div", { class: "line room" },
     h("a", { id: `tile-${id}`, href: addressOf("charts", id, LAST_DAY) }, name || id),
@@ -299,7 +299,7 @@ function tile(known, { room, devices, isSilent: allSilent }, points) {
   const row = (/** @type {string} */ title, /** @type {string} */ sensors, /** @type {(Node | string | null)[]} */ ...value) => h("div", { class: "value" }, h("dt", null, title, sensors && h("span", { class: "note" }, ` ${sensors}`)), h("dd", null, ...value));
   const rows = metricsNow(devices).flatMap((metric) => {
     const { value, unit, fresh, all } = valueNow(devices, metric);
-    const apart = devices.filter((it) => it.metrics[metric]?.not_of_room && it.latest?.metrics[metric]).map((it) => h("div", { class: "value" }, h("dt", null, deviceName(it), h("span", { class: "note" }, ` ${t("notTheRooms")}`)), h("dd", null, isSilent(it, metric) ? t("silentWord") : told(metric, it.latest?.metrics[metric].value ?? 0, it.metrics[metric].unit))));
+    const apart = devices.filter((it) => it.metrics[metric]?.not_of_room && it.latest?.metrics[metric]).map((it) => h("div", { class: "value" }, h("dt", null, linkTo(it), h("span", { class: "note" }, ` ${t("notTheRooms")}`)), h("dd", null, isSilent(it, metric) ? t("silentWord") : told(metric, it.latest?.metrics[metric].value ?? 0, it.metrics[metric].unit))));
     if (!all) return apart;
     const sensors = all < 2 ? "" : fresh < all ? t("someSensors", { count: fresh, all }) : t("meanOfSensors", { count: all });
     return [row(words(metric), sensors, value === null ? t("silentWord") : told(metric, value, unit), value === null || room.outside === true ? null : comfort(metric, value)), ...apart];
