@@ -14,6 +14,7 @@ export const COMFORT = {
 
 /** How long an answer is used, in milliseconds: a quarter of an hour is the least that it tells. */
 const MAX_AGE = 300_000;
+
 /** @type {Map<string, {at: number, since: Promise<Date | null>}>} */
 const known = new Map();
 

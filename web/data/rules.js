@@ -63,6 +63,16 @@ export function deleteChannel(id) {
   return send("DELETE", `channels/${encodeURIComponent(id)}`);
 }
 
+/**
+ * The episodes that a rule would have had; without ends, in the last seven days.
+ * @param {Record<string, unknown>} rule
+ * @param {{from?: string, to?: string}} [ends]
+ * @returns {Promise<{episodes: number, subjects: {subject: string, episodes: {since: string, fired: string, ended: string | null}[]}[]}>}
+ */
+export function previewRule(rule, ends = {}) {
+  return send("POST", "alerts/preview", { rule, ...ends }, "read");
+}
+
 /** The channels with what waits in them. @returns {Promise<{data: Channel[]}>} */
 export function channels() {
   return get("channels");

@@ -1,7 +1,7 @@
 // The form of a rule beside its chart: a limit that is moved or typed, and when it would have told. Sends no message.
 
-import { send } from "../data/api.js";
 import { deviceName } from "../data/home.js";
+import { previewRule, putRule } from "../data/rules.js";
 import { t } from "../words/words.js";
 import { choose, chosen } from "../data/address.js";
 import { field, fill, h, select } from "./dom.js";
@@ -9,7 +9,6 @@ import { meantValue, moment, number, shownUnit, shownValue, words } from "../wor
 import { guarded } from "./token.js";
 
 /** @typedef {import("../data/home.js").Home} Home */
-/** @typedef {{subject: string, episodes: {since: string, fired: string, ended: string | null}[]}} Subject */
 
 /** The limit to begin with, by metric, in the metric's own unit. @type {Record<string, number>} */
 const USUAL = { temperature: 26, humidity: 65, co2: 1200, current_w: 3000, battery: 20, pm25: 35 };
@@ -64,8 +63,7 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
     asked += 1;
     const mine = asked;
     try {
-      /** @type {{subjects: Subject[], episodes: number}} */
-      const found = await send("POST", "alerts/preview", { rule: rule() }, "read");
+      const found = await previewRule(rule());
       // Something else was chosen meanwhile.
       if (mine !== asked) return;
       const all = found.subjects.flatMap(({ episodes }) => episodes);
@@ -81,7 +79,7 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
   };
   const save = async () => {
     const id = `${metric}-${Date.now().toString(36)}`;
-    await guarded(() => send("PUT", `alerts/${id}`, rule()));
+    await guarded(() => putRule(id, rule()));
     drafts.delete(metric);
     previews.delete(metric);
     location.hash = "#alerts";

@@ -1,10 +1,11 @@
 // The view of charts: metrics of rooms over a range, by rollups or, near enough, by readings. Edits nothing itself.
 
 import { choose, chosen } from "../data/address.js";
-import { get, list, path, saveCsv, send } from "../data/api.js";
+import { get, list, path, saveCsv } from "../data/api.js";
 import { marksOf } from "../data/annotations.js";
 import { beginning, deviceName, home, linesOf, metricsOf, roomName, rowsBy } from "../data/home.js";
 import { range } from "../data/range.js";
+import { previewRule } from "../data/rules.js";
 import { isShared } from "../data/shared.js";
 import { lineChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
@@ -209,8 +210,7 @@ async function statesNote(known, room, metric, { from, to }) {
   const until = Math.min(to, Date.now());
   if (!state || !room || isShared() || from >= until || until - from > MAX_STATES_RANGE) return null;
   const rule = { room, metric, [sought ? "above" : "below"]: 0.5 };
-  /** @type {{subjects: {subject: string, episodes: {since: string, ended: string | null}[]}[]}} */
-  const { subjects } = await send("POST", "alerts/preview", { rule, from: new Date(from).toISOString(), to: new Date(until).toISOString() }, "read");
+  const { subjects } = await previewRule(rule, { from: new Date(from).toISOString(), to: new Date(until).toISOString() });
   return h("ul", null, ...subjects.map(({ subject, episodes }) => {
     const device = known.devices.find((it) => subject === `device:${it.device_id}`);
     const told = episodes.slice(-MAX_STATES).map(({ since, ended }) => t("fromTo", { from: moment(since), to: !ended ? t("nowWord") : new Date(ended).getTime() - new Date(since).getTime() < DAY ? clock(ended) : moment(ended) }));
