@@ -4,16 +4,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::{DeviceId, LocalDate, Order, TimeRange};
-use table::sizes::{of_reading, of_rollup};
+use table::sizes::{of_reading, of_rollup, read_halves, units_of};
 use table::{
     Invocation, Page, Permission, QueryReadings, RangeQuery, ReadRollupState, ReadRollups,
     RollupKey, RollupState, RoomWalk, StoreResult, StoredRollup,
 };
 
 use crate::ports::Store;
-
-/// The bytes that half a read unit pays for.
-const HALF: usize = 4_096;
 
 /// The ports of a store, and what was read through them.
 #[derive(Debug)]
@@ -31,13 +28,12 @@ impl<'a, S: Store> Estimating<'a, S> {
 
     /// The read units so far, about.
     pub fn units(&self) -> f64 {
-        let halves = self.halves.load(Ordering::Relaxed);
-        f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
+        units_of(self.halves.load(Ordering::Relaxed))
     }
 
     /// Adds a query that found so many bytes; a consistent one costs twice as much.
     fn add(&self, bytes: impl Iterator<Item = usize>, is_consistent: bool) {
-        let halves = bytes.fold(0, usize::saturating_add).div_ceil(HALF).max(1);
+        let halves = read_halves(bytes.fold(0, usize::saturating_add));
         let halves = halves * (1 + usize::from(is_consistent));
         self.halves.fetch_add(halves, Ordering::Relaxed);
     }

@@ -19,8 +19,10 @@ const LONGEST_VALUE: usize = 21;
 const METRIC: usize = 50;
 /// The zone, the start and the end of a day.
 const DAY: usize = 75;
-/// What a rollup has for the index by conditions.
-const INDEXED: usize = 80;
+/// What a rollup has for the index by conditions, about: its month and address, and the means of the schema's metrics.
+pub const INDEXED: usize = 80;
+/// The bytes for which a query takes half a read unit.
+const HALF: usize = 4_096;
 /// A list, and each of its members beside what it is.
 const LIST: usize = 3;
 const MEMBER: usize = 1;
@@ -57,6 +59,18 @@ pub fn of_reading(reading: &Reading) -> usize {
     let metrics: usize = metrics.map(|(name, value)| name.as_str().len() + number(value)).sum();
     let room = reading.room.as_ref().map_or(0, |room| room.as_str().len());
     READING + reading.device.as_str().len() + room + metrics
+}
+
+/// The halves of a read unit that a query takes which finds so many bytes: one at least.
+#[must_use]
+pub fn read_halves(bytes: usize) -> usize {
+    bytes.div_ceil(HALF).max(1)
+}
+
+/// The read units of so many halves.
+#[must_use]
+pub fn units_of(halves: usize) -> f64 {
+    f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
 }
 
 /// About how many bytes the item of a rollup has.

@@ -19,6 +19,7 @@ use series::{
     DEVICE_CONCURRENCY, Estimating, Failure, Horizon, KnownState, MAX_DEVICES, may_have_been_in,
     too_many,
 };
+use table::sizes::{read_halves, units_of};
 use table::{Invocation, RollupState, StoreResult};
 
 use crate::failure::problem;
@@ -177,8 +178,7 @@ pub(crate) async fn in_rooms(
 
 /// The read units of what is noted of so many devices, about.
 fn units_of_seen(devices: usize) -> f64 {
-    let halves = (devices * SEEN_BYTES).div_ceil(4_096).max(1);
-    f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
+    units_of(read_halves(devices * SEEN_BYTES))
 }
 
 /// Those of all devices whose rollups or readings say that they were in one of the rooms.

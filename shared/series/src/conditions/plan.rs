@@ -6,7 +6,7 @@
 use chrono::TimeDelta;
 use domain::{MetricName, Quarter, TimeRange};
 use serde::Serialize;
-use table::sizes::ItemSizes;
+use table::sizes::{INDEXED, ItemSizes, units_of};
 use table::{Invocation, StoredSchema};
 
 use super::indexed::{Boxed, PAGE_UNITS};
@@ -31,8 +31,6 @@ const OVERHEAD: f64 = 1.4;
 /// The size of an entry of the index: its keys and rooms, and each metric of the schema, about.
 const ENTRY_BYTES: i64 = 130;
 const ENTRY_METRIC_BYTES: i64 = 25;
-/// What the item of a rollup has for the index, about: its month and address, and the means of the schema's metrics.
-const INDEXED_BYTES: usize = 80;
 
 /// How the episodes came about and what they cost.
 #[derive(Debug, Serialize)]
@@ -168,7 +166,7 @@ fn volume(boxed: &Boxed<'_>) -> f64 {
 
 /// The read units of all quarters of an hour of a device, about.
 pub(crate) fn plain_units(ask: &Ask<'_>) -> f64 {
-    let rollup = ItemSizes::of(ask.device, usize::MAX).rollup + INDEXED_BYTES;
+    let rollup = ItemSizes::of(ask.device, usize::MAX).rollup + INDEXED;
     let bytes = i64::try_from(rollup).unwrap_or(i64::MAX);
     let months = lived(ask).into_iter().map(|month| read_units(quarters(month), bytes));
     // It is asked even where it has nothing.
@@ -202,5 +200,5 @@ fn quarters(range: TimeRange) -> i64 {
 /// What one query of so many items consumes: half a unit for each 4 KB that it begins.
 fn read_units(items: i64, bytes: i64) -> f64 {
     let halves = items.saturating_mul(bytes) / 4_096 + 1;
-    f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
+    units_of(usize::try_from(halves).unwrap_or(usize::MAX))
 }
