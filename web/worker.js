@@ -102,9 +102,13 @@ async function answer({ request }, url) {
   return fresh;
 }
 
-/** The same question a little later has the same key: its end is the moment of asking. @param {URL} url */
+/** The same question a little later has the same key: an end that is a moment of asking counts by its days. @param {URL} url */
 function keyOf(url) {
   const key = new URL(url);
-  key.searchParams.delete("to");
+  for (const end of ["from", "to"]) {
+    const at = new Date(key.searchParams.get(end) ?? "").getTime();
+    // What a person chooses ends with a minute.
+    if (at % 60_000) key.searchParams.set(end, `now-${Math.round((Date.now() - at) / 86_400_000)}d`);
+  }
   return key.href;
 }

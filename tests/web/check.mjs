@@ -794,6 +794,16 @@ async function withoutServer(home) {
   await page.waitForTimeout(1_000);
   await show(page, home.url, "now");
   await page.waitForTimeout(1_000);
+  // Questions that end at other times are others; the same a little later is not.
+  const keptOf = (days, wish) => page.evaluate(async ([days, wish]) => {
+    const day = (it) => { const now = new Date(); return new Date(now.getFullYear(), now.getMonth(), now.getDate() + it).getTime(); };
+    const to = new Date(days === null ? Math.floor(Date.now() / 1000) * 1000 + 1 : day(days)).toISOString();
+    const answer = await fetch(`energy?from=${new Date(day(-10)).toISOString()}&to=${to}`, { headers: { "x-known": wish } });
+    return Boolean(answer.headers.get("x-known-from"));
+  }, [days, wish]);
+  assert.deepEqual([await keptOf(-3, "keep"), await keptOf(null, "keep first"), await keptOf(-3, "keep first")], [false, false, true]);
+  await page.waitForTimeout(1_100);
+  assert.equal(await keptOf(null, "keep first"), true);
   await home.stop();
   const times = [];
   // The page itself notes when the first room is there.
