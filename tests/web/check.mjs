@@ -804,6 +804,16 @@ async function withoutServer(home) {
   assert.deepEqual([await keptOf(-3, "keep"), await keptOf(null, "keep first"), await keptOf(-3, "keep first")], [false, false, true]);
   await page.waitForTimeout(1_100);
   assert.equal(await keptOf(null, "keep first"), true);
+  await show(page, home.url, "energy");
+  // Of what was known last nothing is used as the server's own, however wrong it was.
+  await page.evaluate(async () => {
+    const data = await caches.open("roomtide-data");
+    for (const { url } of await data.keys()) if (/\/energy\?/.test(url)) await data.put(url, new Response("{\"data\": [], \"total_kwh\": null}", { headers: { "x-known-from": "2026-01-01T00:00:00Z" } }));
+  });
+  await show(page, home.url, "now");
+  await page.getByText(/Base load last night: \d+ W/).waitFor();
+  await show(page, home.url, "energy");
+  assert.match(await page.locator(".tile", { has: page.getByRole("heading", { name: "Yesterday" }) }).innerText(), /9\.00 kWh/);
   await home.stop();
   const times = [];
   // The page itself notes when the first room is there.

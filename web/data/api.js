@@ -1,6 +1,7 @@
 // Requests to the public API: tokens, pages, failures, how many at once. Draws nothing.
 
 import { t } from "../words/words.js";
+import { isLacking } from "./lacking.js";
 import { askShared, csvShared, takeShared } from "./shared.js";
 
 /** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, hourly_until?: string, not_of_room?: string, role?: string}} Metric */
@@ -98,6 +99,13 @@ export function takeToken() {
 /** Whether what was known last may be shown, as when the page opens. */
 let isFirst = true;
 
+/** How many answers were not the server's last word: those that are of earlier or lack something. */
+let provisionals = 0;
+
+export function provisional() {
+  return provisionals;
+}
+
 /** From now on the server is asked. */
 export function askServer() {
   isFirst = false;
@@ -167,7 +175,8 @@ async function request(method, asked, use, body) {
   const token = tokens[use] || tokens.read;
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
-  if (method === "GET" && isKept() && navigator.serviceWorker?.controller) headers["x-known"] = isFirst ? "keep first" : "keep";
+  // The readings of the last minutes are no answer to those of an hour.
+  if (method === "GET" && isKept() && !asked.pathname.endsWith("/readings") && navigator.serviceWorker?.controller) headers["x-known"] = isFirst ? "keep first" : "keep";
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
   try {
@@ -202,7 +211,9 @@ async function ask(path, params) {
   // What the worker answers in the server's place says from when it is.
   const from = answer.headers.get("x-known-from");
   if (from) window.dispatchEvent(new CustomEvent("known", { detail: from }));
-  return answer.json();
+  const body = await answer.json();
+  if (from || isLacking(body)) provisionals += 1;
+  return body;
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { zone } from "../words/format.js";
 import { get, path } from "./api.js";
+import { memory } from "./memory.js";
 
 /** @typedef {{below: number, above: number, low: string, high: string}} Band the words are keys of the catalogue */
 
@@ -15,8 +16,7 @@ export const COMFORT = {
 /** How long an answer is used, in milliseconds: a quarter of an hour is the least that it tells. */
 const MAX_AGE = 300_000;
 
-/** @type {Map<string, {at: number, since: Promise<Date | null>}>} */
-const known = new Map();
+const known = memory();
 
 /**
  * Which side of what is comfortable a value is on.
@@ -37,12 +37,7 @@ export function sideOf(metric, value) {
  * @param {"low" | "high"} side
  */
 export function sinceWhen(room, metric, side) {
-  const key = `${room} ${metric} ${side}`;
-  const old = known.get(key);
-  if (old && Date.now() - old.at < MAX_AGE) return old.since;
-  const since = begin(room, metric, side).catch(() => null);
-  known.set(key, { at: Date.now(), since });
-  return since;
+  return known(`${room} ${metric} ${side}`, MAX_AGE, () => begin(room, metric, side).catch(() => null));
 }
 
 /**

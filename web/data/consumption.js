@@ -4,7 +4,7 @@
 import { zone } from "../words/format.js";
 import { get, path } from "./api.js";
 import { deviceName, roomName } from "./home.js";
-import { isLacking } from "./lacking.js";
+import { memory } from "./memory.js";
 import { moved } from "./range.js";
 import { isShared } from "./shared.js";
 
@@ -23,8 +23,7 @@ const MAX_USUAL = 60;
 const ODD_AGE = 600_000;
 const ODD_SINCE = "-7d";
 
-/** @type {{at: number, steps: import("./api.js").EventRow[]}} */
-let odd = { at: 0, steps: [] };
+const odd = memory();
 
 /** The length of a bar and of what is asked for it, by span. @type {Record<string, {bar: string, asked: string}>} */
 export const BARS = {
@@ -175,15 +174,14 @@ export async function baseLoad(night) {
 
 /** The steps of the last seven days that count nothing until somebody judges them. A link for others judges none. */
 export async function unjudgedSteps() {
-  if (isShared() || Date.now() - odd.at < ODD_AGE) return odd.steps;
+  if (isShared()) return [];
   /** @type {Energy} */
-  const answer = await get("energy", { from: ODD_SINCE, every: "1d", tz: zone, events: 1 });
+  const answer = await odd("", ODD_AGE, () => get("energy", { from: ODD_SINCE, every: "1d", tz: zone, events: 1 }));
   const isOpen = (/** @type {import("./api.js").EventRow} */ it) => !it.verdict && it.events.some((event) => event === "suspect" || event === "ambiguous");
-  odd = { at: isLacking(answer) ? 0 : Date.now(), steps: (answer.events ?? []).filter(isOpen) };
-  return odd.steps;
+  return (answer.events ?? []).filter(isOpen);
 }
 
 /** Forgets the unjudged steps, after a verdict. */
 export function forgetSteps() {
-  odd.at = 0;
+  odd.forget();
 }

@@ -2,7 +2,7 @@
 
 import { get, list } from "./api.js";
 import { age, duration, moment } from "../words/format.js";
-import { isLacking } from "./lacking.js";
+import { memory } from "./memory.js";
 import { t } from "../words/words.js";
 
 /** @typedef {import("./api.js").Device} Device */
@@ -21,10 +21,11 @@ const EVENTS_SILENCE = 90_000_000;
 /** The usual interval of a device if the last day says none. */
 const UNKNOWN_INTERVAL = 900_000;
 
-/** @typedef {{at: number, rows: Row[], failure: string, lack: import("./lacking.js").Answer}} Day */
+/** @typedef {{rows: Row[], failure: string, lack: import("./lacking.js").Answer}} Day */
 
 /** @type {Record<"counts" | "temperature", Day>} what is known of the last day */
-const days = { counts: { at: 0, rows: [], failure: "", lack: {} }, temperature: { at: 0, rows: [], failure: "", lack: {} } };
+const days = { counts: { rows: [], failure: "", lack: {} }, temperature: { rows: [], failure: "", lack: {} } };
+const recent = memory();
 
 /** @type {{at: number, home: Promise<Home>} | null} */
 let known = null;
@@ -67,13 +68,13 @@ export function lastTemperatures() {
  * @returns {Promise<Day>}
  */
 async function ofLastDay(what, params) {
-  if (Date.now() - days[what].at <= DAY_AGE) return days[what];
+  // A day without readings is asked again at the next look.
+  const isEmpty = !days[what].rows.length && !days[what].failure;
   // Beyond 200 devices the server refuses it; then no usual interval is known, and no line is drawn.
-  days[what] = await get("series", { every: "1h", from: "-24h", ...params }).then(
-    // What is still being summed up is asked again at the next look, and so is a day without readings.
-    (it) => ({ at: isLacking(it) || !it.data.length ? 0 : Date.now(), rows: it.data, failure: "", lack: it }),
-    (error) => ({ at: Date.now(), rows: [], failure: error.message, lack: {} }),
-  );
+  days[what] = await recent(what, isEmpty ? 0 : DAY_AGE, () => get("series", { every: "1h", from: "-24h", ...params }).then(
+    (it) => ({ rows: it.data, failure: "", lack: it }),
+    (error) => ({ rows: [], failure: error.message, lack: {} }),
+  ));
   return days[what];
 }
 

@@ -4,6 +4,7 @@ import { addressOf, choose, chosen } from "../data/address.js";
 import { get, path } from "../data/api.js";
 import { BARS, barsOf, byRoom, ends, energyOf, partsOf, usualOf } from "../data/consumption.js";
 import { beginning, home } from "../data/home.js";
+import { memory } from "../data/memory.js";
 import { dayOf, range } from "../data/range.js";
 import { isShared } from "../data/shared.js";
 import { barChart } from "../parts/chart.js";
@@ -79,31 +80,6 @@ export async function energy(main) {
     ]);
   };
   return showAll;
-}
-
-/** Answers that are used for a while; one that lacks something is asked again. */
-function memory() {
-  /** @type {Map<string, {at: number, answer: Promise<any>}>} */
-  const kept = new Map();
-  /**
-   * @template T
-   * @param {string} key
-   * @param {number} maxAge
-   * @param {() => Promise<T>} ask
-   * @returns {Promise<T>}
-   */
-  const recent = (key, maxAge, ask) => {
-    const old = kept.get(key);
-    // What one look asks several times is asked once.
-    if (old && Date.now() - old.at <= Math.max(maxAge, 3_000)) return old.answer;
-    const made = { at: Date.now(), answer: ask() };
-    kept.set(key, made);
-    const drop = () => { made.at = 0; };
-    made.answer.then((it) => { const answer = /** @type {any} */ (it); if (isLacking(answer, answer?.answer)) drop(); }, drop);
-    return made.answer;
-  };
-  recent.forget = () => kept.clear();
-  return recent;
 }
 
 /** @typedef {ReturnType<typeof memory>} Memory */

@@ -7,6 +7,7 @@ import { patch, path } from "../data/api.js";
 import { COMFORT, sideOf, sinceWhen } from "../data/comfort.js";
 import { baseLoad, unjudgedSteps } from "../data/consumption.js";
 import { battery, beginning, deviceName, forget, home, inFront, isSilent, lastDay, lastTemperatures, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
+import { memory } from "../data/memory.js";
 import { isShared } from "../data/shared.js";
 import { card, fill, h, states, svg } from "../parts/dom.js";
 import { age, isolated, midnight, moment, number, quantity, shownUnit, shownValue, since, stateWord, watts, words } from "../words/format.js";
@@ -40,8 +41,9 @@ const LAST_DAY = { d: "", span: "", vs: "" };
 /** Below this a battery is weak, in percent. */
 const WEAK = 20;
 
-/** @type {{day: number, power: [number | null, number | null]} | null} the base load of last night and of a month ago */
-let nights = null;
+/** The base load of nights. */
+const nights = memory();
+const NIGHT_AGE = 86_400_000;
 
 /** @param {HTMLElement} main */
 export async function now(main) {
@@ -194,11 +196,8 @@ function powerNow(known, live) {
 async function showBase(place, known) {
   if (!known.devices.some((it) => powerOf(it) !== null || Object.values(it.metrics).some(({ unit }) => /^k?Wh$/.test(unit ?? "")))) return fill(place);
   const today = midnight(new Date().getHours() < 6 ? -1 : 0);
-  if (nights?.day !== today.getTime()) {
-    const monthAgo = new Date(today.getFullYear(), today.getMonth() - 1, today.getDate());
-    nights = { day: today.getTime(), power: await Promise.all([baseLoad(today), baseLoad(monthAgo)]) };
-  }
-  const [last, before] = nights.power;
+  const monthAgo = new Date(today.getFullYear(), today.getMonth() - 1, today.getDate());
+  const [last, before] = await Promise.all([today, monthAgo].map((it) => nights(String(it.getTime()), NIGHT_AGE, () => baseLoad(it))));
   fill(place, last !== null && h("p", null, before === null ? t("baseLoad", { power: watts(last) }) : t("baseLoadAgo", { power: watts(last), before: watts(before) })));
 }
 
