@@ -127,6 +127,10 @@ async function emptyHome() {
     await waiting[view].context().close();
   }
   assert.match(await text(page, "main"), /my-sensor: .*Temperature 21\.5 °C/);
+  // Where nobody needs a token, a link would hide nothing.
+  await show(page, home.url, "connect");
+  await page.getByText("This server asks for no token").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Make the link" }).count(), 0);
   await plug(home, page);
   // Before there is a stay, a device is in its room.
   await show(page, home.url, "device/my-sensor");
@@ -149,7 +153,7 @@ async function plug(home, page) {
     await examined(page, `the lines for ${name}`);
   }
   const rule = await lines("Tasmota");
-  await page.getByText("Or make the token by a command").click();
+  await page.getByText("Make the token by a command").click();
   await page.getByText(/token create --scope write --device tasmota-plug$/).waitFor();
   assert.ok(rule.split("\n")[0].length < 511, "what a rule may have");
   const [, address, headers, body] = /WebQuery (\S+) POST \[(.*?)\] (.*?) ENDON/.exec(rule);
@@ -906,6 +910,7 @@ async function linked(home, page, what, rooms) {
   await page.getByLabel("For whom").fill("Anna");
   await page.getByRole("button", { name: "Make the link" }).click();
   const link = await text(page, "[aria-label=\"Lines for Link\"]");
+  await page.getByText("token revoke ID ends it").waitFor();
   await examined(page, "a link for others");
   const other = await open(home.url);
   await other.goto(link);

@@ -13,6 +13,11 @@ const WORDS = {
   admin: ["adminToken", "adminTokenWhy"],
 };
 
+/** How a command about tokens is written elsewhere. */
+export function commandNote() {
+  return `${t("commandWhere")} ${t("orProgram")}`;
+}
+
 /**
  * Asks for a token. Tells whether one was given.
  * @param {Use} use
@@ -44,7 +49,7 @@ export function askForToken(use, refusal) {
       // Without a token there was nothing to refuse.
       (use !== "read" || again) && h("p", { class: "warn", role: "alert" }, again ? t("tokenRefused", { why: refusal }) : refusal),
       mayOnlyStore && h("p", null, t("mayOnlyStore")),
-      h("p", { class: "note" }, ...rich("createToken", { command: h("code", null, create) })),
+      h("p", { class: "note" }, ...rich("createToken", { command: h("code", null, create) }), ` ${commandNote()}`),
       field(t("secret_token"), input),
       use === "read" && h("label", { class: "check" }, keep, t("keepToken")),
       h("div", { class: "buttons" }, h("button", { type: "submit" }, t("useIt")), h("button", { type: "button", onclick: () => dialog.close() }, t("cancel"))),

@@ -8,7 +8,7 @@ import { behind, buttons, card, field, fill, h } from "../parts/dom.js";
 import { age, clock, quantity, words } from "../words/format.js";
 import { copyable } from "../parts/copyable.js";
 import { inPlace } from "../parts/place.js";
-import { guarded } from "../parts/token.js";
+import { commandNote, guarded } from "../parts/token.js";
 import { named, rich, t } from "../words/words.js";
 import { shareCard } from "./share.js";
 
@@ -128,7 +128,7 @@ function tokenPart(device, changed) {
   return h("div", null,
     device && h("p", null, h("button", { type: "button", onclick: () => make().catch(failed) }, t("makeToken"))),
     said,
-    behind("command", t("orCommand"), () => h("div", null, h("p", null, h("code", null, command)), h("p", { class: "note" }, t("tokenNote", { token: TOKEN })))),
+    behind("command", t("makeByCommand"), () => h("div", null, h("p", null, h("code", null, command)), h("p", { class: "note" }, `${t("tokenNote", { token: TOKEN })} ${commandNote()}`))),
   );
 }
 
@@ -147,5 +147,5 @@ function sendButton(reading) {
  * @param {string} text
  */
 function elsewhere(text) {
-  return h("p", { class: "note" }, ...rich("elsewhere", { text, command: h("code", null, start) }));
+  return h("p", { class: "note" }, ...rich("elsewhere", { text, command: h("code", null, start) }), ` ${t("orProgram")}`);
 }
