@@ -330,6 +330,8 @@ async function oddHome(home) {
   await page.screenshot({ path: join(screenshots, "odd-390.png"), fullPage: true });
   // The sum leaves out what is behind a meter; what was odd is told all the same, here and by the device.
   await home.ask("PATCH", "/devices/plug", { behind: "main" });
+  await show(page, home.url, "now");
+  await page.getByRole("listitem").filter({ hasText: "plug from 100.20 kWh to 5,100.00 kWh in 15 minutes" }).waitFor();
   await show(page, home.url, "device/plug");
   await page.getByRole("listitem").filter({ hasText: "suspect" }).filter({ hasText: "from 100.20 kWh to 5,100.00 kWh" }).waitFor();
   await show(page, home.url, "energy");
@@ -624,6 +626,12 @@ const dayAgo = (page, days) => page.evaluate((it) => { const date = new Date(Dat
 async function whereItWent(home) {
   const page = await open(home.url);
   await show(page, home.url, "energy");
+  // Each day is like the one before, up to the newest reading, too.
+  const today = await page.locator(".tile", { has: page.getByRole("heading", { name: "Today so far" }) }).innerText();
+  const [, own, before] = /([\d.]+) kWh\s+the same as yesterday (?:up to this time|until \d\d:\d\d): ([\d.]+) kWh/.exec(today) ?? [];
+  assert.ok(own && own === before || /none|0\.00/.test(today), today);
+  await show(page, home.url, "energy?span=week&vs=weekday");
+  assert.match(await text(page, ".summary"), /week before up to the same time: [\d.]+ kWh/);
   const day = await dayAgo(page, 2);
   await show(page, home.url, `energy?d=${day}`);
   const parts = page.locator(".parts li");
@@ -723,6 +731,7 @@ async function tenQuestions(home) {
   await show(page, home.url, `charts/kitchen?d=${day}&span=day&metric=contact`);
   const [from, to] = await page.evaluate((it) => ["09:07", "09:13"].map((time) => new Date(`${it}T${time}:00Z`).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })), day);
   await page.getByRole("listitem").filter({ hasText: new RegExp(`window\u2069? was open [^]*${from} to ${to}`) }).waitFor();
+  assert.doesNotMatch(await text(page, "[data-metric=contact]"), /th-kitchen/, "a thermometer is never open");
   unproblematic(page);
 }
 

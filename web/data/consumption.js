@@ -54,13 +54,21 @@ export function ends(from, to) {
 export async function energyOf({ span, from, to }) {
   /** @type {Energy} */
   const all = await get("energy", { ...ends(from, to), every: BARS[span].asked, events: 1 });
-  const { events = [], events_has_more, left_out = [] } = all;
+  const { from: begin, to: end } = ends(from, to);
+  return { ...all, ...(await eventsOf(all, { from: begin, to: end })) };
+}
+
+/**
+ * What was odd, also at devices behind a meter, which the sum leaves out.
+ * @param {Energy} answer
+ * @param {{from: string, to?: string}} range
+ */
+async function eventsOf({ events = [], events_has_more, left_out = [] }, range) {
   // A link for others shows no device by itself.
   const hidden = isShared() ? [] : left_out.filter(({ reason }) => reason === "behind");
-  const asked = hidden.slice(0, MAX_LEFT_OUT).map((it) => get(path("devices", it.device_id, "events"), { from: from.toISOString(), to: ends(from, to).to }));
-  const behind = await Promise.all(asked);
+  /** @type {{data: import("./api.js").EventRow[], has_more: boolean}[]} */
+  const behind = await Promise.all(hidden.slice(0, MAX_LEFT_OUT).map((it) => get(path("devices", it.device_id, "events"), range)));
   return {
-    ...all,
     events: [...events, ...behind.flatMap((it) => it.data)].sort((a, b) => a.timestamp.localeCompare(b.timestamp)),
     events_has_more: events_has_more || hidden.length > MAX_LEFT_OUT || behind.some((it) => it.has_more),
   };
@@ -175,10 +183,9 @@ export async function baseLoad(night) {
 /** The steps of the last seven days that count nothing until somebody judges them. A link for others judges none. */
 export async function unjudgedSteps() {
   if (isShared()) return [];
-  /** @type {Energy} */
-  const answer = await odd("", ODD_AGE, () => get("energy", { from: ODD_SINCE, every: "1d", tz: zone, events: 1 }));
+  const { events } = await odd("", ODD_AGE, async () => eventsOf(await get("energy", { from: ODD_SINCE, every: "1d", tz: zone, events: 1 }), { from: ODD_SINCE }));
   const isOpen = (/** @type {import("./api.js").EventRow} */ it) => !it.verdict && it.events.some((event) => event === "suspect" || event === "ambiguous");
-  return (answer.events ?? []).filter(isOpen);
+  return events.filter(isOpen);
 }
 
 /** Forgets the unjudged steps, after a verdict. */

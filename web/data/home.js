@@ -1,7 +1,7 @@
 // The devices and rooms that every view shows, and what can be said of them. Draws nothing.
 
 import { get, list } from "./api.js";
-import { age, duration, moment } from "../words/format.js";
+import { age, duration, midnight, moment } from "../words/format.js";
 import { memory } from "./memory.js";
 import { t } from "../words/words.js";
 
@@ -128,6 +128,16 @@ export function inFront(known, devices) {
     }
     return true;
   });
+}
+
+/**
+ * The newest reading of the energy that is added up, until which today is known.
+ * @param {Home} known
+ */
+export function measuredUntil(known) {
+  const times = inFront(known, known.devices).flatMap(({ metrics, latest }) => Object.keys(metrics).filter((it) => /^k?Wh?$/.test(metrics[it].unit ?? "")).map((it) => latest?.metrics[it]?.timestamp ?? ""));
+  const newest = new Date(times.sort().at(-1) || 0);
+  return newest > midnight(0) && newest.getTime() < Date.now() ? newest : new Date();
 }
 
 /**

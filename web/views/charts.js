@@ -213,8 +213,10 @@ async function statesNote(known, room, metric, { from, to }) {
   const { subjects } = await previewRule(rule, { from: new Date(from).toISOString(), to: new Date(until).toISOString() });
   return h("ul", null, ...subjects.map(({ subject, episodes }) => {
     const device = known.devices.find((it) => subject === `device:${it.device_id}`);
+    // The rule is about each device of the room.
+    if (!device?.metrics[metric]) return "";
     const told = episodes.slice(-MAX_STATES).map(({ since, ended }) => t("fromTo", { from: moment(since), to: !ended ? t("nowWord") : new Date(ended).getTime() - new Date(since).getTime() < DAY ? clock(ended) : moment(ended) }));
-    const what = { name: isolated(device ? deviceName(device) : subject), state, n: episodes.length };
+    const what = { name: isolated(deviceName(device)), state, n: episodes.length };
     return h("li", null, told.length ? t("stateTimes", { ...what, times: listed(told) }) : t("stateNever", what));
   }));
 }

@@ -3,7 +3,7 @@
 import { addressOf, choose, chosen } from "../data/address.js";
 import { get, path } from "../data/api.js";
 import { BARS, barsOf, byRoom, ends, energyOf, partsOf, usualOf } from "../data/consumption.js";
-import { beginning, home } from "../data/home.js";
+import { beginning, home, measuredUntil } from "../data/home.js";
 import { memory } from "../data/memory.js";
 import { dayOf, range } from "../data/range.js";
 import { isShared } from "../data/shared.js";
@@ -27,6 +27,8 @@ import { named, rich, t } from "../words/words.js";
 const SPANS = ["day", "week", "month", "year"];
 /** How long the answer about a range that is not a day is used, in milliseconds: it changes slowly. */
 const LONG_AGE = 300_000;
+/** After so many milliseconds without a reading it is said until when there are some. */
+const LATE = 900_000;
 /** The colours of parts, by their place. */
 const COLOURS = 9;
 /** The length of a bar in seconds. @type {Record<string, number>} */
@@ -62,8 +64,8 @@ export async function energy(main) {
     const judged = () => { recent.forget(); return showAll(); };
     const parts = () => recent(`parts ${key}`, age, () => partsOf(known, shown));
     await Promise.all([
-      inPlace(figures, () => figuresOf(figures, recent)),
-      inPlace(total, async () => showTotal(total, shown, await ofRange(), await otherOf(shown, recent))),
+      inPlace(figures, () => figuresOf(figures, recent, measuredUntil(known))),
+      inPlace(total, async () => showTotal(total, shown, await ofRange(), await otherOf(shown, recent), measuredUntil(known))),
       inPlace(chart, () => showBars(chart, known, shown, ofRange, parts, recent)),
       inPlace(went, async () => {
         const found = await parts();
@@ -99,10 +101,12 @@ async function otherOf({ span, other, versus, from }, recent) {
  * Today, yesterday with its peak, and this month against the same days of the last one.
  * @param {Element} figures
  * @param {Memory} recent
+ * @param {Date} until what today is known until
  */
-async function figuresOf(figures, recent) {
+async function figuresOf(figures, recent, until) {
   const now = new Date();
-  const dayAgo = new Date(midnight(-1).getTime() + (now.getTime() - midnight(0).getTime()));
+  const dayAgo = new Date(midnight(-1).getTime() + (until.getTime() - midnight(0).getTime()));
+  const than = now.getTime() - until.getTime() > LATE ? t("yesterdayUntil", { time: clock(until) }) : t("yesterdayUpToNow");
   const ask = (/** @type {Date} */ from, /** @type {Date} */ to, every = "") => get("energy", { from: from.toISOString(), to: to.toISOString(), tz: zone, ...(every && { every }) });
   /** @type {Energy[]} */
   const [today, before, yesterday, days] = await Promise.all([
@@ -117,7 +121,7 @@ async function figuresOf(figures, recent) {
   const month = monthsOf(days);
   fill(
     figures,
-    figure(t("todaySoFar"), {}, today.total_kwh, today, isLacking(today, before) ? null : compared(today.total_kwh, before.total_kwh, t("yesterdayUpToNow"))),
+    figure(t("todaySoFar"), {}, today.total_kwh, today, isLacking(today, before) ? null : compared(today.total_kwh, before.total_kwh, than)),
     figure(t("yesterday"), { d: dayOf(midnight(-1)) }, yesterday.total_kwh, yesterday, top && t("peakHour", { time: clock(top.timestamp), value: kwh(top.kwh) })),
     figure(t("monthSoFar"), { span: "month" }, month.total, { ...days, total_kwh_sold: month.sold }, isLacking(days) ? null : month.text),
   );
@@ -167,27 +171,30 @@ function compared(value, other, than) {
  * @param {Range} shown
  * @param {Energy} answer
  * @param {Energy | null} other
+ * @param {Date} until what is known until
  */
-function showTotal(place, shown, answer, other) {
+function showTotal(place, shown, answer, other, until) {
   const sum = answer.total_kwh === null ? absent(isLacking(answer), t("none")) : kwh(answer.total_kwh);
-  const fair = other && (shown.isNow ? upToNow(shown, other) : other.total_kwh);
+  const fair = other && (shown.isNow ? upTo(until, shown, other) : other.total_kwh);
+  const than = shown.isNow ? t("upToSameTime", { than: versusOf(shown) }) : versusOf(shown);
   fill(
     place,
-    h("p", { class: "summary" }, ...rich("labelled", { name: h("strong", null, titleOf(shown)), text: h("strong", { class: "sum" }, sum) }), other && !isLacking(answer, other) && ` · ${compared(answer.total_kwh, fair, versusOf(shown))}`),
+    h("p", { class: "summary" }, ...rich("labelled", { name: h("strong", null, titleOf(shown)), text: h("strong", { class: "sum" }, sum) }), other && !isLacking(answer, other) && ` · ${compared(answer.total_kwh, fair, than)}`),
     lackNote(answer, other),
   );
 }
 
 /**
  * What the compared range had up to the same moment; of a row that is not over then its share.
+ * @param {Date} until
  * @param {Range} shown
  * @param {Energy} answer
  */
-function upToNow({ other }, answer) {
+function upTo(until, { other }, answer) {
   if (!other) return null;
   const rows = answer.data.filter((row) => row.kwh !== null);
   const at = (/** @type {Date | string} */ time) => other.shift(new Date(time)).getTime();
-  const shares = rows.map((row, n) => Math.min(1, (Date.now() - at(row.timestamp)) / (at(rows[n + 1]?.timestamp ?? other.to) - at(row.timestamp))));
+  const shares = rows.map((row, n) => Math.min(1, (until.getTime() - at(row.timestamp)) / (at(rows[n + 1]?.timestamp ?? other.to) - at(row.timestamp))));
   return shares[0] > 0 ? rows.reduce((sum, row, n) => sum + (row.kwh ?? 0) * Math.max(0, shares[n]), 0) : null;
 }
 

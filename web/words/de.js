@@ -400,6 +400,8 @@ export const words = {
   yes: "ja",
   yesterday: "Gestern",
   yesterdayUpToNow: "gestern bis zu dieser Zeit",
+  upToSameTime: "{than} bis zur gleichen Zeit",
+  yesterdayUntil: "gestern bis {time}",
   zoomOut: "Verkleinern",
   cool: "kühl",
   warm: "warm",

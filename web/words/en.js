@@ -399,6 +399,8 @@ export const words = {
   yes: "yes",
   yesterday: "Yesterday",
   yesterdayUpToNow: "yesterday up to this time",
+  upToSameTime: "{than} up to the same time",
+  yesterdayUntil: "yesterday until {time}",
   zoomOut: "Zoom out",
   cool: "cool",
   warm: "warm",

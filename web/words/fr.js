@@ -401,6 +401,8 @@ export const words = {
   yes: "oui",
   yesterday: "Hier",
   yesterdayUpToNow: "hier à la même heure",
+  upToSameTime: "{than} jusqu’au même moment",
+  yesterdayUntil: "hier jusqu’à {time}",
   zoomOut: "Dézoomer",
   cool: "frais",
   warm: "chaud",

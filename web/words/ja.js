@@ -400,6 +400,8 @@ export const words = {
   yes: "はい",
   yesterday: "昨日",
   yesterdayUpToNow: "昨日の同時刻まで",
+  upToSameTime: "{than}の同時点まで",
+  yesterdayUntil: "昨日の{time}まで",
   zoomOut: "縮小",
   cool: "低温",
   warm: "高温",
