@@ -59,7 +59,7 @@ export function lastDay() {
 
 /** The temperature of each room by the hours of the last day. */
 export function lastTemperatures() {
-  return ofLastDay("temperature", { metric: "temperature", fn: "mean", rooms: 1 });
+  return ofLastDay("temperature", { metric: "temperature", fn: "mean,min,max", rooms: 1 });
 }
 
 /**

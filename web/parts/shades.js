@@ -40,14 +40,15 @@ export function shadeTable({ title, corner, unit, columns, lines, lacks, numbers
     return h("td", { class: `s${shade}`, title: words, onclick: say, onpointerenter: () => fill(told, words) }, h("span", { class: numbers ? "figure" : "hidden" }, text(value, of(line))));
   };
   const scale = [...scales].map(([group, it]) => t("scale", { group: group && t("labelled", { name: group, text: "" }), low: text(it.low, it), high: text(it.high, it) })).join(t("between"));
-  return h("div", null,
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
-      h("table", { class: numbers ? "heat" : "heat squares" },
-        h("caption", null, t("labelled", { name: `${title}, ${shownUnit(unit)}`, text: scale })),
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, corner), ...columns.map(({ name, isMajor }) => h("th", { scope: "col", class: isMajor ? "" : "minor" }, h("span", null, name))))),
-        h("tbody", null, ...lines.map((line) => h("tr", null, h("th", { scope: "row", title: line.name }, line.name), ...columns.map((it) => cell(line, it))))),
-      ),
+  const shades = Array.from({ length: SHADES }, (_, n) => h("span", { class: `s${n} scale` }));
+  const region = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+    h("table", { class: numbers ? "heat" : "heat squares" },
+      h("caption", null, t("labelled", { name: `${title}, ${shownUnit(unit)}`, text: scale }), " ", h("span", { "aria-hidden": "true" }, ...shades)),
+      h("thead", null, h("tr", null, h("th", { scope: "col" }, corner), ...columns.map(({ name, isMajor }) => h("th", { scope: "col", class: isMajor ? "" : "minor" }, h("span", null, name))))),
+      h("tbody", null, ...lines.map((line) => h("tr", null, h("th", { scope: "row", title: line.name }, line.name), ...columns.map((it) => cell(line, it))))),
     ),
-    told,
   );
+  // Where it is wider than the screen the newest is seen, once it is in the page.
+  queueMicrotask(() => { region.scrollLeft = region.scrollWidth; });
+  return h("div", null, region, told);
 }

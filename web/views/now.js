@@ -24,7 +24,7 @@ import { linkTo } from "./device.js";
 /** @typedef {import("../data/home.js").Home} Home */
 /** @typedef {import("../data/api.js").Device} Device */
 /** @typedef {import("../data/api.js").Room} Room */
-/** @typedef {{time: number, mean: number}[]} Points */
+/** @typedef {{time: number, mean: number, min?: number, max?: number}[]} Points */
 /** @typedef {{room: Room, devices: Device[], troubles: {metric: string, side: "low" | "high"}[], isSilent: boolean}} Place a room and what is wrong in it */
 
 /** The most meters that are named where their power is added up. */
@@ -354,7 +354,7 @@ function comfort(metric, value) {
 }
 
 /**
- * The temperature of the last day as a line, from its lowest to its highest.
+ * The temperature of the last day as a line of hourly means, and from its lowest to its highest reading in words.
  * @param {Points} points
  * @param {string | null | undefined} unit
  * @param {boolean} isSaid whether its ends are written below it, too
@@ -365,7 +365,8 @@ function spark(points, unit, isSaid) {
   const [low, high] = [Math.min(...means), Math.max(...means)];
   const [from, to] = [points[0].time, points[points.length - 1].time];
   const places = points.map(({ time, mean }) => `${(((time - from) * 100) / (to - from)).toFixed(1)},${(28 - ((mean - low) * 26) / (high - low || 1)).toFixed(1)}`);
-  const label = t("spark", { low: number(shownValue(low, unit), 1), high: number(shownValue(high, unit), 1), unit: shownUnit(unit) });
+  const end = (/** @type {number} */ it) => number(shownValue(it, unit), 1);
+  const label = t("spark", { low: end(Math.min(...points.map(({ min, mean }) => min ?? mean))), high: end(Math.max(...points.map(({ max, mean }) => max ?? mean))), unit: shownUnit(unit) });
   const line = svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img", "aria-label": label }, svg("polyline", { points: places.join(" ") }));
   return isSaid ? h("div", null, line, h("p", { class: "note" }, label)) : line;
 }

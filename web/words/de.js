@@ -310,7 +310,7 @@ export const words = {
   yourPeak: "die Spitze des Monats",
   save: "Speichern",
   saveAlert: "Alarm speichern",
-  scale: "{group}{low} (blass) bis {high} (kräftig)",
+  scale: "{group}{low} bis {high}",
   search: "Suchen",
   seeItNow: "Auf „Jetzt“ ansehen",
   sendFromHere: "Von hier senden",

@@ -309,7 +309,7 @@ export const words = {
   yourPeak: "this month's peak",
   save: "Save",
   saveAlert: "Save the alert",
-  scale: "{group}{low} (pale) to {high} (strong)",
+  scale: "{group}{low} to {high}",
   search: "Search",
   seeItNow: "See it on Now",
   sendFromHere: "Send it from here",

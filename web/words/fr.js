@@ -311,7 +311,7 @@ export const words = {
   yourPeak: "la pointe du mois",
   save: "Enregistrer",
   saveAlert: "Enregistrer l’alerte",
-  scale: "{group}de {low} (pâle) à {high} (soutenu)",
+  scale: "{group}de {low} à {high}",
   search: "Rechercher",
   seeItNow: "Voir sous « Maintenant »",
   sendFromHere: "L’envoyer d’ici",

@@ -310,7 +310,7 @@ export const words = {
   yourPeak: "今月の最大",
   save: "保存",
   saveAlert: "アラートを保存",
-  scale: "{group}{low} (淡) ~ {high} (濃)",
+  scale: "{group}{low} ~ {high}",
   search: "検索",
   seeItNow: "「現在」で見る",
   sendFromHere: "ここから送信",
