@@ -23,8 +23,10 @@ const UNKNOWN_INTERVAL = 900_000;
 
 /** @typedef {{rows: Row[], failure: string, lack: import("./lacking.js").Answer}} Day */
 
-/** @type {Record<"counts" | "temperature", Day>} what is known of the last day */
-const days = { counts: { rows: [], failure: "", lack: {} }, temperature: { rows: [], failure: "", lack: {} } };
+/** @type {Day} */
+const NO_DAY = { rows: [], failure: "", lack: {} };
+/** @type {Map<string, Day>} what is known of the last day: how often devices sent, and a metric of each room */
+const days = new Map();
 const recent = memory();
 
 /** @type {{at: number, home: Promise<Home>} | null} */
@@ -57,25 +59,27 @@ export function lastDay() {
   return ofLastDay("counts", { fn: "mean,count", devices: 1 });
 }
 
-/** The temperature of each room by the hours of the last day. */
-export function lastTemperatures() {
-  return ofLastDay("temperature", { metric: "temperature", fn: "mean,min,max", rooms: 1 });
+/** A metric of each room by the hours of the last day. @param {string} metric */
+export function lastDayOf(metric) {
+  return ofLastDay(metric, { metric, fn: "mean,min,max", rooms: 1 });
 }
 
 /**
- * @param {"counts" | "temperature"} what
+ * @param {string} what
  * @param {import("./api.js").Params} params
  * @returns {Promise<Day>}
  */
 async function ofLastDay(what, params) {
   // A day without readings is asked again at the next look.
-  const isEmpty = !days[what].rows.length && !days[what].failure;
+  const { rows, failure } = days.get(what) ?? NO_DAY;
+  const isEmpty = !rows.length && !failure;
   // Beyond 200 devices the server refuses it; then no usual interval is known, and no line is drawn.
-  days[what] = await recent(what, isEmpty ? 0 : DAY_AGE, () => get("series", { every: "1h", from: "-24h", ...params }).then(
+  const day = await recent(what, isEmpty ? 0 : DAY_AGE, () => get("series", { every: "1h", from: "-24h", ...params }).then(
     (it) => ({ rows: it.data, failure: "", lack: it }),
     (error) => ({ rows: [], failure: error.message, lack: {} }),
   ));
-  return days[what];
+  days.set(what, day);
+  return day;
 }
 
 /**
@@ -84,7 +88,7 @@ async function ofLastDay(what, params) {
  * @param {string} [metric]
  */
 function interval(device, metric) {
-  const counts = days.counts.rows
+  const counts = (days.get("counts") ?? NO_DAY).rows
     .filter((row) => row.device_id === device.device_id && !row.partial)
     .map((row) => Math.max(0, ...(metric ? [row[metric]] : Object.values(row)).map((it) => it?.count ?? 0)))
     .filter((count) => count > 0)
@@ -130,12 +134,19 @@ export function inFront(known, devices) {
   });
 }
 
+const ENERGY = /^[kM]?Wh?$/;
+
+/** Tells whether a device measures power or energy. @param {Device} device */
+export function hasEnergy(device) {
+  return Object.values(device.metrics).some(({ unit }) => ENERGY.test(unit ?? ""));
+}
+
 /**
  * The newest reading of the energy that is added up, until which today is known.
  * @param {Home} known
  */
 export function measuredUntil(known) {
-  const times = inFront(known, known.devices).flatMap(({ metrics, latest }) => Object.keys(metrics).filter((it) => /^k?Wh?$/.test(metrics[it].unit ?? "")).map((it) => latest?.metrics[it]?.timestamp ?? ""));
+  const times = inFront(known, known.devices).flatMap(({ metrics, latest }) => Object.keys(metrics).filter((it) => ENERGY.test(metrics[it].unit ?? "")).map((it) => latest?.metrics[it]?.timestamp ?? ""));
   const newest = new Date(times.sort().at(-1) || 0);
   return newest > midnight(0) && newest.getTime() < Date.now() ? newest : new Date();
 }
@@ -239,6 +250,14 @@ export function powerMetric(device) {
 export function battery(device) {
   const value = device.latest?.metrics.battery ?? device.latest?.metrics.battery_percent;
   return value === undefined ? null : value.value;
+}
+
+/** Below this a battery is weak, in percent. */
+export const WEAK = 20;
+
+/** @param {Device} device */
+export function isWeak(device) {
+  return (battery(device) ?? WEAK) < WEAK;
 }
 
 /** When the history begins: with the first reading of any device. @param {Home} home */

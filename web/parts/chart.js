@@ -28,9 +28,9 @@ function colours() {
 
 /**
  * A chart of lines on one axis of time, and its table.
- * @param {{title: string, when?: string, unit: string | null, lines: Line[], range: [number, number], step?: number, lacks?: boolean, select?: (from: number, to: number) => void, marks?: Mark[], episodes?: [number, number][], limit?: Limit}} asked
+ * @param {{title: string, when?: string, unit: string | null, lines: Line[], range: [number, number], step?: number, lacks?: boolean, isState?: boolean, select?: (from: number, to: number) => void, marks?: Mark[], episodes?: [number, number][], limit?: Limit}} asked `isState` where values are 0 or 1
  */
-export function lineChart({ title, when = "", unit, lines, range, step, lacks = false, select, marks = [], episodes = [], limit }) {
+export function lineChart({ title, when = "", unit, lines, range, step, lacks = false, isState = false, select, marks = [], episodes = [], limit }) {
   const withBand = lines.filter((it) => !it.isOther).length === 1 && lines[0].points.some((point) => point.min !== undefined);
   const shown = (/** @type {number | null | undefined} */ value) =>
     value === null || value === undefined ? value : shownValue(value, unit);
@@ -48,7 +48,7 @@ export function lineChart({ title, when = "", unit, lines, range, step, lacks = 
   /** @type {import("../vendor/uPlot.js").Series[]} */
   const series = lines.flatMap(({ label, isOther }, place) => {
     const { stroke, dash } = looks[place];
-    const value = (/** @type {any} */ _, /** @type {number | null | undefined} */ it) => (it === null || it === undefined ? "" : number(it));
+    const value = (/** @type {any} */ _, /** @type {number | null | undefined} */ it) => (it === null || it === undefined ? "" : `${number(it)} ${shownUnit(unit)}`);
     if (isOther) return [{ label, stroke, value, width: 1.5, dash, points: { show: false } }];
     const few = columns[withBand ? 0 : place].length < 60;
     const mean = { label, stroke, value, width: 2, dash, points: { show: few, size: 5 } };
@@ -67,7 +67,7 @@ export function lineChart({ title, when = "", unit, lines, range, step, lacks = 
     behind: () => tableOf(title, unit, lines, at),
     options: {
       ...axes(unit),
-      scales: { x: { time: true, range: () => range }, ...(limit && { y: { range: (_, min, max) => around(min, max, limit.value) } }) },
+      scales: { x: { time: true, range: () => range }, ...(limit ? { y: { range: (_, min, max) => around(min, max, limit.value) } } : isState && { y: { range: () => [-0.1, 1.1] } }) },
       series: [{ value: (_, it) => (it ? at(it) : "") }, ...series],
       bands: withBand ? [{ series: [3, 2], fill: `${strokes[0]}38` }] : [],
       hooks: {
@@ -115,7 +115,7 @@ export function barChart({ title, when = "", unit, bars, lacks = false, versus =
   if (lit) data.push(bars.map((bar) => bar.lit ?? null));
   if (versus) data.push(bars.map((bar) => bar.other ?? null));
   const paths = window.uPlot.paths.bars?.({ size: [0.8, 60], align: 1 });
-  const value = (/** @type {any} */ _, /** @type {number | null} */ it) => (it === null || it === undefined ? "" : number(Math.abs(it)));
+  const value = (/** @type {any} */ _, /** @type {number | null} */ it) => (it === null || it === undefined ? "" : `${number(Math.abs(it))} ${unit}`);
   const one = (/** @type {string} */ label, /** @type {number} */ place) => ({ label, stroke: lines[place], fill: `${lines[place]}${lit ? "30" : "99"}`, paths, value, points: { show: false } });
   const part = { label: lit, stroke: lines[4], fill: lines[4], paths, value, points: { show: false } };
   const outline = { label: versus, stroke: soft, dash: [4, 3], fill: "transparent", width: 1.5, paths, value, points: { show: false } };
@@ -279,7 +279,10 @@ function drawMark(plot, { from, to, text }, colour) {
   ctx.lineTo(x, bbox.top + bbox.height);
   ctx.stroke();
   ctx.font = `${11 * devicePixelRatio}px system-ui`;
-  ctx.fillText(text.slice(0, 30), x + 4, bbox.top + 12 * devicePixelRatio);
+  // The axes leave their alignment behind. Near the right edge there is room on the left only.
+  const isLate = x > bbox.left + bbox.width * 0.7;
+  ctx.textAlign = isLate ? "right" : "left";
+  ctx.fillText(text.slice(0, 30), x + (isLate ? -4 : 4) * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
   ctx.restore();
 }
 

@@ -122,7 +122,7 @@ export async function charts(main, room) {
       // A rule that somebody is writing is left alone.
       if (place.querySelector("form") && place.contains(document.activeElement)) return;
       const pale = (past?.lines ?? []).map((line) => ({ ...line, label: `${line.label}, ${versusOf(shown)}`, isOther: true, points: line.points.map((it) => ({ ...it, time: (other?.shift(new Date(it.time * 1000)).getTime() ?? 0) / 1000 })) }));
-      const about = { title: words(name), when: ends.title, unit, lines: [...lines, ...pale], range: /** @type {[number, number]} */ ([ends.from / 1000, ends.to / 1000]), step, lacks: isLacking(answer), marks: marks.filter((it) => !it.room || !room || it.room === room), select: (/** @type {number} */ a, /** @type {number} */ b) => zoomTo(a * 1000, b * 1000) };
+      const about = { title: words(name), when: ends.title, unit, lines: [...lines, ...pale], range: /** @type {[number, number]} */ ([ends.from / 1000, ends.to / 1000]), step, lacks: isLacking(answer), isState: stateWord(name, 1) !== "", marks: marks.filter((it) => !it.room || !room || it.room === room), select: (/** @type {number} */ a, /** @type {number} */ b) => zoomTo(a * 1000, b * 1000) };
       const isRuled = chosen("alert") === name;
       const chart = h("div", null, lineChart(about));
       fill(

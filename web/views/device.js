@@ -4,7 +4,7 @@ import { addressOf, choose, chosen } from "../data/address.js";
 import { get, list, patch, path, saveCsv } from "../data/api.js";
 import { marksOf } from "../data/annotations.js";
 import { ends } from "../data/consumption.js";
-import { battery, deviceName, forget, home, isSilent, lastDay, roomName, silence } from "../data/home.js";
+import { WEAK, battery, deviceName, forget, hasEnergy, home, inFront, isSilent, isWeak, lastDay, roomName, silence } from "../data/home.js";
 import { range } from "../data/range.js";
 import { isShared } from "../data/shared.js";
 import { lineChart } from "../parts/chart.js";
@@ -50,12 +50,13 @@ function all(main) {
   return async () => {
     const known = await home();
     const { failure } = await lastDay();
-    const isOnlySilent = chosen("only") === "silent";
+    const only = ["silent", "weak"].find((it) => it === chosen("only")) ?? "";
     const sought = chosen("q").toLowerCase();
     if (document.activeElement !== search) search.value = chosen("q");
     const silent = known.devices.filter((it) => isSilent(it));
-    const found = (isOnlySilent ? silent : known.devices).filter((it) => [it.device_id, it.name, roomName(known, it.room), it.kind, ...it.tags].some((text) => text?.toLowerCase().includes(sought)));
-    const charge = (/** @type {Device} */ it) => { const left = battery(it); return left === null ? "" : h("span", { class: left < 20 ? "warn" : "" }, `${number(left)} %`); };
+    const weak = known.devices.filter(isWeak);
+    const found = (only === "silent" ? silent : only ? weak : known.devices).filter((it) => [it.device_id, it.name, roomName(known, it.room), it.kind, ...it.tags].some((text) => text?.toLowerCase().includes(sought)));
+    const charge = (/** @type {Device} */ it) => { const left = battery(it); return left === null ? "" : h("span", { class: isWeak(it) ? "warn" : "" }, `${number(left)} %`); };
     const rows = found.map((it) => [
       linkTo(it),
       silent.includes(it) ? h("span", { class: "warn" }, t("silentMark", { since: silence(it) })) : age(it.latest?.timestamp ?? 0),
@@ -63,8 +64,8 @@ function all(main) {
       Object.keys(it.metrics).map(words).join(", "),
       charge(it),
     ]);
-    fill(choice, buttons(t("show"), [["", t("allCount", { n: known.devices.length })], ["silent", t("silentCount", { n: silent.length })]], isOnlySilent ? "silent" : "", (only) => choose({ only })));
-    fill(place, table(t(isOnlySilent ? "silentDevices" : "allDevices"), [t("device"), t("newestReading"), t("room"), t("metrics"), t("metric_battery")], rows), failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })));
+    fill(choice, buttons(t("show"), [["", t("allCount", { n: known.devices.length })], ["silent", t("silentCount", { n: silent.length })], ["weak", t("weakCount", { n: weak.length })]], only, (only) => choose({ only })));
+    fill(place, table(only === "weak" ? t("batteryBelow", { limit: WEAK }) : t(only ? "silentDevices" : "allDevices"), [t("device"), t("newestReading"), t("room"), t("metrics"), t("metric_battery")], rows), failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })));
   };
 }
 
@@ -135,12 +136,11 @@ async function showChart(place, controls, found, metric, shown) {
   const fn = kind === "counter" ? "increase" : "mean,min,max";
   const [every, step] = ROWS[shown.span];
   const ask = async (/** @type {Date} */ from, /** @type {Date} */ to) => get(path("devices", id, "series"), { metric, fn, every, ...ends(from, to) });
-  const hasMeter = Object.values(metrics).some(({ unit }) => /^k?Wh?$/.test(unit ?? ""));
   /** @type {[import("../data/api.js").Series, import("../data/api.js").Series | null, import("../data/api.js").Energy | null, import("../data/annotations.js").Note[]]} */
   const [answer, past, used, marks] = await Promise.all([
     ask(shown.from, shown.to),
     shown.other && ask(shown.other.from, shown.other.to),
-    hasMeter ? get(path("devices", id, "energy"), ends(shown.from, shown.to)) : null,
+    hasEnergy(found) ? get(path("devices", id, "energy"), ends(shown.from, shown.to)) : null,
     marksOf(shown.from.getTime(), Math.min(shown.to.getTime(), Date.now())),
   ]);
   const points = (/** @type {import("../data/api.js").Series} */ { data }, /** @type {(at: Date) => Date} */ shift) => data.filter((row) => row[metric]).map((row) => ({ time: shift(new Date(row.timestamp)).getTime() / 1000, coverage: row.coverage, mean: row[metric].increase ?? null, ...row[metric] }));
@@ -155,7 +155,7 @@ async function showChart(place, controls, found, metric, shown) {
   fill(
     place,
     used && h("p", { class: "summary" }, ...rich("labelled", { name: titleOf(shown), text: h("strong", null, kwh(used.total_kwh)) })),
-    lineChart({ title, when: titleOf(shown), unit, lines, range: [shown.from.getTime() / 1000, shown.to.getTime() / 1000], step, lacks: isLacking(answer), marks: marks.filter((it) => it.device === id || (it.room && it.room === found.room)) }),
+    lineChart({ title, when: titleOf(shown), unit, lines, range: [shown.from.getTime() / 1000, shown.to.getTime() / 1000], step, lacks: isLacking(answer), isState: stateWord(metric, 1) !== "", marks: marks.filter((it) => it.device === id || (it.room && it.room === found.room)) }),
     lackNote(answer),
   );
 }
@@ -184,7 +184,8 @@ function form(known, device, changed) {
   let behind = device.behind ?? "";
   const inMeans = device.in_room_means === undefined ? "" : String(device.in_room_means);
   let chosenMeans = inMeans;
-  const meters = known.devices.filter((it) => it !== device && hasEnergy(it)).map((it) => /** @type {[string, string]} */ ([it.device_id, deviceName(it)]));
+  // A meter that is behind this device cannot measure it.
+  const meters = known.devices.filter((it) => it !== device && hasEnergy(it) && inFront(known, [device, it]).includes(it)).map((it) => /** @type {[string, string]} */ ([it.device_id, deviceName(it)]));
   room.setAttribute("list", "rooms");
   const said = h("p", { role: "status" });
   const counters = Object.entries(device.metrics).filter(([, it]) => it.kind === "counter" || it.unit === "kWh");
@@ -236,9 +237,4 @@ function form(known, device, changed) {
     h("div", { class: "buttons" }, h("button", { type: "submit" }, t("save"))),
     said,
   );
-}
-
-/** Tells whether a device measures power or energy. @param {Device} device */
-function hasEnergy(device) {
-  return Object.values(device.metrics).some(({ unit }) => /^[kM]?Wh?$/.test(unit ?? ""));
 }

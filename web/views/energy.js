@@ -3,7 +3,7 @@
 import { addressOf, choose, chosen } from "../data/address.js";
 import { get, path } from "../data/api.js";
 import { BARS, barsOf, byRoom, ends, energyOf, partsOf, usualOf } from "../data/consumption.js";
-import { beginning, home, measuredUntil } from "../data/home.js";
+import { beginning, hasEnergy, home, measuredUntil } from "../data/home.js";
 import { memory } from "../data/memory.js";
 import { dayOf, range } from "../data/range.js";
 import { isShared } from "../data/shared.js";
@@ -29,7 +29,7 @@ const SPANS = ["day", "week", "month", "year"];
 const LONG_AGE = 300_000;
 /** After so many milliseconds without a reading it is said until when there are some. */
 const LATE = 900_000;
-/** The colours of parts, by their place. */
+/** The colours of parts. */
 const COLOURS = 9;
 /** The length of a bar in seconds. @type {Record<string, number>} */
 const SECONDS = { "1h": 3600, "1d": 86_400, "1mo": 2_592_000 };
@@ -50,8 +50,7 @@ export async function energy(main) {
 
   const showAll = async () => {
     const known = await home();
-    const units = known.devices.flatMap((it) => Object.values(it.metrics).map(({ unit }) => unit ?? ""));
-    if (!units.some((unit) => /^k?Wh?$/.test(unit))) {
+    if (!known.devices.some(hasEnergy)) {
       return state("none", () => [h("h1", null, t("energy")), card(t("noMeter"), h("p", null, ...rich("noMeterWhy", { connect: h("a", { href: "#connect" }, t("connectOne")) })))]);
     }
     state("meters", () => [h("h1", null, t("energy")), bar, figures, roles, total, card(t("whereItWent"), went), card(t("use"), chart), h("div", { class: "two" }, h("section", { class: "card" }, peakTitle, peak), card(t("whatWasOdd"), notable))]);
@@ -216,12 +215,14 @@ function showParts(place, known, shown, { parts: all, total, answer }, usual) {
   const key = (/** @type {Part} */ it) => it.id || "rest";
   const name = (/** @type {Part} */ it) => it.id ? it.name : t("notOnPlug");
   const touch = (/** @type {Part} */ it) => choose({ part: lit === key(it) ? "" : key(it) });
-  const colour = (/** @type {Part} */ it, /** @type {number} */ n) => (it.id ? `part p${n % COLOURS}` : "part rest");
-  const strip = h("div", { class: "strip", "aria-hidden": "true" }, ...parts.map((it, n) => h("span", { class: colour(it, n), onclick: () => touch(it) })));
+  // A device keeps its colour, whatever it used.
+  const ids = [...new Set(known.devices.filter(hasEnergy).map((it) => (isByRoom ? `room ${it.room ?? ""}` : it.device_id)))];
+  const colour = (/** @type {Part} */ it) => (it.id ? `part p${Math.max(0, ids.indexOf(it.id)) % COLOURS}` : "part rest");
+  const strip = h("div", { class: "strip", "aria-hidden": "true" }, ...parts.map((it) => h("span", { class: colour(it), onclick: () => touch(it) })));
   [...strip.children].forEach((it, n) => { /** @type {HTMLElement} */ (it).style.flexGrow = String(Math.max(0, parts[n].kwh) / sum); });
-  const row = (/** @type {Part} */ it, /** @type {number} */ n) => h("li", null,
+  const row = (/** @type {Part} */ it) => h("li", null,
     h("button", { type: "button", class: "line", id: `part-${key(it)}`, "aria-pressed": String(lit === key(it)), onclick: () => touch(it) },
-      h("span", { class: `dot ${colour(it, n)}` }),
+      h("span", { class: `dot ${colour(it)}` }),
       h("span", { class: "what" }, isolated(name(it))),
       h("span", { class: "much" }, kwh(it.kwh)),
       h("span", { class: "share" }, percent(it.kwh / sum)),

@@ -6,7 +6,7 @@ import { addressOf, choose, chosen } from "../data/address.js";
 import { patch, path } from "../data/api.js";
 import { COMFORT, sideOf, sinceWhen } from "../data/comfort.js";
 import { baseLoad, unjudgedSteps } from "../data/consumption.js";
-import { battery, beginning, deviceName, forget, home, inFront, isSilent, lastDay, lastTemperatures, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
+import { WEAK, battery, beginning, deviceName, forget, hasEnergy, home, inFront, isSilent, isWeak, lastDay, lastDayOf, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
 import { memory } from "../data/memory.js";
 import { isShared } from "../data/shared.js";
 import { card, fill, h, states, svg } from "../parts/dom.js";
@@ -38,10 +38,8 @@ const FIRST = ["temperature", "humidity", "co2"];
 const ELSEWHERE = /^(battery|battery_percent|linkquality|link_quality|voltage|rssi|lqi|battery_low|uptime|power|current_w.*|current_a.*|current)$/;
 /** What a link to this moment takes back. */
 const LAST_DAY = { d: "", span: "", vs: "" };
-/** Below this a battery is weak, in percent. */
-const WEAK = 20;
 
-/** The base load of nights. */
+/** The base load of nights, and how long it is used, in milliseconds: it is over. */
 const nights = memory();
 const NIGHT_AGE = 86_400_000;
 
@@ -50,6 +48,7 @@ export async function now(main) {
   const said = h("div");
   const rooms = h("div");
   const power = h("div");
+  const base = h("div");
   const behind = h("div");
   const state = states(main);
   /** @type {HTMLElement | null} */
@@ -59,12 +58,13 @@ export async function now(main) {
     const known = await home();
     if (known.devices.length === 0) return state("empty", () => [empty()]);
     state("home", () => [h("h1", null, t("now")), card(t("attention"), said), card(t("metric_current_w"), power), rooms, behind]);
-    const hasRoomTemperature = rowsBy(known.devices, "temperature").rooms;
-    const [{ failure, lack }, { rows, lack: ofLines }, rules] = await Promise.all([lastDay(), hasRoomTemperature ? lastTemperatures() : { rows: [], lack: {} }, alertsOrNone()]);
+    const [{ failure, lack }, rules] = await Promise.all([lastDay(), alertsOrNone()]);
     const places = placesOf(known);
-    const lines = linesOf(known, rows, "temperature");
-    const points = (/** @type {Place} */ it) => lines.find(({ room }) => room === it.room.room_id)?.points ?? [];
-    fill(behind, lackNote(lack, ofLines));
+    const drawn = [...new Set(places.map(drawnOf))].filter((it) => rowsBy(known.devices, it).rooms);
+    const days = await Promise.all(drawn.map(lastDayOf));
+    const lines = new Map(drawn.map((it, n) => [it, linesOf(known, days[n].rows, it)]));
+    const points = (/** @type {Place} */ it) => lines.get(drawnOf(it))?.find(({ room }) => room === it.room.room_id)?.points ?? [];
+    fill(behind, lackNote(lack, ...days.map((it) => it.lack)));
     const wrong = places.filter((it) => isLoud(it) || chosen("edit") === it.room.room_id);
     const quiet = places.filter((it) => !wrong.includes(it));
     if (!rooms.querySelector(".marks")?.contains(document.activeElement)) {
@@ -78,13 +78,17 @@ export async function now(main) {
     const meters = inFront(known, known.devices.filter((it) => powerOf(it) !== null && !isSilent(it)));
     const asked = meters.map((it) => it.device_id).join(" ");
     if (asked !== liveOf) [shownLive, liveOf] = [isShared() ? null : live(meters, powerMetric), asked];
-    const base = h("div");
     fill(power, ...powerNow(known, shownLive), base);
     await Promise.all([
       showAttention(said, known, places, rules, failure),
       inPlace(base, () => showBase(base, known)),
     ]);
   };
+}
+
+/** The metric whose line a room has. @param {Place} place */
+function drawnOf({ troubles }) {
+  return troubles[0]?.metric ?? "temperature";
 }
 
 /** @param {Place} place */
@@ -122,7 +126,7 @@ function placesOf(known) {
  */
 async function showAttention(place, known, places, rules, failure) {
   const silent = known.devices.filter((it) => isSilent(it));
-  const weak = known.devices.filter((it) => (battery(it) ?? 100) < WEAK);
+  const weak = known.devices.filter(isWeak);
   const firing = (rules?.data ?? []).filter((it) => it.firing > 0);
   const uneasy = places.filter((it) => it.troubles.length);
   const entry = (/** @type {Place} */ { room, troubles }, /** @type {(Date | null)[]} */ from) => {
@@ -177,13 +181,15 @@ function powerNow(known, live) {
   const consumers = meters.filter((it) => !meters.some(({ behind }) => behind === it.device_id) && !it.metrics.cumulative_kwh_n);
   const oldest = added.map((it) => it.latest?.timestamp ?? "").sort()[0];
   const part = (/** @type {Device} */ it) => { const node = document.createElement("span"); node.append(linkTo(it), `, ${watts(load(it))}`); return node; };
+  // Before somebody has said what measures what, the biggest may be the meter of all.
+  const isTold = all.some(({ behind, metrics }) => behind || Object.values(metrics).some(({ role }) => role));
   const parts = meters.slice(0, MAX_PARTS).flatMap((it, place) => [place ? t("between") : "", part(it)]);
   const list = document.createElement("span");
   list.append(...parts, meters.length > MAX_PARTS ? t("moreParts", { n: meters.length - MAX_PARTS }) : "");
   return [
     live ?? h("p", { class: "big" }, total < 0 ? t("wattsSold", { power: watts(-total) }) : watts(total)),
-    all.length > 1 && consumers.length > 0 && h("p", null, ...rich("biggest", { device: part(consumers[0]) })),
-    meters.length > 1 && !all.some(({ behind }) => behind) && h("p", null, ...rich("addedUp", { parts: list })),
+    all.length > 1 && isTold && consumers.length > 0 && h("p", null, ...rich("biggest", { device: part(consumers[0]) })),
+    meters.length > 1 && !isTold && h("p", null, ...rich("addedUp", { parts: list })),
     h("p", { class: "note" }, !live && t("measured", { age: age(oldest) }), meters.length < all.length && ` ${t("notCounted", { n: all.length - meters.length })}`),
   ];
 }
@@ -194,7 +200,8 @@ function powerNow(known, live) {
  * @param {Home} known
  */
 async function showBase(place, known) {
-  if (!known.devices.some((it) => powerOf(it) !== null || Object.values(it.metrics).some(({ unit }) => /^k?Wh$/.test(unit ?? "")))) return fill(place);
+  if (!known.devices.some(hasEnergy)) return;
+  if (!place.childElementCount) fill(place, h("p", null, t("baseLoad", { power: "…" })));
   const today = midnight(new Date().getHours() < 6 ? -1 : 0);
   const monthAgo = new Date(today.getFullYear(), today.getMonth() - 1, today.getDate());
   const [last, before] = await Promise.all([today, monthAgo].map((it) => nights(String(it.getTime()), NIGHT_AGE, () => baseLoad(it))));
@@ -260,7 +267,8 @@ function loadOf(known, devices) {
  * @param {Place} place
  * @param {Points} points
  */
-function line(known, { room, devices }, points) {
+function line(known, place, points) {
+  const { room, devices } = place;
   const { room_id: id, name } = room;
   const values = metricsNow(devices).flatMap((metric) => {
     const { value, unit } = valueNow(devices, metric);
@@ -275,7 +283,7 @@ function line(known, { room, devices }, points) {
   return h("div", { class: "line room" },
     h("a", { id: `tile-${id}`, href: addressOf("charts", id, LAST_DAY) }, name || id),
     h("span", { class: "chips" }, ...values.slice(0, 5)),
-    spark(points, valueNow(devices, "temperature").unit, false),
+    spark(points, place, false),
     marksButton(room),
   );
 }
@@ -291,9 +299,10 @@ function marksButton({ room_id: id, name }) {
  * A room in which something is wrong, or that is being marked.
  * @param {Home} known
  * @param {Place} place
- * @param {Points} points the temperature of its last day
+ * @param {Points} points its last day
  */
-function tile(known, { room, devices, isSilent: allSilent }, points) {
+function tile(known, place, points) {
+  const { room, devices, isSilent: allSilent } = place;
   const { room_id: id, name } = room;
   const row = (/** @type {string} */ title, /** @type {string} */ sensors, /** @type {(Node | string | null)[]} */ ...value) => h("div", { class: "value" }, h("dt", null, title, sensors && h("span", { class: "note" }, ` ${sensors}`)), h("dd", null, ...value));
   const rows = metricsNow(devices).flatMap((metric) => {
@@ -311,7 +320,7 @@ function tile(known, { room, devices, isSilent: allSilent }, points) {
     { class: "card tile" },
     h("h2", null, h("a", { id: `tile-${id}`, href: addressOf("charts", id, LAST_DAY) }, name || id), " ", marksButton(room)),
     rows.length ? h("dl", null, ...rows) : h("p", null, devices.map(deviceName).join(", ")),
-    spark(points, valueNow(devices, "temperature").unit, true),
+    spark(points, place, true),
     at ? h("p", { class: allSilent ? "warn" : "note" }, allSilent ? t("silentLast", { age: age(at) }) : age(at)) : h("p", { class: "warn" }, t("noReadings")),
     chosen("edit") === id && marks(room, devices),
   );
@@ -354,18 +363,20 @@ function comfort(metric, value) {
 }
 
 /**
- * The temperature of the last day as a line of hourly means, and from its lowest to its highest reading in words.
+ * The last day as a line of hourly means, and from its lowest to its highest reading in words.
  * @param {Points} points
- * @param {string | null | undefined} unit
+ * @param {Place} place
  * @param {boolean} isSaid whether its ends are written below it, too
  */
-function spark(points, unit, isSaid) {
+function spark(points, place, isSaid) {
   if (points.length < 3) return null;
+  const metric = drawnOf(place);
+  const { unit } = valueNow(place.devices, metric);
   const means = points.map(({ mean }) => mean);
   const [low, high] = [Math.min(...means), Math.max(...means)];
   const [from, to] = [points[0].time, points[points.length - 1].time];
   const places = points.map(({ time, mean }) => `${(((time - from) * 100) / (to - from)).toFixed(1)},${(28 - ((mean - low) * 26) / (high - low || 1)).toFixed(1)}`);
-  const end = (/** @type {number} */ it) => number(shownValue(it, unit), 1);
+  const end = (/** @type {number} */ it) => number(shownValue(it, unit), metric === "temperature" ? 1 : 0);
   const label = t("spark", { low: end(Math.min(...points.map(({ min, mean }) => min ?? mean))), high: end(Math.max(...points.map(({ max, mean }) => max ?? mean))), unit: shownUnit(unit) });
   const line = svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img", "aria-label": label }, svg("polyline", { points: places.join(" ") }));
   return isSaid ? h("div", null, line, h("p", { class: "note" }, label)) : line;

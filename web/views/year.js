@@ -2,7 +2,7 @@
 
 import { addressOf, choose, chosen } from "../data/address.js";
 import { get, path } from "../data/api.js";
-import { beginning, home, metricsOf, roomName } from "../data/home.js";
+import { beginning, hasEnergy, home, metricsOf, roomName } from "../data/home.js";
 import { dayOf, range } from "../data/range.js";
 import { dateBar, titleOf } from "../parts/datebar.js";
 import { card, fill, h, select, tableBehind, table } from "../parts/dom.js";
@@ -25,10 +25,10 @@ export async function year(main) {
     const known = await home();
     const shown = range("year", ["year"]);
     dateBar(bar, shown, { spans: ["year"], usual: "year", begins: beginning(known), compares: false });
-    const hasEnergy = known.devices.some((it) => Object.values(it.metrics).some(({ unit }) => /^k?Wh?$/.test(unit ?? "")));
+    const isMetered = known.devices.some(hasEnergy);
     const metrics = [...metricsOf(known.devices)].filter(([name, it]) => it.kind !== "counter" && name !== "current_w").map(([name]) => name);
-    if (!hasEnergy && !metrics.length) return fill(place, h("p", null, t("noReadingsYet")));
-    const offered = [...(hasEnergy ? ["energy"] : []), ...metrics];
+    if (!isMetered && !metrics.length) return fill(place, h("p", null, t("noReadingsYet")));
+    const offered = [...(isMetered ? ["energy"] : []), ...metrics];
     const what = offered.includes(chosen("metric")) ? chosen("metric") : offered[0];
     const rooms = known.rooms.filter((it) => known.devices.some((device) => device.room === it.room_id && device.metrics[what]));
     const room = rooms.some((it) => it.room_id === chosen("room")) ? chosen("room") : (rooms.find((it) => it.outside === true) ?? rooms[0])?.room_id ?? "";
@@ -50,7 +50,7 @@ export async function year(main) {
         return value === null || value === undefined ? [] : [{ day: new Date(row.timestamp), value, low: row[what]?.min, high: row[what]?.max, isPart: Boolean(row.partial) }];
       });
       const title = what === "energy" ? t("energyOfYear", { year: titleOf(shown) }) : t("metricOfYear", { metric: words(what), room: room ? roomName(known, room) : t("allRooms"), year: titleOf(shown) });
-      fill(place, extremesOf(what, unit, days), calendar(title, unit, shown.from.getFullYear(), days, isLacking(answer), what, room), lackNote(answer), days.length > 0 && tableBehind(title, () => dayTable(title, what, unit, days)));
+      fill(place, extremesOf(what, unit, days, room), calendar(title, unit, shown.from.getFullYear(), days, isLacking(answer), what, room), lackNote(answer), days.length > 0 && tableBehind(title, () => dayTable(title, what, unit, days)));
     });
   };
 }
@@ -60,17 +60,19 @@ export async function year(main) {
  * @param {string} what
  * @param {string | null} unit
  * @param {Day[]} days
+ * @param {string} room
  */
-function extremesOf(what, unit, days) {
+function extremesOf(what, unit, days, room) {
   if (!days.length) return null;
   const of = (/** @type {Day} */ it, /** @type {"low" | "high"} */ end) => it[end] ?? it.value;
   const high = days.reduce((best, it) => (of(it, "high") > of(best, "high") ? it : best));
   // Today is not over.
   const whole = days.some((it) => !it.isPart) ? days.filter((it) => !it.isPart || what !== "energy") : days;
   const low = whole.reduce((best, it) => (of(it, "low") < of(best, "low") ? it : best));
-  const link = (/** @type {Day} */ it) => h("a", { href: what === "energy" ? addressOf("energy", "", { d: dayOf(it.day), span: "" }) : addressOf("charts", chosen("room"), { d: dayOf(it.day), span: "day", metric: what }) }, fullDay(it.day));
-  const amount = (/** @type {number} */ value) => what === "energy" ? kwh(value) : quantity(value, unit, 1);
-  return h("ul", null, h("li", null, t(what === "temperature" ? "hottestDay" : "highestDayIs"), " ", link(high), `, ${amount(of(high, "high"))}`), h("li", null, t(what === "temperature" ? "coldestDay" : "lowestDayIs"), " ", link(low), `, ${amount(of(low, "low"))}`));
+  const link = (/** @type {Day} */ it) => h("a", { href: what === "energy" ? addressOf("energy", "", { d: dayOf(it.day), span: "" }) : addressOf("charts", room, { d: dayOf(it.day), span: "day", metric: what }) }, fullDay(it.day));
+  // The squares are means.
+  const amount = (/** @type {Day} */ it, /** @type {"low" | "high"} */ end) => what === "energy" ? kwh(it.value) : `${quantity(of(it, end), unit, 1)} (${t(end === "high" ? "highestReading" : "lowestReading")})`;
+  return h("ul", null, h("li", null, t(what === "temperature" ? "hottestDay" : "highestDayIs"), " ", link(high), `, ${amount(high, "high")}`), h("li", null, t(what === "temperature" ? "coldestDay" : "lowestDayIs"), " ", link(low), `, ${amount(low, "low")}`));
 }
 
 /**
@@ -91,7 +93,7 @@ function calendar(title, unit, year, days, lacks, what, room) {
   }));
   const dayAt = (/** @type {any} */ line, /** @type {any} */ column) => new Date(year, line.month, Number(column.key));
   return shadeTable({
-    title, corner: t("month"), unit, columns, lines, lacks, numbers: false,
+    title: what === "energy" ? title : t("labelled", { name: t("mean"), text: title }), corner: t("month"), unit, columns, lines, lacks, numbers: false,
     when: (line, column) => fullDay(dayAt(line, column)),
     choose: (line, column) => {
       const d = dayOf(dayAt(line, column));

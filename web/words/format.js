@@ -179,10 +179,14 @@ export function monthStart(months) {
 }
 
 /**
- * The name of a metric in words: `soil_moisture` is "Soil moisture" where no catalogue has it.
+ * The name of a metric in words: `soil_moisture` is "Soil moisture" where no catalogue has it. What is called open is a
+ * contact, whose word says whether it is open.
  * @param {string} metric
+ * @returns {string}
  */
 export function words(metric) {
+  const of = metric.replace(/(^|_)(is_)?open$/, "");
+  if (of !== metric) return words(of || "contact");
   const text = metric.replaceAll("_", " ");
   return named(`metric_${metric}`, text.charAt(0).toUpperCase() + text.slice(1));
 }
