@@ -990,6 +990,7 @@ async function alerted(home) {
   await page.getByRole("button", { name: "Save the alert" }).click();
   const rules = page.locator(".rules").first();
   await rules.getByText("bath, mean: Humidity above 70 %").first().waitFor();
+  for (const name of ["Tell me: window open", "Tell me: lost: weak battery"]) await page.getByRole("button", { name }).waitFor();
   await page.getByRole("button", { name: /Tell me: th-kitchen silent/ }).click();
   await rules.getByText("th-kitchen: is silent").waitFor();
   await page.getByRole("button", { name: /Pause for a day: th-kitchen silent/ }).click();

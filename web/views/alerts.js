@@ -2,9 +2,9 @@
 // link. Judges nothing.
 
 import { acknowledgeByLink, acknowledgeRule, alerts as allAlerts, channels as allChannels, deleteChannel, deleteRule, historyOf, linksIn, pauseRule, putChannel, putRule, testChannel } from "../data/rules.js";
-import { deviceName, home, inFront, powerOf, roomName } from "../data/home.js";
+import { WEAK, battery, deviceName, home, inFront, powerOf, roomName } from "../data/home.js";
 import { behind, card, field, fill, h, select, states } from "../parts/dom.js";
-import { moment, number, quantity, since, words } from "../words/format.js";
+import { moment, number, quantity, since, stateWord, words } from "../words/format.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
 import { named, t } from "../words/words.js";
@@ -12,7 +12,11 @@ import { named, t } from "../words/words.js";
 /** @typedef {import("../data/rules.js").Rule} Rule */
 /** @typedef {import("../data/rules.js").Channel} Channel */
 /** @typedef {import("../data/home.js").Home} Home */
+/** @typedef {import("../data/api.js").Device} Device */
 /** @typedef {import("../words/words.js").Key} Key */
+
+/** The most ready rules of a kind. */
+const MAX_READY = 5;
 
 /** The fields that are secrets of each kind of channel; those with ? may be left out. @type {Record<string, string[]>} */
 const KINDS = {
@@ -78,11 +82,29 @@ export function sentence(known, rule) {
   if (rule.budget_kwh) return t("ruleBudget", { subject, kwh: number(Number(rule.budget_kwh)), per: named(`per_${rule.per}`, rule.per ?? "") });
   if (rule.demand_kw) return t("ruleDemand", { subject, kw: rule.demand_kw === "peak" ? t("yourPeak") : `${number(Number(rule.demand_kw))} kW` });
   if (rule.counter) return t("ruleCounter", { subject, events: rule.counter.map((it) => named(`event_${it}`, it)).join(", ") });
-  const device = known.devices.find((it) => it.metrics[rule.metric ?? ""]);
-  const unit = device?.metrics[rule.metric ?? ""]?.unit;
+  const unit = unitOf(known, rule);
   const side = rule.above !== undefined ? t("aboveValue", { value: quantity(Number(rule.above), unit) }) : t("belowValue", { value: quantity(Number(rule.below), unit) });
   const held = rule.for && !/^0/.test(rule.for) ? t("heldFor", { time: rule.for }) : "";
   return t("labelled", { name: subject, text: `${words(rule.metric ?? "")} ${side}${held}` });
+}
+
+/**
+ * @param {Home} known
+ * @param {Rule} rule
+ */
+function unitOf(known, { metric = "" }) {
+  return known.devices.find((it) => it.metrics[metric])?.metrics[metric].unit;
+}
+
+/**
+ * The value of a state in brackets; that of a rule without a metric as it comes.
+ * @param {Home} known
+ * @param {Rule} rule
+ * @param {string} [value]
+ */
+function told(known, rule, value = "") {
+  const isMeasured = rule.metric && !rule.counter;
+  return value && `(${isMeasured ? stateWord(rule.metric ?? "", Number(value)) || quantity(Number(value), unitOf(known, rule)) : value})`;
 }
 
 /**
@@ -115,7 +137,7 @@ function ruleEntry(known, rule, show) {
     h("strong", null, rule.name), " ", h("span", { class: rule.firing && !isPaused ? "band high" : "band" }, now),
     h("p", { class: "note" }, sentence(known, rule)),
     lasting.length > 0 && h("ul", null, ...lasting.map((it) => h("li", null,
-      t("stateSince", { subject: subjectName(known, it.subject), phase: named(`phase_${it.phase}`, it.phase), time: since(it.since ?? it.last ?? 0), value: it.value ?? "" }), " ",
+      t("stateSince", { subject: subjectName(known, it.subject), phase: named(`phase_${it.phase}`, it.phase), time: since(it.since ?? it.last ?? 0), value: told(known, rule, it.value) }), " ",
       it.phase === "firing" || it.phase === "recovering" ? (it.acknowledged ? h("span", { class: "note" }, t("acknowledged")) : doing(t("acknowledge"), after(() => acknowledgeRule(rule.id, it.subject)), said, t("acknowledgeWhat", { name: rule.name }))) : null,
     ))),
     h("div", { class: "buttons" },
@@ -143,24 +165,30 @@ function ruleEntry(known, rule, show) {
 function readyRules(known, rules, show) {
   /** @type {{id: string, title: string, why: string, rule: Record<string, unknown>}[]} */
   const offered = [];
-  const kindOf = (/** @type {import("../data/api.js").Device} */ it) => `${it.kind ?? ""} ${it.name ?? ""} ${it.device_id}`.toLowerCase();
+  const offer = (/** @type {string} */ id, /** @type {string} */ title, /** @type {string} */ why, /** @type {Record<string, unknown>} */ rule) => offered.push({ id, title, why, rule: { name: title, ...rule } });
+  const kindOf = (/** @type {Device} */ it) => `${it.kind ?? ""} ${it.name ?? ""} ${it.device_id}`.toLowerCase();
   for (const it of known.devices) {
-    const name = deviceName(it);
-    if (it.metrics.temperature && /freezer|gefrier|g[ée]lateur|冷凍/.test(kindOf(it))) offered.push({ id: `freezer-${it.device_id}`, title: t("readyFreezer", { name }), why: t("readyFreezerWhy", { limit: quantity(-12, "°C", 0) }), rule: { name: t("readyFreezer", { name }), device: it.device_id, metric: "temperature", above: -12, clear: -15, for: "20m", repeat: "6h" } });
+    const [device, name] = [it.device_id, deviceName(it)];
+    if (it.metrics.temperature && /freezer|gefrier|g[ée]lateur|冷凍/.test(kindOf(it))) offer(`freezer-${device}`, t("readyFreezer", { name }), t("readyFreezerWhy", { limit: quantity(-12, "°C", 0) }), { device, metric: "temperature", above: -12, clear: -15, for: "20m", repeat: "6h" });
     for (const metric of Object.keys(it.metrics)) {
-      if (/leak|water_alarm|flood/.test(metric)) offered.push({ id: `leak-${it.device_id}`, title: t("readyLeak", { name }), why: t("readyLeakWhy"), rule: { name: t("readyLeak", { name }), device: it.device_id, metric, above: 0.5, for: "0s", repeat: "1h", ignores_quiet_hours: true } });
+      if (/leak|water_alarm|flood/.test(metric)) offer(`leak-${device}`, t("readyLeak", { name }), t("readyLeakWhy"), { device, metric, above: 0.5, for: "0s", repeat: "1h", ignores_quiet_hours: true });
     }
   }
   for (const room of known.rooms) {
     const isDamp = known.devices.some((it) => it.room === room.room_id && it.metrics.humidity && !it.metrics.humidity.not_of_room);
     const name = room.name || room.room_id;
-    if (isDamp && room.outside !== true && /cellar|basement|keller|bath|bad|cave|sous.sol|bain|地下|浴/i.test(`${room.room_id} ${name}`)) offered.push({ id: `damp-${room.room_id}`, title: t("readyDamp", { name }), why: t("readyDampWhy"), rule: { name: t("readyDamp", { name }), mean_of_room: room.room_id, metric: "humidity", above: 75, clear: 70, for: "2h" } });
+    if (isDamp && room.outside !== true && /cellar|basement|keller|bath|bad|cave|sous.sol|bain|地下|浴/i.test(`${room.room_id} ${name}`)) offer(`damp-${room.room_id}`, t("readyDamp", { name }), t("readyDampWhy"), { mean_of_room: room.room_id, metric: "humidity", above: 75, clear: 70, for: "2h" });
   }
-  // The home's sensors by what they are called, else each of the first rooms.
-  const silent = known.devices.slice(0, 30).filter((it) => it.metrics.battery || it.metrics.battery_percent || it.metrics.temperature);
-  for (const it of silent.slice(0, 5)) offered.push({ id: `silent-${it.device_id}`, title: t("readySilent", { name: deviceName(it) }), why: t("readySilentWhy"), rule: { name: t("readySilent", { name: deviceName(it) }), device: it.device_id, silent_for: "usual" } });
+  // A closed contact is 1; what is called open is so at 1.
+  const openOf = (/** @type {Device} */ it) => Object.keys(it.metrics).find((metric) => /^contact$|(^|_)open$/.test(metric));
+  for (const it of known.devices.filter(openOf).slice(0, MAX_READY)) offer(`open-${it.device_id}`, t("readyOpen", { name: deviceName(it) }), t("readyOpenWhy"), { device: it.device_id, metric: openOf(it), [openOf(it) === "contact" ? "below" : "above"]: 0.5, for: "30m" });
+  // The weakest first.
+  const charge = (/** @type {Device} */ it) => battery(it) ?? 101;
+  const sensors = known.devices.filter((it) => charge(it) <= 100 || it.metrics.temperature).sort((a, b) => charge(a) - charge(b)).slice(0, MAX_READY);
+  for (const it of sensors.filter((it) => charge(it) <= 100)) offer(`battery-${it.device_id}`, t("readyBattery", { name: deviceName(it) }), t("batteryBelow", { limit: WEAK }), { device: it.device_id, metric: it.metrics.battery ? "battery" : "battery_percent", below: WEAK, clear: WEAK + 5 });
+  for (const it of sensors) offer(`silent-${it.device_id}`, t("readySilent", { name: deviceName(it) }), t("readySilentWhy"), { device: it.device_id, silent_for: "usual" });
   const meter = inFront(known, known.devices.filter((it) => powerOf(it) !== null))[0];
-  if (meter) offered.push({ id: `peak-${meter.device_id}`, title: t("readyPeak", { name: deviceName(meter) }), why: t("readyPeakWhy"), rule: { name: t("readyPeak", { name: deviceName(meter) }), device: meter.device_id, demand_kw: "peak", period: "15m" } });
+  if (meter) offer(`peak-${meter.device_id}`, t("readyPeak", { name: deviceName(meter) }), t("readyPeakWhy"), { device: meter.device_id, demand_kw: "peak", period: "15m" });
   const open = offered.filter(({ id }) => !rules.some((it) => it.id === id));
   if (!open.length) return [h("p", null, t("noReady"))];
   return [h("ul", { class: "rules" }, ...open.map((it) => {
