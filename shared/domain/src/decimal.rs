@@ -1,6 +1,7 @@
 //! Measured values: exact decimal numbers as `DynamoDB` keeps them, and their one text.
 
 mod arithmetic;
+pub(crate) mod small;
 
 use std::fmt;
 
@@ -9,6 +10,7 @@ use serde_json::value::RawValue;
 use smol_str::SmolStr;
 
 use super::excerpt;
+use small::Small;
 
 /// A decimal number with at most 38 significant digits, 0 or from 1E-130 to 9.99…E+125 in size.
 ///
@@ -88,6 +90,12 @@ impl Decimal {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<Small> for Decimal {
+    fn from(small: Small) -> Self {
+        Self(small.text())
     }
 }
 

@@ -6,18 +6,26 @@ use std::ops::{Add, AddAssign, Mul, Neg, Sub};
 
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
-use bigdecimal::num_traits::{Euclid as _, Zero as _};
+use bigdecimal::num_traits::{Euclid as _, ToPrimitive as _};
 use bigdecimal::rounding::RoundingMode;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::decimal::small::{Small, power};
 use super::{Decimal, DecimalError};
 
 /// A decimal number of any length.
 ///
 /// A [`Decimal`] has at most 38 digits, which a sum of decimals exceeds: 1e20 + 1e-20 has 41.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exact(BigDecimal);
+pub struct Exact(Number);
+
+/// A number that can be a small one is one, so that one number has one form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Number {
+    Small(Small),
+    Large(BigDecimal),
+}
 
 /// The significant digits of a quotient or an integral that is shown.
 const SHOWN_DIGITS: std::num::NonZeroU64 = std::num::NonZeroU64::new(15).expect("not zero");
@@ -27,34 +35,76 @@ const PART_DECIMALS: u32 = 9;
 impl Exact {
     /// Zero.
     #[must_use]
-    pub fn zero() -> Self {
-        Self(BigDecimal::zero())
+    pub const fn zero() -> Self {
+        Self(Number::Small(Small::ZERO))
     }
 
     /// Reads what [`Display`](fmt::Display) writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok().map(|value: BigDecimal| Self(value.normalized()))
+        match Small::parse(text) {
+            Some(small) => Some(Self(Number::Small(small))),
+            None => text.parse().ok().as_ref().map(Self::of_large),
+        }
+    }
+
+    /// `digits` / 10^`scale`.
+    fn of(digits: i128, scale: u32) -> Self {
+        let large = || BigDecimal::new(digits.into(), scale.into()).normalized();
+        Self(Small::new(digits, scale).map_or_else(|| Number::Large(large()), Number::Small))
+    }
+
+    fn of_large(number: &BigDecimal) -> Self {
+        let number = number.normalized();
+        let (digits, scale) = number.as_bigint_and_exponent();
+        let small = || match u32::try_from(scale) {
+            Ok(scale) => Small::new(digits.to_i128()?, scale),
+            Err(_) => {
+                let zeros = u32::try_from(-scale).ok().filter(|zeros| *zeros <= 18)?;
+                Small::new(digits.to_i64().map(i128::from)?.checked_mul(power(zeros))?, 0)
+            }
+        };
+        Self(small().map_or_else(|| Number::Large(number), Number::Small))
+    }
+
+    fn large(&self) -> BigDecimal {
+        match &self.0 {
+            Number::Small(small) => BigDecimal::new(small.digits().into(), small.scale().into()),
+            Number::Large(large) => large.clone(),
+        }
     }
 
     /// The number as a [`Decimal`], if it has few enough digits and is not too large or too small.
     pub fn to_decimal(&self) -> Result<Decimal, DecimalError> {
-        Decimal::parse(&self.0.to_scientific_notation())
+        match &self.0 {
+            Number::Small(small) => Ok((*small).into()),
+            Number::Large(large) => Decimal::parse(&large.to_scientific_notation()),
+        }
     }
 
     /// The quotient, rounded half to even to 15 significant digits. `None` if the divisor is zero.
     #[must_use]
     pub fn rounded_quotient(&self, divisor: &Self) -> Option<Self> {
-        if divisor.0.is_zero() {
+        if *divisor == Self::zero() {
             return None;
         }
-        Some(Self(&self.0 / &divisor.0).rounded())
+        if let (Number::Small(one), Number::Small(two)) = (&self.0, &divisor.0)
+            && let Some(quotient) = one.rounded_quotient(*two)
+        {
+            return Some(Self(Number::Small(quotient)));
+        }
+        Some(Self::of_large(&(self.large() / divisor.large())).rounded())
     }
 
     /// The number, rounded half to even to 15 significant digits.
     #[must_use]
     pub fn rounded(&self) -> Self {
-        Self(self.0.with_precision_round(SHOWN_DIGITS, RoundingMode::HalfEven).normalized())
+        if let Number::Small(small) = &self.0
+            && let Some(rounded) = small.rounded()
+        {
+            return Self(Number::Small(rounded));
+        }
+        Self::of_large(&self.large().with_precision_round(SHOWN_DIGITS, RoundingMode::HalfEven))
     }
 
     /// This number times `elapsed` / `whole`, rounded down to 9 decimals; the whole of it where they are
@@ -66,7 +116,18 @@ impl Exact {
         if elapsed == whole {
             return self.clone();
         }
-        let (digits, scale) = self.0.as_bigint_and_exponent();
+        if let Number::Small(small) = &self.0 {
+            let numerator = i128::from(small.digits())
+                .checked_mul(elapsed.into())
+                .and_then(|product| product.checked_mul(power(PART_DECIMALS)));
+            let denominator = i128::from(whole).checked_mul(power(small.scale()));
+            if let (Some(numerator), Some(denominator)) = (numerator, denominator) {
+                // Euclid's quotient by a positive divisor is rounded down.
+                return Self::of(numerator.div_euclid(denominator), PART_DECIMALS);
+            }
+        }
+        let large = self.large();
+        let (digits, scale) = large.as_bigint_and_exponent();
         let ten = BigInt::from(10);
         let power = |exponent: u64| ten.pow(u32::try_from(exponent).unwrap_or(u32::MAX));
         let mut numerator = digits * elapsed * ten.pow(PART_DECIMALS);
@@ -76,93 +137,116 @@ impl Exact {
         } else {
             denominator *= power(scale.unsigned_abs());
         }
-        // Euclid's quotient by a positive divisor is rounded down.
         let quotient = numerator.div_euclid(&denominator);
-        Self(BigDecimal::new(quotient, PART_DECIMALS.into()).normalized())
+        Self::of_large(&BigDecimal::new(quotient, PART_DECIMALS.into()))
     }
 
     /// The place value of the last decimal: 0.1 for 8048.1, 1 for whole numbers.
     #[must_use]
     pub fn resolution(&self) -> Self {
-        let (_, scale) = self.0.normalized().as_bigint_and_exponent();
-        Self(BigDecimal::new(1.into(), scale.max(0)))
+        match &self.0 {
+            Number::Small(small) => Self::of(1, small.scale()),
+            Number::Large(large) => {
+                let (_, scale) = large.as_bigint_and_exponent();
+                Self::of_large(&BigDecimal::new(1.into(), scale.max(0)))
+            }
+        }
     }
 
     /// Whether it is greater than zero.
     #[must_use]
     pub fn is_positive(&self) -> bool {
-        self.0 > BigDecimal::zero()
+        *self > Self::zero()
     }
 
     /// Whether it is less than zero.
     #[must_use]
     pub fn is_negative(&self) -> bool {
-        self.0 < BigDecimal::zero()
+        *self < Self::zero()
+    }
+
+    /// What two numbers make: of their digits where both are small, else of them as they are.
+    fn combine(
+        &self,
+        other: &Self,
+        small: impl FnOnce(Small, Small) -> (i128, u32),
+        large: impl FnOnce(BigDecimal, BigDecimal) -> BigDecimal,
+    ) -> Self {
+        match (&self.0, &other.0) {
+            (Number::Small(one), Number::Small(two)) => {
+                let (digits, scale) = small(*one, *two);
+                Self::of(digits, scale)
+            }
+            _ => Self::of_large(&large(self.large(), other.large())),
+        }
     }
 }
 
 impl From<&Decimal> for Exact {
     fn from(decimal: &Decimal) -> Self {
-        Self(decimal.as_str().parse().expect("a decimal's text is a number"))
+        Self::parse(decimal.as_str()).expect("a decimal's text is a number")
     }
 }
 
 impl From<i64> for Exact {
     fn from(number: i64) -> Self {
-        Self(number.into())
+        Self::of(number.into(), 0)
     }
 }
 
 impl From<u64> for Exact {
     fn from(number: u64) -> Self {
-        Self(number.into())
+        Self::of(number.into(), 0)
     }
 }
 
 impl AddAssign<&Exact> for Exact {
     fn add_assign(&mut self, other: &Self) {
-        self.0 += &other.0;
+        *self = &*self + other;
     }
 }
 
 impl Add for &Exact {
     type Output = Exact;
     fn add(self, other: Self) -> Exact {
-        Exact(&self.0 + &other.0)
+        self.combine(other, Small::sum, |one, two| one + two)
     }
 }
 
 impl Sub for &Exact {
     type Output = Exact;
     fn sub(self, other: Self) -> Exact {
-        Exact(&self.0 - &other.0)
+        self.combine(other, Small::difference, |one, two| one - two)
     }
 }
 
 impl Mul for &Exact {
     type Output = Exact;
     fn mul(self, other: Self) -> Exact {
-        Exact(&self.0 * &other.0)
+        self.combine(other, Small::product, |one, two| one * two)
     }
 }
 
 impl Mul<i64> for &Exact {
     type Output = Exact;
     fn mul(self, factor: i64) -> Exact {
-        Exact(&self.0 * BigDecimal::from(factor))
+        self * &Exact::from(factor)
     }
 }
 
 impl Neg for &Exact {
     type Output = Exact;
     fn neg(self) -> Exact {
-        Exact(-&self.0)
+        &Exact::zero() - self
     }
 }
 
 impl Ord for Exact {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0.cmp(&other.0)
+        match (&self.0, &other.0) {
+            (Number::Small(one), Number::Small(two)) => one.cmp(two),
+            _ => self.large().cmp(&other.large()),
+        }
     }
 }
 
@@ -177,7 +261,7 @@ impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_decimal() {
             Ok(decimal) => decimal.fmt(f),
-            Err(_) => f.write_str(&self.0.normalized().to_scientific_notation()),
+            Err(_) => f.write_str(&self.large().to_scientific_notation()),
         }
     }
 }
@@ -192,6 +276,7 @@ impl Serialize for Exact {
 
 #[cfg(test)]
 mod tests {
+    use bigdecimal::num_traits::Zero as _;
     use proptest::prelude::*;
 
     use super::*;
@@ -251,5 +336,62 @@ mod tests {
             prop_assert_eq!(number.to_string(), same.to_string());
             prop_assert_eq!(&exact(&number.to_string()), &number);
         }
+
+        /// The arithmetic of integers against that of `bigdecimal`, where numbers are small, where they are not, and
+        /// where they become the one or the other.
+        #[test]
+        fn it_is_what_large_numbers_give(a in number(), b in number(), elapsed in 0i64..=1 << 50, more in 1i64..=1 << 50) {
+            let (one, two) = (exact(&a), exact(&b));
+            let (large_one, large_two) = (large(&a), large(&b));
+            for (got, expected) in [
+                (&one + &two, &large_one + &large_two),
+                (&one - &two, &large_one - &large_two),
+                (&one * &two, &large_one * &large_two),
+                (&one * elapsed, &large_one * BigDecimal::from(elapsed)),
+                (-&one, -large_one.clone()),
+                (one.rounded(), large_one.with_precision_round(SHOWN_DIGITS, RoundingMode::HalfEven)),
+            ] {
+                let text = expected.normalized().to_scientific_notation();
+                prop_assert_eq!(&got.large(), &expected);
+                // In the one form that the number has.
+                prop_assert_eq!(&got, &exact(&text));
+                prop_assert_eq!(got.to_decimal(), Decimal::parse(&text));
+            }
+            let mut sum = one.clone();
+            sum += &two;
+            prop_assert_eq!(sum, &one + &two);
+            prop_assert_eq!(one.cmp(&two), large_one.cmp(&large_two));
+            prop_assert_eq!(one.is_negative(), large_one < BigDecimal::zero());
+            prop_assert_eq!(one.is_positive(), large_one > BigDecimal::zero());
+            let quotient = one.rounded_quotient(&two);
+            prop_assert_eq!(quotient.is_none(), large_two.is_zero());
+            if let Some(quotient) = quotient {
+                let expected = (&large_one / &large_two).with_precision_round(SHOWN_DIGITS, RoundingMode::HalfEven);
+                prop_assert_eq!(quotient.large(), expected);
+            }
+            // At most a billionth less than the fraction, and never more.
+            let whole = elapsed + more;
+            let part = one.part(elapsed, whole).large() * BigDecimal::from(whole);
+            let missing = &large_one * BigDecimal::from(elapsed) - part;
+            prop_assert!(missing >= BigDecimal::zero());
+            prop_assert!(missing < BigDecimal::from(whole) * large("1e-9"));
+        }
+    }
+
+    fn large(text: &str) -> BigDecimal {
+        text.parse().expect("a number")
+    }
+
+    /// Most are short, as measured values are; some have just as many digits as a small number may have.
+    fn number() -> impl Strategy<Value = String> {
+        let edge = 10_i64.pow(18) - 1;
+        let digits = prop_oneof![
+            -99_999_i64..100_000,
+            -edge..=edge,
+            prop::sample::select(vec![edge, edge + 1, -edge, -edge - 1, 0, 1, 5, 10_i64.pow(17)]),
+            any::<i64>(),
+        ];
+        let exponent = prop_oneof![-6..=2, -19..=19, -60..60];
+        (digits, exponent).prop_map(|(digits, exponent)| format!("{digits}e{exponent}"))
     }
 }

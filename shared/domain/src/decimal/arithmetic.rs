@@ -3,24 +3,23 @@
 
 use std::cmp::Ordering;
 
-use bigdecimal::BigDecimal;
-
 use super::{Decimal, DecimalError};
+use crate::Exact;
 
 impl Decimal {
     /// The sum of both.
     pub fn checked_add(&self, other: &Self) -> Result<Self, DecimalError> {
-        exact(&(self.value() + other.value()))
+        (&self.value() + &other.value()).to_decimal()
     }
 
     /// What is left of this when the other is taken away.
     pub fn checked_sub(&self, other: &Self) -> Result<Self, DecimalError> {
-        exact(&(self.value() - other.value()))
+        (&self.value() - &other.value()).to_decimal()
     }
 
     /// The product of both.
     pub fn checked_mul(&self, other: &Self) -> Result<Self, DecimalError> {
-        exact(&(self.value() * other.value()))
+        (&self.value() * &other.value()).to_decimal()
     }
 
     /// Whether it is greater than zero.
@@ -29,13 +28,9 @@ impl Decimal {
         !self.as_str().starts_with('-') && self.as_str() != "0"
     }
 
-    fn value(&self) -> BigDecimal {
-        self.as_str().parse().expect("a decimal's text is a number")
+    fn value(&self) -> Exact {
+        self.into()
     }
-}
-
-fn exact(value: &BigDecimal) -> Result<Decimal, DecimalError> {
-    Decimal::parse(&value.to_scientific_notation())
 }
 
 /// By value. Equal values have equal texts, so this order agrees with `Eq`.

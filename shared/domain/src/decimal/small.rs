@@ -1,0 +1,165 @@
+//! Numbers of at most 18 digits, as most measured values are: arithmetic on integers, without a heap. Holds no other
+//! number; what gets longer is an [`Exact`](crate::Exact)'s affair.
+
+use std::cmp::Ordering;
+
+use smol_str::{SmolStr, format_smolstr};
+
+/// How many digits it has at most, and how many of them behind the point.
+const MAX_DIGITS: u32 = 18;
+/// The significant digits of a quotient.
+const QUOTIENT_DIGITS: u32 = 15;
+
+/// `digits` / 10^`scale`. One number has one form: its last decimal is no zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Small {
+    digits: i64,
+    scale: u32,
+}
+
+impl Small {
+    pub(crate) const ZERO: Self = Self { digits: 0, scale: 0 };
+
+    /// The number, if it is a small one.
+    pub(crate) fn new(mut digits: i128, mut scale: u32) -> Option<Self> {
+        while scale > 0 && digits % 10 == 0 {
+            digits /= 10;
+            scale -= 1;
+        }
+        let is_small = digits.unsigned_abs() < power(MAX_DIGITS).unsigned_abs();
+        let digits = i64::try_from(digits).ok().filter(|_| is_small && scale <= MAX_DIGITS)?;
+        Some(Self { digits, scale })
+    }
+
+    /// Reads a number in plain notation; `None` for longer ones, for others, and for what is no number.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let length = whole.len() + fraction.len();
+        if length == 0 || length > MAX_DIGITS as usize {
+            return None;
+        }
+        let mut digits = 0;
+        for byte in whole.bytes().chain(fraction.bytes()) {
+            digits = digits * 10 + i128::from(char::from(byte).to_digit(10)?);
+        }
+        let sign = if unsigned.len() < text.len() { -1 } else { 1 };
+        Self::new(sign * digits, u32::try_from(fraction.len()).ok()?)
+    }
+
+    pub(crate) fn digits(self) -> i64 {
+        self.digits
+    }
+
+    pub(crate) fn scale(self) -> u32 {
+        self.scale
+    }
+
+    /// Both numbers' digits at one scale, and that scale.
+    fn aligned(self, other: Self) -> (i128, i128, u32) {
+        let scale = self.scale.max(other.scale);
+        let at = |it: Self| i128::from(it.digits) * power(scale - it.scale);
+        (at(self), at(other), scale)
+    }
+
+    /// The digits of the sum, and their scale.
+    pub(crate) fn sum(self, other: Self) -> (i128, u32) {
+        let (one, two, scale) = self.aligned(other);
+        (one + two, scale)
+    }
+
+    /// The digits of the difference, and their scale.
+    pub(crate) fn difference(self, other: Self) -> (i128, u32) {
+        let (one, two, scale) = self.aligned(other);
+        (one - two, scale)
+    }
+
+    /// The digits of the product, and their scale.
+    pub(crate) fn product(self, other: Self) -> (i128, u32) {
+        (i128::from(self.digits) * i128::from(other.digits), self.scale + other.scale)
+    }
+
+    /// The quotient, rounded half to even to 15 significant digits. `None` if the divisor is zero, and if the
+    /// quotient is no small number.
+    pub(crate) fn rounded_quotient(self, divisor: Self) -> Option<Self> {
+        let length = |it: Self| it.digits.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+        // So much behind, the quotient of the digits has 15 or 16 digits.
+        let shift = (QUOTIENT_DIGITS + length(divisor)).checked_sub(length(self));
+        let (dividend, divided_by) = match shift {
+            Some(shift) => (i128::from(self.digits) * power(shift), divisor.digits.into()),
+            None => {
+                let back = length(self) - QUOTIENT_DIGITS - length(divisor);
+                (self.digits.into(), i128::from(divisor.digits) * power(back))
+            }
+        };
+        let mut divided_by: i128 = divided_by;
+        let mut shift =
+            i64::from(QUOTIENT_DIGITS) + i64::from(length(divisor)) - i64::from(length(self));
+        if divided_by == 0 {
+            return None;
+        }
+        if (dividend / divided_by).abs() >= power(QUOTIENT_DIGITS) {
+            divided_by *= 10;
+            shift -= 1;
+        }
+        let rounded = half_even(dividend, divided_by);
+        let scale = i64::from(self.scale) - i64::from(divisor.scale) + shift;
+        match u32::try_from(scale) {
+            Ok(scale) => Self::new(rounded, scale),
+            Err(_) => {
+                let zeros = u32::try_from(-scale).ok().filter(|zeros| *zeros <= MAX_DIGITS)?;
+                Self::new(rounded * power(zeros), 0)
+            }
+        }
+    }
+
+    /// The number, rounded half to even to 15 significant digits. `None` if that is no small number.
+    pub(crate) fn rounded(self) -> Option<Self> {
+        let behind = self.digits.unsigned_abs().checked_ilog10().map_or(0, |log| log + 1);
+        let Some(behind) = behind.checked_sub(QUOTIENT_DIGITS) else { return Some(self) };
+        Self::new(half_even(self.digits.into(), power(behind)) * power(behind), self.scale)
+    }
+
+    /// The number in plain notation.
+    pub(crate) fn text(self) -> SmolStr {
+        if self.scale == 0 {
+            return format_smolstr!("{}", self.digits);
+        }
+        let sign = if self.digits < 0 { "-" } else { "" };
+        let one = power(self.scale).unsigned_abs();
+        let digits = u128::from(self.digits.unsigned_abs());
+        let width = self.scale as usize;
+        format_smolstr!("{sign}{}.{:0width$}", digits / one, digits % one)
+    }
+}
+
+impl Ord for Small {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (one, two, _) = self.aligned(*other);
+        one.cmp(&two)
+    }
+}
+
+impl PartialOrd for Small {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// 10^`exponent`, which is at most 38.
+pub(crate) const fn power(exponent: u32) -> i128 {
+    10_i128.pow(exponent)
+}
+
+/// The quotient of integers as an integer; a tie goes to the even one.
+fn half_even(dividend: i128, divisor: i128) -> i128 {
+    let (quotient, rest) = (dividend / divisor, dividend % divisor);
+    let twice = rest.unsigned_abs() * 2;
+    let is_up = match twice.cmp(&divisor.unsigned_abs()) {
+        Ordering::Less => false,
+        Ordering::Equal => quotient % 2 != 0,
+        Ordering::Greater => true,
+    };
+    let away = if (dividend < 0) == (divisor < 0) { 1 } else { -1 };
+    if is_up { quotient + away } else { quotient }
+}
