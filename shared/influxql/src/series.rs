@@ -24,6 +24,8 @@ pub(crate) struct Series<'a> {
     pub(crate) measurement: String,
     /// The tags that are the same for all points.
     pub(crate) tags: BTreeMap<String, String>,
+    /// Whether line protocol wrote it.
+    is_written: bool,
     pub(crate) fields: BTreeMap<String, Field<'a>>,
     /// Whether the points have the tag `room`, each with the room of its reading.
     pub(crate) has_rooms: bool,
@@ -55,15 +57,21 @@ pub(crate) fn series_of_all<'a>(
 fn series_of(device: &Device) -> Vec<Series<'_>> {
     let mut written: BTreeMap<&str, Series<'_>> = BTreeMap::new();
     let mut native = Vec::new();
+    let has_rooms = has_room_of_its_own(device);
+    let tags = || {
+        let taught = device.source().tags.iter().filter(|(name, _)| !has_rooms || *name != ROOM);
+        taught.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
     for metric in device.metrics().keys() {
         let field = Field { device, metric };
         if let Some(from) = device.source().fields.get(metric) {
             let series = written.entry(&from.measurement).or_insert_with(|| Series {
                 devices: vec![device],
                 measurement: from.measurement.clone(),
-                tags: device.source().tags.clone(),
+                tags: tags(),
+                is_written: true,
                 fields: BTreeMap::new(),
-                has_rooms: false,
+                has_rooms,
             });
             // A field whose unit became another metric than its own name once had a metric of that name.
             let known = series.fields.entry(from.field.clone()).or_insert(field);
@@ -75,6 +83,7 @@ fn series_of(device: &Device) -> Vec<Series<'_>> {
                 devices: vec![device],
                 measurement: metric.to_string(),
                 tags: [(DEVICE.to_owned(), device.id().to_string())].into(),
+                is_written: false,
                 fields: [(VALUE.to_owned(), field)].into(),
                 has_rooms: true,
             });
@@ -83,12 +92,22 @@ fn series_of(device: &Device) -> Vec<Series<'_>> {
     written.into_values().chain(native).collect()
 }
 
+/// Whether each reading says the room for itself, though line protocol taught a tag `room`: where that tag is no part of
+/// the device's id, as with `device_tags`. Where the id was made of it, all readings have the one that was taught.
+fn has_room_of_its_own(device: &Device) -> bool {
+    let Some(taught) = device.source().tags.get(ROOM) else { return false };
+    // A text that is changed in an id, or that a digest stands for, may be a part of it.
+    let is_plain = taught.parse::<RoomId>().is_ok() && !taught.contains([':', '/', ' ']);
+    let (id, digested) = (device.id().as_str(), before_digest(device).is_some());
+    is_plain && !digested && !id.split(':').any(|part| part == taught)
+}
+
 /// Joins the field `value` of a measurement with its other fields, which line protocol gives to a device of their own.
 fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
-    let has_value = |it: &Series<'_>| !it.has_rooms && it.fields.contains_key(VALUE);
+    let has_value = |it: &Series<'_>| it.is_written && it.fields.contains_key(VALUE);
     let (values, mut series): (Vec<_>, Vec<_>) = series.into_iter().partition(has_value);
     let mut others = BTreeMap::new();
-    for (n, it) in series.iter().enumerate().filter(|(_, it)| !it.has_rooms) {
+    for (n, it) in series.iter().enumerate().filter(|(_, it)| it.is_written) {
         let (id, tags) = origin(it);
         if let Some((of, _)) = id.rsplit_once(OF_MEASUREMENT) {
             others.insert((of, tags, &it.measurement), n);
@@ -114,14 +133,19 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
 
 /// What two devices of one series share: the id without a digest, and the tags where a digest stands for them.
 fn origin<'s>(series: &'s Series<'_>) -> (&'s str, Option<&'s BTreeMap<String, String>>) {
-    let id = series.devices[0].id().as_str();
+    match before_digest(series.devices[0]) {
+        Some(text) => (text, Some(&series.tags)),
+        None => (series.devices[0].id().as_str(), None),
+    }
+}
+
+/// The id without its digest, if it ends with one.
+fn before_digest(device: &Device) -> Option<&str> {
     let is_digest = |end: &str| {
         end.len() == DIGEST && end.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
     };
-    match id.rsplit_once('-') {
-        Some((text, end)) if is_digest(end) => (text, Some(&series.tags)),
-        _ => (id, None),
-    }
+    let (text, end) = device.id().as_str().rsplit_once('-')?;
+    is_digest(end).then_some(text)
 }
 
 impl<'a> Series<'a> {

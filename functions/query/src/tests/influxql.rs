@@ -290,6 +290,36 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
 }
 
 #[tokio::test]
+async fn a_tag_that_is_no_part_of_the_id_is_that_of_each_reading() {
+    let bench = Bench::empty();
+    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    let moved = |id: &str| [reading(id, 0, "a"), reading(id, 5, "b"), reading(id, 9, "b")];
+    // Of the second, the room is a part of the id: its readings were in another room since somebody said so.
+    for (id, taught) in [("t1", "b"), ("t2:a", "a")] {
+        let readings = moved(id);
+        bench.store.put_readings(&readings, None, &invocation()).await;
+        let tags = [("sensor", id), ("room", taught)].map(|(name, it)| (name.into(), it.into()));
+        let field = SourceField { measurement: "air".into(), field: "t".into() };
+        let fields = [("temperature".parse().expect("a name"), field)].into();
+        let source = domain::Source { tags: tags.into(), fields, ..domain::Source::default() };
+        let device = given::device_of(&readings).changed(|it| it.source = source).expect("one");
+        bench.store.register_device(&device, &invocation()).await.expect("memory");
+    }
+    let counts = async |query: &str| {
+        let answer = asked(&bench, &[("db", "home"), ("q", query)]).await.json();
+        let series = answer["results"][0]["series"].as_array().cloned().unwrap_or_default();
+        let of = |it: &Value| (it["tags"]["room"].clone(), it["values"][0][1].clone());
+        json!(series.iter().map(of).collect::<Vec<_>>())
+    };
+    let count = |rest: &str| format!("SELECT count(t) FROM air WHERE sensor = {rest}");
+    assert_eq!(counts(&count("'t1' GROUP BY room")).await, json!([["a", 1], ["b", 2]]));
+    assert_eq!(counts(&count("'t1' AND room = 'a'")).await, json!([[null, 1]]));
+    assert_eq!(counts(&count("'t1' AND room = 'c'")).await, json!([]));
+    assert_eq!(counts(&count("'t2:a' GROUP BY room")).await, json!([["a", 3]]));
+    assert_eq!(counts(&count("'t2:a' AND room = 'b'")).await, json!([]));
+}
+
+#[tokio::test]
 async fn what_roomtide_lacks_is_refused_by_name() {
     let bench = home(None).await;
     for (query, name) in [
