@@ -35,36 +35,81 @@ impl Combine {
 
     /// One value of those of the devices that have one.
     #[must_use]
-    pub fn value(self, function: Function, values: &[Exact]) -> Option<Exact> {
-        let sum = || values.iter().fold(Exact::zero(), |sum, value| &sum + value);
+    pub fn value(self, function: Function, values: &[Quotient]) -> Option<Exact> {
+        let shown = || values.iter().map(Quotient::shown);
+        let sum = || values.iter().fold(Quotient::from(Exact::zero()), Quotient::plus);
         match (function, self, values) {
             (_, _, []) => None,
-            (_, _, [one]) => Some(one.clone()),
-            (Function::Sum | Function::Count, _, _) | (_, Self::Sum, _) => Some(sum()),
-            (Function::Min, Self::Mean, _) => values.iter().min().cloned(),
-            (Function::Max, Self::Mean, _) => values.iter().max().cloned(),
-            (_, Self::Mean, _) => sum().rounded_quotient(&Exact::from(values.len() as u64)),
+            (Function::Sum | Function::Count, _, _) | (_, Self::Sum, _) => Some(sum().shown()),
+            (Function::Min, Self::Mean, _) => shown().min(),
+            (Function::Max, Self::Mean, _) => shown().max(),
+            (_, Self::Mean, _) => Some(sum().divided(values.len() as u64).shown()),
         }
+    }
+}
+
+/// A value that is rounded when it is shown, and not before: also what several of them make is rounded once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quotient {
+    dividend: Exact,
+    /// Never zero.
+    divisor: Exact,
+}
+
+impl From<Exact> for Quotient {
+    fn from(value: Exact) -> Self {
+        Self { dividend: value, divisor: Exact::from(1_u64) }
+    }
+}
+
+impl Quotient {
+    /// `None` if the divisor is zero.
+    fn of(dividend: &Exact, divisor: Exact) -> Option<Self> {
+        (divisor != Exact::zero()).then(|| Self { dividend: dividend.clone(), divisor })
+    }
+
+    /// The value: itself where nothing is divided, else rounded.
+    #[must_use]
+    pub fn shown(&self) -> Exact {
+        if self.divisor == Exact::from(1_u64) {
+            return self.dividend.clone();
+        }
+        self.dividend.rounded_quotient(&self.divisor).expect("the divisor is not zero")
+    }
+
+    fn plus(self, other: &Self) -> Self {
+        if self.divisor == other.divisor {
+            return Self { dividend: &self.dividend + &other.dividend, ..self };
+        }
+        Self {
+            dividend: &(&self.dividend * &other.divisor) + &(&other.dividend * &self.divisor),
+            divisor: &self.divisor * &other.divisor,
+        }
+    }
+
+    fn divided(self, by: u64) -> Self {
+        Self { divisor: &self.divisor * &Exact::from(by), ..self }
     }
 }
 
 /// The value of one device's row; `None` if nothing tells it.
 #[must_use]
-pub fn value_of(function: Function, row: &RowValues) -> Option<Exact> {
+pub fn value_of(function: Function, row: &RowValues) -> Option<Quotient> {
     let (rollup, area) = (row.rollup.as_ref(), row.area.as_ref());
-    match function {
-        Function::Mean => rollup?.sum.rounded_quotient(&Exact::from(rollup?.count)),
-        Function::Min => Some(Exact::from(&rollup?.min)),
-        Function::Max => Some(Exact::from(&rollup?.max)),
-        Function::Sum => Some(rollup?.sum.clone()),
-        Function::Count => Some(Exact::from(rollup?.count)),
-        Function::First => Some(Exact::from(&rollup?.first.value)),
-        Function::Last => Some(Exact::from(&rollup?.last.value)),
+    let value = match function {
+        Function::Mean => return Quotient::of(&rollup?.sum, rollup?.count.into()),
         Function::TimeMean => {
-            area?.area.rounded_quotient(&Exact::from(area?.held.num_milliseconds()))
+            return Quotient::of(&area?.area, area?.held.num_milliseconds().into());
         }
-        Function::Increase => row.increase.amount.clone(),
-    }
+        Function::Min => Exact::from(&rollup?.min),
+        Function::Max => Exact::from(&rollup?.max),
+        Function::Sum => rollup?.sum.clone(),
+        Function::Count => Exact::from(rollup?.count),
+        Function::First => Exact::from(&rollup?.first.value),
+        Function::Last => Exact::from(&rollup?.last.value),
+        Function::Increase => row.increase.amount.clone()?,
+    };
+    Some(value.into())
 }
 
 #[cfg(test)]
@@ -75,11 +120,29 @@ mod tests {
     fn gauges_give_their_mean_and_powers_their_sum() {
         let exact = |text: &str| Exact::parse(text).expect("a number");
         let (a, b) = (exact("20"), exact("30"));
-        let both = [a, b];
+        let both = [a.into(), b.into()];
         assert_eq!(Combine::Mean.value(Function::Mean, &both), Some(exact("25")));
         assert_eq!(Combine::Mean.value(Function::Max, &both), Some(exact("30")));
         assert_eq!(Combine::Mean.value(Function::Count, &both), Some(exact("50")));
         assert_eq!(Combine::Sum.value(Function::Mean, &both), Some(exact("50")));
         assert_eq!(Combine::Sum.value(Function::Mean, &[]), None);
+    }
+
+    #[test]
+    fn several_quotients_are_rounded_once() {
+        let quotient = |dividend: i64, divisor: u64| {
+            Quotient::of(&Exact::from(dividend), divisor.into()).expect("not by zero")
+        };
+        let shown = |combine: Combine, values: &[(i64, u64)]| {
+            let values: Vec<_> = values.iter().map(|(a, b)| quotient(*a, *b)).collect();
+            combine.value(Function::Mean, &values).map(|it| it.to_string())
+        };
+        // Means of -13.3333 and of 13.6666: the digits that cancel are not those that were left.
+        let mean = shown(Combine::Mean, &[(-40, 3), (41, 3)]);
+        assert_eq!(mean.as_deref(), Some("0.166666666666667"));
+        let sum = shown(Combine::Sum, &[(-40, 3), (27, 2), (1, 7)]);
+        assert_eq!(sum.as_deref(), Some("0.30952380952381"));
+        assert_eq!(shown(Combine::Sum, &[(1, 3), (2, 3)]).as_deref(), Some("1"));
+        assert_eq!(Quotient::of(&Exact::from(1_i64), Exact::zero()), None);
     }
 }
