@@ -28,9 +28,11 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::{
-    Ask, DEVICE_CONCURRENCY, DeviceValues, Estimating, Events, Grid, Horizon, KnownState, Lacking,
-    Lag, LeftOut, Level, Place, device_values, events, places, values_within,
+    Ask, DEVICE_CONCURRENCY, DeviceValues, Estimating, Events, Failure, Grid, Horizon, KnownState,
+    Lacking, Lag, LeftOut, Level, Place, Store as SeriesStore, device_values, events, places,
+    values_within,
 };
+use table::Invocation;
 
 use crate::answer::sheet::metrics_of;
 use crate::failure::problem;
@@ -198,26 +200,20 @@ pub(crate) async fn energy(
         |found: &[Metered<'_>], id: &DeviceId| found.iter().any(|(it, _)| it.device.id() == id);
     let (shown, absent): (Vec<_>, Vec<_>) =
         shown.into_iter().partition(|(it, _)| subject.is_present(it));
-    // What is behind a meter is not read where the meter is there all the time, and else only when it counts: it may
-    // have been there at the other times.
-    let mut never_there: BTreeSet<&DeviceId> = BTreeSet::new();
-    for (it, meter) in &absent {
-        let id = it.device.id();
-        let during = left_out.iter().find(|left| left.device() == id).map(LeftOut::during);
-        let names: Vec<MetricName> = meter.names().cloned().collect();
-        let (ask, during) = (ask(it.device), during.unwrap_or_default());
-        let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let found = values_within(store, &ask, &during, &names, spans, invocation).await;
-        if during.is_empty() || !subject.is_present(&found.map_err(|it| problem(it, call))?) {
-            never_there.insert(id);
-        }
-    }
+    let absent = absent.iter().map(|(it, meter)| (ask(it.device), meter));
+    let never_there = never_there(store, &subject, absent, &left_out, invocation).await;
+    let never_there = never_there.map_err(|failure| problem(failure, call))?;
     left_out.retain(|it| !never_there.contains(it.device()));
     let is_behind = |device: &Device| left_out.iter().any(|it| it.is_of_whole(device.id()));
-    // Of a device that is not read for a sum, only the registry tells whether it is there.
+    let unread = explained.iter().filter(|(device, meter)| {
+        !meter.is_of_sums() && !subject.has_now(device) && !is_among(&shown, device.id())
+    });
+    let unread = unread.map(|(device, meter)| (ask(*device), meter));
+    let was_there = were_there(store, &subject, unread, invocation).await;
+    let was_there = was_there.map_err(|failure| problem(failure, call))?;
     let is_named = |device: &Device, meter: &Meter<'_>| {
-        !is_behind(device)
-            && (is_among(&shown, device.id()) || !meter.is_of_sums() && subject.has_now(device))
+        let is_there = || subject.has_now(device) || was_there.contains(device.id());
+        !is_behind(device) && (is_among(&shown, device.id()) || !meter.is_of_sums() && is_there())
     };
     let roles = explained.iter().filter(|(device, meter)| is_named(device, meter));
     let roles: Vec<_> = roles.flat_map(|(device, it)| LeftOut::of_roles(device, it)).collect();
@@ -234,7 +230,7 @@ pub(crate) async fn energy(
     let mut found_events = Events::default();
     if request.has_events {
         for (it, meter) in &found {
-            let names: Vec<MetricName> = meter.names().cloned().collect();
+            let names = names_of(meter);
             let more = events(store, &ask(it.device), &names, invocation).await;
             let mut more = more.map_err(|failure| problem(failure, call))?;
             if !request.is_apart {
@@ -259,6 +255,57 @@ pub(crate) async fn energy(
     let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
     Ok(cached(call, &grid, is_lacking, now, energy.respond(span, events, explain)?))
+}
+
+/// What was not in the rooms in the time that is asked about. What is behind a meter is not read where the meter is there
+/// all the time, and else only when it counts: it may have been there at the other times.
+async fn never_there<'a, 'm>(
+    store: &impl SeriesStore,
+    subject: &Subject,
+    absent: impl Iterator<Item = (Ask<'a>, &'m Meter<'a>)>,
+    left_out: &[LeftOut<'_>],
+    invocation: &Invocation,
+) -> Result<BTreeSet<&'a DeviceId>, Failure>
+where
+    'a: 'm,
+{
+    let mut never = BTreeSet::new();
+    for (ask, meter) in absent {
+        let id = ask.device.id();
+        let during = left_out.iter().find(|left| left.device() == id).map(LeftOut::during);
+        let (names, during) = (names_of(meter), during.unwrap_or_default());
+        let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let found = values_within(store, &ask, &during, &names, spans, invocation).await;
+        if during.is_empty() || !subject.is_present(&found?) {
+            never.insert(id);
+        }
+    }
+    Ok(never)
+}
+
+/// What was in the rooms in the time that is asked about, of what is not read for a sum.
+async fn were_there<'a, 'm>(
+    store: &impl SeriesStore,
+    subject: &Subject,
+    unread: impl Iterator<Item = (Ask<'a>, &'m Meter<'a>)>,
+    invocation: &Invocation,
+) -> Result<BTreeSet<&'a DeviceId>, Failure>
+where
+    'a: 'm,
+{
+    let mut there = BTreeSet::new();
+    for (ask, meter) in unread {
+        let names = names_of(meter);
+        let found = device_values(store, &ask, &names, |_| false, invocation).await?;
+        if subject.is_present(&found) {
+            there.insert(ask.device.id());
+        }
+    }
+    Ok(there)
+}
+
+fn names_of(meter: &Meter<'_>) -> Vec<MetricName> {
+    meter.names().cloned().collect()
 }
 
 /// `GET /devices/{id}/events`

@@ -5,6 +5,7 @@
 //! other rooms beside those that are asked for, or whose settings have changed since.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::Ordering as MemoryOrder;
 
 use chrono::TimeDelta;
 use domain::{
@@ -12,6 +13,7 @@ use domain::{
     TimeRange, Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use rollups::is_closing;
 use table::sizes::ItemSizes;
 use table::{Invocation, RangeQuery, ReadingKey, StoredRollup};
 
@@ -433,7 +435,12 @@ impl<'a> Gathering<'a> {
                 self.readings.push(range);
             }
             Use::Whole { is_elsewhere } => {
-                self.gathered.outdated += usize::from(self.is_outdated(stored));
+                if self.is_outdated(stored) {
+                    self.gathered.outdated += 1;
+                    if !is_closing(stored.raw_until, self.ask.now) {
+                        self.ask.horizon.outdated().fetch_add(1, MemoryOrder::Relaxed);
+                    }
+                }
                 self.gathered.frozen += usize::from(stored.is_frozen);
                 if !stored.rollup.is_empty() {
                     let rollup = stored.rollup.clone();

@@ -1,7 +1,7 @@
 //! The time up to which the rollups of a table are complete. Reads no rollup.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Quarter, TimeRange, Timestamp, Zone};
@@ -17,6 +17,7 @@ pub struct Horizon {
     /// The newest time that may be sealed. A mark of a clock that was ahead is not believed beyond it.
     edge: Timestamp,
     following: Following,
+    outdated: Arc<AtomicUsize>,
 }
 
 impl Horizon {
@@ -32,6 +33,11 @@ impl Horizon {
     #[must_use]
     pub const fn state(&self) -> Option<&RollupState> {
         self.state.as_ref()
+    }
+
+    /// The rollups that were read so far although they are of older settings, and will be folded again.
+    pub(crate) const fn outdated(&self) -> &Arc<AtomicUsize> {
+        &self.outdated
     }
 
     /// How soon rollups follow.
@@ -105,7 +111,8 @@ impl KnownState {
     }
 
     fn of(&self, state: Option<RollupState>, now: Timestamp) -> Horizon {
-        Horizon { state, edge: newest_sealable_edge(now), following: self.following }
+        let (edge, outdated) = (newest_sealable_edge(now), Arc::default());
+        Horizon { state, edge, following: self.following, outdated }
     }
 
     /// Whether the rooms of all rollups are noted, also of those that were folded before rooms were noted.

@@ -1,4 +1,8 @@
-//! Changes that the rollups of an answer may lack, of readings that were written before the question. Reads no rollup.
+//! Changes that the rollups of an answer may lack: of readings that were written before the question, and of settings.
+//! Reads no rollup.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::{DeviceId, TimeRange, Timestamp};
 use rollups::Following;
@@ -13,6 +17,7 @@ pub struct Lacking {
     late: LateChanges,
     queue: Option<QueueDepth>,
     following: Following,
+    outdated: Arc<AtomicUsize>,
     now: Timestamp,
 }
 
@@ -29,16 +34,19 @@ impl Lacking {
     ) -> StoreResult<Self> {
         let queue = horizon.state().and_then(|state| state.queue);
         let following = horizon.following();
-        Ok(Self { late: store.late_changes(invocation).await?, queue, following, now })
+        let (late, outdated) = (store.late_changes(invocation).await?, horizon.outdated().clone());
+        Ok(Self { late, queue, following, outdated, now })
     }
 
     /// What the rollups of a range may lack: of one device, or else of any. `None` where nothing is known to be
-    /// missing.
+    /// missing. To be asked when the rollups are read: they tell of what settings they are.
     pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<Lag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
         let changes_since = self.following.lacking_since(&self.late, (range, groups), self.now);
         let quarters = self.queue.map(|depth| depth.messages).filter(|messages| *messages > 0);
-        (changes_since.is_some() || quarters.is_some()).then_some(Lag { changes_since, quarters })
+        let outdated = Some(self.outdated.load(Ordering::Relaxed)).filter(|rollups| *rollups > 0);
+        let is_behind = changes_since.is_some() || quarters.is_some() || outdated.is_some();
+        is_behind.then_some(Lag { changes_since, quarters, outdated })
     }
 
     /// The instant up to which all changes are folded, of whatever time and device.
@@ -63,6 +71,9 @@ pub struct Lag {
     /// The number of quarters of an hour that could not be folded and are tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarters: Option<u64>,
+    /// The number of rollups that were folded before somebody changed the device's settings, and are folded again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outdated: Option<usize>,
 }
 
 impl Lag {
@@ -72,7 +83,9 @@ impl Lag {
         let changes =
             self.changes_since.map(|since| format!("changes of past readings since {since}"));
         let quarters = self.quarters.map(|number| format!("{number} quarters of an hour"));
-        let lacks: Vec<String> = changes.into_iter().chain(quarters).collect();
+        let outdated =
+            self.outdated.map(|number| format!("a change of settings in {number} rollups"));
+        let lacks: Vec<String> = changes.into_iter().chain(quarters).chain(outdated).collect();
         format!("rollups are behind; they may lack {}", lacks.join(" and "))
     }
 }

@@ -30,7 +30,7 @@ mod tests;
 mod values;
 mod verdicts;
 
-pub use combine::{Combine, value_of};
+pub use combine::{Combine, Quotient, value_of};
 pub use counting::{Counted, Presences, counted, hold, presence, values_within};
 pub use device::{DeviceValues, MetricValues, device_values};
 pub use energy::{Amount, RowEnergy, sum};

@@ -82,14 +82,16 @@ impl<S: Store> Run<'_, S> {
         let reads = Reads { way, range, grid, horizon, densities, is_by_room, now };
         let mut wanted = selection.wanted();
         // Which devices were in a room rollups tell, also where the values are those of readings.
+        let mut lacking = None;
         if reads.has_rollups() || is_by_room {
-            let lacking = Lacking::read(store, horizon, now, invocation).await?;
-            self.warning = lacking.of(range, None).map(|it| it.text()).or(self.warning.take());
+            lacking = Some(Lacking::read(store, horizon, now, invocation).await?);
         }
         if is_by_room {
             wanted = without_absent(wanted, selection, store, context, invocation).await?;
         }
         let found = Box::pin(read(store, &reads, &wanted, &mut self.units, invocation)).await?;
+        let lag = lacking.and_then(|it| it.of(range, None));
+        self.warning = lag.map(|it| it.text()).or(self.warning.take());
         let ids = wanted.iter().map(|it| it.device.id().clone());
         let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
         let mut answer = selection.answer();

@@ -23,6 +23,7 @@ pub(super) fn schemas() -> Value {
             "properties": {
                 "changes_since": {"type": "string", "format": "date-time", "description": "Changes of past readings since then"},
                 "quarters": {"type": "integer", "description": "Quarters of an hour that could not be rolled up yet"},
+                "outdated": {"type": "integer", "description": "Rollups of before somebody changed the settings of a device, which are folded again within minutes: those of more than 31 days, for so much is made from readings meanwhile"},
             },
         },
         "RoomsLack": {"type": "string", "description": "Only while it is not noted yet of all rollups who was in which room, and there are too many devices to ask each"},

@@ -209,6 +209,11 @@ async fn roles_decide_what_a_sum_holds_and_what_it_names() {
     assert_eq!(apart["total_kwh"], 49);
     assert_eq!(ids(&apart["data"]), ["meter", "plug", "roof"]);
     assert_eq!(apart["devices"][2]["role"], "production");
+    // What was there and has moved since is named, too.
+    let named = bench.energy("/rooms/hall", "").await["left_out"].clone();
+    assert_eq!(bench.patch("/devices/roof", r#"{"room": "loft"}"#).await.status, 200);
+    assert_eq!(bench.energy("/rooms/hall", "").await["left_out"], named);
+    assert_eq!(bench.patch("/devices/roof", r#"{"room": "hall"}"#).await.status, 200);
     // Behind the meter the plug is left out for that; behind what produces it counts.
     for (meter, total) in [("meter", 1), ("roof", 49)] {
         let behind = json!({"behind": meter}).to_string();

@@ -256,6 +256,71 @@ async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
 }
 
 #[tokio::test]
+async fn a_change_of_settings_is_told_until_all_is_folded_again() {
+    let bench = Bench::empty();
+    // Forty days that end with 2026-01-10.
+    let minute = |day: i64| 480 - 1_440 * (41 - day);
+    let reading = |day: i64| {
+        let kwh = (100 + day).to_string();
+        numbers("meter", minute(day), "hall", &[("cumulative_kwh_p", &kwh)])
+    };
+    let readings: Vec<Reading> = (0..40).map(reading).collect();
+    bench.store(&readings).await;
+    let meter = given::device_of(&readings[..1]);
+    for (day, reading) in (0..).zip(&readings) {
+        bench.put_day(&meter, minute(day), std::slice::from_ref(reading), false).await;
+    }
+    bench.seal(0, "UTC").await;
+    let range = |days: i64| format!("from={}&to={}", at(minute(0)), at(minute(days)));
+    let select = |days: i64| {
+        let question = format!(
+            "SELECT max(value) FROM cumulative_kwh_p WHERE time >= '{}' AND time < '{}' GROUP BY time(1d)",
+            at(minute(0)),
+            at(minute(days))
+        );
+        format!(
+            "/query?db=home&q={}",
+            question.replace(' ', "%20").replace('>', "%3E").replace('<', "%3C")
+        )
+    };
+    let paths = |days: i64| {
+        [
+            "/devices/meter/series",
+            "/devices/meter/energy",
+            "/rooms/hall/energy",
+            "/devices/meter/events",
+        ]
+        .map(|path| format!("{path}?{}", range(days)))
+    };
+    let lacks = async |path: &str| {
+        let answer = bench.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        let is_told = answer.json().get("rollups_lack").is_some();
+        assert_eq!(answer.header("cache-control") == "private, no-cache", is_told, "{path}");
+        is_told
+    };
+    for path in paths(40) {
+        assert!(!lacks(&path).await, "{path}");
+    }
+    let change = json!({"metrics": {"cumulative_kwh_p": {"max_w": 10}}});
+    let changed = bench.send("PATCH", "/devices/meter", json!({}), &change.to_string()).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    // So much is made from readings at once.
+    for path in paths(31) {
+        assert!(!lacks(&path).await, "{path}");
+    }
+    for path in paths(40) {
+        assert!(lacks(&path).await, "{path}");
+    }
+    let series = bench.get(&paths(40)[0]).await.json();
+    assert_eq!(series["rollups_lack"], json!({"outdated": 9}));
+    let told = async |days| bench.get(&select(days)).await.json()["results"][0]["messages"].clone();
+    assert_eq!(told(31).await, Value::Null);
+    let text = "rollups are behind; they may lack a change of settings in 9 rollups";
+    assert_eq!(told(40).await[0]["text"], text);
+}
+
+#[tokio::test]
 async fn a_retired_device_answers_for_all_the_years_of_its_silence() {
     let bench = Bench::empty();
     // From the midnight with which 2026-01-12 begins, ten years back.
