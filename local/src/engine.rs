@@ -18,6 +18,7 @@
 mod endpoint;
 mod load;
 mod queue;
+mod range;
 mod stream;
 mod stream_positions;
 mod throttle;
@@ -52,6 +53,7 @@ use crate::template::Template;
 use crate::warning::warn;
 use crate::{Burst, Data, private};
 use endpoint::Operations;
+use range::Ranges;
 use throttle::Throttle;
 use writer::{Turns, Writer, WriterConnection};
 
@@ -116,8 +118,14 @@ impl Engine {
         let (writer, writing) = Writer::start(Arc::clone(&turns))?;
         let throttle = burst.map(|burst| Throttle::of(&Template::own()?, burst)).transpose()?;
         let turns_of_others = Arc::clone(&turns);
-        let operations =
-            Operations { database: database.clone(), writer, turns: turns_of_others, throttle };
+        let ranges = Ranges::open(&file, TABLE).context("cannot read the file")?;
+        let operations = Operations {
+            database: database.clone(),
+            ranges,
+            writer,
+            turns: turns_of_others,
+            throttle,
+        };
         let (endpoint, stop, serving) = serve(operations, key.clone())?;
         let threads = [serving, writing];
         // Under the lock, for `running`.

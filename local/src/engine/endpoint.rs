@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use super::range::Ranges;
 use super::throttle::Throttle;
 use super::writer::{Turns, Writer};
 use crate::warning::WarningLimiter;
@@ -27,8 +28,10 @@ const MAX_BODY: usize = 16 << 20;
 
 /// What performs the operations.
 pub(super) struct Operations {
-    /// All but `BatchWriteItem`.
+    /// All but the two that follow.
     pub(super) database: Database,
+    /// `Query` between two sort keys.
+    pub(super) ranges: Ranges,
     /// `BatchWriteItem`.
     pub(super) writer: Writer,
     /// Whose turn it is to write.
@@ -133,7 +136,10 @@ impl Operations {
             "GetItem" => ask(body, |request| database.get_item(request)),
             "ListTables" => ask(body, |request| database.list_tables(request)),
             "PutItem" => self.write(body, |request| database.put_item(request)).await,
-            "Query" => ask(body, |request| database.query(request)),
+            "Query" => match self.ranges.answer(body) {
+                Some(answer) => Ok(answer),
+                None => ask(body, |request| database.query(request)),
+            },
             "Scan" => ask(body, |request| database.scan(request)),
             "TransactGetItems" => ask(body, |request| database.transact_get_items(request)),
             "TransactWriteItems" => {
@@ -226,9 +232,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("db");
         let database = Database::new(file.to_str().unwrap()).unwrap();
-        let turns = Arc::new(Mutex::new(WriterConnection::open(file).unwrap()));
+        let turns = Arc::new(Mutex::new(WriterConnection::open(file.clone()).unwrap()));
         let (writer, _) = Writer::start(Arc::clone(&turns)).unwrap();
-        let operations = Operations { database, writer, turns, throttle: None };
+        let ranges = Ranges::open(&file, "t").unwrap();
+        let operations = Operations { database, ranges, writer, turns, throttle: None };
         let error = operations.run("CreateBackup", b"{}").await.unwrap_err().to_json();
         assert!(error.contains("CreateBackup"), "{error}");
         assert!(operations.run("GetItem", b"{").await.is_err());

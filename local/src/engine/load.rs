@@ -108,7 +108,7 @@ fn to_engine(item: Item) -> dynoxide::types::Item {
 fn value(attribute: Attribute) -> AttributeValue {
     match attribute {
         Attribute::S(text) => AttributeValue::S(text),
-        Attribute::N(number) => AttributeValue::N(number),
+        Attribute::N(number) => AttributeValue::N(number.into()),
         Attribute::B(bytes) => AttributeValue::B(bytes),
         Attribute::L(list) => AttributeValue::L(list.into_iter().map(value).collect()),
         Attribute::M(item) => AttributeValue::M(to_engine(item)),
