@@ -242,7 +242,7 @@ fn from_json(item: Map<String, Value>) -> anyhow::Result<Item> {
         let (kind, value) = typed.into_iter().next().context("an attribute has no type")?;
         Ok(match (kind.as_str(), value) {
             ("S", Value::String(text)) => Attribute::S(text),
-            ("N", Value::String(number)) => Attribute::N(number),
+            ("N", Value::String(number)) => Attribute::N(number.into()),
             ("L", Value::Array(list)) => {
                 Attribute::L(list.into_iter().map(of).collect::<anyhow::Result<_>>()?)
             }

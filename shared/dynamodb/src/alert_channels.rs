@@ -64,7 +64,7 @@ impl NoteChannels for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<bool> {
         let mut update = Update::of(Key::AlertChannel(known.id.clone()));
-        update.only_if_still(&[VERSION], Some(Attribute::N(known.version.to_string())));
+        update.only_if_still(&[VERSION], Some(Attribute::number(known.version)));
         for (name, value) in item::from_failing(failing) {
             match value {
                 Some(value) => update.set(&[name], value),

@@ -118,14 +118,14 @@ impl DeleteAlertStates for DynamoStore {
         version: u64,
         invocation: &Invocation,
     ) -> StoreResult<bool> {
-        let still = [(VERSION, Some(Attribute::N(version.to_string())))];
+        let still = [(VERSION, Some(Attribute::number(version)))];
         self.delete_if_still(&Key::AlertState(key.clone()), still, invocation).await
     }
 }
 
 impl DynamoStore {
     /// A page of a partition of alerts. An item that cannot be read is named: it would otherwise be told of by nobody.
-    pub(super) async fn alert_page<T: Decode>(
+    pub(super) async fn alert_page<T: Decode + Send + 'static>(
         &self,
         range: Range,
         keep: impl Fn(&T) -> bool,

@@ -20,7 +20,7 @@ pub(super) fn to_sdk<N: Into<String>>(
 pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
     match attribute {
         Attribute::S(text) => AttributeValue::S(text),
-        Attribute::N(number) => AttributeValue::N(number),
+        Attribute::N(number) => AttributeValue::N(number.into()),
         Attribute::B(bytes) => AttributeValue::B(Blob::new(bytes)),
         Attribute::L(list) => AttributeValue::L(list.into_iter().map(value_to_sdk).collect()),
         Attribute::M(item) => AttributeValue::M(to_sdk(item)),
@@ -51,7 +51,7 @@ pub(super) fn read_present<T: Decode>(found: SdkItem) -> StoreResult<Option<T>> 
 fn value_from_sdk(value: AttributeValue) -> Attribute {
     match value {
         AttributeValue::S(text) => Attribute::S(text),
-        AttributeValue::N(number) => Attribute::N(number),
+        AttributeValue::N(number) => Attribute::N(number.into()),
         AttributeValue::B(bytes) => Attribute::B(bytes.into_inner()),
         AttributeValue::L(list) => Attribute::L(list.into_iter().map(value_from_sdk).collect()),
         AttributeValue::M(item) => Attribute::M(from_sdk(item).collect()),

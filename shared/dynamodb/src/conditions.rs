@@ -55,7 +55,7 @@ impl SetConditionsReady for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<bool> {
         let mut update = Update::of(Key::ConditionsSchema);
-        update.only_if_still(&[VERSION], Some(Attribute::N(version.to_string())));
+        update.only_if_still(&[VERSION], Some(Attribute::number(version)));
         update.set(&[READY], item::mark());
         Ok(matches!(update.send(self, invocation).await?, UpdateOutcome::Updated(_)))
     }

@@ -78,7 +78,7 @@ impl MarkIndexed for DynamoStore {
         // Of two marks the versions differ: one that an edit takes away and another puts again is not ended here.
         let version = u64::try_from(now.as_millis()).unwrap_or(0);
         let mut mark = item::key(&Key::Indexed);
-        mark.insert(VERSION.to_owned(), Attribute::N(version.to_string()));
+        mark.insert(VERSION.to_owned(), Attribute::number(version));
         mark.insert(RUN.to_owned(), Attribute::S(now.to_string()));
         let begun = Put::new(mark.clone(), Expected::Absent).send(self, invocation).await?;
         if !matches!(begun, UpdateOutcome::Updated(())) {

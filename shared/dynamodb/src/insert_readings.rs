@@ -1,10 +1,11 @@
 //! `BatchExecuteStatement`: readings where none are, 25 at a time. Changes nothing that is stored.
 
-use aws_sdk_dynamodb::types::{BatchStatementRequest, ReturnConsumedCapacity};
 use chrono::TimeDelta;
 use futures_util::{StreamExt as _, stream};
+use serde::Serialize;
 
-use crate::attribute::value_to_sdk;
+use crate::json::Value;
+use crate::request::SendBody;
 use crate::{DynamoStore, note_write};
 use domain::Reading;
 use table::{Invocation, item};
@@ -55,13 +56,10 @@ impl DynamoStore {
         if statements.is_empty() {
             return inserted;
         }
-        let answer = self
-            .client
-            .batch_execute_statement()
-            .set_statements(Some(statements))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        if let Ok(Ok(answer)) = invocation.within(answer).await {
+        let body = Body { statements, return_consumed_capacity: "TOTAL" };
+        let body = SendBody::new("DynamoDB_20120810.BatchExecuteStatement", &body);
+        let request = self.client.batch_execute_statement().customize().interceptor(body);
+        if let Ok(Ok(answer)) = invocation.within(request.send()).await {
             answer.consumed_capacity().iter().for_each(|units| note_write(invocation, Some(units)));
             for (place, answer) in places.into_iter().zip(answer.responses()) {
                 inserted[place] = answer.error().is_none();
@@ -71,20 +69,27 @@ impl DynamoStore {
     }
 
     /// The statement that inserts a reading; `None` where it would be too long.
-    fn insert(
-        &self,
-        reading: &Reading,
-        retention: Option<TimeDelta>,
-    ) -> Option<BatchStatementRequest> {
+    fn insert(&self, reading: &Reading, retention: Option<TimeDelta>) -> Option<Insert> {
         // No name has a quotation mark in it.
-        let (names, values): (Vec<_>, Vec<_>) = item::from_reading(reading, retention)
-            .map(|(name, value)| (format!("'{name}': ?"), value_to_sdk(value)))
+        let (names, parameters): (Vec<_>, Vec<_>) = item::from_reading(reading, retention)
+            .map(|(name, value)| (format!("'{name}': ?"), Value(value)))
             .unzip();
         let statement = format!("INSERT INTO \"{}\" VALUE {{{}}}", self.table, names.join(", "));
-        if statement.len() > MAX_STATEMENT {
-            return None;
-        }
-        let request = BatchStatementRequest::builder().statement(statement);
-        Some(request.set_parameters(Some(values)).build().expect("the statement is set"))
+        (statement.len() <= MAX_STATEMENT).then_some(Insert { statement, parameters })
     }
+}
+
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html#API_BatchExecuteStatement_RequestSyntax>
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Body {
+    statements: Vec<Insert>,
+    return_consumed_capacity: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Insert {
+    statement: String,
+    parameters: Vec<Value>,
 }

@@ -7,7 +7,10 @@ mod alert_messages;
 mod alert_rules;
 mod alert_states;
 mod annotations;
+mod answer;
 mod attribute;
+#[cfg(test)]
+mod canned;
 mod conditions;
 mod delete;
 mod delete_readings;
@@ -18,6 +21,7 @@ mod find_registry;
 mod index_devices;
 mod insert_readings;
 mod introduced;
+mod json;
 mod mark_deletions;
 mod merge_readings;
 mod pause;
@@ -30,6 +34,7 @@ mod read_registry;
 mod register_devices;
 mod remove_belongings;
 mod remove_rooms;
+mod request;
 mod restore_stays;
 mod rollup_state;
 mod rollups;
@@ -50,6 +55,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 
 use aws::StoreConfig;
+pub use range::{BETWEEN, BETWEEN_NAMES};
 use table::Invocation;
 use table::layout::Layout;
 

@@ -70,7 +70,7 @@ fn update(
 ) -> Update {
     let mut update = Update::or_put(Key::Reading(reading.device.clone(), reading.at));
     for (name, value) in metrics {
-        update.set(&[name.as_str()], Attribute::N(value.to_string()));
+        update.set(&[name.as_str()], Attribute::number(value));
     }
     match retention {
         Some(retention) => update.set(&[TTL], item::expiry(reading.at, retention)),

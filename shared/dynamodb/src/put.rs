@@ -158,7 +158,7 @@ mod tests {
         expected: Expected,
         at_most: Option<(&'static str, u64)>,
     ) -> (String, Vec<String>) {
-        let new = [("pk", Attribute::S("a".to_owned())), ("ver", Attribute::N("4".to_owned()))];
+        let new = [("pk", Attribute::S("a".to_owned())), ("ver", Attribute::number(4))];
         let item = to_sdk(new.clone());
         let built = Put { at_most, ..Put::new(new, expected) }.build();
         assert_eq!(built.item, item);

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::{PutRequest, ReturnConsumedCapacity, WriteRequest};
+use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use chrono::TimeDelta;
 use futures_util::{StreamExt as _, stream};
+use serde::{Serialize, Serializer};
 
-use crate::attribute::to_sdk;
 use crate::error::store_error;
+use crate::json::Value;
 use crate::pause::{Pauses, out_of_patience};
+use crate::request::SendBody;
 use crate::{DynamoStore, note_write};
 use domain::Reading;
 use table::keys::{self, PK, SK};
@@ -56,7 +58,7 @@ impl DynamoStore {
             return not_stored(offset, &waiting, out_of_patience());
         }
         loop {
-            let puts = waiting.iter().map(|n| put_request(&batch[*n], retention)).collect();
+            let puts = waiting.iter().map(|n| Put::of(&batch[*n], retention)).collect();
             let cause = match self.send_batch(puts, invocation).await {
                 Ok(unprocessed) if unprocessed.is_empty() => return PutOutcome::default(),
                 Ok(unprocessed) => {
@@ -84,27 +86,55 @@ impl DynamoStore {
     /// SDK does not send them again.
     async fn send_batch(
         &self,
-        puts: Vec<WriteRequest>,
+        puts: Vec<Put<'_>>,
         invocation: &Invocation,
     ) -> StoreResult<Vec<WriteRequest>> {
-        let answer = self
-            .client
-            .batch_write_item()
-            .request_items(&self.table, puts)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
+        let body =
+            Body { request_items: [(&self.table, puts)].into(), return_consumed_capacity: "TOTAL" };
+        let body = SendBody::new("DynamoDB_20120810.BatchWriteItem", &body);
+        let request = self.client.batch_write_item().request_items(&self.table, Vec::new());
+        let answer = invocation.within(request.customize().interceptor(body).send());
+        let answer = answer.await?.map_err(store_error)?;
         answer.consumed_capacity().iter().for_each(|units| note_write(invocation, Some(units)));
         let unprocessed = answer.unprocessed_items;
         Ok(unprocessed.and_then(|mut tables| tables.remove(&self.table)).unwrap_or_default())
     }
 }
 
-/// Made anew for each try: the SDK takes what it sends, and most batches are sent once.
-fn put_request(reading: &Reading, retention: Option<TimeDelta>) -> WriteRequest {
-    let item = to_sdk(item::from_reading(reading, retention));
-    let put = PutRequest::builder().set_item(Some(item)).build().expect("the item is set");
-    WriteRequest::builder().put_request(put).build()
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html#API_BatchWriteItem_RequestSyntax>
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Body<'a> {
+    request_items: HashMap<&'a String, Vec<Put<'a>>>,
+    return_consumed_capacity: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Put<'a> {
+    put_request: PutItem<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct PutItem<'a> {
+    item: Item<'a>,
+}
+
+/// A reading's item, of which no map is made.
+struct Item<'a>(&'a Reading, Option<TimeDelta>);
+
+impl<'a> Put<'a> {
+    fn of(reading: &'a Reading, retention: Option<TimeDelta>) -> Self {
+        Self { put_request: PutItem { item: Item(reading, retention) } }
+    }
+}
+
+impl Serialize for Item<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let attributes = item::from_reading(self.0, self.1);
+        serializer.collect_map(attributes.map(|(name, value)| (name, Value(value))))
+    }
 }
 
 fn not_stored(offset: usize, waiting: &[usize], cause: StoreError) -> PutOutcome {

@@ -2,7 +2,8 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 
-use crate::attribute::{SdkItem, from_sdk};
+use crate::answer::TakeItems;
+use crate::attribute::SdkItem;
 use crate::pause::asked;
 use crate::{DynamoStore, note_read};
 use domain::Order;
@@ -13,6 +14,11 @@ use table::{Invocation, StoreResult};
 
 /// How large the items of a page grow, about; an answer of Lambda holds no more.
 const MAX_PAGE_BYTES: usize = 6 << 20;
+
+/// The condition of a `Query` between two sort keys, and what stands in it for the names of the key's parts.
+pub const BETWEEN: &str = "#p = :p AND #s BETWEEN :a AND :b";
+/// See [`BETWEEN`].
+pub const BETWEEN_NAMES: [&str; 2] = ["#p", "#s"];
 
 /// Some items of a partition of the table or of an index.
 pub(super) struct Range {
@@ -47,7 +53,7 @@ impl DynamoStore {
     /// Follows `DynamoDB`'s pages until as many items that `keep` wants are found as the limit says, or
     /// as many bytes of them as an answer can hold, and asks for one item more, which tells whether there
     /// is another page. Skips what cannot be read: other writers may leave it there.
-    pub(super) async fn range<T: Decode>(
+    pub(super) async fn range<T: Decode + Send + 'static>(
         &self,
         range: Range,
         keep: impl Fn(&T) -> bool,
@@ -66,6 +72,7 @@ impl DynamoStore {
         } = range;
         let (partition_key, sort_key) =
             index.map_or((PK, SK), |index| (index.partition_key, index.sort_key));
+        let found = TakeItems::<T>::new();
         let mut items = Vec::new();
         let mut bytes = 0;
         let mut skipped = 0;
@@ -77,9 +84,9 @@ impl DynamoStore {
                 .query()
                 .table_name(&self.table)
                 .set_index_name(index.map(|index| index.name.to_owned()))
-                .key_condition_expression("#p = :p AND #s BETWEEN :a AND :b")
-                .expression_attribute_names("#p", partition_key)
-                .expression_attribute_names("#s", sort_key)
+                .key_condition_expression(BETWEEN)
+                .expression_attribute_names(BETWEEN_NAMES[0], partition_key)
+                .expression_attribute_names(BETWEEN_NAMES[1], sort_key)
                 .expression_attribute_values(":p", AttributeValue::S(partition.clone()))
                 .expression_attribute_values(":a", AttributeValue::S(first.clone()))
                 .expression_attribute_values(":b", AttributeValue::S(last.clone()))
@@ -101,10 +108,11 @@ impl DynamoStore {
                 }
                 None => request = request.limit(i32::try_from(wanted).unwrap_or(i32::MAX)),
             }
-            let answer = asked(invocation, || request.clone().send()).await?;
+            let send = || request.clone().customize().interceptor(found.for_request()).send();
+            let answer = asked(invocation, send).await?;
             note_read(invocation, answer.consumed_capacity());
-            for item in answer.items.unwrap_or_default() {
-                match T::decode(from_sdk(item)) {
+            for item in found.taken() {
+                match item {
                     Ok(item) if keep(&item) => {
                         bytes += size(&item);
                         items.push(item);

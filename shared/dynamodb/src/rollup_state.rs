@@ -42,7 +42,7 @@ impl MarkLateChanges for DynamoStore {
         expected: u64,
         invocation: &Invocation,
     ) -> StoreResult<Option<LateChanges>> {
-        let version = |version: u64| Attribute::N(version.to_string());
+        let version = |version: u64| Attribute::number(version);
         let mut update = Update::or_put(Key::LateChanges);
         update.set(&[MARKS], item::from_late_marks(marks));
         update.set(&[VERSION], version(expected + 1));

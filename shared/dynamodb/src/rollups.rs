@@ -108,7 +108,11 @@ fn whole() -> Range {
 }
 
 impl DynamoStore {
-    async fn all<T: Decode>(&self, range: Range, invocation: &Invocation) -> StoreResult<Vec<T>> {
+    async fn all<T: Decode + Send + 'static>(
+        &self,
+        range: Range,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<T>> {
         Ok(self.range(range, |_| true, |_| 0, invocation).await?.items)
     }
 }

@@ -109,7 +109,7 @@ impl Update {
 
     /// Adds to a number, which counts as 0 where it is missing.
     pub(super) fn add_number(&mut self, path: &[&str], more: usize) {
-        let clause = format!("{} {}", self.name(path), self.value(Attribute::N(more.to_string())));
+        let clause = format!("{} {}", self.name(path), self.value(Attribute::number(more)));
         self.adds.push(clause);
     }
 
@@ -129,7 +129,7 @@ impl Update {
     pub(super) fn only_if_in_set_or_below(&mut self, path: &[&str], element: &str, limit: usize) {
         let name = self.name(path);
         let element = self.value(Attribute::S(element.to_owned()));
-        let limit = self.value(Attribute::N(limit.to_string()));
+        let limit = self.value(Attribute::number(limit));
         self.conditions.push(format!(
             "(attribute_not_exists({name}) OR contains({name}, {element}) OR size({name}) < {limit})"
         ));
@@ -173,7 +173,7 @@ impl Update {
     /// Writes only where `path` is missing or at most `value`.
     pub(super) fn only_if_at_most(&mut self, path: &[&str], value: usize) {
         let name = self.name(path);
-        let value = self.value(Attribute::N(value.to_string()));
+        let value = self.value(Attribute::number(value));
         self.conditions.push(format!("(attribute_not_exists({name}) OR {name} <= {value})"));
     }
 

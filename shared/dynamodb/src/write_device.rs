@@ -224,7 +224,7 @@ pub(super) fn only_if_version(update: &mut Update, known: &Device) {
 }
 
 fn version(version: u64) -> Attribute {
-    Attribute::N(version.to_string())
+    Attribute::number(version)
 }
 
 /// Whether a condition of this part does not hold.

@@ -23,6 +23,9 @@ mod stay;
 mod token;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use smol_str::{SmolStr, format_smolstr};
 
 pub use self::alert_channel::{from_channel, from_channel_secret, from_failing};
 pub use self::alert_look::{from_look, from_running_mark};
@@ -57,7 +60,7 @@ pub enum Attribute {
     /// A string.
     S(String),
     /// A number, as text.
-    N(String),
+    N(SmolStr),
     /// Bytes.
     B(Vec<u8>),
     /// A list.
@@ -70,6 +73,14 @@ pub enum Attribute {
     Bool(bool),
     /// A type that no item of ours has.
     Other,
+}
+
+impl Attribute {
+    /// A number.
+    #[must_use]
+    pub fn number(number: impl Display) -> Self {
+        Self::N(format_smolstr!("{number}"))
+    }
 }
 
 /// What one item of the table holds.

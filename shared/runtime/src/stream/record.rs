@@ -80,7 +80,7 @@ fn is_by_expiry(record: &EventRecord) -> bool {
 fn from_event(value: AttributeValue) -> Attribute {
     match value {
         AttributeValue::S(text) => Attribute::S(text),
-        AttributeValue::N(number) => Attribute::N(number),
+        AttributeValue::N(number) => Attribute::N(number.into()),
         // No reading has another type of attribute.
         _ => Attribute::Other,
     }

@@ -12,7 +12,7 @@ use domain::ChannelId;
 #[must_use]
 pub fn from_channel(channel: &StoredChannel) -> Item {
     let mut item = key(&Key::AlertChannel(channel.id.clone()));
-    item.insert(VERSION.to_owned(), Attribute::N(channel.version.to_string()));
+    item.insert(VERSION.to_owned(), Attribute::number(channel.version));
     put_object(&mut item, SETTINGS, &channel.settings);
     put(&mut item, QUIET_HOURS, channel.quiet_hours.map(|it| it.to_string()));
     let failing = from_failing(channel.failing);

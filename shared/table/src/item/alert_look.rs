@@ -10,7 +10,7 @@ use domain::{TimeRange, Timestamp};
 /// The attributes of a look beside its key.
 #[must_use]
 pub fn from_look(since: Timestamp, touch: u64) -> [(&'static str, Attribute); 2] {
-    [(SINCE, Attribute::S(since.to_string())), (TOUCH, Attribute::N(touch.to_string()))]
+    [(SINCE, Attribute::S(since.to_string())), (TOUCH, Attribute::number(touch))]
 }
 
 impl Decode for Look {
@@ -31,7 +31,7 @@ impl Decode for Look {
 #[must_use]
 pub fn from_running_mark(mark: &RunningMark) -> Item {
     let mut item = key(&Key::AlertRunning);
-    item.insert(VERSION.to_owned(), Attribute::N(mark.version.to_string()));
+    item.insert(VERSION.to_owned(), Attribute::number(mark.version));
     put(&mut item, AT, Some(mark.at.to_string()));
     let pause = |range: &TimeRange| {
         Attribute::L([range.from(), range.to()].map(|at| Attribute::S(at.to_string())).to_vec())

@@ -25,7 +25,7 @@ pub fn from_waiting(waiting: &WaitingMessage) -> Item {
     let mut item = key(&Key::AlertWaiting(waiting.key()));
     put_message(&mut item, &waiting.told, WAITING_KEPT);
     put(&mut item, JUDGED_AT, Some(waiting.told.at.to_string()));
-    item.insert(ATTEMPTS.to_owned(), Attribute::N(waiting.attempts.to_string()));
+    item.insert(ATTEMPTS.to_owned(), Attribute::number(waiting.attempts));
     put(&mut item, NEXT, Some(waiting.next.to_string()));
     put(&mut item, LEASE, waiting.lease.map(|at| at.to_string()));
     put(&mut item, LINK_KEY, waiting.key.as_ref().map(|key| key.as_str().to_owned()));
@@ -34,7 +34,7 @@ pub fn from_waiting(waiting: &WaitingMessage) -> Item {
 
 fn put_message(item: &mut Item, told: &ToldMessage, kept: TimeDelta) {
     let seconds = told.at.saturating_add(kept).as_millis() / 1_000;
-    item.insert(keys::TTL.to_owned(), Attribute::N(seconds.to_string()));
+    item.insert(keys::TTL.to_owned(), Attribute::number(seconds));
     put_rule(item, &told.rule);
     put_object(item, MESSAGE, &told.message);
 }
@@ -102,7 +102,7 @@ mod tests {
         let told = told();
         let item = from_told(&told);
         let expires = told.at.as_millis() / 1_000 + 90 * 86_400;
-        assert_eq!(item[keys::TTL], Attribute::N(expires.to_string()));
+        assert_eq!(item[keys::TTL], Attribute::number(expires));
         assert_eq!(ToldMessage::decode(item).expect("a message"), told);
         let key = Some(LinkKey::new([7; 16]));
         for (lease, key) in [(None, None), (Some(Timestamp::MAX), key)] {

@@ -17,7 +17,7 @@ use crate::keys::Key;
 #[must_use]
 pub fn from_alert_rule(stored: &StoredRule) -> Item {
     let mut item = key(&Key::AlertRule(stored.id.clone()));
-    item.insert(VERSION.to_owned(), Attribute::N(stored.version.to_string()));
+    item.insert(VERSION.to_owned(), Attribute::number(stored.version));
     put_rule(&mut item, &stored.rule);
     item
 }

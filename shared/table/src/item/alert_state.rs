@@ -12,9 +12,9 @@ use alerts::State;
 #[must_use]
 pub fn from_alert_state(stored: &StoredAlertState) -> Item {
     let mut item = key(&Key::AlertState(stored.key.clone()));
-    item.insert(VERSION.to_owned(), Attribute::N(stored.version.to_string()));
-    let seconds = stored.expires.map(|at| (at.as_millis() / 1_000).to_string());
-    item.extend(seconds.map(|it| (keys::TTL.to_owned(), Attribute::N(it))));
+    item.insert(VERSION.to_owned(), Attribute::number(stored.version));
+    let seconds = stored.expires.map(|at| Attribute::number(at.as_millis() / 1_000));
+    item.extend(seconds.map(|it| (keys::TTL.to_owned(), it)));
     put(&mut item, DUE, stored.state.due().map(|at| at.to_string()));
     match &stored.state {
         AlertState::Episodes(state) => {

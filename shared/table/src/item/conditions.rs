@@ -18,8 +18,8 @@ pub(super) fn put_indexed(item: &mut Item, indexed: &Indexed, device: &DeviceId,
     if indexed.schema == 0 {
         return;
     }
-    let number = |decimal: &Decimal| Attribute::N(decimal.to_string());
-    item.insert(CONDITIONS_VERSION.to_owned(), Attribute::N(indexed.schema.to_string()));
+    let number = |decimal: &Decimal| Attribute::number(decimal);
+    item.insert(CONDITIONS_VERSION.to_owned(), Attribute::number(indexed.schema));
     if let Some(IndexEntry { address, values }) = &indexed.entry {
         let values = values.iter().map(|MetricMeans { mean, min, max }| {
             Attribute::L([mean, min, max].map(number).into())
@@ -87,12 +87,10 @@ pub fn from_conditions_schema(schema: &ConditionsSchema) -> Item {
     let metric = |metric: &SchemaMetric| {
         let mut member = Item::new();
         member.insert(NAME.to_owned(), text(metric.name.as_str()));
-        member.insert(BITS.to_owned(), Attribute::N(metric.bits.to_string()));
+        member.insert(BITS.to_owned(), Attribute::number(metric.bits));
         member.insert(ENCODING.to_owned(), text(metric.encoding.name()));
         let domain = match &metric.encoding {
-            Encoding::Decimal(knots) => {
-                knots.iter().map(|knot| Attribute::N(knot.to_string())).collect()
-            }
+            Encoding::Decimal(knots) => knots.iter().map(Attribute::number).collect(),
             Encoding::Time(from, to) => [from, to].map(|at| Attribute::S(at.to_string())).into(),
             Encoding::Unsigned | Encoding::Signed | Encoding::Float => Vec::new(),
         };
@@ -100,7 +98,7 @@ pub fn from_conditions_schema(schema: &ConditionsSchema) -> Item {
         Attribute::M(member)
     };
     let mut item = key(&Key::ConditionsSchema);
-    item.insert(VERSION.to_owned(), Attribute::N(schema.version().to_string()));
+    item.insert(VERSION.to_owned(), Attribute::number(schema.version()));
     let metrics = schema.metrics().iter().map(metric);
     item.insert(SCHEMA.to_owned(), Attribute::L(metrics.collect()));
     item

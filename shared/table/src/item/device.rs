@@ -62,7 +62,7 @@ pub fn from_device(device: &Device, layout: Layout) -> Item {
     }
     item.extend(device.stay().into_iter().map(|stay| (STAY.to_owned(), newest_stay(stay))));
     if device.version() > 0 {
-        item.insert(DEVICE_VERSION.to_owned(), Attribute::N(device.version().to_string()));
+        item.insert(DEVICE_VERSION.to_owned(), Attribute::number(device.version()));
     }
     item
 }
@@ -70,12 +70,12 @@ pub fn from_device(device: &Device, layout: Layout) -> Item {
 /// The attributes of the settings that rollups are folded with.
 #[must_use]
 pub fn from_fold_settings(settings: &FoldSettings) -> [(&'static str, Attribute); 2] {
-    let millis = |at: Timestamp| Attribute::N(at.as_millis().to_string());
+    let millis = |at: Timestamp| Attribute::number(at.as_millis());
     let change = |(number, extent): (&u64, &Extent)| {
         (number.to_string(), Attribute::L(vec![millis(extent.first), millis(extent.last)]))
     };
     [
-        (SETTINGS, Attribute::N(settings.number.to_string())),
+        (SETTINGS, Attribute::number(settings.number)),
         (CHANGES, Attribute::M(settings.changes.iter().map(change).collect())),
     ]
 }
@@ -156,7 +156,7 @@ const TOMBSTONE_DAYS: i64 = 7;
 #[must_use]
 pub fn tombstone_expiry(ended: Timestamp) -> Attribute {
     let expires = ended.saturating_add(TimeDelta::days(TOMBSTONE_DAYS));
-    Attribute::N((expires.as_millis() / 1_000).to_string())
+    Attribute::number(expires.as_millis() / 1_000)
 }
 
 /// An item of the registry's devices, whether or not the device is deleted.
@@ -299,7 +299,7 @@ pub fn tags(tags: &Tags) -> Attribute {
 pub fn attributes(attributes: &BTreeMap<AttributeName, AttributeValues>) -> Attribute {
     let value = |value: &AttributeValue| match value {
         AttributeValue::Text(text) => Attribute::S(text.to_string()),
-        AttributeValue::Number(number) => Attribute::N(number.to_string()),
+        AttributeValue::Number(number) => Attribute::number(number),
     };
     let values = |values: &AttributeValues| Attribute::L(values.iter().map(value).collect());
     Attribute::M(attributes.iter().map(|(name, it)| (name.to_string(), values(it))).collect())
@@ -373,7 +373,7 @@ pub fn metric(info: &MetricInfo) -> Attribute {
     let numbers = [(MODULUS, &info.modulus), (MAX_W, &info.max_w), (TOLERANCE, &info.tolerance)];
     for (name, value) in numbers {
         if let Some(value) = value {
-            item.insert(name.to_owned(), Attribute::N(value.to_string()));
+            item.insert(name.to_owned(), Attribute::number(value));
         }
     }
     if let Some(time) = info.hold {
@@ -401,13 +401,13 @@ pub fn metric(info: &MetricInfo) -> Attribute {
 /// The attribute of the time for which a power holds: milliseconds.
 #[must_use]
 pub fn hold(time: &TimeDelta) -> Attribute {
-    Attribute::N(time.num_milliseconds().to_string())
+    Attribute::number(time.num_milliseconds())
 }
 
 /// The attribute of the exchanges of a meter.
 #[must_use]
 pub fn exchanges(exchanges: &BTreeMap<Timestamp, Exchange>) -> Attribute {
-    let number = |number: &Decimal| Attribute::N(number.to_string());
+    let number = |number: &Decimal| Attribute::number(number);
     let exchange = |(at, it): (&Timestamp, &Exchange)| {
         (at.to_string(), Attribute::L(vec![number(&it.old), number(&it.new)]))
     };

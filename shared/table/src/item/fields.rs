@@ -83,7 +83,7 @@ where
 /// The attribute of a person's yes or no.
 #[must_use]
 pub fn said(is_so: &bool) -> Attribute {
-    Attribute::N(u8::from(*is_so).to_string())
+    Attribute::number(u8::from(*is_so))
 }
 
 pub(super) fn to_said(item: &mut Item, name: &str) -> Option<bool> {

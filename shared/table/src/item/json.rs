@@ -12,7 +12,7 @@ fn attribute(value: Value) -> Option<Attribute> {
     Some(match value {
         Value::Null => return None,
         Value::Bool(flag) => Attribute::Bool(flag),
-        Value::Number(number) => Attribute::N(number.to_string()),
+        Value::Number(number) => Attribute::number(number),
         Value::String(text) => Attribute::S(text),
         Value::Array(values) => Attribute::L(values.into_iter().filter_map(attribute).collect()),
         Value::Object(members) => Attribute::M(members_to_item(members)),

@@ -14,7 +14,7 @@ pub fn from_late_marks(marks: &[LateMark]) -> Attribute {
         let LateMark { range, groups, until } = mark;
         let numbers = [range.from(), range.to(), *until].map(Timestamp::as_millis);
         let bits = [i64::from(groups.bits())];
-        let numbers = numbers.into_iter().chain(bits).map(|it| Attribute::N(it.to_string()));
+        let numbers = numbers.into_iter().chain(bits).map(Attribute::number);
         Attribute::L(numbers.collect())
     };
     Attribute::L(marks.iter().map(mark).collect())
@@ -98,7 +98,7 @@ mod tests {
         }
         late.backlog = Some(Backlog { since: at(5), at: at(6) });
         let mut item = super::super::key(&Key::LateChanges);
-        item.insert(VERSION.to_owned(), Attribute::N("3".to_owned()));
+        item.insert(VERSION.to_owned(), Attribute::number(3));
         item.insert(MARKS.to_owned(), from_late_marks(&late.marks));
         item.insert(BACKLOG.to_owned(), from_backlog(late.backlog.expect("one")));
         assert_eq!(LateChanges::decode(item.clone()).expect("late changes"), late);

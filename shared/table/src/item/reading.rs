@@ -29,7 +29,7 @@ pub fn from_reading(
         other => other.as_ref().map(|other| (NAMED_ROOM, room(other))),
     };
     let expiry = retention.map(|retention| (keys::TTL, expiry(reading.at, retention)));
-    let number = |value: &Decimal| Attribute::N(value.as_str().to_owned());
+    let number = |value: &Decimal| Attribute::N(value.as_str().into());
     let metrics = reading.metrics().iter();
     [
         (keys::PK, text(reading.device.as_str())),
@@ -67,7 +67,7 @@ impl Decode for Arrival {
 /// The attribute by which `DynamoDB` deletes a reading: epoch seconds.
 #[must_use]
 pub fn expiry(at: Timestamp, retention: TimeDelta) -> Attribute {
-    Attribute::N((expires(at, retention).as_millis() / 1_000).to_string())
+    Attribute::number(expires(at, retention).as_millis() / 1_000)
 }
 
 /// When an item about a timestamp expires.
@@ -115,7 +115,7 @@ impl Decode for Reading {
 /// The value of an attribute that says something by being there: as short as any.
 #[must_use]
 pub fn mark() -> Attribute {
-    Attribute::N("1".to_owned())
+    Attribute::number(1)
 }
 
 fn to_room_id(value: Attribute, attribute: &'static str) -> Result<RoomId, ItemError> {

@@ -28,15 +28,14 @@ use domain::{
 pub fn from_rollup(stored: &StoredRollup) -> Item {
     let RollupKey { device, bucket } = &stored.key;
     let mut item = key(&Key::Rollup(device.clone(), *bucket));
-    let number = |number: u64| Attribute::N(number.to_string());
-    let seconds = |at: Timestamp| Attribute::N((at.as_millis() / 1_000).to_string());
+    let seconds = |at: Timestamp| Attribute::number(at.as_millis() / 1_000);
     let room = |room: &Option<RoomId>| room.as_ref().map_or_else(String::new, ToString::to_string);
     let rooms = stored.rollup.rooms.iter().map(|it| Attribute::S(room(it)));
     let start = stored.range.from();
     let metrics = stored.rollup.metrics.iter();
     let metrics = metrics.map(|(name, it)| (name.to_string(), from_metric(it, start)));
-    item.insert(VERSION.to_owned(), number(stored.version));
-    item.insert(SETTINGS.to_owned(), number(stored.settings));
+    item.insert(VERSION.to_owned(), Attribute::number(stored.version));
+    item.insert(SETTINGS.to_owned(), Attribute::number(stored.settings));
     item.insert(ROOMS.to_owned(), Attribute::L(rooms.collect()));
     item.insert(ROLLED_UP.to_owned(), Attribute::M(metrics.collect()));
     item.extend(stored.raw_until.map(|at| (RAW_UNTIL.to_owned(), seconds(at))));
@@ -101,11 +100,10 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
 /// `[count, sum, min, max, first, ms, last, ms]`, with ms from the start of the bucket; for a counter
 /// `[increase]`, `[increase, flags]` or `[increase, flags, cycle of first, cycle of last]` behind, for a power its area and the ms during which a value held.
 fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
-    let whole = |number: i64| Attribute::N(number.to_string());
-    let decimal = |number: &Decimal| Attribute::N(number.to_string());
-    let since = |sample: &Sample| whole(sample.at.since(start).num_milliseconds());
+    let decimal = |number: &Decimal| Attribute::N(number.as_str().into());
+    let since = |sample: &Sample| Attribute::number(sample.at.since(start).num_milliseconds());
     let mut list = vec![
-        Attribute::N(metric.count.to_string()),
+        Attribute::number(metric.count),
         from_exact(&metric.sum),
         decimal(&metric.min),
         decimal(&metric.max),
@@ -121,7 +119,7 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
             let cycles = [&metric.first.cycle, &metric.last.cycle];
             let has_cycle = cycles.iter().any(|cycle| cycle.is_some());
             let has_flags = has_cycle || !flags.is_empty();
-            counted.extend(has_flags.then(|| whole(flags.bits().into())));
+            counted.extend(has_flags.then(|| Attribute::number(flags.bits())));
             // Text, because a counter need not tell its cycle in each reading.
             let text = |it: &Option<Decimal>| {
                 Attribute::S(it.as_ref().map_or_else(String::new, ToString::to_string))
@@ -131,7 +129,7 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
         }
         OfKind::Power { area, held } => {
             list.push(from_exact(area));
-            list.push(whole(held.num_milliseconds()));
+            list.push(Attribute::number(held.num_milliseconds()));
         }
     }
     Attribute::L(list)
@@ -188,14 +186,15 @@ fn to_cycle(attribute: &Attribute) -> Option<Decimal> {
 /// A number of more digits than `DynamoDB` takes is kept as text.
 fn from_exact(number: &Exact) -> Attribute {
     match number.to_decimal() {
-        Ok(decimal) => Attribute::N(decimal.to_string()),
+        Ok(decimal) => Attribute::N(decimal.as_str().into()),
         Err(_) => Attribute::S(number.to_string()),
     }
 }
 
 fn to_exact(attribute: &Attribute) -> Option<Exact> {
     match attribute {
-        Attribute::N(text) | Attribute::S(text) => Exact::parse(text),
+        Attribute::N(number) => Exact::parse(number),
+        Attribute::S(text) => Exact::parse(text),
         _ => None,
     }
 }
@@ -223,7 +222,7 @@ pub fn from_rollup_state(state: &RollupState) -> Item {
 /// The depth of the queue in the state.
 #[must_use]
 pub fn from_queue_depth(depth: QueueDepth) -> Attribute {
-    Attribute::L(vec![Attribute::N(depth.messages.to_string()), Attribute::S(depth.at.to_string())])
+    Attribute::L(vec![Attribute::number(depth.messages), Attribute::S(depth.at.to_string())])
 }
 
 fn queue_depth(item: &mut Item) -> Result<Option<QueueDepth>, ItemError> {
@@ -274,11 +273,10 @@ impl Decode for RollupState {
 /// item.
 #[must_use]
 pub fn from_refold(refold: &Refold) -> [(&'static str, Option<Attribute>); 2] {
-    let number = |number: u64| Attribute::N(number.to_string());
     let under_way = refold.under_way.map(|(settings, until)| {
-        Attribute::L(vec![number(settings), Attribute::S(until.to_string())])
+        Attribute::L(vec![Attribute::number(settings), Attribute::S(until.to_string())])
     });
-    [(SETTINGS, Some(number(refold.settings))), (DONE_UNTIL, under_way)]
+    [(SETTINGS, Some(Attribute::number(refold.settings))), (DONE_UNTIL, under_way)]
 }
 
 impl Decode for Refold {

@@ -13,7 +13,7 @@ pub fn from_seen(seen: &Seen) -> Item {
     let mut item = key(&Key::SeenIn(seen.room.clone(), seen.device.clone()));
     put(&mut item, FIRST_MONTH, Some(seen.first.to_string()));
     put(&mut item, LAST_MONTH, Some(seen.last.to_string()));
-    item.insert(VERSION.to_owned(), Attribute::N(seen.version.to_string()));
+    item.insert(VERSION.to_owned(), Attribute::number(seen.version));
     item
 }
 

@@ -10,7 +10,7 @@ use crate::shards::Shards;
 #[must_use]
 pub fn from_shards(shards: Shards) -> Item {
     let mut item = key(&Key::Shards);
-    item.insert(SHARDS.to_owned(), Attribute::N(shards.to_string()));
+    item.insert(SHARDS.to_owned(), Attribute::number(shards));
     item
 }
 
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn a_damaged_number_is_an_error() {
         let mut item = from_shards(Shards::ONE);
-        item.insert(SHARDS.to_owned(), Attribute::N("65".to_owned()));
+        item.insert(SHARDS.to_owned(), Attribute::number(65));
         Shards::decode(item.clone()).expect_err("too many");
         item.remove(SHARDS);
         Shards::decode(item).expect_err("none");

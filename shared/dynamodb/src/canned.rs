@@ -1,0 +1,63 @@
+//! A table for tests that answers every request alike, and keeps what it was asked. Knows no operation.
+
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::{Client, Config};
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::retry::RetryConfig;
+
+/// The table.
+#[derive(Debug, Clone)]
+pub(crate) struct Canned {
+    status: u16,
+    body: String,
+    asked: Arc<Mutex<Vec<HttpRequest>>>,
+}
+
+impl Canned {
+    pub(crate) fn new(status: u16, body: &str) -> Self {
+        Self { status, body: body.to_owned(), asked: Arc::default() }
+    }
+
+    /// A client that asks it, once each time.
+    pub(crate) fn client(&self) -> Client {
+        let config = Config::builder()
+            .behavior_version(BehaviorVersion::v2026_01_12())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("a", "b", None, None, "test"))
+            .retry_config(RetryConfig::disabled())
+            .http_client(self.clone())
+            .build();
+        Client::from_conf(config)
+    }
+
+    /// The last request.
+    pub(crate) fn last(&self) -> HttpRequest {
+        self.asked.lock().expect("no test fails in it").pop().expect("a request")
+    }
+}
+
+impl HttpConnector for Canned {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        self.asked.lock().expect("no test fails in it").push(request);
+        let status = self.status.try_into().expect("a status");
+        let answer = HttpResponse::new(status, SdkBody::from(self.body.clone()));
+        HttpConnectorFuture::ready(Ok(answer))
+    }
+}
+
+impl HttpClient for Canned {
+    fn http_connector(
+        &self,
+        _: &HttpConnectorSettings,
+        _: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}

@@ -1,0 +1,141 @@
+//! Values of attributes from and to `DynamoDB`'s JSON. Knows no attribute by name.
+//!
+//! Their forms: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html>
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
+
+use table::item::{Attribute, Item};
+
+/// A map of attributes, such as an item.
+pub(super) struct Map(pub(super) Item);
+
+impl<'de> Deserialize<'de> for Map {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Map;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of attributes")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Map, A::Error> {
+                let mut item = Item::new();
+                while let Some((name, Value(value))) = map.next_entry()? {
+                    item.insert(name, value);
+                }
+                Ok(Map(item))
+            }
+        }
+
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+/// The value of an attribute: an object of one member, whose name is its type.
+pub(super) struct Value(pub(super) Attribute);
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneMember;
+
+        impl<'de> Visitor<'de> for OneMember {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an attribute's value")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+                let kind = map.next_key()?.ok_or_else(|| A::Error::custom("a value of no type"))?;
+                let value = map.next_value_seed::<Kind>(kind)?;
+                match map.next_key::<IgnoredAny>()? {
+                    None => Ok(Value(value)),
+                    Some(_) => Err(A::Error::custom("a value of two types")),
+                }
+            }
+        }
+
+        deserializer.deserialize_map(OneMember)
+    }
+}
+
+#[derive(Deserialize, Clone, Copy)]
+enum Kind {
+    S,
+    N,
+    B,
+    L,
+    M,
+    #[serde(rename = "SS")]
+    Ss,
+    #[serde(rename = "BOOL")]
+    Bool,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> DeserializeSeed<'de> for Kind {
+    type Value = Attribute;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Attribute, D::Error> {
+        Ok(match self {
+            Self::S => Attribute::S(String::deserialize(deserializer)?),
+            Self::N => Attribute::N(SmolStr::deserialize(deserializer)?),
+            Self::B => {
+                let text = String::deserialize(deserializer)?;
+                Attribute::B(STANDARD.decode(text).map_err(D::Error::custom)?)
+            }
+            Self::L => {
+                let values = Vec::<Value>::deserialize(deserializer)?;
+                Attribute::L(values.into_iter().map(|Value(value)| value).collect())
+            }
+            Self::M => Attribute::M(Map::deserialize(deserializer)?.0),
+            Self::Ss => Attribute::Ss(Vec::deserialize(deserializer)?),
+            Self::Bool => Attribute::Bool(bool::deserialize(deserializer)?),
+            Self::Other => {
+                IgnoredAny::deserialize(deserializer)?;
+                Attribute::Other
+            }
+        })
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Borrowed(&self.0).serialize(serializer)
+    }
+}
+
+struct Borrowed<'a>(&'a Attribute);
+
+impl Serialize for Borrowed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut value = serializer.serialize_map(Some(1))?;
+        match self.0 {
+            Attribute::S(text) => value.serialize_entry("S", text)?,
+            Attribute::N(number) => value.serialize_entry("N", number)?,
+            Attribute::B(bytes) => value.serialize_entry("B", &STANDARD.encode(bytes))?,
+            Attribute::L(list) => {
+                value.serialize_entry("L", &list.iter().map(Borrowed).collect::<Vec<_>>())?;
+            }
+            Attribute::M(item) => {
+                let members = item.iter().map(|(name, member)| (name, Borrowed(member)));
+                value.serialize_entry("M", &members.collect::<BTreeMap<_, _>>())?;
+            }
+            Attribute::Ss(set) => value.serialize_entry("SS", set)?,
+            Attribute::Bool(flag) => value.serialize_entry("BOOL", flag)?,
+            Attribute::Other => value.serialize_entry("NULL", &true)?,
+        }
+        value.end()
+    }
+}
