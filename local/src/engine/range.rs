@@ -25,7 +25,7 @@ pub(super) struct Ranges {
     table: &'static str,
 }
 
-/// The request. One that has any other member is none of these.
+/// The request. With any other member it is another question.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Asked {

@@ -100,7 +100,7 @@ impl<T: Decode + Send> DeserializeResponse for Reader<T> {
     }
 }
 
-/// The error of an answer that is none: its code, by which the SDK repeats the request.
+/// The error of an answer that has another status: its code, by which the SDK repeats the request.
 ///
 /// Its form: <https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html#operation-error-serialization>
 fn refusal(body: &[u8]) -> QueryError {
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// What reads two attributes and then finds that the item is none of its kind.
+    /// What reads two attributes and then finds that the item is of another kind.
     #[derive(Debug)]
     struct Refused;
 

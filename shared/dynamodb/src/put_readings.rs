@@ -121,7 +121,7 @@ struct PutItem<'a> {
     item: Item<'a>,
 }
 
-/// A reading's item, of which no map is made.
+/// A reading's item. No map is made of it.
 struct Item<'a>(&'a Reading, Option<TimeDelta>);
 
 impl<'a> Put<'a> {
