@@ -117,7 +117,7 @@ impl Resume {
             (Some(path), fingerprint_of(file, asked)?)
         };
         if let Some(path) = &path {
-            progress_file::ensure_writable(path).with_context(|| cannot_write(path))?;
+            progress_file::ensure_ours::<State>(path)?;
         }
         let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
             let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
@@ -208,7 +208,7 @@ impl Resume {
     fn write(&self) -> anyhow::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         progress_file::replace(path, &serde_json::to_vec(&self.state)?)
-            .with_context(|| cannot_write(path))
+            .with_context(|| progress_file::cannot_write(path))
     }
 
     /// Removes the file, because the import is complete.
@@ -218,10 +218,6 @@ impl Resume {
             drop(fs::remove_file(path));
         }
     }
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
 }
 
 fn fingerprint_of(file: &Path, asked: &str) -> anyhow::Result<String> {
@@ -347,11 +343,21 @@ mod tests {
         fs::create_dir(&state).unwrap();
         for state in [state, directory.path().join("missing").join("state"), file.join("state")] {
             let error = Resume::of(&file, Some(&state), "x", false).unwrap_err();
-            let cannot = format!("cannot write {}", state.display());
-            assert!(error.to_string().starts_with(&cannot), "{error:#}");
+            let (error, state) = (format!("{error:#}"), state.display().to_string());
+            assert!(error.contains(&state) && error.contains("--state"), "{error}");
         }
         Resume::of(&file, None, "x", false).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_file_that_is_no_progress_is_not_taken_for_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.csv");
+        fs::write(&file, "a").unwrap();
+        let error = Resume::of(&file, Some(&file), "x", false).unwrap_err().to_string();
+        assert!(error.starts_with(&file.display().to_string()), "{error}");
+        assert_eq!(fs::read_to_string(file).unwrap(), "a");
     }
 
     #[test]
