@@ -19,6 +19,7 @@ use super::records::Records;
 use super::refusals::Refusal;
 use super::rows::Rows;
 use super::text_lines::TextLines;
+use super::totals::Totals;
 use crate::progress;
 
 /// An open file.
@@ -177,16 +178,17 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
     Ok(row)
 }
 
-/// Reads the readings of a CSV with a header row, which nobody writes meanwhile.
+/// Reads the readings of a CSV with a header row, which nobody writes meanwhile and which are in order of time.
 pub(crate) fn csv_lines(
     reader: impl Read + Send + 'static,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {
-    rows(TextLines::new(BufReader::new(reader)), columns)
+    let lines = rows(TextLines::new(BufReader::new(reader)), columns)?;
+    Ok(Totals::of(columns).add_up(lines))
 }
 
-/// Reads the readings of a CSV with a header row.
-fn rows(
+/// Reads the readings of a CSV with a header row. Where a total is asked for they have amounts.
+pub(super) fn rows(
     lines: TextLines<impl BufRead + Send + 'static>,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {

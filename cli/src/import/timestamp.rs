@@ -55,6 +55,11 @@ impl Interval {
     pub(super) fn end(self, begin: Timestamp) -> Timestamp {
         begin.saturating_add(self.0)
     }
+
+    /// Returns the beginning of the interval that ends at a time.
+    pub(super) fn begin(self, end: Timestamp) -> Timestamp {
+        end.saturating_add(-self.0)
+    }
 }
 
 /// The meaning of a timestamp cell.
