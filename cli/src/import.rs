@@ -117,7 +117,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         imported => imported,
     })
     .await?;
-    let closed = target.close(imported.is_err()).await;
+    let closed = target.close().await;
     imported.and_then(|code| closed.map(|()| code))
 }
 
@@ -135,6 +135,9 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     let growing = Growing::of(&args.file);
     let format = args.read_as(input.format());
     args.ensure_fit(format)?;
+    if input.is_empty() {
+        return Ok(is_empty(args));
+    }
     match format {
         Format::Shelly => {
             let Some(device) = &args.csv.device_id else {

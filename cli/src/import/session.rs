@@ -146,6 +146,7 @@ impl<'a> Compared<'a> {
     /// Writes the report of an import that stopped, if there may be something to take back.
     pub(super) fn stopped(&self, client: &Client) -> anyhow::Result<()> {
         if client.is_unused() {
+            self.comparison.forget();
             return Ok(());
         }
         self.comparison.stopped(&self.head, &self.places)

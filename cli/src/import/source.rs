@@ -29,6 +29,8 @@ pub(super) struct InputFile {
     bar: ProgressBar,
     /// Whether the bytes are those of the file.
     is_plain: bool,
+    /// Whether there is nothing in it.
+    is_empty: bool,
 }
 
 /// Opens a file. `-` is standard input.
@@ -49,7 +51,9 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
     if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
         reader.consume(3); // a mark of UTF-8, which is no part of the first record
     }
-    let mut format = kind::of(reader.fill_buf().with_context(cannot_read)?, path, format)?;
+    let beginning = reader.fill_buf().with_context(cannot_read)?;
+    let is_empty = beginning.iter().all(u8::is_ascii_whitespace);
+    let mut format = kind::of(beginning, path, format)?;
     if format == Format::HomeAssistantBackup && path.is_file() {
         let file = BufReader::new(File::open(path).with_context(cannot_read)?);
         let file: Box<dyn Read> =
@@ -57,7 +61,7 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
         format = kind::of_archive(file);
     }
     let is_plain = !gzip && path.is_file();
-    Ok(InputFile { reader, format, bar, is_plain })
+    Ok(InputFile { reader, format, bar, is_plain, is_empty })
 }
 
 impl InputFile {
@@ -69,6 +73,11 @@ impl InputFile {
     /// Returns its format.
     pub(super) const fn format(&self) -> Format {
         self.format
+    }
+
+    /// Returns whether there is nothing in it, as in an export of an empty table.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.is_empty
     }
 
     /// Reads the lines.

@@ -71,6 +71,18 @@ pub(super) struct Earlier {
     pub(super) stored: Vec<(DeviceId, OfDevice)>,
 }
 
+impl Earlier {
+    /// Returns whether nothing was noted.
+    pub(super) fn is_nothing(&self) -> bool {
+        let Self { devices, rooms, reports, refused, stored } = self;
+        devices.is_empty()
+            && rooms.is_empty()
+            && reports.is_empty()
+            && refused.is_empty()
+            && stored.is_empty()
+    }
+}
+
 /// How an import goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) enum GoesOn<'a> {
