@@ -230,7 +230,7 @@ fn import_readings(
         Ok((source.lines(&columns, growing.clone())?, bar))
     };
     let ordered = || {
-        let (lines, bar) = order::lines(&args.file, !totals.is_empty(), &open)?;
+        let (lines, bar) = order::lines(&args.file, !totals.is_empty(), open)?;
         anyhow::Ok((totals.add_up(lines), bar))
     };
     let options = args.upload_options();

@@ -9,7 +9,7 @@ use std::mem;
 use domain::Timestamp;
 use rust_decimal::Decimal;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::columns::Columns;
 use super::line::{Line, Lines, Record};
@@ -109,7 +109,7 @@ impl Device {
         let mut rows = mem::take(&mut self.waiting);
         let Some((at, last)) = self.at.zip(rows.last()) else { return };
         let (line, last) = (last.line, last.json.clone());
-        let mut begun = Vec::new();
+        let mut firsts = Vec::new();
         let mut refused = Vec::new();
         for (name, total) in &mut self.totals {
             let amounts: Vec<&str> = rows.iter().filter_map(|row| value(&row.json, name)).collect();
@@ -123,7 +123,7 @@ impl Device {
             let after = match amount.map(|amount| before.checked_add(amount)) {
                 Some(Some(after)) => {
                     if total.is_none() && has_beginning {
-                        begun.push((name.clone(), before.to_string()));
+                        firsts.push((name.clone(), before.to_string()));
                     }
                     *total = Some(after);
                     Some(after.normalize().to_string())
@@ -139,10 +139,10 @@ impl Device {
         }
         // Without it the first interval would have no beginning.
         if let (false, Ok(Place { device_id, room })) =
-            (begun.is_empty(), serde_json::from_str(&last))
+            (firsts.is_empty(), serde_json::from_str(&last))
         {
             let begin = interval.begin(at).max(self.before.unwrap_or(Timestamp::MIN));
-            let json = rows::json(begin, &device_id, &room, &begun);
+            let json = rows::json(begin, &device_id, &room, &firsts);
             out.push(Line::Reading(Record { line, json }));
         }
         out.extend(refused);
@@ -183,7 +183,7 @@ fn set(json: &mut String, name: &str, new: Option<&str>) {
 }
 
 fn has_metric(json: &str) -> bool {
-    let members: BTreeMap<String, IgnoredAny> = serde_json::from_str(json).unwrap_or_default();
+    let members: serde_json::Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
     members.keys().any(|name| !["timestamp", "device_id", "room"].contains(&&**name))
 }
 

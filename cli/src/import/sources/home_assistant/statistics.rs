@@ -175,14 +175,7 @@ fn hours(
         let end = start.saturating_add(HOUR);
         let sum: Option<f64> = row.get(6)?;
         let value: Option<f64> = row.get(if series.is_counter { 2 } else { 3 })?;
-        if let Some(sum) = sum.filter(|sum| series.is_counter && sum.is_finite()) {
-            let note =
-                |at, sum| output.notes.sum(&series.id, series.unit.as_deref(), at, &number(sum));
-            if let Some(amount) = value.filter(|_| series.is_amount && taken == 0) {
-                note(start, sum - amount);
-            }
-            note(end, sum);
-        }
+        note_sum(series, (start, end), sum, value.filter(|_| taken == 0), output);
         let Some(value) = value.filter(|value| value.is_finite()) else {
             output.notes.leave_out("hours without a value");
             continue;
@@ -240,6 +233,22 @@ fn hours(
         output.notes.leave_out_many("pairs of min and max of hours", taken);
     }
     Ok(())
+}
+
+/// Notes Home Assistant's own sum at the end of an hour, and at its beginning, if it has the first amount.
+fn note_sum(
+    series: &Series,
+    (start, end): (i64, i64),
+    sum: Option<f64>,
+    first: Option<f64>,
+    output: &Output,
+) {
+    let Some(sum) = sum.filter(|sum| series.is_counter && sum.is_finite()) else { return };
+    let note = |at, sum| output.notes.sum(&series.id, series.unit.as_deref(), at, &number(sum));
+    if let Some(first) = first.filter(|first| series.is_amount && first.is_finite()) {
+        note(start, sum - first);
+    }
+    note(end, sum);
 }
 
 /// The fields that teach what a series is.
