@@ -61,7 +61,7 @@ impl Draft {
     }
 }
 
-/// Writes a reading; an empty room is none.
+/// Writes a reading; without a room if that is empty.
 pub(super) fn json(
     at: domain::Timestamp,
     device: &str,

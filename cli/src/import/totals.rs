@@ -58,7 +58,7 @@ impl Totals {
         totals
     }
 
-    /// Returns whether there is none.
+    /// Returns whether no total is asked for.
     pub(super) fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }

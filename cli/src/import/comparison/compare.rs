@@ -263,7 +263,7 @@ impl<'a> Comparison<'a> {
         Ok(said)
     }
 
-    /// Removes what is kept for an import that goes on: nothing was sent, so there is none.
+    /// Removes what is kept for an import that goes on: nothing was sent.
     pub(in crate::import) fn forget(&self) {
         if let Some(kept) = self.state.borrow_mut().kept.take() {
             kept.finish();
