@@ -125,6 +125,11 @@ impl Client {
         self.here.is_some()
     }
 
+    /// Returns the number of readings that this process has stored; `None` where a server stores.
+    pub(crate) fn stored_here(&self) -> Option<u64> {
+        self.here.as_ref().map(|here| here.stored())
+    }
+
     /// Returns whether what this process has open is new and has no reading.
     pub(crate) fn is_unused(&self) -> bool {
         self.here.as_ref().is_some_and(|here| here.is_unused())

@@ -71,6 +71,9 @@ enum What {
         /// The room
         #[arg(allow_hyphen_values = true)]
         id: RoomId,
+        /// Leave a room in which a device is
+        #[arg(long)]
+        if_empty: bool,
     },
     /// Take all rooms out of a home, which ends it; the rooms stay
     Home {
@@ -89,7 +92,7 @@ impl What {
                 ids.collect::<Vec<_>>().join(" ")
             }
             Self::Readings { id, .. } => id.to_string(),
-            Self::Room { id } => id.to_string(),
+            Self::Room { id, .. } => id.to_string(),
             Self::Home { id } => id.to_string(),
         }
     }
@@ -105,7 +108,7 @@ impl What {
             Self::Readings { id, from, to } => {
                 format!("Delete the readings of {id} from {from} to {to} for ever?")
             }
-            Self::Room { id } => format!("Delete the room {id}?"),
+            Self::Room { id, .. } => format!("Delete the room {id}?"),
             Self::Home { id } => format!("Take all rooms out of the home {id}?"),
         }
     }
@@ -151,7 +154,8 @@ fn delete(args: &Args) -> anyhow::Result<()> {
             let deleted = to_the_end(&path, &client, thread::sleep)?;
             print(format_args!("{} of {id} deleted", counted(deleted, "reading")));
         }
-        What::Room { id } => {
+        What::Room { id, if_empty: true } => room_if_empty(id, &client)?,
+        What::Room { id, if_empty: false } => {
             let deleted = to_the_end(&format!("/rooms/{id}"), &client, thread::sleep)?;
             print(format_args!("{id} is deleted: {}", counted(deleted, "item")));
         }
@@ -208,6 +212,20 @@ fn devices(
 
 fn deleted_is(id: &DeviceId, deleted: u64) {
     print(format_args!("{id} is deleted: {}", counted(deleted, "item")));
+}
+
+/// Deletes a room in which no device is. The server alone knows whether one is in it this moment.
+fn room_if_empty(id: &RoomId, client: &Client) -> anyhow::Result<()> {
+    let path = format!("/rooms/{id}");
+    let request = Ask { method: "DELETE", path: &path, body: None, headers: &[] };
+    let answer = client.send(request, &AtomicBool::new(false))?;
+    match answer.status {
+        200 => print(format_args!("{id} is deleted")),
+        404 => print(format_args!("{id} is not there")),
+        409 => print(format_args!("{id} stays: a device is in it")),
+        _ => return Err(client.error(&path, &answer)),
+    }
+    Ok(())
 }
 
 /// Whether a device has no reading, as one that is being deleted; `None` if it is not there.
@@ -323,6 +341,19 @@ mod tests {
     use crate::import::fake_server::{self, Reply};
 
     #[test]
+    fn a_room_that_has_a_device_or_is_gone_stays_so_where_only_an_empty_one_is_meant() {
+        for (status, is_right) in [(200, true), (404, true), (409, true), (403, false)] {
+            let server = fake_server::serve(move |_, request| {
+                assert_eq!((&*request.method, &*request.path), ("DELETE", "/rooms/hall"));
+                Reply::of(status, r#"{"deleted": 1, "has_more": false}"#)
+            });
+            let client = Client::impatient(&server.url, Duration::ZERO);
+            let deleted = room_if_empty(&"hall".parse().unwrap(), &client);
+            assert_eq!(deleted.is_ok(), is_right, "{status}: {deleted:?}");
+        }
+    }
+
+    #[test]
     fn a_deletion_is_repeated_and_waited_for_until_it_is_over() {
         let server = fake_server::serve(|n, request| {
             let begun = if n == 0 { "" } else { "?begun=2026-01-11T16:00:00.000Z" };
@@ -420,7 +451,7 @@ mod tests {
 
     #[test]
     fn only_who_types_the_id_deletes() {
-        let what = What::Room { id: "d".parse().unwrap() };
+        let what = What::Room { id: "d".parse().unwrap(), if_empty: false };
         assert!(confirm(&what, &mut &b"d\n"[..]).is_ok());
         for answer in ["", "\n", "y\n", "D\n"] {
             assert!(confirm(&what, &mut answer.as_bytes()).is_err(), "{answer:?}");

@@ -50,7 +50,10 @@ impl Here {
         if system.is_empty()? {
             let (name, zone) = (directory.display(), system.time_zone());
             let other = "another: `roomtide --empty --time-zone ZONE` once, before";
-            print(format_args!("{name} is new; its days are those of {zone}, for ever ({other})"));
+            print(format_args!(
+                "{name} is new; its days are those of {zone}, as this machine is set and whatever TZ says, for ever \
+                 ({other})"
+            ));
         }
         let loader = Box::pin(system.loader()).await?;
         Ok((system, loader))
@@ -82,16 +85,22 @@ impl Here {
         self.runtime.block_on(self.loader.store())
     }
 
+    /// Returns the number of readings that are stored.
+    pub(crate) fn stored(&self) -> u64 {
+        self.loader.stored()
+    }
+
     /// Returns whether the directory had no data before, and has no reading now.
     pub(crate) fn is_unused(&self) -> bool {
         // What cannot be read may be there.
         self.made.is_some() && !self.system.has_readings().unwrap_or(true)
     }
 
-    /// Closes the data, if nobody else uses them. What is of no use after a failure is removed.
-    pub(crate) async fn close(here: Arc<Self>, has_failed: bool) -> anyhow::Result<()> {
+    /// Closes the data, if nobody else uses them. A directory that is new and has no reading is removed: devices and rooms
+    /// without readings are not stored either.
+    pub(crate) async fn close(here: Arc<Self>) -> anyhow::Result<()> {
         let Some(here) = Arc::into_inner(here) else { return Ok(()) };
-        let is_useless = has_failed && here.is_unused();
+        let is_useless = here.is_unused();
         let Self { system, loader, name, made, .. } = here;
         drop(loader);
         let closed = system.shutdown().await;

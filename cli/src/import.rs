@@ -46,6 +46,7 @@ mod temporary;
 mod text_lines;
 mod thin_estimate;
 mod timestamp;
+mod totals;
 mod upload;
 mod write_units;
 
@@ -75,6 +76,7 @@ use sources::line_protocol::LineFile;
 use sources::shelly::{Anchors, Log};
 use sources::{Notes, Source, Units, emoncms};
 use target::Target;
+use totals::Totals;
 
 pub(crate) use timestamp::Zone;
 
@@ -115,7 +117,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         imported => imported,
     })
     .await?;
-    let closed = target.close(imported.is_err()).await;
+    let closed = target.close().await;
     imported.and_then(|code| closed.map(|()| code))
 }
 
@@ -133,6 +135,9 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     let growing = Growing::of(&args.file);
     let format = args.read_as(input.format());
     args.ensure_fit(format)?;
+    if input.is_empty() {
+        return Ok(is_empty(args));
+    }
     match format {
         Format::Shelly => {
             let Some(device) = &args.csv.device_id else {
@@ -207,7 +212,12 @@ fn import_readings(
     let columns = args.csv.columns()?;
     // The other formats tell by themselves whether a line is whole.
     let is_csv = args.read_as(input.format()) == Format::Csv;
-    let say_of_end = || growing.said().filter(|_| is_csv).into_iter().for_each(print);
+    let totals = Totals::of(&columns);
+    let say_of_end = || {
+        let notes = Some(totals.notes().to_string()).filter(|it| !it.is_empty());
+        let said = growing.said().filter(|_| is_csv);
+        notes.into_iter().chain(said).for_each(print);
+    };
     // Standard input cannot be opened again.
     let first = RefCell::new(Some(input));
     let open = || {
@@ -219,13 +229,17 @@ fn import_readings(
         let bar = source.progress_bar();
         Ok((source.lines(&columns, growing.clone())?, bar))
     };
+    let ordered = || {
+        let (lines, bar) = order::lines(&args.file, !totals.is_empty(), open)?;
+        anyhow::Ok((totals.add_up(lines), bar))
+    };
     let options = args.upload_options();
     let rounds_of = |lines| {
         let rounds = round::Rounds::new(lines, now, ROUND.max(4 * options.batch), args.merge);
         rounds.without(Patterns::of(&args.except))
     };
     if args.dry_run {
-        let (lines, bar) = order::lines(&args.file, open)?;
+        let (lines, bar) = ordered()?;
         let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
         let estimate = estimate::of(rounds_of(lines), options);
         bar.finish_and_clear();
@@ -237,7 +251,7 @@ fn import_readings(
     // The lines that are processed are counted in the order in which they are sent.
     let ImportArgs { format, merge, csv, except, .. } = args;
     let asked = format!("by time {} {format:?} {merge} {csv:?} {except:?}", args.target.name());
-    let (lines, bar) = order::lines(&args.file, open)?;
+    let (lines, bar) = ordered()?;
     let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
     let (client, resume) = connect(args, &asked)?;
     stop_on_ctrl_c(client.interrupted());

@@ -1,10 +1,13 @@
-//! A file that keeps how far a command came, for the next run of the same command. Chooses no place for it.
+//! A file that is replaced as a whole, as one that keeps how far a command came. Chooses no place for it, and replaces
+//! nothing that is of others.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, bail, ensure};
 use local::private;
+use serde::de::DeserializeOwned;
 
 /// Writes the file. Only its owner can read it, and a crash leaves either the old one or the new one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -15,13 +18,49 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Checks that the file can be written, before anything is done whose progress it keeps. Leaves it as it is.
 pub(crate) fn ensure_writable(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
     let new = new_beside(path);
     private::options().create(true).truncate(true).open(&new)?;
     fs::remove_file(&new)
 }
+
+/// Checks that nothing is lost if a path is replaced by a file: what is no file is left as it is, and so is a link.
+pub(crate) fn ensure_file(path: &Path) -> anyhow::Result<()> {
+    // What cannot be looked at cannot be written either, which says more.
+    let is_other = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
+    ensure!(!is_other, "{} is no regular file, and is not replaced", path.display());
+    Ok(())
+}
+
+/// Checks that progress of the form `T` can be kept in a file, before anything is done: what is there is such progress,
+/// or empty, and not of others.
+pub(crate) fn ensure_ours<T: DeserializeOwned>(path: &Path) -> anyhow::Result<()> {
+    ensure_file(path).context(ELSEWHERE)?;
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("cannot read {}; {ELSEWHERE}", path.display()));
+        }
+        Ok(file) => {
+            let mut values =
+                serde_json::Deserializer::from_reader(BufReader::new(file)).into_iter::<T>();
+            if let Some(Err(_)) = values.next() {
+                bail!(
+                    "{} has something else than the progress of this command, and is not replaced; {ELSEWHERE}",
+                    path.display()
+                );
+            }
+        }
+    }
+    ensure_writable(path).with_context(|| cannot_write(path))
+}
+
+/// Part of an error: the progress cannot be kept.
+pub(crate) fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}; {ELSEWHERE}", path.display())
+}
+
+const ELSEWHERE: &str = "--state FILE keeps it elsewhere";
 
 /// The name of what becomes the file. Two processes that write the same file do not meet.
 fn new_beside(path: &Path) -> PathBuf {
@@ -33,4 +72,42 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn what_is_no_progress_stays_as_it_is_and_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let check = |name: &str| ensure_ours::<Vec<u8>>(&place(name));
+        for (name, text) in [("a.csv", "timestamp,t\n1,2\n"), ("b.json", "{\"a\": 1}"), ("c", "[1")]
+        {
+            fs::write(place(name), text).unwrap();
+            let error = format!("{:#}", check(name).unwrap_err());
+            let expected = format!("{} has something else", place(name).display());
+            assert!(error.starts_with(&expected) && error.contains("--state"), "{error}");
+            assert_eq!(fs::read_to_string(place(name)).unwrap(), text);
+        }
+        for (name, text) in [("ours", "[1, 2]"), ("lines", "[1]\n{}\n"), ("empty", "")] {
+            fs::write(place(name), text).unwrap();
+            check(name).unwrap();
+            assert_eq!(fs::read_to_string(place(name)).unwrap(), text);
+        }
+        check("new").unwrap();
+        fs::create_dir(place("directory")).unwrap();
+        std::os::unix::fs::symlink(place("ours"), place("link")).unwrap();
+        std::os::unix::fs::symlink(place("nothing"), place("broken")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(place("fifo")).status().unwrap();
+        assert!(made.success());
+        for name in ["directory", "link", "broken", "fifo"] {
+            let error = format!("{:#}", check(name).unwrap_err());
+            let expected = format!("{} is no regular file", place(name).display());
+            assert!(error.contains(&expected) && error.contains("--state"), "{error}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 10, "nothing is left behind");
+    }
 }

@@ -79,6 +79,7 @@ async fn reindex(
     again: bool,
     now: Timestamp,
 ) -> anyhow::Result<String> {
+    progress_file::ensure_ours::<Progress>(file)?;
     let read = || serde_json::from_slice(&fs::read(file).ok()?).ok();
     let mut progress: Progress = match (!again).then(read).flatten() {
         Some(progress) => progress,
@@ -106,9 +107,8 @@ async fn reindex(
         });
         progress.wrong += try_join_all(each).await?.into_iter().sum::<usize>();
         progress.after = some.last().map(|device| device.id().to_string());
-        progress_file::replace(file, &serde_json::to_vec(&progress)?).with_context(|| {
-            format!("cannot write {}; --state FILE keeps it elsewhere", file.display())
-        })?;
+        progress_file::replace(file, &serde_json::to_vec(&progress)?)
+            .with_context(|| progress_file::cannot_write(file))?;
         bar.inc(u64::try_from(some.len())?);
     }
     bar.finish_and_clear();

@@ -12,6 +12,7 @@
 mod holding;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, anyhow, bail};
 use api::endpoints::Function;
@@ -56,6 +57,7 @@ pub struct Loader {
     retention: Retention,
     seen: SeenRooms,
     late: LateMarking,
+    stored: AtomicU64,
 }
 
 /// The held readings of some days of a device.
@@ -83,7 +85,8 @@ impl Loader {
         Box::pin(ingest.load()).await;
         let (retention, seen) = (functions::retention(options), SeenRooms::default());
         let late = LateMarking::new(functions::LATE_AHEAD);
-        Self { functions, ingest, table, holding, bulk, zone, retention, seen, late }
+        let stored = AtomicU64::new(0);
+        Self { functions, ingest, table, holding, bulk, zone, retention, seen, late, stored }
     }
 
     /// Sends a request to the API. Readings are held until [`store`](Self::store).
@@ -98,6 +101,11 @@ impl Loader {
             }
         };
         gateway::response_of(answer).await
+    }
+
+    /// The number of readings that are stored.
+    pub fn stored(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
     }
 
     /// Stores what is held. An error means that some of it may not be stored.
@@ -115,11 +123,14 @@ impl Loader {
             let mut others = readings;
             let of_past = others.extract_if(.., is_over).collect();
             for window in self.windows(of_past) {
+                let count = window.len() as u64;
                 self.store_window(&device, window).await.with_context(|| device.to_string())?;
+                self.stored.fetch_add(count, Ordering::Relaxed);
             }
             let invocation = Invocation::until(Deadline::after(TIMEOUT));
             let stored = self.store_ordinarily(others.values(), &invocation).await;
             stored.with_context(|| device.to_string())?;
+            self.stored.fetch_add(others.len() as u64, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ runs only when it is named: it installs Home Assistant, whose recorder writes th
 
 import gzip
 import io
+import itertools
 import json
 import os
 import shutil
@@ -218,9 +219,33 @@ def influxdb(folder):
                 answers = [server.pages(path) for server in (one, other)]
                 if answers[0] != answers[1]:
                     sys.exit(f"{path} is not the same where it was written and imported:\n{answers[0]}\n{answers[1]}"[:4_000])
+    types_that_change(folder, server)
     server.process.terminate()
     server.process.wait(timeout=30)
     print(f"  ok  a running InfluxDB: {len(lines)} points are those that were written", flush=True)
+
+
+def types_that_change(folder, server):
+    """A field that changes its type once or twice, in any order: from each shard its ten points, of texts none."""
+    begin, orders = 1_767_225_600, [it for length in (2, 3) for it in itertools.permutations("fibs", length)]
+    orders += [tuple("fbf"), tuple("bfb"), tuple("sbs"), tuple("isi")]
+    values = {"f": "{}.5", "i": "{}i", "b": "true", "s": '"text {}"'}
+    query = "CREATE DATABASE types WITH SHARD DURATION 1d"
+    assert send(f"{server.url}/query?" + urllib.parse.urlencode({"q": query}), b"")[0] == 200
+    lines = [
+        f"{''.join(order)},host=a v={values[kind].format(n)} {(begin + 86_400 * shard + 60 * n) * 1_000_000_000}"
+        for order in orders for shard, kind in enumerate(order) for n in range(10)]
+    status, text = send(f"{server.url}/write?db=types", "\n".join(lines).encode())
+    assert status == 204, text
+    with Server(folder / "types") as other:
+        words = ("--database", "types", "--state", str(folder / "types-state"), "--report", str(folder / "types-report"))
+        said = other.imports(server.url, *words)
+        texts = 10 * sum(order.count("s") for order in orders)
+        assert f"{len(lines) - texts} points stored" in said and f"{texts} points left out, which have texts only" in said, said
+        for order in orders:
+            rows = other.pages(f"/devices/a::{''.join(order)}/readings?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z&limit=1000")
+            assert len(rows) == 10 * sum(kind != "s" for kind in order), (order, rows)
+    print(f"  ok  a running InfluxDB: each of {len(orders)} orders of types gives back its numbers", flush=True)
 
 
 def flux(folder):

@@ -9,6 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::{Builder, NamedTempFile, TempDir};
 
+use crate::progress_file::ensure_file;
+
 /// The name of what is not complete.
 const PREFIX: &str = ".roomtide-export-";
 const SUFFIX: &str = ".part";
@@ -30,6 +32,7 @@ impl Bytes {
     /// Creates a file beside `path` that only its owner can read. If it is dropped before
     /// [`finish`](Self::finish), no file remains.
     pub(super) fn beside(path: &Path, gzip: bool) -> anyhow::Result<Self> {
+        ensure_file(path)?;
         let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
         let file = Builder::new()
             .prefix(PREFIX)
@@ -118,8 +121,10 @@ impl Files {
 
     /// Moves the complete files to their places.
     pub(super) fn finish(self, files: &[Appended]) -> anyhow::Result<()> {
+        let place = |path: &Path| self.directory.join(path.file_name().expect("it has a name"));
+        files.iter().try_for_each(|Appended(path)| ensure_file(&place(path)))?;
         for Appended(path) in files {
-            let place = self.directory.join(path.file_name().expect("it has a name"));
+            let place = place(path);
             let moved = File::open(path).and_then(|file| file.sync_all());
             let moved = moved.and_then(|()| std::fs::rename(path, &place));
             moved.with_context(|| cannot_write(&place))?;

@@ -249,6 +249,32 @@ mod tests {
         }
     }
 
+    #[test]
+    #[cfg(unix)]
+    fn what_is_no_file_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        fs::write(place("kept"), "kept").unwrap();
+        std::os::unix::fs::symlink(place("kept"), place("link.csv")).unwrap();
+        std::os::unix::fs::symlink(place("kept"), place("readings-2026-01.parquet")).unwrap();
+        let fifo = std::process::Command::new("mkfifo").arg(place("fifo.lp.gz")).status().unwrap();
+        assert!(fifo.success());
+        for name in ["link.csv", "fifo.lp.gz", "readings-2026-01.parquet"] {
+            let error = create(&place(name)).err().unwrap().to_string();
+            assert_eq!(
+                error,
+                format!("{} is no regular file, and is not replaced", place(name).display())
+            );
+        }
+        let months = Format::of(directory.path(), Some(Kind::Parquet)).unwrap();
+        let mut months = ExportFile::create(directory.path(), months).unwrap();
+        months.reading(&row(ROW)).unwrap();
+        let error = months.finish().unwrap_err().to_string();
+        assert!(error.contains("readings-2026-01.parquet is no regular file"), "{error}");
+        assert!(fs::symlink_metadata(place("link.csv")).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "nothing is left behind");
+    }
+
     fn id() -> impl Strategy<Value = String> {
         "[-'A-Za-z0-9_.:]{1,20}".prop_filter("an id", |text| text.parse::<DeviceId>().is_ok())
     }

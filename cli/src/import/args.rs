@@ -26,7 +26,7 @@ line is wrong, 1 if the import stopped.
 
 Each device's readings are sent in order of time, which keeps the cost of rollups low: a file in another \
 order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
-names their directory). Standard input keeps its order.
+names their directory). Standard input keeps its order, unless it has a total().
 
 When everything is stored, the import waits until series and energy have it too and says so; Ctrl-C ends \
 the wait and loses nothing.
@@ -261,7 +261,7 @@ pub(super) struct CsvArgs {
     pub(super) metric: Vec<String>,
     /// A device of a wide file, whose rows hold several devices:
     /// 'DEVICE@ROOM:temperature=T1,power_w=A+B*6,energy_kwh=total(A+B)*0.001'.
-    /// Columns are added up, then multiplied; total() adds up the rows so far. For a database or line protocol it
+    /// Columns are added up, then multiplied; total() adds up the rows in order of time. For a database or line protocol it
     /// is a file: --dry-run writes all series into it, and a person edits which are imported, as which device, in
     /// which room
     #[arg(long, value_name = "MAP", conflicts_with_all = ["device", "device_id", "room", "metric"])]

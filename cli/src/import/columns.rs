@@ -82,7 +82,7 @@ pub(crate) struct Metric {
     pub(super) source: Sum,
 }
 
-/// The source of a value: a sum of columns, times a factor, over this row or all rows so far.
+/// The source of a value: a sum of columns, times a factor; of this row, or of all rows until its time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sum {
     pub(super) columns: Vec<String>,
@@ -120,6 +120,19 @@ impl Shape {
             bail!("--metric {}: total() is of one device; add --device-id", total.name);
         }
         Ok(Self::Long { device, room: room.map(str::to_owned), metrics })
+    }
+
+    /// Returns the totals, each with its device.
+    pub(super) fn totals(&self) -> Vec<(&DeviceId, &MetricName)> {
+        let devices: Vec<(&DeviceId, &[Metric])> = match self {
+            Self::Long { device: Device::Fixed(id), metrics, .. } => vec![(id, metrics)],
+            Self::Long { .. } => Vec::new(),
+            Self::Wide(devices) => devices.iter().map(|it| (&it.device, &*it.metrics)).collect(),
+        };
+        let totals = devices.into_iter().flat_map(|(id, metrics)| {
+            metrics.iter().filter(|it| it.source.total).map(move |it| (id, &it.name))
+        });
+        totals.collect()
     }
 
     /// Makes the shape of a wide file.

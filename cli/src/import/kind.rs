@@ -43,8 +43,13 @@ its backup, the log of a Shelly meter, and the address of a running InfluxDB (ht
 
 /// The number sign, with which a comment of line protocol begins, and a row of annotations of Flux.
 const MARK: u8 = 0x23;
+/// The marks with which text in UTF-16 begins, as Excel and PowerShell write it.
+const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+const CONVERT: &str = "`iconv -f UTF-16 -t UTF-8` converts it";
 /// Kinds that cannot be imported: their first bytes, what they are, and what to do.
-const FOREIGN: [(&[u8], &str, &str); 7] = [
+const FOREIGN: [(&[u8], &str, &str); 9] = [
+    (UTF_16[0], "text in UTF-16", CONVERT),
+    (UTF_16[1], "text in UTF-16", CONVERT),
     (b"PAR1", "a Parquet file", "write it as CSV, as DuckDB does with COPY ... TO 'x.csv'"),
     (b"PK\x03\x04", "a zip archive", "unpack it first"),
     (b"BZh", "a bzip2 file", "unpack it first"),
@@ -98,9 +103,10 @@ pub(super) fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Re
     else {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             // As an export of an empty table is.
-            let is_export = |it: &Format| matches!(it, Format::Csv | Format::Ndjson);
             let stream = (path == Path::new("-")).then_some(Format::Ndjson);
-            let format = asked.or_else(|| Format::of(path)).or(stream).filter(is_export);
+            let is_database = path.extension().is_some_and(|end| end == "db");
+            let database = is_database.then_some(Format::HomeAssistant);
+            let format = asked.or_else(|| Format::of(path)).or(stream).or(database);
             return format.with_context(|| format!("{shown} is empty"));
         }
         bail!("{shown} is no text; {KNOWN}");
@@ -212,7 +218,9 @@ mod tests {
     fn an_unknown_kind_is_named_with_what_there_is() {
         for (bytes, expected) in [
             (b"PAR1\x15".as_slice(), "a is a Parquet file: write it as CSV"),
-            (b"\xff\xfe\0\0", "a is no text"),
+            (b"\xff\xfet\0", "a is text in UTF-16: `iconv -f UTF-16 -t UTF-8` converts it"),
+            (b"\xfe\xff\0t", "a is text in UTF-16"),
+            (b"\xff\xff\0\0", "a is no text"),
             (b"a\0b,c", "a is no text"),
             (b"hello\n", "a begins with \"hello\""),
             (b"#group,false\n", "a is annotated CSV of Flux"),

@@ -62,9 +62,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let asked =
         format!("{} to {} {:?} {wanted:?}", server.shown(), args.target.name(), args.database);
     let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
-    progress_file::ensure_writable(&path).with_context(|| {
-        format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
-    })?;
+    progress_file::ensure_ours::<Progress>(&path)?;
     let client = args.target.client(args.token.as_deref())?;
     let known = earlier(&path, &asked).filter(|_| !args.again);
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
@@ -115,7 +113,8 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
                     let (asked, Context { database, policy }) = (asked.clone(), context.clone());
                     let known = Progress { asked, database, policy, measurement, until, witness };
                     comparison.end_window(&known.window())?;
-                    progress_file::replace(&path, &serde_json::to_vec(&known)?)?;
+                    progress_file::replace(&path, &serde_json::to_vec(&known)?)
+                        .with_context(|| progress_file::cannot_write(&path))?;
                     reached = Some(known);
                 }
                 anyhow::Ok(())

@@ -21,20 +21,21 @@ const MAX_DEVICES: usize = 100_000;
 
 /// Returns the lines of a file in order, and the progress of reading them. `open` opens the file.
 ///
-/// A stream, which cannot be read again, keeps its own order.
+/// A stream, which cannot be read again, keeps its own order, unless it `must_be_sorted`.
 pub(super) fn lines(
     path: &Path,
+    must_be_sorted: bool,
     open: impl Fn() -> anyhow::Result<(Lines, ProgressBar)>,
 ) -> anyhow::Result<(Lines, ProgressBar)> {
-    let (lines, bar) = open()?;
-    if !path.is_file() {
-        return Ok((lines, bar));
+    let (mut lines, mut bar) = open()?;
+    let mut is_left = !must_be_sorted;
+    if path.is_file() {
+        bar.set_message("checking the order");
+        is_left = is_ordered(lines)?;
+        bar.finish_and_clear();
+        (lines, bar) = open()?;
     }
-    bar.set_message("checking the order");
-    let ordered = is_ordered(lines)?;
-    bar.finish_and_clear();
-    let (lines, bar) = open()?;
-    if ordered {
+    if is_left {
         return Ok((lines, bar));
     }
     bar.set_message(sort::SORTING);
@@ -62,8 +63,8 @@ fn is_ordered(lines: Lines) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Returns the device and the timestamp of a line; neither of a line that is no reading.
-fn owner(line: &Line) -> (String, Option<i64>) {
+/// Returns the device and the timestamp of a line, in milliseconds; neither of a line that is no reading.
+pub(super) fn owner(line: &Line) -> (String, Option<i64>) {
     #[derive(Deserialize)]
     struct Form<'a> {
         device_id: String,

@@ -11,6 +11,7 @@ use domain::Reading;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::output::counted;
 use crate::progress_file;
 
 /// The number of lines at the beginning of a file that are processed: stored or refused.
@@ -23,7 +24,7 @@ pub(super) struct Resume {
     is_anew: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct State {
     /// The fingerprint of the file and of the options with which it is read.
     fingerprint: String,
@@ -107,7 +108,12 @@ impl Resume {
     ) -> anyhow::Result<Self> {
         // To read from a pipe would consume what is to be imported.
         let (path, fingerprint) = if file == Path::new("-") || !file.is_file() {
-            ensure!(state.is_none(), "--state: {} cannot be read again", file.display());
+            let why = if file.is_dir() {
+                "is a directory, whose import keeps no progress"
+            } else {
+                "cannot be read again, so its import keeps no progress"
+            };
+            ensure!(state.is_none(), "--state: {} {why}", file.display());
             (None, String::new())
         } else {
             let path = state.map_or_else(
@@ -117,7 +123,7 @@ impl Resume {
             (Some(path), fingerprint_of(file, asked)?)
         };
         if let Some(path) = &path {
-            progress_file::ensure_writable(path).with_context(|| cannot_write(path))?;
+            progress_file::ensure_ours::<State>(path)?;
         }
         let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
             let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
@@ -130,6 +136,28 @@ impl Resume {
     /// Returns the number of lines at the beginning that are processed.
     pub(super) const fn acknowledged(&self) -> u64 {
         self.state.acknowledged
+    }
+
+    /// Adds to the error of an import that stopped how much it stored, and where the next one continues; nothing if it
+    /// stored nothing and did not stop because of --strict.
+    pub(super) fn stopped(
+        &self,
+        error: anyhow::Error,
+        (stored, noun): (u64, &str),
+        is_strict: bool,
+    ) -> anyhow::Error {
+        let processed = self.acknowledged();
+        if stored == 0 && !is_strict && !(processed > 0 && self.is_kept()) {
+            return error;
+        }
+        let stored = format!("stopped; {} stored", counted(stored, noun));
+        error.context(match processed {
+            _ if !self.is_kept() => stored,
+            0 => format!("{stored}, the same command starts over"),
+            lines => {
+                format!("{stored}, the same command continues after {}", counted(lines, "line"))
+            }
+        })
     }
 
     /// Returns a reading among them that was stored.
@@ -196,19 +224,21 @@ impl Resume {
         if end <= self.state.acknowledged {
             return Ok(());
         }
+        let before = self.state.clone();
         self.state.acknowledged = end;
         self.state.refused += refused;
         self.state.passed = Some(passed.to_owned());
         if let Some(stored) = stored {
             self.state.witness = Some(stored.into());
         }
-        self.write()
+        // What is not saved is not there for the next import.
+        self.write().inspect_err(|_| self.state = before)
     }
 
     fn write(&self) -> anyhow::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         progress_file::replace(path, &serde_json::to_vec(&self.state)?)
-            .with_context(|| cannot_write(path))
+            .with_context(|| progress_file::cannot_write(path))
     }
 
     /// Removes the file, because the import is complete.
@@ -218,10 +248,6 @@ impl Resume {
             drop(fs::remove_file(path));
         }
     }
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
 }
 
 fn fingerprint_of(file: &Path, asked: &str) -> anyhow::Result<String> {
@@ -347,17 +373,34 @@ mod tests {
         fs::create_dir(&state).unwrap();
         for state in [state, directory.path().join("missing").join("state"), file.join("state")] {
             let error = Resume::of(&file, Some(&state), "x", false).unwrap_err();
-            let cannot = format!("cannot write {}", state.display());
-            assert!(error.to_string().starts_with(&cannot), "{error:#}");
+            let (error, state) = (format!("{error:#}"), state.display().to_string());
+            assert!(error.contains(&state) && error.contains("--state"), "{error}");
         }
         Resume::of(&file, None, "x", false).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
     }
 
     #[test]
+    fn a_file_that_is_no_progress_is_not_taken_for_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.csv");
+        fs::write(&file, "a").unwrap();
+        let error = Resume::of(&file, Some(&file), "x", false).unwrap_err().to_string();
+        assert!(error.starts_with(&file.display().to_string()), "{error}");
+        assert_eq!(fs::read_to_string(file).unwrap(), "a");
+    }
+
+    #[test]
     fn a_stream_is_not_looked_into() {
         let resume = Resume::of(Path::new("-"), None, "x", false).unwrap();
         assert!(!resume.is_kept());
-        assert!(Resume::of(Path::new("-"), Some(Path::new("state")), "x", false).is_err());
+        let state = Some(Path::new("state"));
+        let directory = tempfile::tempdir().unwrap();
+        for (file, why) in
+            [(Path::new("-"), "cannot be read again"), (directory.path(), "is a directory")]
+        {
+            let error = Resume::of(file, state, "x", false).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

@@ -14,11 +14,9 @@ use super::line::{Line, Record};
 use super::number::DecimalMark;
 use super::refusals::Refusal;
 use super::timestamp::{self, Interval, Moment, Zone};
+use super::totals::NO_AMOUNT;
 
-/// Where the total of intervals begins. A counter that shows 0 takes no part in energy.
-const BASE: Decimal = Decimal::ONE;
-
-/// The columns of a file by their index, and the totals so far.
+/// The columns of a file by their index.
 pub(super) struct Rows {
     header: Vec<String>,
     timestamp: usize,
@@ -27,8 +25,6 @@ pub(super) struct Rows {
     interval: Interval,
     mark: DecimalMark,
     devices: Vec<BoundDevice>,
-    /// Whether a row was read.
-    has_begun: bool,
 }
 
 /// A reading of one row whose timestamp may still be ambiguous. One without metrics is not stored; it
@@ -49,6 +45,8 @@ pub(super) struct Draft {
     pub(super) room: String,
     /// Names and values.
     pub(super) metrics: Vec<(String, String)>,
+    /// Whether some are amounts: two may be the same, and are of two rows.
+    pub(super) has_amounts: bool,
 }
 
 impl Draft {
@@ -58,17 +56,28 @@ impl Draft {
             return None;
         }
         let at = self.interval.end(at);
-        let quoted = |text: &str| Value::from(text).to_string();
-        let mut json = format!(r#"{{"timestamp":"{at}","device_id":{}"#, quoted(&self.device));
-        if !self.room.is_empty() {
-            json.extend([r#","room":"#, &quoted(&self.room)]);
-        }
-        for (name, value) in &self.metrics {
-            json.extend([",\"", name, "\":", value]);
-        }
-        json.push('}');
+        let json = json(at, &self.device, &self.room, &self.metrics);
         Some(Line::Reading(Record { line: self.line, json }))
     }
+}
+
+/// Writes a reading; without a room if that is empty.
+pub(super) fn json(
+    at: domain::Timestamp,
+    device: &str,
+    room: &str,
+    metrics: &[(String, String)],
+) -> String {
+    let quoted = |text: &str| Value::from(text).to_string();
+    let mut json = format!(r#"{{"timestamp":"{at}","device_id":{}"#, quoted(device));
+    if !room.is_empty() {
+        json.extend([r#","room":"#, &quoted(room)]);
+    }
+    for (name, value) in metrics {
+        json.extend([",\"", name, "\":", value]);
+    }
+    json.push('}');
+    json
 }
 
 struct BoundDevice {
@@ -97,9 +106,8 @@ struct Bound {
     name: MetricName,
     columns: Vec<usize>,
     factor: Option<Decimal>,
-    total: Option<Decimal>,
-    /// Where a total begins.
-    base: Decimal,
+    /// Whether the value is an amount, which is added up later.
+    is_amount: bool,
 }
 
 impl Rows {
@@ -125,15 +133,13 @@ impl Rows {
         };
         let metric_option =
             if matches!(columns.shape, Shape::Wide(_)) { "--map" } else { "--metric NAME=COLUMN" };
-        let has_interval = columns.timestamp.interval != Interval::default();
         let bind = |metric: &Metric| {
             let columns = metric.source.columns.iter().map(|name| find(name, metric_option));
             Ok(Bound {
                 name: metric.name.clone(),
                 columns: columns.collect::<anyhow::Result<_>>()?,
                 factor: metric.source.factor,
-                total: metric.source.total.then_some(Decimal::ZERO),
-                base: if has_interval && metric.source.total { BASE } else { Decimal::ZERO },
+                is_amount: metric.source.total,
             })
         };
         let bind_all = |metrics: &[Metric]| metrics.iter().map(bind).collect::<anyhow::Result<_>>();
@@ -187,7 +193,6 @@ impl Rows {
                 (false, _) => DecimalMark::Point,
             },
             devices,
-            has_begun: false,
         })
     }
 
@@ -201,7 +206,7 @@ impl Rows {
         drafts: &mut Vec<Draft>,
         refusals: &mut Vec<Refusal>,
     ) {
-        let Self { header, timestamp, format, zone, interval, mark, devices, has_begun } = self;
+        let Self { header, timestamp, format, zone, interval, mark, devices } = self;
         let mut refuse = |reason: String| refusals.push(Refusal { line, reason });
         let column = &header[*timestamp];
         let at = match timestamp::read(&row[*timestamp], format.as_deref(), *zone) {
@@ -209,37 +214,25 @@ impl Rows {
             Err(why) => return refuse(format!("{column}: {why}")),
         };
         for BoundDevice { device, room, metrics } in devices {
-            let mut draft = |interval, metrics| {
-                drafts.push(Draft {
-                    line,
-                    column: column.clone(),
-                    at,
-                    interval,
-                    device: device.of(row).to_owned(),
-                    room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
-                    metrics,
-                });
-            };
-            // Without it the first interval would have no beginning.
-            let begin: Vec<(String, String)> = metrics
-                .iter()
-                .filter(|metric| metric.base != Decimal::ZERO)
-                .map(|metric| (metric.name.to_string(), metric.base.to_string()))
-                .collect();
-            if !*has_begun && !begin.is_empty() {
-                draft(Interval::default(), begin);
-            }
             let mut values = Vec::with_capacity(metrics.len());
-            for metric in metrics {
+            for metric in &*metrics {
                 match metric.value(row, mark, header) {
                     Ok(Some(value)) => values.push((metric.name.to_string(), value)),
                     Ok(None) => {}
                     Err(why) => refuse(why),
                 }
             }
-            draft(*interval, values);
+            drafts.push(Draft {
+                line,
+                column: column.clone(),
+                at,
+                interval: *interval,
+                device: device.of(row).to_owned(),
+                room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
+                metrics: values,
+                has_amounts: metrics.iter().any(|metric| metric.is_amount),
+            });
         }
-        *has_begun = true;
     }
 }
 
@@ -255,15 +248,16 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
                 )
             })?;
             let columns = vec![place];
-            Ok(Bound { name, columns, factor: None, total: None, base: Decimal::ZERO })
+            Ok(Bound { name, columns, factor: None, is_amount: false })
         })
         .collect()
 }
 
 impl Bound {
-    /// Returns the value of a row; `None` if one of its cells says that nothing was measured.
+    /// Returns the value of a row; `None` if one of its cells says that nothing was measured. Of an amount such a cell
+    /// is nothing.
     fn value(
-        &mut self,
+        &self,
         row: &StringRecord,
         mark: &mut DecimalMark,
         header: &[String],
@@ -272,12 +266,16 @@ impl Bound {
         for place in &self.columns {
             match mark.read(&row[*place]) {
                 Ok(Some(number)) => numbers.push(number),
+                Ok(None) if self.is_amount => {}
                 Ok(None) => return Ok(None),
                 Err(why) => return Err(format!("{}: {why}", header[*place])),
             }
         }
+        if numbers.is_empty() {
+            return Ok(Some(NO_AMOUNT.to_owned()));
+        }
         // A single column keeps all its digits, up to 38; arithmetic keeps 28.
-        if let ([number], None, None) = (numbers.as_slice(), self.factor, self.total) {
+        if let ([number], None, false) = (numbers.as_slice(), self.factor, self.is_amount) {
             return Ok(Some(number.to_string()));
         }
         let too_large = || format!("{}: the result is too large, over 28 digits", self.name);
@@ -285,12 +283,7 @@ impl Bound {
         for number in &numbers {
             sum = decimal(number).and_then(|it| sum.checked_add(it)).ok_or_else(too_large)?;
         }
-        if let Some(total) = self.total {
-            sum = total.checked_add(sum).ok_or_else(too_large)?;
-            self.total = Some(sum);
-        }
-        let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE));
-        let value = value.and_then(|it| it.checked_add(self.base)).ok_or_else(too_large)?;
+        let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).ok_or_else(too_large)?;
         Ok(Some(value.normalize().to_string()))
     }
 }
@@ -335,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_row_is_a_reading_a_device_and_totals_run_on() {
+    fn a_wide_row_is_a_reading_a_device() {
         let columns = wide(&[
             "t1@kitchen:temperature=T1,humidity=RH_1",
             "meter:current_w=A+L*6,cumulative_kwh_p=total(A+L)*0.001",
@@ -352,13 +345,13 @@ mod tests {
                 r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"t1","room":"kitchen","temperature":19.89,"humidity":47.59666667}"#,
                 r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"meter","current_w":540,"cumulative_kwh_p":0.09}"#,
                 r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"t1","room":"kitchen","humidity":0.5}"#,
-                r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"meter","current_w":1.8,"cumulative_kwh_p":0.0903}"#,
+                r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"meter","current_w":1.8,"cumulative_kwh_p":0.0003}"#,
             ]
         );
     }
 
     #[test]
-    fn an_interval_s_values_are_those_of_its_end_and_a_total_begins_at_1() {
+    fn an_interval_s_values_are_those_of_its_end() {
         let mut columns = wide(&["m:cumulative_kwh_p=total(A)", "t:temperature=A"]);
         columns.timestamp.interval = "15m".parse().unwrap();
         let rows: [&[&str]; 3] =
@@ -369,10 +362,9 @@ mod tests {
         assert_eq!(
             read(&columns, &rows).unwrap().0,
             [
-                of("00", r#""device_id":"m","cumulative_kwh_p":1"#),
-                of("15", r#""device_id":"m","cumulative_kwh_p":1.5"#),
+                of("15", r#""device_id":"m","cumulative_kwh_p":0.5"#),
                 of("15", r#""device_id":"t","temperature":0.5"#),
-                of("30", r#""device_id":"m","cumulative_kwh_p":3.5"#),
+                of("30", r#""device_id":"m","cumulative_kwh_p":2"#),
                 of("30", r#""device_id":"t","temperature":2"#),
             ]
         );
@@ -448,7 +440,5 @@ mod tests {
             let (_, refusals) = read(&wide(&[map]), &[header, row]).unwrap();
             assert!(refusals[0].contains("t: the result is too large"), "{map}: {refusals:?}");
         }
-        let (readings, refusals) = read(&wide(&["d:t=total(A)"]), &[header, row, row]).unwrap();
-        assert_eq!((readings.len(), refusals.len()), (1, 1));
     }
 }

@@ -42,8 +42,8 @@ pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
 
 /// Makes the client, and finds out where an interrupted import continues.
 pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
-    let client = client(args)?;
     let mut resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
+    let client = client(args)?;
     if resume.acknowledged() > 0 && !resume.tells_lines() {
         print(
             "the progress is that of an earlier version and does not tell which lines it counts; starting over",
@@ -146,6 +146,7 @@ impl<'a> Compared<'a> {
     /// Writes the report of an import that stopped, if there may be something to take back.
     pub(super) fn stopped(&self, client: &Client) -> anyhow::Result<()> {
         if client.is_unused() {
+            self.comparison.forget();
             return Ok(());
         }
         self.comparison.stopped(&self.head, &self.places)

@@ -19,6 +19,7 @@ use super::records::Records;
 use super::refusals::Refusal;
 use super::rows::Rows;
 use super::text_lines::TextLines;
+use super::totals::Totals;
 use crate::progress;
 
 /// An open file.
@@ -28,6 +29,8 @@ pub(super) struct InputFile {
     bar: ProgressBar,
     /// Whether the bytes are those of the file.
     is_plain: bool,
+    /// Whether there is nothing in it.
+    is_empty: bool,
 }
 
 /// Opens a file. `-` is standard input.
@@ -48,7 +51,9 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
     if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
         reader.consume(3); // a mark of UTF-8, which is no part of the first record
     }
-    let mut format = kind::of(reader.fill_buf().with_context(cannot_read)?, path, format)?;
+    let beginning = reader.fill_buf().with_context(cannot_read)?;
+    let is_empty = beginning.iter().all(u8::is_ascii_whitespace);
+    let mut format = kind::of(beginning, path, format)?;
     if format == Format::HomeAssistantBackup && path.is_file() {
         let file = BufReader::new(File::open(path).with_context(cannot_read)?);
         let file: Box<dyn Read> =
@@ -56,7 +61,7 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
         format = kind::of_archive(file);
     }
     let is_plain = !gzip && path.is_file();
-    Ok(InputFile { reader, format, bar, is_plain })
+    Ok(InputFile { reader, format, bar, is_plain, is_empty })
 }
 
 impl InputFile {
@@ -68,6 +73,11 @@ impl InputFile {
     /// Returns its format.
     pub(super) const fn format(&self) -> Format {
         self.format
+    }
+
+    /// Returns whether there is nothing in it, as in an export of an empty table.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.is_empty
     }
 
     /// Reads the lines.
@@ -177,16 +187,17 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
     Ok(row)
 }
 
-/// Reads the readings of a CSV with a header row, which nobody writes meanwhile.
+/// Reads the readings of a CSV with a header row, which nobody writes meanwhile and which are in order of time.
 pub(crate) fn csv_lines(
     reader: impl Read + Send + 'static,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {
-    rows(TextLines::new(BufReader::new(reader)), columns)
+    let lines = rows(TextLines::new(BufReader::new(reader)), columns)?;
+    Ok(Totals::of(columns).add_up(lines))
 }
 
-/// Reads the readings of a CSV with a header row.
-fn rows(
+/// Reads the readings of a CSV with a header row. Where a total is asked for they have amounts.
+pub(super) fn rows(
     lines: TextLines<impl BufRead + Send + 'static>,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {

@@ -1,7 +1,7 @@
 //! Where an import goes: to a server, or into a directory that no server has open. Sends nothing.
 //!
 //! A directory that is new is made when the first reading is about to be sent: a source that cannot be read leaves none,
-//! nor does an import that fails before it has stored a reading.
+//! nor does an import that stores no reading.
 
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
@@ -88,13 +88,13 @@ impl Target {
     }
 
     /// Closes what was opened. Every client must be gone. A directory that an import has made and stored nothing in is
-    /// removed if the import has failed.
-    pub(super) async fn close(self, has_failed: bool) -> anyhow::Result<()> {
+    /// removed.
+    pub(super) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Here(directory) => {
                 let opened = Arc::into_inner(directory).and_then(|it| it.opened.into_inner());
                 match opened {
-                    Some(here) => Box::pin(Here::close(here, has_failed)).await,
+                    Some(here) => Box::pin(Here::close(here)).await,
                     None => Ok(()),
                 }
             }

@@ -45,8 +45,9 @@ impl FromStr for Interval {
     fn from_str(text: &str) -> Result<Self, String> {
         // The units of relative times.
         let length = Timestamp::parse(&format!("+{text}"), Timestamp::MIN);
-        let length = length.map_err(|_| "expected a time such as 15m, 1h or 1d".to_owned())?;
-        Ok(Self(TimeDelta::milliseconds(length.as_millis() - Timestamp::MIN.as_millis())))
+        let length = length.map(|end| end.since(Timestamp::MIN)).ok();
+        let length = length.filter(|length| *length > TimeDelta::zero());
+        length.map(Self).ok_or_else(|| "expected a time such as 15m, 1h or 1d".to_owned())
     }
 }
 
@@ -54,6 +55,11 @@ impl Interval {
     /// Returns the end of the interval that begins at a time.
     pub(super) fn end(self, begin: Timestamp) -> Timestamp {
         begin.saturating_add(self.0)
+    }
+
+    /// Returns the beginning of the interval that ends at a time.
+    pub(super) fn begin(self, end: Timestamp) -> Timestamp {
+        end.saturating_add(-self.0)
     }
 }
 
@@ -187,7 +193,7 @@ mod tests {
         assert_eq!(end("15m"), Ok("2026-01-11T16:15:00.000Z".to_owned()));
         assert_eq!(end("1d"), Ok("2026-01-12T16:00:00.000Z".to_owned()));
         assert_eq!(Interval::default().end(begin), begin);
-        assert!(end("quarter").is_err() && end("-15m").is_err());
+        assert!(["quarter", "-15m", "0m", "0d"].iter().all(|text| end(text).is_err()));
     }
 
     #[test]

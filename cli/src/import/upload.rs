@@ -109,32 +109,12 @@ pub(super) fn run(
         summary.stored = storing.stored();
     }
     if let Err(error) = result {
-        return Err(match stopped(&summary, &resume, options) {
-            Some(text) => error.context(text),
-            None => error,
-        });
+        summary.stored = client.stored_here().unwrap_or(summary.stored);
+        let stored = (summary.stored, "reading");
+        return Err(resume.stopped(error, stored, options.strict));
     }
     resume.finish();
     Ok(summary)
-}
-
-/// Writes what an import stored that stopped, and where the next one continues; `None` if it stored nothing
-/// and did not stop because of --strict.
-fn stopped(summary: &Summary, resume: &Resume, options: UploadOptions) -> Option<String> {
-    let processed = resume.acknowledged();
-    let continues = processed > 0 && resume.is_kept();
-    if summary.stored == 0 && !continues && !options.strict {
-        return None;
-    }
-    let stored = format!("stopped; {} stored", counted(summary.stored, "reading"));
-    if !resume.is_kept() {
-        return Some(stored);
-    }
-    if !continues {
-        return Some(format!("{stored}, the same command starts over"));
-    }
-    let lines = counted(processed, "line");
-    Some(format!("{stored}, the same command continues after {lines}"))
 }
 
 fn send_rounds(

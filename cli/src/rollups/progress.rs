@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use domain::{DeviceId, Timestamp};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::scope::Scope;
@@ -31,14 +31,15 @@ type DeviceText = String;
 
 impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
     /// Reads the progress of an interrupted command that was asked the same.
-    pub(super) fn of(scope: &Scope, default: &Path, more: &str) -> Self {
+    pub(super) fn of(scope: &Scope, default: &Path, more: &str) -> anyhow::Result<Self> {
         let path = scope.state.clone().unwrap_or_else(|| default.to_owned());
+        progress_file::ensure_ours::<State<IgnoredAny>>(&path)?;
         let Scope { device, from, to, .. } = scope;
         let asked = format!("{device:?} {from:?} {to:?} {more}");
         let read = || -> Option<State<T>> { serde_json::from_slice(&fs::read(&path).ok()?).ok() };
         let earlier = (!scope.again).then(read).flatten().filter(|state| state.asked == asked);
         let state = earlier.unwrap_or(State { asked, under_way: None, found: T::default() });
-        Self { path, state }
+        Ok(Self { path, state })
     }
 
     /// Returns the time up to which a device is done; `None` if it has not begun. The devices are walked in
@@ -65,9 +66,8 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
     /// Keeps that a device is done up to a time, and the devices before it.
     pub(super) fn save(&mut self, device: &DeviceId, until: Timestamp) -> anyhow::Result<()> {
         self.state.under_way = Some((device.to_string(), until.as_millis()));
-        progress_file::replace(&self.path, &serde_json::to_vec(&self.state)?).with_context(|| {
-            format!("cannot write {}; --state FILE keeps it elsewhere", self.path.display())
-        })
+        progress_file::replace(&self.path, &serde_json::to_vec(&self.state)?)
+            .with_context(|| progress_file::cannot_write(&self.path))
     }
 
     /// Removes the file, because the walk is complete. Returns what was found.

@@ -102,7 +102,7 @@ pub(super) async fn run(
     };
     // What was folded with another schema is folded again.
     let asked = format!("{} {schema}", zone.name());
-    let mut progress = Progress::<Rebuilt>::of(&args.scope, progress, &asked);
+    let mut progress = Progress::<Rebuilt>::of(&args.scope, progress, &asked)?;
     if progress.continues() {
         print("continuing where the last rebuild stopped (--again starts over)");
     }

@@ -114,7 +114,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let (state, zone) = walk::state(store).await?;
     let walk = Walk::over(store, &args.scope, zone, clock.now()).await?;
-    let mut progress = Progress::<Found>::of(&args.scope, progress, zone.name());
+    let mut progress = Progress::<Found>::of(&args.scope, progress, zone.name())?;
     if progress.continues() {
         print("continuing where the last verification stopped (--again starts over)");
     }

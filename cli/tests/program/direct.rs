@@ -132,7 +132,8 @@ fn a_source_that_cannot_be_read_makes_no_directory() {
         ("cut.csv.gz", Some(&cut), "cannot be read"),
         ("home-assistant_v2.db", Some(&database), "cannot be read as a database"),
         ("backup.tar", Some(&[0; 512]), "no text"),
-        ("empty.lp", Some(b""), "is empty"),
+        ("utf-16.csv", Some(b"\xff\xfet\0i\0"), "`iconv -f UTF-16 -t UTF-8` converts it"),
+        ("empty", Some(b""), "is empty"),
     ] {
         let file = place.path().join(name);
         if let Some(bytes) = bytes {
@@ -143,6 +144,33 @@ fn a_source_that_cannot_be_read_makes_no_directory() {
         assert!(said(&output).contains(expected), "{name}: {}", said(&output));
         assert!(!data.exists(), "{name}");
     }
+}
+
+#[test]
+fn a_source_of_which_nothing_is_stored_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let refused = "timestamp,device_id,t\n1700000000,d,warm\n1700000600,d,x\n";
+    for (name, text, more, code, expected) in [
+        ("empty.lp", "", &[][..], 0, "has nothing in it"),
+        ("empty.db", "", &[], 0, "has nothing in it"),
+        ("empty.csv", "\n", &[], 0, "has nothing in it"),
+        ("refused.csv", refused, &[], 3, "is removed again"),
+        ("strict.csv", refused, &["--strict"], 1, "is removed again"),
+        ("texts.lp", "m,host=a v=\"x\" 1700000000000000000\n", &[], 0, "is removed again"),
+    ] {
+        let file = place.path().join(name);
+        fs::write(&file, text).unwrap();
+        let output = roomtide(&[&["import", file.to_str().unwrap()], more].concat(), &data);
+        assert_eq!(output.status.code(), Some(code), "{name}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{name}: {}", said(&output));
+        assert!(!data.exists(), "{name}: {}", said(&output));
+        let is_made = expected == "is removed again";
+        assert_eq!(said(&output).contains("and whatever TZ says, for ever"), is_made, "{name}");
+    }
+    let names = fs::read_dir(place.path()).unwrap().map(|it| it.unwrap().file_name());
+    let names: Vec<_> = names.map(|it| it.into_string().unwrap()).collect();
+    assert!(!names.iter().any(|it| it.ends_with("-before")), "{names:?}");
 }
 
 #[test]
@@ -169,6 +197,9 @@ fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
     let output = import.arg(&file).arg("--data-dir").arg(&data).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("disk"), "{}", said(&output));
+    let stored = readings(&data, &directory.path().join("out.ndjson"));
+    let expected = format!("stopped; {stored} readings stored, the same command ");
+    assert!(stored > 0 && said(&output).contains(&expected), "{}", said(&output));
     rollups(&data);
     let output = roomtide(&["import", file.to_str().unwrap()], &data);
     assert!(output.status.success(), "{}", said(&output));
@@ -201,7 +232,10 @@ fn a_full_disk_leaves_no_directory_in_which_nothing_is_stored() {
         assert!(!above.exists(), "{blocks}");
         let left: Vec<_> = fs::read_dir(&old).unwrap().map(|it| it.unwrap().file_name()).collect();
         assert_eq!(left, ["notes.txt"], "{blocks}");
-        assert!(!directory.path().join("r.ndjson.roomtide-report-stopped").exists(), "{blocks}");
+        for left in ["report-stopped", "import", "import-before"] {
+            let left = directory.path().join(format!("r.ndjson.roomtide-{left}"));
+            assert!(!left.exists(), "{blocks}: {left:?}");
+        }
     }
     let data = above.join("data");
     let output = roomtide(&["import", file.to_str().unwrap()], &data);

@@ -263,11 +263,23 @@ impl<'a> Comparison<'a> {
         Ok(said)
     }
 
+    /// Removes what is kept for an import that goes on: nothing was sent.
+    pub(in crate::import) fn forget(&self) {
+        if let Some(kept) = self.state.borrow_mut().kept.take() {
+            kept.finish();
+        }
+    }
+
     /// Writes the lines that take back what an import stored that stopped.
     pub(in crate::import) fn stopped(&self, head: &Head, places: &Places) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
-        let Some(report_at) = places.if_stopped.as_deref() else { return Ok(()) };
         state.absorb_window();
+        if state.tally.devices.is_empty() && state.earlier.is_nothing() {
+            drop(state);
+            self.forget();
+            return Ok(());
+        }
+        let Some(report_at) = places.if_stopped.as_deref() else { return Ok(()) };
         if self.known.is_err() || state.tally.devices.is_empty() {
             return Ok(());
         }

@@ -71,6 +71,18 @@ pub(super) struct Earlier {
     pub(super) stored: Vec<(DeviceId, OfDevice)>,
 }
 
+impl Earlier {
+    /// Returns whether nothing was noted.
+    pub(super) fn is_nothing(&self) -> bool {
+        let Self { devices, rooms, reports, refused, stored } = self;
+        devices.is_empty()
+            && rooms.is_empty()
+            && reports.is_empty()
+            && refused.is_empty()
+            && stored.is_empty()
+    }
+}
+
 /// How an import goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) enum GoesOn<'a> {
@@ -96,13 +108,14 @@ impl Kept {
         path: PathBuf,
         goes_on: GoesOn<'_>,
     ) -> anyhow::Result<(Self, Option<Earlier>)> {
-        let context =
-            || format!("cannot write {}; --state FILE keeps it elsewhere", path.display());
+        progress_file::ensure_ours::<Line>(&path)?;
+        let context = || progress_file::cannot_write(&path);
         let (earlier, lines) = match (goes_on, read(&path, goes_on)) {
             (_, Some((earlier, lines))) => (Some(earlier), lines),
             (GoesOn::No(asked), None) => {
-                let asked = asked.map(|it| line(&Line::Import { asked: it.to_owned() }));
-                (Some(Earlier::default()), asked.transpose()?.into_iter().collect())
+                // The first line tells that the file is ours, also if a crash cuts off the second one.
+                let asked = asked.unwrap_or_default().to_owned();
+                (Some(Earlier::default()), vec![line(&Line::Import { asked })?])
             }
             (_, None) => (None, Vec::new()),
         };

@@ -83,7 +83,7 @@ pub(super) fn brought(devices: &[&DeviceId], rooms: &[RoomId]) -> Vec<String> {
         };
         devices.chunks(MAX_DEVICES).map(line).collect()
     };
-    let rooms = rooms.iter().map(|room| take_back("room", room.as_str()));
+    let rooms = rooms.iter().map(|room| take_back("room --if-empty", room.as_str()));
     all(" --no-wait").into_iter().chain(rooms).chain(all("")).collect()
 }
 
@@ -143,7 +143,7 @@ mod tests {
             lines,
             [
                 r#"take_back device --if-empty --no-wait --also=--b "$@" -- a"#,
-                r#"take_back room "$@" -- --hall"#,
+                r#"take_back room --if-empty "$@" -- --hall"#,
                 r#"take_back device --if-empty --also=--b "$@" -- a"#,
             ]
         );

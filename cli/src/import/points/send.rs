@@ -88,16 +88,9 @@ pub(in crate::import) fn send(
     }
     match result {
         Ok(()) => Ok(sent),
-        Err(error) if sent.stored == 0 && resume.acknowledged() == 0 => Err(error),
         Err(error) => {
-            let stored = counted(sent.stored, "point");
-            let lines = counted(resume.acknowledged(), "line");
-            let goes_on = if resume.is_kept() {
-                format!(", the same command continues after {lines}")
-            } else {
-                String::new()
-            };
-            Err(error.context(format!("stopped; {stored} stored{goes_on}")))
+            let stored = client.stored_here().unwrap_or(sent.stored);
+            Err(resume.stopped(error, (stored, "point"), options.strict))
         }
     }
 }

@@ -83,7 +83,7 @@ fn refused_lines_are_named_by_their_place_in_the_file() {
         Reply::of(400, r#"{"data": [{"error_message": "no", "line_number": 1}]}"#)
     });
     let error = format!("{:#}", send_to(&server, 1, Path::new("-"), strict).unwrap_err());
-    assert_eq!(error, "line 1: no");
+    assert_eq!(error, "stopped; 0 points stored: line 1: no");
 }
 
 /// The server names few of the lines that it refuses in one answer.

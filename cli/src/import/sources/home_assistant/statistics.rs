@@ -4,13 +4,12 @@
 //! outages and resets. Anything else is the `mean` at half past; of a power at each
 //! quarter of the hour, so that its energy is that of the hour. An angle's mean is taken as it is: it is circular
 //! already. External statistics (`tibber:consumption`) have no states and mostly no meter either: where `state` is the
-//! amount of the hour, the counter is the total of these amounts.
+//! amount of the hour, the counter is the total of these amounts, and begins with the first hour.
 
 use std::collections::HashMap;
 
 use anyhow::Context as _;
 use rusqlite::Connection;
-use rust_decimal::Decimal;
 
 use super::entity::{line, quoted};
 use super::moment::nanos;
@@ -20,6 +19,7 @@ use super::states::{Entities, Entity, text};
 use super::storage::Storage;
 use super::units::Conversion;
 use crate::import::sources::number;
+use crate::import::totals::BASE;
 
 /// Nanoseconds of an hour.
 const HOUR: i64 = 3_600_000_000_000;
@@ -165,7 +165,7 @@ fn hours(
     );
     let mut statement = connection.prepare(&query)?;
     let mut rows = statement.query([meta])?;
-    let mut total = Decimal::ZERO;
+    let mut total = BASE;
     let mut taken = 0;
     while let Some(row) = rows.next()? {
         let Some(start) = nanos(row.get(0)?, text(row, 1)?.as_deref()) else {
@@ -174,10 +174,8 @@ fn hours(
         };
         let end = start.saturating_add(HOUR);
         let sum: Option<f64> = row.get(6)?;
-        if let Some(sum) = sum.filter(|sum| series.is_counter && sum.is_finite()) {
-            output.notes.sum(&series.id, series.unit.as_deref(), end, &number(sum));
-        }
         let value: Option<f64> = row.get(if series.is_counter { 2 } else { 3 })?;
+        note_sum(series, (start, end), sum, value.filter(|_| taken == 0), output);
         let Some(value) = value.filter(|value| value.is_finite()) else {
             output.notes.leave_out("hours without a value");
             continue;
@@ -186,6 +184,7 @@ fn hours(
             output.notes.leave_out("hours whose value is not converted exactly");
             continue;
         };
+        let before = (series.is_amount && taken == 0).then(|| total.to_string());
         if series.is_amount {
             let Some(sum) = value.parse().ok().and_then(|value| total.checked_add(value)) else {
                 output.notes.leave_out("hours whose total has more than 28 digits");
@@ -206,6 +205,10 @@ fn hours(
         } else {
             vec![start.saturating_add(HOUR / 2)]
         };
+        let of_start = before.map(|before| {
+            let value = vec![("value".to_owned(), before)];
+            [value, texts.clone()].concat()
+        });
         let mut fields = vec![("value".to_owned(), value)];
         if let Some(reset) =
             nanos(row.get(4)?, text(row, 5)?.as_deref()).filter(|_| !series.is_external)
@@ -214,6 +217,10 @@ fn hours(
             fields.push(("last_reset".to_owned(), number(last_reset(reset, known))));
         }
         fields.extend(texts.iter().cloned());
+        // Without it the first hour would have no beginning.
+        if let Some(fields) = of_start {
+            output.send(line(&series.id, unit.as_deref(), fields, start, described))?;
+        }
         for at in times {
             output.send(line(&series.id, unit.as_deref(), fields.clone(), at, described))?;
             if !series.is_counter {
@@ -226,6 +233,22 @@ fn hours(
         output.notes.leave_out_many("pairs of min and max of hours", taken);
     }
     Ok(())
+}
+
+/// Notes Home Assistant's own sum at the end of an hour, and at its beginning, if it has the first amount.
+fn note_sum(
+    series: &Series,
+    (start, end): (i64, i64),
+    sum: Option<f64>,
+    first: Option<f64>,
+    output: &Output,
+) {
+    let Some(sum) = sum.filter(|sum| series.is_counter && sum.is_finite()) else { return };
+    let note = |at, sum| output.notes.sum(&series.id, series.unit.as_deref(), at, &number(sum));
+    if let Some(first) = first.filter(|first| series.is_amount && first.is_finite()) {
+        note(start, sum - first);
+    }
+    note(end, sum);
 }
 
 /// The fields that teach what a series is.

@@ -153,9 +153,9 @@ impl Queries for InfluxQl {
         context: &Context,
         measurement: &Measurement,
     ) -> anyhow::Result<Option<(i64, i64)>> {
-        let from = from(context, measurement);
+        let from = select_from(context, measurement);
         let edge = |order: &str| {
-            let statement = format!("SELECT * FROM {from} ORDER BY time {order} LIMIT 1");
+            let statement = format!("{from} ORDER BY time {order} LIMIT 1");
             let rows = self.rows(&context.database, &statement)?;
             anyhow::Ok(rows.first().and_then(|row| row.first()?.number()?.parse().ok()))
         };
@@ -169,12 +169,8 @@ impl Queries for InfluxQl {
         (begin, until): (i64, i64),
     ) -> anyhow::Result<Vec<Point>> {
         let Measurement { name, columns } = measurement;
-        let select = columns.iter().map(|(name, kind)| format!("{}::{kind}", quoted(name)));
-        let select = select.collect::<Vec<_>>().join(", ");
-        let from = from(context, measurement);
-        let statement = format!(
-            "SELECT {select} FROM {from} WHERE time >= {begin} AND time < {until} GROUP BY *"
-        );
+        let from = select_from(context, measurement);
+        let statement = format!("{from} WHERE time >= {begin} AND time < {until} GROUP BY *");
         let measurement = escaped_measurement(name);
         let keys: Vec<String> = columns.iter().map(|(name, _)| escaped(name)).collect();
         let (mut points, mut wrong) = (Vec::new(), 0);
@@ -227,8 +223,11 @@ fn columns(fields: impl Iterator<Item = (String, String)>) -> Vec<(String, Strin
     columns
 }
 
-fn from(context: &Context, measurement: &Measurement) -> String {
-    format!("{}.{}", quoted(&context.policy), quoted(&measurement.name))
+/// Each field by each of its types: `SELECT *` takes one of them, and leaves out what has another.
+fn select_from(context: &Context, Measurement { name, columns }: &Measurement) -> String {
+    let select = columns.iter().map(|(name, kind)| format!("{}::{kind}", quoted(name)));
+    let select = select.collect::<Vec<_>>().join(", ");
+    format!("SELECT {select} FROM {}.{}", quoted(&context.policy), quoted(name))
 }
 
 /// The value of a field in line protocol; a number keeps its text.

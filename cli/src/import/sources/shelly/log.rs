@@ -12,9 +12,8 @@ use rust_decimal::Decimal;
 use super::columns::{Columns, Kind, Metric};
 use crate::import::sources::{DEVICE_TAG, Notes, Point, Source, Units, Way};
 use crate::import::text_lines::TextLines;
+use crate::import::totals::BASE;
 
-/// Where a counter begins if nothing else is known. One that shows 0 takes no part in energy.
-const BASE: Decimal = Decimal::ONE;
 /// Nanoseconds of a second.
 const SECOND: i64 = 1_000_000_000;
 /// Seconds of an interval, where a log has one row: of later generations, and of the first.

@@ -248,13 +248,12 @@ impl<'a> Cursor<'a> {
             Some(b'"') => return self.string(),
             _ => self.word(|byte| byte != b',' && byte != b' ')?,
         };
-        let number = value.strip_suffix(['i', 'u']).unwrap_or(value);
         match value {
             "" => Err(LineError::MissingFieldValue),
             "t" | "T" | "true" | "True" | "TRUE" => Ok(Value::Boolean(true)),
             "f" | "F" | "false" | "False" | "FALSE" => Ok(Value::Boolean(false)),
-            _ if number.len() < value.len() && is_integer(number) => Ok(Value::Number(number)),
-            _ if number.len() == value.len() && is_float(value) => Ok(Value::Number(value)),
+            _ if is_float(value) => Ok(Value::Number(value)),
+            _ if let Some(number) = integer(value) => Ok(Value::Number(number)),
             _ if value.starts_with(|c: char| c.is_ascii_digit() || "-.nN".contains(c)) => {
                 Err(LineError::InvalidNumber)
             }
@@ -285,9 +284,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-fn is_integer(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+/// The number of an integer, of 64 bits as InfluxDB has it.
+fn integer(value: &str) -> Option<&str> {
+    let signed = value.strip_suffix('i').filter(|number| number.parse::<i64>().is_ok());
+    let unsigned = || value.strip_suffix('u').filter(|number| number.parse::<u64>().is_ok());
+    // Rust takes a plus, too.
+    signed.or_else(unsigned).filter(|number| !number.starts_with('+'))
 }
 
 /// Digits with at most one point, `.5` and `5.` among them, and perhaps an exponent.

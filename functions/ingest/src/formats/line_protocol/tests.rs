@@ -54,7 +54,8 @@ fn every_form_of_a_line_is_read() {
         ("a s=\"two\nlines\",v=1", r#""a" s="two\nlines" v=1"#),
         ("°C,ort=Küche v=1", r#""°C" ort:"Küche" v=1"#),
         ("a v=1,v=2", r#""a" v=1 v=2"#),
-        ("a v=9223372036854775808i", r#""a" v=9223372036854775808"#),
+        ("a v=9223372036854775807i", r#""a" v=9223372036854775807"#),
+        ("a v=18446744073709551615u", r#""a" v=18446744073709551615"#),
     ] {
         assert_eq!(read(line).as_deref(), Ok(expected), "{line:?}");
     }
@@ -93,6 +94,10 @@ fn every_other_line_is_refused_in_the_words_of_influxdb() {
         ("a v=1_000", "invalid number"),
         ("a v=1e", "invalid number"),
         ("a v=1.5i", "invalid number"),
+        ("a v=9223372036854775808i", "invalid number"),
+        ("a v=-9223372036854775809i", "invalid number"),
+        ("a v=18446744073709551616u", "invalid number"),
+        ("a v=-1u", "invalid number"),
         ("a v=i", "invalid boolean"),
         ("a v=yes", "invalid boolean"),
         ("a v=\"x", "unbalanced quotes"),

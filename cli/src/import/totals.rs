@@ -1,0 +1,316 @@
+//! Adds up the amounts of a CSV's rows to counters, in order of time. Reads no file and sorts nothing.
+//!
+//! A row has its amount in the place of the counter, or `null` where it has none. Of rows of one device and time the last
+//! amount counts, as of any value.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use domain::Timestamp;
+use rust_decimal::Decimal;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::columns::Columns;
+use super::line::{Line, Lines, Record};
+use super::order::owner;
+use super::refusals::Refusal;
+use super::rows;
+use super::sources::Notes;
+use super::timestamp::Interval;
+
+/// What stands in a row that has no amount.
+pub(super) const NO_AMOUNT: &str = "null";
+/// Where a total begins whose first amount has a beginning. A counter that shows 0 takes no part in energy.
+pub(super) const BASE: Decimal = Decimal::ONE;
+/// What is said where nothing tells when the first amount began.
+const NO_BEGINNING: &str = "\
+total()      without --interval nothing tells when the first row began, so its amount is in no energy; --interval 15m
+             says that each row's time is the beginning of a quarter of an hour";
+
+/// The totals of a file, and what is said of them.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    devices: BTreeMap<String, Device>,
+    interval: Interval,
+    notes: Notes,
+}
+
+/// The totals of a device.
+#[derive(Debug, Clone, Default)]
+struct Device {
+    /// Each by its metric; `None` before its first amount.
+    totals: BTreeMap<String, Option<Decimal>>,
+    /// The time of the rows that wait for another of the same time, and of those before.
+    at: Option<Timestamp>,
+    before: Option<Timestamp>,
+    waiting: Vec<Record>,
+}
+
+impl Totals {
+    /// Returns those that the columns ask for.
+    pub(super) fn of(columns: &Columns) -> Self {
+        let mut totals = Self { interval: columns.timestamp.interval, ..Self::default() };
+        for (device, metric) in columns.shape.totals() {
+            let device = totals.devices.entry(device.to_string()).or_default();
+            device.totals.insert(metric.to_string(), None);
+        }
+        totals
+    }
+
+    /// Returns whether no total is asked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.devices.is_empty()
+    }
+
+    /// What is said of the lines that were added up.
+    pub(super) const fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// Adds up the amounts of lines, in which those of each device are in order of time.
+    pub(super) fn add_up(&self, lines: Lines) -> Lines {
+        if self.is_empty() {
+            return lines;
+        }
+        let (mut devices, interval) = (self.devices.clone(), self.interval);
+        let notes = self.notes.clone();
+        if interval == Interval::default() {
+            notes.say(NO_BEGINNING.to_owned());
+        }
+        // Behind the last line nothing is waited for.
+        let lines = lines.map(Some).chain([None]);
+        Box::new(lines.flat_map(move |line| {
+            let mut out = Vec::new();
+            match line {
+                None => devices.values_mut().for_each(|it| it.add(interval, &notes, &mut out)),
+                Some(Ok(line)) => match (owner(&line), line) {
+                    ((id, Some(millis)), Line::Reading(record)) if devices.contains_key(&id) => {
+                        let device = devices.get_mut(&id).expect("it is there");
+                        let at = Timestamp::from_millis(millis).ok();
+                        if device.at != at {
+                            device.add(interval, &notes, &mut out);
+                            device.at = at;
+                        }
+                        device.waiting.push(record);
+                    }
+                    (_, line) => out.push(line),
+                },
+                Some(Err(error)) => return vec![Err(error)],
+            }
+            out.into_iter().map(Ok).collect()
+        }))
+    }
+}
+
+impl Device {
+    /// Adds the amounts of the rows that wait, and hands these rows out.
+    fn add(&mut self, interval: Interval, notes: &Notes, out: &mut Vec<Line>) {
+        let mut rows = mem::take(&mut self.waiting);
+        let Some((at, last)) = self.at.zip(rows.last()) else { return };
+        let (line, last) = (last.line, last.json.clone());
+        let mut firsts = Vec::new();
+        let mut refused = Vec::new();
+        for (name, total) in &mut self.totals {
+            let amounts: Vec<&str> = rows.iter().filter_map(|row| value(&row.json, name)).collect();
+            let empty = amounts.iter().filter(|amount| **amount == NO_AMOUNT).count();
+            notes.leave_out_many(&format!("rows without an amount of {name}"), empty as u64);
+            let replaced = (amounts.len() - empty).saturating_sub(1);
+            notes.leave_out_many("rows of a time that a later line has too", replaced as u64);
+            let amount = amounts.iter().rev().find_map(|amount| amount.parse::<Decimal>().ok());
+            let has_beginning = interval != Interval::default();
+            let before = total.unwrap_or(if has_beginning { BASE } else { Decimal::ZERO });
+            let after = match amount.map(|amount| before.checked_add(amount)) {
+                Some(Some(after)) => {
+                    if total.is_none() && has_beginning {
+                        firsts.push((name.clone(), before.to_string()));
+                    }
+                    *total = Some(after);
+                    Some(after.normalize().to_string())
+                }
+                Some(None) => {
+                    let reason = format!("{name}: the total is too large, over 28 digits");
+                    refused.push(Line::Refused(Refusal { line, reason }));
+                    None
+                }
+                None => None,
+            };
+            rows.iter_mut().for_each(|row| set(&mut row.json, name, after.as_deref()));
+        }
+        // Without it the first interval would have no beginning.
+        if let (false, Ok(Place { device_id, room })) =
+            (firsts.is_empty(), serde_json::from_str(&last))
+        {
+            let begin = interval.begin(at).max(self.before.unwrap_or(Timestamp::MIN));
+            let json = rows::json(begin, &device_id, &room, &firsts);
+            out.push(Line::Reading(Record { line, json }));
+        }
+        out.extend(refused);
+        let rows = rows.into_iter().filter(|row| has_metric(&row.json));
+        out.extend(rows.map(Line::Reading));
+        self.before = Some(at);
+    }
+}
+
+/// What a reading is of.
+#[derive(Deserialize)]
+struct Place {
+    device_id: String,
+    #[serde(default)]
+    room: String,
+}
+
+/// Where a metric's value is in a row's JSON. In a string its quotes would be escaped.
+fn place(json: &str, name: &str) -> Option<(usize, usize, usize)> {
+    let member = format!(",\"{name}\":");
+    let begin = json.find(&member)?;
+    let value = begin + member.len();
+    let end = value + json[value..].find([',', '}'])?;
+    Some((begin, value, end))
+}
+
+fn value<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+    place(json, name).map(|(_, value, end)| &json[value..end])
+}
+
+/// Replaces a metric's value, or removes the metric.
+fn set(json: &mut String, name: &str, new: Option<&str>) {
+    match (place(json, name), new) {
+        (Some((_, value, end)), Some(new)) => json.replace_range(value..end, new),
+        (Some((begin, _, end)), None) => json.replace_range(begin..end, ""),
+        (None, _) => {}
+    }
+}
+
+fn has_metric(json: &str) -> bool {
+    let members: serde_json::Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    members.keys().any(|name| !["timestamp", "device_id", "room"].contains(&&**name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::columns::{Shape, TimestampColumn};
+    use crate::import::text_lines::TextLines;
+    use crate::import::{csv_lines, order, source};
+    use indicatif::ProgressBar;
+    use std::io::Cursor;
+    use std::path::Path;
+
+    /// Imports rows in any order, with the metrics of a device `m`. Returns its readings as times and members, what is
+    /// refused, and what is said.
+    fn read(interval: &str, metrics: &[&str], rows: &[&str]) -> (Vec<String>, String) {
+        let timestamp = TimestampColumn {
+            name: "at".to_owned(),
+            interval: interval.parse().unwrap_or_default(),
+            ..TimestampColumn::default()
+        };
+        let metrics: Vec<String> = metrics.iter().map(|it| (*it).to_owned()).collect();
+        let shape = Shape::long(Some("m"), "", None, &metrics).unwrap();
+        let columns = Columns { timestamp, shape, decimal_comma: false };
+        let text = format!("at,A,B\n{}\n", rows.join("\n"));
+        let totals = Totals::of(&columns);
+        let open = || {
+            let lines = TextLines::new(Cursor::new(text.clone().into_bytes()));
+            let lines = source::rows(lines, &columns)?;
+            Ok((lines, ProgressBar::hidden()))
+        };
+        let (lines, _) = order::lines(Path::new("-"), !totals.is_empty(), open).unwrap();
+        let shown = totals.add_up(lines).map(|line| match line.unwrap() {
+            Line::Reading(record) => {
+                let (_, rest) = record.json.split_once("2026-01-11T").unwrap();
+                rest.replace(":00.000Z\",\"device_id\":\"m\",", " ").replace(['"', '}'], "")
+            }
+            Line::Refused(refusal) => refusal.to_string(),
+        });
+        let readings = shown.collect();
+        (readings, totals.notes().to_string())
+    }
+
+    const ROWS: [&str; 3] =
+        ["2026-01-11T10:00:00Z,1,0.5", "2026-01-11T10:15:00Z,2,", "2026-01-11T10:30:00Z,4,8"];
+
+    #[test]
+    fn amounts_are_added_in_the_order_of_time_whatever_that_of_the_file() {
+        let expected = ["10:00 k:1", "10:15 k:2,t:1", "10:30 k:4,t:2", "10:45 k:8,t:4"];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            let rows = order.map(|n| ROWS[n]);
+            assert_eq!(
+                read("15m", &["k=total(A)", "t=A"], &rows),
+                (expected.map(str::to_owned).to_vec(), String::new())
+            );
+        }
+    }
+
+    #[test]
+    fn of_rows_of_one_time_the_last_amount_counts() {
+        let rows = [ROWS[0], "2026-01-11T10:15:00Z,7,", ROWS[1], "2026-01-11T10:15:00Z,,", ROWS[2]];
+        let (readings, said) = read("15m", &["k=total(A)"], &rows);
+        assert_eq!(
+            readings,
+            ["10:00 k:1", "10:15 k:2", "10:30 k:4", "10:30 k:4", "10:30 k:4", "10:45 k:8"]
+        );
+        assert_eq!(
+            said,
+            "left out     1 rows of a time that a later line has too\nleft out     1 rows without an amount of k"
+        );
+    }
+
+    #[test]
+    fn an_empty_part_is_nothing_and_a_row_without_a_part_is_counted() {
+        let rows = [ROWS[0], ROWS[1], "2026-01-11T10:20:00Z,,", ROWS[2]];
+        let (readings, said) = read("", &["k=total(A+B)*2", "both=A+B"], &rows);
+        assert_eq!(readings, ["10:00 k:3,both:1.5", "10:15 k:7", "10:30 k:31,both:12"]);
+        assert!(
+            said.contains("without --interval")
+                && said.ends_with("left out     1 rows without an amount of k"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_counter_begins_with_its_own_first_amount() {
+        let (readings, _) = read(
+            "10m",
+            &["a=total(A)", "b=total(B)"],
+            &["2026-01-11T10:00:00Z,1,", "2026-01-11T10:30:00Z,1,1", "2026-01-11T10:35:00Z,,1"],
+        );
+        assert_eq!(readings, ["10:00 a:1", "10:10 a:2", "10:30 b:1", "10:40 a:3,b:2", "10:45 b:3"]);
+    }
+
+    #[test]
+    fn a_total_that_is_too_large_is_refused_by_its_line() {
+        let largest = Decimal::MAX;
+        let rows = [
+            &format!("2026-01-11T10:00:00Z,{largest},"),
+            &format!("2026-01-11T10:15:00Z,{largest},"),
+            "2026-01-11T10:30:00Z,-1,",
+        ];
+        let (readings, _) = read("", &["k=total(A)"], &rows);
+        let expected = [
+            "10:00 k:79228162514264337593543950335",
+            "line 3: k: the total is too large, over 28 digits",
+            "10:30 k:79228162514264337593543950334",
+        ];
+        assert_eq!(readings, expected);
+    }
+
+    #[test]
+    fn both_hours_that_the_clock_shows_twice_may_have_the_same_amount() {
+        let columns = Columns {
+            timestamp: TimestampColumn {
+                zone: Some("Europe/Berlin".parse().unwrap()),
+                ..TimestampColumn::default()
+            },
+            shape: Shape::wide(&["m:k=total(A)"]).unwrap(),
+            decimal_comma: false,
+        };
+        let text = "timestamp,A\n2026-10-25 01:00,1\n2026-10-25 02:00,1\n2026-10-25 02:00,1\n2026-10-25 03:00,1\n";
+        let lines = csv_lines(text.as_bytes(), &columns).unwrap();
+        let readings: Vec<_> = lines
+            .map(|line| line.unwrap())
+            .filter(|line| matches!(line, Line::Reading(_)))
+            .collect();
+        assert_eq!(readings.len(), 4, "{readings:?}");
+    }
+}
