@@ -14,7 +14,9 @@ use super::line::{Line, Record};
 use super::number::DecimalMark;
 use super::refusals::Refusal;
 use super::timestamp::{self, Interval, Moment, Zone};
-use super::totals::NO_AMOUNT;
+
+/// What stands in a row that has no amount.
+pub(super) const NO_AMOUNT: &str = "null";
 
 /// The columns of a file by their index.
 pub(super) struct Rows {

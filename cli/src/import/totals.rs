@@ -19,8 +19,6 @@ use super::rows;
 use super::sources::Notes;
 use super::timestamp::Interval;
 
-/// What stands in a row that has no amount.
-pub(super) const NO_AMOUNT: &str = "null";
 /// Where a total begins whose first amount has a beginning. A counter that shows 0 takes no part in energy.
 pub(super) const BASE: Decimal = Decimal::ONE;
 /// What is said where nothing tells when the first amount began.
@@ -113,7 +111,7 @@ impl Device {
         let mut refused = Vec::new();
         for (name, total) in &mut self.totals {
             let amounts: Vec<&str> = rows.iter().filter_map(|row| value(&row.json, name)).collect();
-            let empty = amounts.iter().filter(|amount| **amount == NO_AMOUNT).count();
+            let empty = amounts.iter().filter(|amount| **amount == rows::NO_AMOUNT).count();
             notes.leave_out_many(&format!("rows without an amount of {name}"), empty as u64);
             let replaced = (amounts.len() - empty).saturating_sub(1);
             notes.leave_out_many("rows of a time that a later line has too", replaced as u64);

@@ -246,7 +246,7 @@ fn an_export_of_an_empty_table_has_nothing_in_it() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 6, "and no report");
     let other = directory.path().join("empty.db");
     std::fs::write(&other, "").unwrap();
-    assert_eq!(import(&server, &other, &[]).status.code(), Some(1), "which no export is");
+    assert_eq!(import(&server, &other, &[]).status.code(), Some(0), "whatever it is called");
 }
 
 #[test]
