@@ -49,22 +49,16 @@ impl Exact {
     }
 
     /// `digits` / 10^`scale`.
-    fn of(digits: i128, scale: u32) -> Self {
-        let large = || BigDecimal::new(digits.into(), scale.into()).normalized();
+    fn of(digits: i128, scale: i64) -> Self {
+        let large = || BigDecimal::new(digits.into(), scale).normalized();
         Self(Small::new(digits, scale).map_or_else(|| Number::Large(large()), Number::Small))
     }
 
     fn of_large(number: &BigDecimal) -> Self {
         let number = number.normalized();
         let (digits, scale) = number.as_bigint_and_exponent();
-        let small = || match u32::try_from(scale) {
-            Ok(scale) => Small::new(digits.to_i128()?, scale),
-            Err(_) => {
-                let zeros = u32::try_from(-scale).ok().filter(|zeros| *zeros <= 18)?;
-                Small::new(digits.to_i64().map(i128::from)?.checked_mul(power(zeros))?, 0)
-            }
-        };
-        Self(small().map_or_else(|| Number::Large(number), Number::Small))
+        let small = digits.to_i128().and_then(|digits| Small::new(digits, scale));
+        Self(small.map_or_else(|| Number::Large(number), Number::Small))
     }
 
     fn large(&self) -> BigDecimal {
@@ -123,7 +117,7 @@ impl Exact {
             let denominator = i128::from(whole).checked_mul(power(small.scale()));
             if let (Some(numerator), Some(denominator)) = (numerator, denominator) {
                 // Euclid's quotient by a positive divisor is rounded down.
-                return Self::of(numerator.div_euclid(denominator), PART_DECIMALS);
+                return Self::of(numerator.div_euclid(denominator), PART_DECIMALS.into());
             }
         }
         let large = self.large();
@@ -145,7 +139,7 @@ impl Exact {
     #[must_use]
     pub fn resolution(&self) -> Self {
         match &self.0 {
-            Number::Small(small) => Self::of(1, small.scale()),
+            Number::Small(small) => Self::of(1, small.scale().into()),
             Number::Large(large) => {
                 let (_, scale) = large.as_bigint_and_exponent();
                 Self::of_large(&BigDecimal::new(1.into(), scale.max(0)))
@@ -169,7 +163,7 @@ impl Exact {
     fn combine(
         &self,
         other: &Self,
-        small: impl FnOnce(Small, Small) -> (i128, u32),
+        small: impl FnOnce(Small, Small) -> (i128, i64),
         large: impl FnOnce(BigDecimal, BigDecimal) -> BigDecimal,
     ) -> Self {
         match (&self.0, &other.0) {

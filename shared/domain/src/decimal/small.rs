@@ -20,8 +20,17 @@ pub(crate) struct Small {
 impl Small {
     pub(crate) const ZERO: Self = Self { digits: 0, scale: 0 };
 
-    /// The number, if it is a small one.
-    pub(crate) fn new(mut digits: i128, mut scale: u32) -> Option<Self> {
+    /// `digits` / 10^`scale`, if it is a small number.
+    pub(crate) fn new(digits: i128, scale: i64) -> Option<Self> {
+        let (mut digits, mut scale) = match u32::try_from(scale) {
+            Ok(scale) => (digits, scale),
+            Err(_) => {
+                let zeros = u32::try_from(scale.unsigned_abs())
+                    .ok()
+                    .filter(|zeros| *zeros <= MAX_DIGITS)?;
+                (digits.checked_mul(power(zeros))?, 0)
+            }
+        };
         while scale > 0 && digits % 10 == 0 {
             digits /= 10;
             scale -= 1;
@@ -44,7 +53,7 @@ impl Small {
             digits = digits * 10 + i128::from(char::from(byte).to_digit(10)?);
         }
         let sign = if unsigned.len() < text.len() { -1 } else { 1 };
-        Self::new(sign * digits, u32::try_from(fraction.len()).ok()?)
+        Self::new(sign * digits, i64::try_from(fraction.len()).ok()?)
     }
 
     pub(crate) fn digits(self) -> i64 {
@@ -63,61 +72,52 @@ impl Small {
     }
 
     /// The digits of the sum, and their scale.
-    pub(crate) fn sum(self, other: Self) -> (i128, u32) {
+    pub(crate) fn sum(self, other: Self) -> (i128, i64) {
         let (one, two, scale) = self.aligned(other);
-        (one + two, scale)
+        (one + two, scale.into())
     }
 
     /// The digits of the difference, and their scale.
-    pub(crate) fn difference(self, other: Self) -> (i128, u32) {
+    pub(crate) fn difference(self, other: Self) -> (i128, i64) {
         let (one, two, scale) = self.aligned(other);
-        (one - two, scale)
+        (one - two, scale.into())
     }
 
     /// The digits of the product, and their scale.
-    pub(crate) fn product(self, other: Self) -> (i128, u32) {
-        (i128::from(self.digits) * i128::from(other.digits), self.scale + other.scale)
+    pub(crate) fn product(self, other: Self) -> (i128, i64) {
+        let scale = self.scale + other.scale;
+        (i128::from(self.digits) * i128::from(other.digits), scale.into())
     }
 
     /// The quotient, rounded half to even to 15 significant digits. `None` if the divisor is zero, and if the
     /// quotient is no small number.
     pub(crate) fn rounded_quotient(self, divisor: Self) -> Option<Self> {
-        let length = |it: Self| it.digits.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
-        // So much behind, the quotient of the digits has 15 or 16 digits.
-        let shift = (QUOTIENT_DIGITS + length(divisor)).checked_sub(length(self));
-        let (dividend, divided_by) = match shift {
-            Some(shift) => (i128::from(self.digits) * power(shift), divisor.digits.into()),
-            None => {
-                let back = length(self) - QUOTIENT_DIGITS - length(divisor);
-                (self.digits.into(), i128::from(divisor.digits) * power(back))
-            }
-        };
-        let mut divided_by: i128 = divided_by;
-        let mut shift =
-            i64::from(QUOTIENT_DIGITS) + i64::from(length(divisor)) - i64::from(length(self));
-        if divided_by == 0 {
+        if divisor.digits == 0 {
             return None;
         }
+        let length = |it: Self| {
+            let log = it.digits.unsigned_abs().checked_ilog10();
+            log.map_or(1, |log| i64::from(log) + 1)
+        };
+        // So far behind the point, the quotient of the digits has 15 or 16 digits.
+        let mut shift = i64::from(QUOTIENT_DIGITS) + length(divisor) - length(self);
+        let shifted =
+            |digits: i64, by: i64| i128::from(digits) * u32::try_from(by).map_or(1, power);
+        let dividend = shifted(self.digits, shift);
+        let mut divided_by = shifted(divisor.digits, -shift);
         if (dividend / divided_by).abs() >= power(QUOTIENT_DIGITS) {
             divided_by *= 10;
             shift -= 1;
         }
-        let rounded = half_even(dividend, divided_by);
         let scale = i64::from(self.scale) - i64::from(divisor.scale) + shift;
-        match u32::try_from(scale) {
-            Ok(scale) => Self::new(rounded, scale),
-            Err(_) => {
-                let zeros = u32::try_from(-scale).ok().filter(|zeros| *zeros <= MAX_DIGITS)?;
-                Self::new(rounded * power(zeros), 0)
-            }
-        }
+        Self::new(half_even(dividend, divided_by), scale)
     }
 
     /// The number, rounded half to even to 15 significant digits. `None` if that is no small number.
     pub(crate) fn rounded(self) -> Option<Self> {
         let behind = self.digits.unsigned_abs().checked_ilog10().map_or(0, |log| log + 1);
         let Some(behind) = behind.checked_sub(QUOTIENT_DIGITS) else { return Some(self) };
-        Self::new(half_even(self.digits.into(), power(behind)) * power(behind), self.scale)
+        Self::new(half_even(self.digits.into(), power(behind)) * power(behind), self.scale.into())
     }
 
     /// The number in plain notation.
