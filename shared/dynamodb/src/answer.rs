@@ -34,14 +34,16 @@ impl<T> TakeItems<T> {
         Self(Arc::default())
     }
 
-    /// The same, for one request.
-    pub(super) fn for_request(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-
     /// What the last answer had.
     pub(super) fn taken(&self) -> Decoded<T> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Both take the same items.
+impl<T> Clone for TakeItems<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -57,27 +59,18 @@ impl<T: Decode + Send + 'static> Intercept for TakeItems<T> {
         "TakeItems"
     }
 
-    /// Puts a reader before the one that the operation brings.
+    /// Reads the answer in the place of the reader that the operation brings.
     fn read_before_execution(
         &self,
         _: &BeforeSerializationInterceptorContextRef<'_>,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let reader = Reader(Arc::clone(&self.0));
-        config.interceptor_state().store_put(SharedResponseDeserializer::new(reader));
+        config.interceptor_state().store_put(SharedResponseDeserializer::new(self.clone()));
         Ok(())
     }
 }
 
-struct Reader<T>(Arc<Mutex<Decoded<T>>>);
-
-impl<T> fmt::Debug for Reader<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reader")
-    }
-}
-
-impl<T: Decode + Send> DeserializeResponse for Reader<T> {
+impl<T: Decode + Send> DeserializeResponse for TakeItems<T> {
     fn deserialize_nonstreaming_with_config(
         &self,
         response: &HttpResponse,
@@ -234,7 +227,7 @@ mod tests {
         let query = Canned::new(status, body).client().query().table_name("t");
         let alone = query.clone().send().await;
         let found = TakeItems::<T>::new();
-        let taking = query.customize().interceptor(found.for_request()).send().await;
+        let taking = query.customize().interceptor(found.clone()).send().await;
         (alone, taking, found.taken())
     }
 

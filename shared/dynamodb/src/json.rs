@@ -139,3 +139,29 @@ impl Serialize for Borrowed<'_> {
         value.end()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = |text: &str| Attribute::S(text.to_owned());
+        let set = Attribute::Ss(vec!["b".to_owned(), "a".to_owned()]);
+        let members = [("", set), ("none", Attribute::M(Item::new()))];
+        let all = vec![
+            text("🔥 \"\\\n"),
+            Attribute::L(Vec::new()),
+            Attribute::B(vec![0, 255]),
+            Attribute::number(-1.5),
+            Attribute::Bool(false),
+            Attribute::Other,
+            Attribute::M(members.map(|(name, value)| (name.to_owned(), value)).into()),
+        ];
+        let written = serde_json::to_string(&Value(Attribute::L(all.clone()))).expect("texts");
+        let expected = r#"{"L":[{"S":"🔥 \"\\\n"},{"L":[]},{"B":"AP8="},{"N":"-1.5"},{"BOOL":false},{"NULL":true},{"M":{"":{"SS":["b","a"]},"none":{"M":{}}}}]}"#;
+        assert_eq!(written, expected);
+        let Value(read) = serde_json::from_str(&written).expect("a value");
+        assert_eq!(read, Attribute::L(all));
+    }
+}

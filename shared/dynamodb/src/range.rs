@@ -108,7 +108,7 @@ impl DynamoStore {
                 }
                 None => request = request.limit(i32::try_from(wanted).unwrap_or(i32::MAX)),
             }
-            let send = || request.clone().customize().interceptor(found.for_request()).send();
+            let send = || request.clone().customize().interceptor(found.clone()).send();
             let answer = asked(invocation, send).await?;
             note_read(invocation, answer.consumed_capacity());
             for item in found.taken() {

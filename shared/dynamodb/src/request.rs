@@ -43,7 +43,7 @@ impl Intercept for SendBody {
         "SendBody"
     }
 
-    /// Puts a writer before the one that the operation brings.
+    /// Writes the request in the place of the writer that the operation brings.
     fn read_before_execution(
         &self,
         _: &BeforeSerializationInterceptorContextRef<'_>,
