@@ -29,8 +29,8 @@ use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::{
     Ask, DEVICE_CONCURRENCY, DeviceValues, Estimating, Events, Failure, Grid, Horizon, KnownState,
-    Lacking, Lag, LeftOut, Level, Place, Store as SeriesStore, device_values, events, places,
-    values_within,
+    Lacking, Lag, LeftOut, Level, Place, Store as SeriesStore, device_values, events, gather,
+    places, values_within,
 };
 use table::Invocation;
 
@@ -208,8 +208,8 @@ pub(crate) async fn energy(
     let unread = explained.iter().filter(|(device, meter)| {
         !meter.is_of_sums() && !subject.has_now(device) && !is_among(&shown, device.id())
     });
-    let unread = unread.map(|(device, meter)| (ask(*device), meter));
-    let was_there = were_there(store, &subject, unread, invocation).await;
+    let unread = unread.map(|(device, _)| ask(*device));
+    let was_there = were_there(store, unread, invocation).await;
     let was_there = was_there.map_err(|failure| problem(failure, call))?;
     let is_named = |device: &Device, meter: &Meter<'_>| {
         let is_there = || subject.has_now(device) || was_there.contains(device.id());
@@ -284,20 +284,15 @@ where
 }
 
 /// What was in the rooms in the time that is asked about, of what is not read for a sum.
-async fn were_there<'a, 'm>(
+async fn were_there<'a>(
     store: &impl SeriesStore,
-    subject: &Subject,
-    unread: impl Iterator<Item = (Ask<'a>, &'m Meter<'a>)>,
+    unread: impl Iterator<Item = Ask<'a>>,
     invocation: &Invocation,
-) -> Result<BTreeSet<&'a DeviceId>, Failure>
-where
-    'a: 'm,
-{
+) -> Result<BTreeSet<&'a DeviceId>, Failure> {
     let mut there = BTreeSet::new();
-    for (ask, meter) in unread {
-        let names = names_of(meter);
-        let found = device_values(store, &ask, &names, |_| false, invocation).await?;
-        if subject.is_present(&found) {
+    for ask in unread {
+        let gathered = gather(store, &ask, invocation).await?;
+        if gathered.pieces.iter().any(|piece| !piece.is_elsewhere) {
             there.insert(ask.device.id());
         }
     }

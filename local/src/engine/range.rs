@@ -35,7 +35,7 @@ struct Asked {
     expression_attribute_values: HashMap<String, Text>,
     scan_index_forward: Option<bool>,
     consistent_read: Option<bool>,
-    limit: Option<u32>,
+    limit: Option<usize>,
     exclusive_start_key: Option<HashMap<String, Text>>,
     return_consumed_capacity: Option<String>,
 }
@@ -94,7 +94,7 @@ impl Ranges {
                 Some(is_within.then_some(after)?)
             }
         };
-        let limit = asked.limit.map_or(Some(i32::MAX as usize), |it| usize::try_from(it).ok())?;
+        let limit = asked.limit.unwrap_or(i32::MAX as usize);
         (is_range && first <= last && limit > 0).then_some(Wanted {
             pk,
             first,
