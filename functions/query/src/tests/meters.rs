@@ -214,6 +214,9 @@ async fn roles_decide_what_a_sum_holds_and_what_it_names() {
     assert_eq!(bench.patch("/devices/roof", r#"{"room": "loft"}"#).await.status, 200);
     assert_eq!(bench.energy("/rooms/hall", "").await["left_out"], named);
     assert_eq!(bench.patch("/devices/roof", r#"{"room": "hall"}"#).await.status, 200);
+    // Where it has measured nothing, it is not named.
+    let loft = bench.energy("/rooms/loft", "").await;
+    assert!(loft.get("left_out").is_none() && loft.get("total_kwh").is_some(), "{loft}");
     // Behind the meter the plug is left out for that; behind what produces it counts.
     for (meter, total) in [("meter", 1), ("roof", 49)] {
         let behind = json!({"behind": meter}).to_string();

@@ -6,8 +6,8 @@ use domain::{
     Zone,
 };
 use table::{
-    Backlog, DeviceGroups, KeepRollupState as _, LateMark, MarkLateChanges as _, QueueDepth,
-    StoredRollup,
+    Backlog, DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _,
+    PutRollups as _, QueueDepth, StoredRollup,
 };
 
 use super::*;
@@ -318,6 +318,16 @@ async fn a_change_of_settings_is_told_until_all_is_folded_again() {
     assert_eq!(told(31).await, Value::Null);
     let text = "rollups are behind; they may lack a change of settings in 9 rollups";
     assert_eq!(told(40).await[0]["text"], text);
+    // Where the readings are gone, nothing is folded again.
+    for mut stored in bench.store.rollups() {
+        (stored.raw_until, stored.version) = (Some(bench.clock.now()), stored.version + 1);
+        let expected = Expected::Version(stored.version - 1);
+        let put = bench.store.put_rollup(&stored, expected, &invocation()).await;
+        assert!(put.expect("memory"));
+    }
+    for path in paths(40) {
+        assert!(!lacks(&path).await, "{path}");
+    }
 }
 
 #[tokio::test]
