@@ -34,8 +34,9 @@ def begun(stack, tokens):
     return saved_at
 
 
-def told(stack, tokens, saved_at):
+def told(stack, tokens):
     """Each episode is told once when it begins and once when it ends."""
+    saved_at = begun(stack, tokens)
     # In its first minute a rule is judged later.
     time.sleep(max(0, saved_at + 65 - time.monotonic()))
     took = {}

@@ -24,5 +24,5 @@ environment emulator 'ministack[full]==1.5.33'
 # For ./deploy, which is to need nothing else. Version 2 is no package; the script uses what both have.
 environment awscli awscli==1.46.3
 
-# First: cargo-lambda finds its linker, Zig, through this python3.
-PATH=$tools/sam/bin:$PATH
+# First: cargo-lambda finds its linker, Zig, through this python3. $ROOMTIDE_CARGO_LAMBDA is a folder with another one.
+PATH=${ROOMTIDE_CARGO_LAMBDA:+$ROOMTIDE_CARGO_LAMBDA:}$tools/sam/bin:$PATH

@@ -5,6 +5,7 @@ use domain::{
 };
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
+use query::Query;
 use rollups::part_of_day;
 use runtime::clock::TestClock;
 use table::{
@@ -59,6 +60,8 @@ struct House {
     _engine: Engine,
     store: DynamoStore,
     now: i64,
+    /// Has loaded the registry of this moment.
+    query: Query<DynamoStore, TestClock>,
 }
 
 impl House {
@@ -70,7 +73,8 @@ impl House {
         seal(&store, "UTC", sealed_at(now)).await;
         let walk = RoomWalk { begun: at(0), after: None, is_done: true };
         store.set_room_walk(&walk, &invocation()).await.expect("written");
-        let mut house = Self { _engine: engine, store, now };
+        let query = open_query(store.clone(), TestClock::at(at(now)));
+        let mut house = Self { _engine: engine, store, now, query };
         house.register(0..1_000).await;
         for n in 0..10 {
             for day in 2..=8 {
@@ -108,6 +112,12 @@ impl House {
         let moved = self.store.advance_sealed(&groups, sealed[1], None, &invocation()).await;
         moved.expect("written");
         self.now = now;
+        self.load().await;
+    }
+
+    async fn load(&mut self) {
+        self.query = open_query(self.store.clone(), TestClock::at(at(self.now)));
+        Box::pin(self.query.load()).await;
     }
 
     /// Puts a local day, or a longer part of it than before.
@@ -168,17 +178,14 @@ impl House {
 
     /// What an answer costs that has something at `place`, the second time within a minute.
     async fn asked(&self, path: &str, query: &str, place: &str) -> (f64, f64) {
-        let clock = TestClock::at(at(self.now));
-        let function = open_query(self.store.clone(), clock);
-        Box::pin(function.load()).await;
         for _ in 0..3 {
-            let first = function.handle(request("GET", path, query, None), minute());
+            let first = self.query.handle(request("GET", path, query, None), minute());
             // A busy machine has no time for it.
             if Box::pin(first).await.status_code == 200 {
                 break;
             }
         }
-        let answer = function.handle(request("GET", path, query, None), minute());
+        let answer = self.query.handle(request("GET", path, query, None), minute());
         let answer = Answer::of(&Box::pin(answer).await);
         assert_eq!(answer.status, 200, "{}", answer.body);
         super::assert_estimate(path, &answer);
@@ -247,6 +254,7 @@ async fn asked_rows(house: &mut House) -> Vec<Row> {
         house.asked(&format!("{path}/series"), &series, data).await,
     ));
     house.register(1_000..10_000).await;
+    house.load().await;
     rows.push(row(
         "16b",
         "the same in a registry of 10,000",

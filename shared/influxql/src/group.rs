@@ -367,3 +367,13 @@ pub(crate) fn may_hold(
     };
     holds(condition, &look_up) != Verdict::No
 }
+
+/// Tells whether a condition may hold for a point in a room, whatever else is true of the point.
+pub(crate) fn may_hold_in(room: &RoomId, condition: Option<&Expression>) -> bool {
+    let Some(condition) = condition else { return true };
+    let look_up = |name: &str, _: Option<Cast>| match name {
+        ROOM => Operand::Text(room.as_str().into()),
+        _ => Operand::Unknown,
+    };
+    holds(condition, &look_up) != Verdict::No
+}

@@ -12,7 +12,7 @@ use crate::duration::{MILLISECOND, SECOND};
 use crate::error::QueryError;
 use crate::extreme::{Extreme, extremes};
 use crate::function::{Aggregate, Call};
-use crate::group::{Found, Group, Grouping, may_hold};
+use crate::group::{Found, Group, Grouping, may_hold, may_hold_in};
 use crate::rows::Rows;
 use crate::series::{Field, ROOM, Series};
 use crate::table::{Frame, Span, rows};
@@ -95,24 +95,40 @@ impl<'a> Selection<'a> {
         devices.into_values().collect()
     }
 
-    /// The rooms for whose points of a device the condition may hold; `None` if it may hold wherever the device was.
-    #[must_use]
-    pub fn rooms_of<'r>(
+    /// By device, the rooms for whose points the condition may hold; without the devices for which it may hold
+    /// wherever they were. `None` if these are more than `most` rooms.
+    pub fn rooms_by_device<'r>(
         &self,
-        device: &Device,
         rooms: impl Iterator<Item = &'r RoomId>,
-    ) -> Option<BTreeSet<RoomId>> {
-        let is_own = |it: &&Series<'_>| it.devices.iter().any(|it| it.id() == device.id());
-        let own: Vec<_> = self.series.iter().filter(is_own).collect();
+        most: usize,
+    ) -> Option<BTreeMap<&'a DeviceId, BTreeSet<RoomId>>> {
         let condition = self.query.condition.as_ref();
-        let may_be_in =
-            |room: Option<&RoomId>| own.iter().any(|it| may_hold(it, room, true, condition));
-        if may_be_in(None) {
-            return None;
+        // Most conditions name a few rooms, and only these are tried for each device.
+        let (possible, impossible): (Vec<_>, Vec<_>) =
+            rooms.partition(|room| may_hold_in(room, condition));
+        let mut own: BTreeMap<&DeviceId, Vec<&Series<'a>>> = BTreeMap::new();
+        for it in &self.series {
+            for device in &it.devices {
+                own.entry(device.id()).or_default().push(it);
+            }
         }
-        let (inside, outside): (BTreeSet<RoomId>, BTreeSet<RoomId>) =
-            rooms.cloned().partition(|room| may_be_in(Some(room)));
-        (!outside.is_empty()).then_some(inside)
+        let (mut found, mut all) = (BTreeMap::new(), BTreeSet::new());
+        for (device, series) in own {
+            let may_be_in =
+                |room: Option<&RoomId>| series.iter().any(|it| may_hold(it, room, true, condition));
+            let inside: Vec<_> =
+                possible.iter().copied().filter(|room| may_be_in(Some(room))).collect();
+            let is_anywhere = inside.len() == possible.len() && impossible.is_empty();
+            if is_anywhere || may_be_in(None) {
+                continue;
+            }
+            all.extend(inside.iter().copied());
+            if all.len() > most {
+                return None;
+            }
+            found.insert(device, inside.into_iter().cloned().collect());
+        }
+        Some(found)
     }
 
     /// The groups of the answer, by measurement and tags, of what was found of each device.

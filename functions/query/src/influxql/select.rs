@@ -117,20 +117,18 @@ async fn without_absent<'a>(
 ) -> Result<Vec<Wanted<'a>>, Failure> {
     let Context { snapshot, horizon, known_state, now, .. } = *context;
     let range = selection.range;
-    let rooms: Vec<_> =
-        wanted.iter().map(|it| selection.rooms_of(it.device, snapshot.rooms.keys())).collect();
-    let all: BTreeSet<&RoomId> = rooms.iter().flatten().flatten().collect();
-    if all.len() > MAX_ROOMS {
+    let Some(rooms) = selection.rooms_by_device(snapshot.rooms.keys(), MAX_ROOMS) else {
         return Ok(wanted);
-    }
+    };
+    let all: BTreeSet<&RoomId> = rooms.values().flatten().collect();
     let known = (known_state, horizon);
     let knowledge = presence::knowledge(store, known, snapshot, range, now, invocation).await?;
     let seen = match knowledge {
         Knowledge::Noted => presence::seen(store, all, range, invocation).await?,
         Knowledge::AllAsked | Knowledge::NotedInPart | Knowledge::NotedAlone => BTreeMap::new(),
     };
-    let asked = wanted.into_iter().zip(&rooms).map(|(it, rooms)| {
-        let seen = &seen;
+    let asked = wanted.into_iter().map(|it| {
+        let (seen, rooms) = (&seen, rooms.get(it.device.id()));
         Box::pin(async move {
             let Some(rooms) = rooms else { return Ok(Some(it)) };
             let is_now = it.device.place().room().is_some_and(|room| rooms.contains(room));
