@@ -409,14 +409,17 @@ pub(crate) fn of_rollups(
     (from, to): (i64, i64),
     is_descending: bool,
 ) -> Vec<Sample> {
-    let mut joined: BTreeMap<i64, Joined<'_>> = BTreeMap::new();
-    for piece in &group.pieces {
+    let held = group.pieces.iter().filter_map(|piece| {
         let begin = nanoseconds(piece.range.from());
-        let Some(rollup) = group.rolled_up(piece, &call.field) else { continue };
-        if begin < from || begin > to {
-            continue;
-        }
-        let start = interval.map_or(0, |interval| interval.start(begin));
+        let rollup = group.rolled_up(piece, &call.field).filter(|_| from <= begin && begin <= to);
+        Some((begin, rollup?))
+    });
+    let held: Vec<_> = held.collect();
+    let begins = held.iter().map(|(begin, _)| *begin).collect();
+    let starts = interval.map(|interval| interval.starts_of(&begins, is_descending));
+    let mut joined: BTreeMap<i64, Joined<'_>> = BTreeMap::new();
+    for (begin, rollup) in held {
+        let start = starts.as_ref().map_or(0, |starts| starts[&begin]);
         match joined.get_mut(&start) {
             Some(known) => known.join(rollup),
             None => drop(joined.insert(start, Joined::of(rollup))),

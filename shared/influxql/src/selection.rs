@@ -71,8 +71,9 @@ impl<'a> Selection<'a> {
         let (Some(own), Some(range)) = (own, milliseconds(query.widened(frame.range))) else {
             return Ok(None);
         };
-        let windows = frame.windows.iter().filter(|at| way == Way::Rollups && **at >= 0);
-        let starts = windows.filter_map(|at| Some(milliseconds((*at, *at))?.from()));
+        let edges = query.interval.iter().flat_map(|it| it.edges(&frame.windows));
+        let edges = edges.filter(|at| way == Way::Rollups && *at >= 0);
+        let starts = edges.filter_map(|at| Some(milliseconds((at, at))?.from()));
         // What only a call that looks back takes is in rows of its own.
         let cuts = starts.chain([own.from(), own.to()].into_iter().filter(|_| own != range));
         let cuts = cuts.filter(|at| range.from() < *at && *at < range.to()).collect();

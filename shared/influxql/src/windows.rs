@@ -1,5 +1,7 @@
 //! The windows of `GROUP BY time`: multiples of an interval from 1970 on, or on a zone's clock. Holds no values.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use domain::Zone;
 
 use crate::duration::SECOND;
@@ -34,9 +36,41 @@ impl Interval {
         let at = i128::from(at) - offset;
         let ahead = self.ahead(at);
         let start = at - (at + ahead).rem_euclid(length);
-        let [start, end] =
-            [start, start + length].map(|edge| within(self.settled(edge, ahead) + offset));
-        (start, end)
+        let end = start + length;
+        let moved = self.settled(end, ahead);
+        // An end that comes to lie before the change would leave out what the clock skips.
+        let end = if self.ahead(moved) == self.ahead(end) { moved } else { end };
+        (within(self.settled(start, ahead) + offset), within(end + offset))
+    }
+
+    /// By each of some times, the start of the window that holds it: where windows overlap, the one that comes first in
+    /// the answer.
+    pub(crate) fn starts_of(
+        &self,
+        times: &BTreeSet<i64>,
+        is_descending: bool,
+    ) -> BTreeMap<i64, i64> {
+        let mut times: Vec<i64> = times.iter().copied().collect();
+        if is_descending {
+            times.reverse();
+        }
+        let mut window = None;
+        let mut start_of = |at| {
+            let is_in = |it: &(i64, i64)| if is_descending { it.0 <= at } else { at < it.1 };
+            let found = window.filter(is_in).unwrap_or_else(|| self.window(at));
+            window = Some(found);
+            (at, found.0)
+        };
+        times.into_iter().map(&mut start_of).collect()
+    }
+
+    /// The starts of an answer's windows and the edges of the windows that contain them: where a clock goes back, these
+    /// are others.
+    pub(crate) fn edges(&self, starts: &[i64]) -> impl Iterator<Item = i64> {
+        starts.iter().flat_map(|at| {
+            let (start, end) = self.window(*at);
+            [*at, start, end]
+        })
     }
 
     /// The start of the window that contains `at`.
@@ -152,6 +186,88 @@ mod tests {
         assert_eq!(windows.start(1_774_747_900 * SECOND), 1_774_747_800 * SECOND);
     }
 
+    /// As influxd 1.6.7 answered in windows that hold, end at, or begin at a change of the clock.
+    #[test]
+    fn windows_at_a_change_of_the_clock_are_those_of_influxd() {
+        let ninety = 3 * HOUR / 2;
+        for (zone, length, offset, at, window) in [
+            (
+                "Europe/Brussels",
+                2 * HOUR,
+                0,
+                "2026-03-29T00:30",
+                ["2026-03-28T23:00", "2026-03-29T01:00"],
+            ),
+            (
+                "Europe/Brussels",
+                2 * HOUR,
+                0,
+                "2026-03-29T01:00",
+                ["2026-03-29T01:00", "2026-03-29T02:00"],
+            ),
+            (
+                "Europe/Brussels",
+                2 * HOUR,
+                HOUR / 4,
+                "2026-03-29T01:10",
+                ["2026-03-28T23:15", "2026-03-29T01:15"],
+            ),
+            (
+                "Europe/Brussels",
+                DAY,
+                0,
+                "2026-03-29T00:30",
+                ["2026-03-28T23:00", "2026-03-29T22:00"],
+            ),
+            (
+                "Atlantic/Azores",
+                DAY,
+                0,
+                "2026-03-29T00:30",
+                ["2026-03-28T01:00", "2026-03-29T01:00"],
+            ),
+            ("Africa/Cairo", DAY, 0, "2026-10-29T21:30", ["2026-10-28T21:00", "2026-10-29T22:00"]),
+            (
+                "Australia/Lord_Howe",
+                HOUR,
+                0,
+                "2026-04-04T15:10",
+                ["2026-04-04T14:00", "2026-04-04T15:30"],
+            ),
+            (
+                "Pacific/Chatham",
+                ninety,
+                0,
+                "2026-09-26T13:00",
+                ["2026-09-26T12:45", "2026-09-26T14:15"],
+            ),
+            (
+                "Pacific/Chatham",
+                ninety,
+                0,
+                "2026-09-26T14:20",
+                ["2026-09-26T14:15", "2026-09-26T14:45"],
+            ),
+        ] {
+            let nanos = |text: &str| {
+                let at = domain::Timestamp::parse_absolute(&format!("{text}:00Z")).expect("a time");
+                at.as_millis() * crate::duration::MILLISECOND
+            };
+            let found = interval(length, offset, zone).window(nanos(at));
+            assert_eq!(found, (nanos(window[0]), nanos(window[1])), "{zone} {length} {at}");
+        }
+    }
+
+    /// A row of 588 for a day of 300 was the day of 25 hours and the one behind it.
+    #[test]
+    fn a_clock_that_goes_back_at_midnight_has_the_next_day_among_the_edges() {
+        let days = interval(DAY, 0, "Africa/Cairo");
+        let noon = 1_793_275_200 * SECOND; // 2026-10-29
+        let starts = days.starts((noon, noon + DAY), false, 9).expect("two");
+        let next = days.start(noon + DAY);
+        assert!(!starts.contains(&next) && days.edges(&starts).any(|it| it == next), "{starts:?}");
+    }
+
     #[test]
     fn windows_go_on_in_every_zone() {
         for zone in ["Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "America/New_York"] {
@@ -166,6 +282,29 @@ mod tests {
     }
 
     proptest! {
+        /// Around a change of each clock, times of all windows that divide a day or are made of days.
+        #[test]
+        fn regular_windows_contain_their_times_where_the_clock_changes(
+            zone in prop::sample::select(vec![
+                ("Europe/Brussels", [1_774_746_000, 1_792_890_000]),
+                ("Atlantic/Azores", [1_774_746_000, 1_792_890_000]),
+                ("Australia/Lord_Howe", [1_775_314_800, 1_791_041_400]),
+                ("Pacific/Chatham", [1_775_311_200, 1_790_431_200]),
+                ("Africa/Cairo", [1_776_981_600, 1_793_307_600]),
+                ("America/Santiago", [1_775_358_000, 1_788_667_200]),
+            ]),
+            change in 0_usize..2,
+            near in -50 * HOUR..50 * HOUR,
+            length in prop::sample::select(vec![HOUR / 4, HOUR / 2, HOUR, 2 * HOUR, 3 * HOUR, 8 * HOUR, DAY, 2 * DAY, 7 * DAY]),
+            share in -99_i64..=99,
+        ) {
+            let windows = interval(length, length / 100 * share, zone.0);
+            let at = zone.1[change] * SECOND + near;
+            let (start, end) = windows.window(at);
+            prop_assert!(start <= at && at < end, "{zone:?} {length} {share}: {start} {at} {end}");
+            prop_assert_eq!(windows.start(start), start);
+        }
+
         /// Lengths up to the longest that a query may have, offsets below them, times of all 64 bits.
         #[test]
         fn windows_of_any_length_contain_their_times_and_end(

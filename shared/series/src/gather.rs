@@ -123,6 +123,23 @@ impl<'a> Ask<'a> {
         rolled_up.and_then(|it| intersection(it, self.grid.range()))
     }
 
+    /// Whether a change of the settings since the fold concerns the bucket.
+    pub(crate) fn is_outdated(&self, stored: &StoredRollup) -> bool {
+        self.device.fold_settings().concerns(stored.settings, stored.range)
+    }
+
+    /// Whether the readings of a rollup are still kept.
+    pub(crate) fn has_readings(&self, stored: &StoredRollup) -> bool {
+        stored.raw_until.is_none_or(|until| until > self.now)
+    }
+
+    /// Has the answer tell that a rollup of older settings serves for now, unless it is never folded again.
+    pub(crate) fn note_outdated(&self, stored: &StoredRollup) {
+        if !is_closing(stored.raw_until, self.now) {
+            self.horizon.outdated().fetch_add(1, MemoryOrder::Relaxed);
+        }
+    }
+
     /// Refuses a range if too much of it is not rolled up. A range that is gathered in parts is checked whole.
     pub fn check(&self) -> Result<(), Failure> {
         Gathering::new(self, false).map(drop)
@@ -380,7 +397,7 @@ impl<'a> Gathering<'a> {
             && day.range.to() == self.ask.grid.range().from()
             && rolled_up.is_some_and(|it| intersection(it, day.range) == Some(day.range))
             && self.is_local_day(day)
-            && !self.is_outdated(day)
+            && !self.ask.is_outdated(day)
             && !day.is_frozen
     }
 
@@ -435,11 +452,9 @@ impl<'a> Gathering<'a> {
                 self.readings.push(range);
             }
             Use::Whole { is_elsewhere } => {
-                if self.is_outdated(stored) {
+                if self.ask.is_outdated(stored) {
                     self.gathered.outdated += 1;
-                    if !is_closing(stored.raw_until, self.ask.now) {
-                        self.ask.horizon.outdated().fetch_add(1, MemoryOrder::Relaxed);
-                    }
+                    self.ask.note_outdated(stored);
                 }
                 self.gathered.frozen += usize::from(stored.is_frozen);
                 if !stored.rollup.is_empty() {
@@ -453,7 +468,7 @@ impl<'a> Gathering<'a> {
 
     fn use_of(&self, stored: &StoredRollup) -> Use {
         let length = stored.range.to().since(stored.range.from());
-        if self.is_outdated(stored) && self.has_readings(stored) && length <= self.budget {
+        if self.ask.is_outdated(stored) && self.ask.has_readings(stored) && length <= self.budget {
             return Use::Refold;
         }
         if self.ask.is_by_room && stored.rollup.rooms.len() > 1 {
@@ -466,23 +481,13 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Whether a change of the settings since the fold concerns the bucket.
-    fn is_outdated(&self, stored: &StoredRollup) -> bool {
-        self.ask.device.fold_settings().concerns(stored.settings, stored.range)
-    }
-
-    /// Whether the readings of a rollup are still kept.
-    fn has_readings(&self, stored: &StoredRollup) -> bool {
-        stored.raw_until.is_none_or(|until| until > self.ask.now)
-    }
-
     fn take_quarter(&mut self, quarter: &StoredRollup, gap: TimeRange) -> Result<(), Failure> {
         let Some(inside) = intersection(quarter.range, gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.ask.grid.has_in_one_row(inside);
         if is_whole && self.take(quarter, inside, Level::Quarters) || quarter.rollup.is_empty() {
             return Ok(());
         }
-        if !self.has_readings(quarter) {
+        if !self.ask.has_readings(quarter) {
             return Err(Failure::OutOfReach(readings_expired(quarter, self.ask.now)));
         }
         self.readings.push(inside);
@@ -554,7 +559,7 @@ impl<'a> Gathering<'a> {
         let day = silent.from().saturating_add(TimeDelta::days(1)).min(silent.to());
         let silent = TimeRange::new(silent.from(), day).expect("not empty");
         let quarters = store.quarters(self.ask.device.id(), silent, false, invocation).await?;
-        let expired = |it: &&StoredRollup| !it.rollup.is_empty() && !self.has_readings(it);
+        let expired = |it: &&StoredRollup| !it.rollup.is_empty() && !self.ask.has_readings(it);
         match quarters.iter().find(expired) {
             Some(it) => Err(Failure::OutOfReach(readings_expired(it, self.ask.now))),
             None => Ok(()),

@@ -59,6 +59,7 @@ pub(crate) async fn neighbours(
         found: BTreeMap::new(),
         rooms: BTreeSet::new(),
         has_rolled: false,
+        budget: MAX_READ,
     };
     if let Some(day) = day_before.filter(|day| !search.is_mixed(day)) {
         search.has_rolled = true;
@@ -93,6 +94,8 @@ struct Search<'a, S> {
     rooms: BTreeSet<Option<RoomId>>,
     /// Whether rollups were searched.
     has_rolled: bool,
+    /// For how long readings may still be read in place of outdated rollups.
+    budget: TimeDelta,
 }
 
 impl<S: Store> Search<'_, S> {
@@ -188,6 +191,26 @@ impl<S: Store> Search<'_, S> {
         }))
     }
 
+    async fn read_all(&mut self, near: Timestamp, far: Timestamp) -> Result<(), Failure> {
+        let mut next = Some(near);
+        while let Some(near) = next {
+            next = self.read(near, far, FURTHER).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether readings are to be read in place of some rollups, because one of them is of older settings.
+    fn is_refolded(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
+        let length = range.to().since(range.from());
+        let is_refolded = stored.iter().any(|it| self.ask.is_outdated(it))
+            && stored.iter().all(|it| self.ask.has_readings(it))
+            && length <= self.budget;
+        if is_refolded {
+            self.budget -= length;
+        }
+        is_refolded
+    }
+
     /// Takes a value that takes part if it is the first of its metric.
     fn see(&mut self, name: &MetricName, sample: &Sample) {
         if self.missing.remove(name).is_some() {
@@ -252,6 +275,9 @@ impl<S: Store> Search<'_, S> {
         };
         let device = self.ask.device.id();
         let mut found = self.store.quarters(device, range, false, self.invocation).await?;
+        if self.is_refolded(range, &found) {
+            return self.read_all(near, far).await;
+        }
         if self.order == Order::Descending {
             found.reverse();
         }
@@ -318,8 +344,10 @@ impl<S: Store> Search<'_, S> {
                 if self.missing.is_empty() {
                     break;
                 }
-                if self.is_mixed(day) || self.is_part(day) {
-                    let (near, far) = self.in_order(self.whole(day), at);
+                let (near, far) = self.in_order(self.whole(day), at);
+                if self.is_refolded(self.whole(day), std::slice::from_ref(day)) {
+                    self.read_all(near, far).await?;
+                } else if self.is_mixed(day) || self.is_part(day) {
                     Box::pin(self.read_quarters(near, far, at)).await?;
                 } else {
                     self.see_rollup(day, at);
@@ -335,6 +363,9 @@ impl<S: Store> Search<'_, S> {
 
     /// Takes the nearest values of a rollup, as far as they lie beyond `at`.
     fn see_rollup(&mut self, stored: &StoredRollup, at: Timestamp) {
+        if self.ask.is_outdated(stored) {
+            self.ask.note_outdated(stored);
+        }
         self.rooms.extend(stored.rollup.rooms.iter().cloned());
         let mut rooms = stored.rollup.rooms.iter();
         if rooms.any(|room| !self.ask.is_about(room.as_ref())) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{
     Bucket, CalendarUnit, Decimal, Device, DeviceObservation, Exact, Extent, FoldRules,
-    FoldSettings, MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading, Rollup, Row,
-    SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
+    FoldSettings, MetricKind, MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading,
+    Rollup, Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
 };
 use fastrand::Rng;
 use rollups::Following;
@@ -221,7 +221,9 @@ impl Home {
                 let value = it.metrics().get(name)?.clone();
                 Some(Sample::new(it.at, value))
             });
-            values.filter(|it| !matches!(rule, MetricRule::Counter(_)) || it.value.is_positive())
+            let takes_all =
+                !matches!(rule, MetricRule::Counter(_)) || self.device.metrics()[name].is_net;
+            values.filter(move |it| takes_all || it.value.is_positive())
         };
         let whole = grid.range();
         let neighbours = Neighbours {
@@ -501,4 +503,51 @@ async fn rollups_of_older_settings_are_read_from_readings_for_a_month_then_used_
     }
     let expired = home.gathered(whole(days), now).await.expect("within reach");
     assert_eq!((expired.levels, expired.outdated), ([Level::Days].into(), 1));
+}
+
+/// Values that took part by older settings and do not any more, or the other way round, run for hours: those next to a
+/// range are far away.
+#[tokio::test]
+async fn rows_are_those_of_the_newest_settings_whatever_was_rolled_up_before() {
+    let (first, name) = (at("2025-06-01T00:00:00Z"), metric(COUNTER));
+    let (whole, now) = (range(first, plus(first, 6 * DAY)), plus(first, 8 * DAY));
+    for seed in 0..60 {
+        let mut random = Rng::with_seed(seed);
+        let (mut readings, mut moment, mut wh, mut left) = (Vec::new(), first, 50_000_i64, 0_i64);
+        while moment < whole.to() {
+            left = if left == 0 { random.i64(-60..60) } else { left - left.signum() };
+            wh += random.i64(0..300);
+            let shown = if left < 0 { -random.i64(0..2) * wh } else { wh };
+            let value = Exact::from(&number(&format!("{shown}e-3"))).to_string();
+            readings.push(reading(moment, "hall", &[(COUNTER, value)]));
+            moment = plus(moment, random.i64(1..40) * 60_000);
+        }
+        let mut home = Home::of(readings, "UTC").await;
+        let device = home.device.clone();
+        let of = |(kind, is_net): (MetricKind, bool), number| {
+            let changed = device.changed(|it| {
+                let info = it.metrics.get_mut(&name).expect("it has sent it");
+                (info.kind, info.is_net) = (kind, is_net);
+                let changes = (1..=number).map(|it| (it, Extent::ALL)).collect();
+                it.fold_settings = FoldSettings { number, changes };
+            });
+            changed.expect("a device")
+        };
+        let kinds =
+            [(MetricKind::Gauge, false), (MetricKind::Counter, false), (MetricKind::Counter, true)];
+        let before = random.usize(0..3);
+        home.device = of(kinds[before], 0);
+        home.roll_up(whole, || seed % 2 == 0).await;
+        home.device = of(kinds[(before + random.usize(1..3)) % 3], 1);
+        let cut = plus(first, random.i64(DAY..5 * DAY));
+        let parts = [range(first, cut), range(cut, whole.to()), whole];
+        for (n, part) in parts.into_iter().enumerate() {
+            let six = Grid::of(CalendarUnit::Hours6, part, Zone::UTC).expect("few rows");
+            for (grid, coarsest) in [(Grid::total(part), Level::Days), (six, Level::Quarters)] {
+                let answer = &home.answer(&grid, coarsest, now).await[&name];
+                let expected = home.expected(&grid, &name, now);
+                assert_eq!(answer, &expected, "seed {seed}, part {n}, {coarsest:?}");
+            }
+        }
+    }
 }
