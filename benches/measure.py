@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import build
+import charts
 import conditions
 import deployed
 import laptop
@@ -17,7 +18,7 @@ import rollups
 
 PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "lines": deployed.many_lines,
          "local": laptop.throughput, "kill": laptop.kill, "rollups": rollups.rollups,
-         "conditions": conditions.conditions}
+         "conditions": conditions.conditions, "charts": charts.charts, "points": charts.points, "growth": charts.growth}
 
 
 def main():

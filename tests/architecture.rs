@@ -233,7 +233,7 @@ fn own_versions_or_lints(manifest: &str) -> Vec<String> {
         .filter(|line| {
             let compact: String = line.chars().filter(|c| !c.is_whitespace()).collect();
             compact.contains("version=")
-                || compact.contains("path=\"..")
+                || compact.contains("path=\"..") && !compact.ends_with(".rs\"")
                 || compact.contains("git=\"")
         })
         .map(|line| format!("{line:?} belongs into the workspace's manifest"))
@@ -482,5 +482,6 @@ fn a_version_outside_the_workspace_is_refused() {
     assert!(
         !own_versions_or_lints(&format!("domain = {{ path = \"../domain\" }}\n{lints}")).is_empty()
     );
+    assert!(own_versions_or_lints(&format!("path = \"../a.rs\"\n{lints}")).is_empty());
     assert!(!own_versions_or_lints("serde.workspace = true\n").is_empty());
 }

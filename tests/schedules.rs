@@ -39,7 +39,6 @@ pub(crate) fn assert_seen(
     schedules: u64,
     run: impl Fn(u64) -> Vec<String>,
 ) {
-    let found = (last..schedules).chain(0..last).find(|seed| !run(*seed).is_empty());
-    println!("{design:?} is seen in the schedule {found:?}");
-    assert!(found.is_some(), "{design:?} survives {schedules} schedules");
+    let is_seen = (last..schedules).chain(0..last).any(|seed| !run(seed).is_empty());
+    assert!(is_seen, "{design:?} survives {schedules} schedules");
 }

@@ -1,0 +1,230 @@
+"""Measures answers as they are felt: charts of a home of ten devices over a year, with InfluxDB 1 beside on the same lines."""
+
+import atexit
+import contextlib
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.parse
+from datetime import datetime, timedelta, timezone
+
+import build
+from laptop import Server, folder
+
+DEVICES, DAYS, MINUTES = 10, 365, 10
+ROOMS = ["kitchen", "study", "bedroom", "bath", "hall", "attic", "cellar", "garden", "office", "loft"]
+# Whole days in UTC; the newest is over, so that all is rolled up.
+END = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+# Readings of the growing table, behind which the same answers are asked.
+SIZES = [1_000, 10_000, 100_000, 1_000_000]
+
+
+class Influx:
+    """influxd of Debian's package, with its data in a folder."""
+
+    def __init__(self, place):
+        place.mkdir()
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", 0))
+            self.port, rpc = one.getsockname()[1], other.getsockname()[1]
+        config = place / "influxdb.conf"
+        config.write_text(
+            f'bind-address = "127.0.0.1:{rpc}"\n[meta]\ndir = "{place}/meta"\n'
+            f'[data]\ndir = "{place}/data"\nwal-dir = "{place}/wal"\nquery-log-enabled = false\n'
+            f'[http]\nbind-address = "127.0.0.1:{self.port}"\nlog-enabled = false\n[monitor]\nstore-enabled = false\n')
+        self.process = subprocess.Popen(
+            ["influxd", "-config", config], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        atexit.register(self.kill)
+        for _ in range(300):
+            with contextlib.suppress(OSError):
+                ask(self, "GET", "/ping")
+                break
+            time.sleep(0.05)
+        ask(self, "POST", "/query?" + urllib.parse.urlencode({"q": "CREATE DATABASE home"}))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def ask(server, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+    with contextlib.closing(connection):
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        said = answer.read()
+    if answer.status >= 300:
+        raise RuntimeError(f"{method} {path[:200]}: {answer.status} {said[:300]}")
+    return said
+
+
+def line(device, at, step):
+    values = f"temperature={18 + step * 13 % 70 / 10},humidity={35 + step * 11 % 300 / 10}"
+    if device == 0:
+        values += f",current_w={300 + step * 7 % 900}"
+    return f"readings,device_id=sensor-{device},room_id={ROOMS[device]} {values} {int(at.timestamp())}\n"
+
+
+def steps(days):
+    """The times of a reading of each device, oldest first."""
+    start = END - timedelta(days=days)
+    return [start + timedelta(minutes=MINUTES * n) for n in range(days * 24 * 60 // MINUTES)]
+
+
+def write_home(path):
+    with path.open("w") as file:
+        for n, at in enumerate(steps(DAYS)):
+            file.writelines(line(device, at, n) for device in range(DEVICES))
+
+
+def imported(file, data):
+    """Imports a file into a new data directory; the seconds until all is rolled up, and the bytes of its files."""
+    started = time.monotonic()
+    ran = subprocess.run([build.roomtide(), "import", file, "--precision", "s", "--data-dir", data], capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise RuntimeError(f"roomtide import: {ran.stdout}{ran.stderr}")
+    return time.monotonic() - started, size_of(data)
+
+
+def size_of(data):
+    return sum(file.stat().st_size for file in data.rglob("*") if file.is_file())
+
+
+def span(days, skipped=1):
+    """Whole days, as the API takes them and as InfluxQL does."""
+    ends = [(END - timedelta(days=it)).strftime("%Y-%m-%dT%H:%M:%SZ") for it in (days + skipped, skipped)]
+    return "from={}&to={}".format(*ends), "time >= '{}' AND time < '{}'".format(*ends)
+
+
+def questions():
+    """Of each: its name, what Roomtide is asked, and what InfluxDB is asked if it has that question."""
+    def influx(text):
+        return "/query?" + urllib.parse.urlencode({"db": "home", "epoch": "ms", "q": text})
+
+    def by(what, where, group, days):
+        return influx(f"SELECT {what} FROM readings WHERE {where}{span(days)[1]} GROUP BY {group}")
+
+    one = "device_id = 'sensor-1' AND "
+    hourly = by("mean(temperature)", one, "time(1h)", 6)
+    points = influx(f"SELECT temperature FROM readings WHERE {one}{span(9)[1]}")
+    daily = by("mean(temperature)", "", "time(1d), device_id", 30)
+    newest = influx("SELECT last(temperature) FROM readings GROUP BY device_id")
+    week, month = span(7)[0], span(30)[0]
+    return [
+        ("mean by hour over six days, one device", f"/devices/sensor-1/series?metric=temperature&fn=mean&every=1h&{span(6)[0]}", hourly),
+        ("the same by InfluxQL", hourly, hourly),
+        ("1,296 points of a device", f"/devices/sensor-1/readings?metrics=temperature&limit=2000&{span(9)[0]}", points),
+        ("the same by InfluxQL", points, points),
+        ("mean by day of ten devices, a month, by InfluxQL", daily, daily),
+        ("last of all, by InfluxQL", newest, newest),
+        ("a room's month by 15 minutes", f"/rooms/study/series?metric=temperature&every=15m&{month}",
+         by("mean(temperature)", "room_id = 'study' AND ", "time(15m)", 30)),
+        ("nine devices' week by hour", f"/series?devices=1&metric=temperature&every=1h&{week}",
+         by("mean(temperature)", "", "time(1h), device_id", 7)),
+        ("a year by day of a device", f"/devices/sensor-1/series?metric=temperature&every=1d&{span(364)[0]}",
+         by("mean(temperature)", one, "time(1d)", 364)),
+    ]
+
+
+def charts(report, args, scratch):
+    """Milliseconds of answers on this machine."""
+    file = scratch / "home.lp"
+    write_home(file)
+    count = len(steps(DAYS)) * DEVICES
+    with folder() as data, folder_of_influx() as place:
+        took, size = imported(file, data)
+        ours, theirs = Server(data), Influx(place)
+        write_influx(theirs, file)
+        report.title(f"answers of a home of {DEVICES} devices over a year ({count:,} readings), with influxd beside")
+        report.line(f"imported and rolled up in {took:,.0f} s; {size / 1e6:,.0f} MB, {size / count:,.0f} bytes a reading")
+        asked = questions()
+        times = [([], []) for _ in asked]
+        for _ in range(args.rounds or 15):
+            for (_, own, other), (mine, its) in zip(asked, times, strict=True):
+                mine.append(timed(ours, own))
+                its.append(timed(theirs, other))
+        for (name, _, _), (mine, its) in zip(asked, times, strict=True):
+            report.ratio(name, mine, its, "ms", digits=1)
+        ours.kill()
+        theirs.kill()
+
+
+def timed(server, path):
+    started = time.perf_counter()
+    ask(server, "GET", path)
+    return (time.perf_counter() - started) * 1000
+
+
+@contextlib.contextmanager
+def folder_of_influx():
+    place = build.TARGET / "influxd"
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def write_influx(server, file):
+    with file.open() as lines:
+        while batch := list(zip(range(20_000), lines)):
+            ask(server, "POST", "/write?db=home&precision=s", "".join(text for _, text in batch).encode())
+
+
+def points(report, args, _):
+    """Points a second of line protocol, 500 a request, one sender."""
+    requests = 100
+    batches = [
+        "".join(line(device, END - timedelta(days=1) + timedelta(seconds=50 * n + second), n) for second in range(50) for device in range(DEVICES))
+        for n in range(requests)
+    ]
+    mine, its, size, other_size = [], [], 0, 0
+    for _ in range(args.rounds or 3):
+        with folder() as data, folder_of_influx() as place:
+            for server, taken in ((Server(data), mine), (Influx(place), its)):
+                started = time.monotonic()
+                for batch in batches:
+                    ask(server, "POST", "/write?db=home&precision=s", batch.encode())
+                taken.append(500 * requests / (time.monotonic() - started))
+                server.kill()
+            size, other_size = size_of(data), size_of(place)
+    report.title(f"{500 * requests:,} points of line protocol, 500 a request, one sender")
+    report.ratio("to influxd", mine, its, "points a second")
+    report.line(f"{size / 500 / requests:,.0f} bytes of files a fresh reading, influxd {other_size / 500 / requests:,.0f}")
+
+
+def growth(report, args, scratch):
+    """Fixed answers behind tables that grow: read units, requests to the table and CPU time of the server."""
+    report.title("answers of a fixed size, in tables of 1,000 to 1,000,000 readings of one device")
+    for size in SIZES:
+        file = scratch / f"{size}.lp"
+        with file.open("w") as lines:
+            start = END - timedelta(minutes=size)
+            lines.writelines(line(1, start + timedelta(minutes=n), n) for n in range(size))
+        with folder() as data:
+            imported(file, data)
+            server = Server(data)
+            day = f"from={(END - timedelta(hours=12)).strftime('%Y-%m-%dT%H:%M:%SZ')}&to={END.strftime('%Y-%m-%dT%H:%M:%SZ')}"
+            figures = []
+            for path in (f"/devices/sensor-1/series?metric=temperature&every=1h&explain=1&{day}",
+                         f"/devices/sensor-1/readings?limit=100&explain=1&{day}", "/devices/sensor-1/latest?explain=1"):
+                ask(server, "GET", path)
+                before, repeats = cpu(server), 50
+                for _ in range(repeats):
+                    said = ask(server, "GET", path)
+                explained = json.loads(said).get("explain") or {}
+                units = explained.get("consumed_read_units", explained.get("read_units"))
+                figures.append(f"{units} units, {(cpu(server) - before) / repeats * 1000:.1f} ms of CPU")
+            report.line(f"{size:>9,}: 12 hours by the hour {figures[0]}; 100 readings {figures[1]}; newest values {figures[2]}")
+            server.kill()
+
+
+def cpu(server):
+    """The seconds of processor time that a server has used."""
+    with open(f"/proc/{server.process.pid}/stat") as file:
+        parts = file.read().rsplit(")", 1)[1].split()
+    return (int(parts[11]) + int(parts[12])) / 100
