@@ -6,6 +6,7 @@ import http.client
 import json
 import shutil
 import socket
+import statistics
 import subprocess
 import time
 import urllib.parse
@@ -13,11 +14,14 @@ from datetime import datetime, timedelta, timezone
 
 import build
 from laptop import Server, folder
+from stubs import CpuShare
 
 DEVICES, DAYS, MINUTES = 10, 365, 10
 ROOMS = ["kitchen", "study", "bedroom", "bath", "hall", "attic", "cellar", "garden", "office", "loft"]
 # Whole days in UTC; the newest is over, so that all is rolled up.
 END = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+# The memory with which a function has one processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+WHOLE = 1769
 # Readings of the growing table, behind which the same answers are asked.
 SIZES = [1_000, 10_000, 100_000, 1_000_000]
 
@@ -221,6 +225,35 @@ def growth(report, args, scratch):
                 figures.append(f"{units} units, {(cpu(server) - before) / repeats * 1000:.1f} ms of CPU")
             report.line(f"{size:>9,}: 12 hours by the hour {figures[0]}; 100 readings {figures[1]}; newest values {figures[2]}")
             server.kill()
+
+
+def page(report, args, scratch):
+    """The first room and the first chart in Chromium, where the server has the share of a processor that a function has."""
+    tools = build.ROOT / "target" / "tools" / "web"
+    report.title("first content of the page, a home of ten devices over a year, nothing kept by the browser")
+    if not (tools / "wanted").exists():
+        report.line(f"not measured: there is no playwright in {tools}; .ci/run page installs it")
+        return
+    file = scratch / "home.lp"
+    write_home(file)
+    with folder() as data:
+        imported(file, data)
+        for memory in (256, 1024, WHOLE):
+            server = Server(data)
+            try:
+                share = CpuShare(memory / WHOLE)
+            except OSError as why:
+                report.line(f"not measured: {why}; a share of a processor needs root")
+                return
+            share.add(server.process)
+            url = f"http://127.0.0.1:{server.port}/"
+            ran = subprocess.run(["node", build.ROOT / "benches" / "page.mjs", url, tools, str(args.rounds or 7)], capture_output=True, text=True)
+            server.kill()
+            share.end()
+            if ran.returncode != 0:
+                raise RuntimeError(f"page.mjs: {ran.stderr}")
+            room, chart = (statistics.median(map(int, said.split())) for said in ran.stdout.splitlines())
+            report.line(f"{memory:>5} MB: the first room after {room:,.0f} ms, a device's charts after {chart:,.0f} ms")
 
 
 def cpu(server):

@@ -18,7 +18,8 @@ import rollups
 
 PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "lines": deployed.many_lines,
          "local": laptop.throughput, "kill": laptop.kill, "rollups": rollups.rollups,
-         "conditions": conditions.conditions, "charts": charts.charts, "points": charts.points, "growth": charts.growth}
+         "conditions": conditions.conditions, "charts": charts.charts, "points": charts.points, "growth": charts.growth,
+         "page": charts.page}
 
 
 def main():
