@@ -8,7 +8,7 @@ use std::f64::consts::TAU;
 use std::fmt::Write as _;
 
 use domain::{
-    Bucket, ConditionsSchema, FoldRules, Interval, MetricMeans, MetricName, Quarter, Rollup,
+    Bucket, ConditionsSchema, FoldRules, Interval, MetricMeans, MetricName, QuarterHour, Rollup,
     Timestamp,
 };
 use dynamodb::DynamoStore;
@@ -62,8 +62,8 @@ fn rollup(n: i64) -> Rollup {
 }
 
 fn stored(n: i64, rollup: &Rollup, indexing: &Indexing) -> StoredRollup {
-    let quarter = Quarter::of(at(n * QUARTER));
-    let indexed = indexing.of(Bucket::Quarter(quarter), rollup);
+    let quarter = QuarterHour::of(at(n * QUARTER));
+    let indexed = indexing.of(Bucket::QuarterHour(quarter), rollup);
     StoredRollup { indexed, ..stored_quarter(&device("sensor"), quarter, rollup.clone()) }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Bucket, FoldRules, Month, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
+use domain::{Bucket, FoldRules, Month, QuarterHour, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use query::Query;
 use runtime::auth::Auth;
@@ -41,9 +41,9 @@ async fn store(store: &DynamoStore, readings: &[Reading]) {
     }
     let mut buckets: BTreeMap<(Timestamp, Timestamp), (Bucket, Vec<Reading>)> = BTreeMap::new();
     for reading in readings.iter().filter(|it| it.at < at(SEALED)) {
-        let (quarter, date) = (Quarter::of(reading.at), Zone::UTC.date(reading.at));
+        let (quarter, date) = (QuarterHour::of(reading.at), Zone::UTC.date(reading.at));
         let day = Zone::UTC.day(date).expect("it exists");
-        let rolled = [(Bucket::Quarter(quarter), quarter.range()), (Bucket::Day(date), day)];
+        let rolled = [(Bucket::QuarterHour(quarter), quarter.range()), (Bucket::Day(date), day)];
         for (bucket, range) in rolled.into_iter().filter(|(_, range)| range.to() <= at(SEALED)) {
             let found = buckets.entry((range.from(), range.to()));
             found.or_insert((bucket, Vec::new())).1.push(reading.clone());

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::time::Duration;
 
-use domain::{FoldRules, Quarter, Rollup, Room};
+use domain::{FoldRules, QuarterHour, Rollup, Room};
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use ingest::Ingest;
@@ -259,7 +259,7 @@ async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_readin
 async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen_there() {
     let fleet = Box::pin(Fleet::of(table::MAX_CACHED_ENTRIES + 100, "off")).await;
     let (store, invocation) = (fleet.table.store(), &invocation());
-    let quarter = Quarter::of(at(0));
+    let quarter = QuarterHour::of(at(0));
     seal(&store, "UTC", quarter.end()).await;
     let walk = RoomWalk { begun: at(0), after: None, is_done: true };
     store.set_room_walk(&walk, invocation).await.expect("written");

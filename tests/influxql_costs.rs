@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use domain::{Bucket, FoldRules, Order, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
+use domain::{Bucket, FoldRules, Order, QuarterHour, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
 use serde_json::Value;
@@ -65,16 +65,16 @@ impl Home {
             buckets.push((Bucket::Day(date), day, Some(ZONE.to_owned())));
             from = day.to();
         }
-        let mut quarter = Quarter::of(whole.from());
+        let mut quarter = QuarterHour::of(whole.from());
         // Without all of them, those of the two days that the range cuts.
-        let is_cut = |quarter: Quarter| {
+        let is_cut = |quarter: QuarterHour| {
             let (from, to) =
                 (quarter.start().since(whole.from()), whole.to().since(quarter.start()));
             from.num_days() == 0 || to.num_days() == 0
         };
         while quarter.start() < whole.to() {
             if has_quarters || is_cut(quarter) {
-                buckets.push((Bucket::Quarter(quarter), quarter.range(), None));
+                buckets.push((Bucket::QuarterHour(quarter), quarter.range(), None));
             }
             quarter = quarter.next();
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    Deletion, DevicePatch, DeviceUpdate, Edit, Hints, Month, Order, Quarter, Rollup, Room,
+    Deletion, DevicePatch, DeviceUpdate, Edit, Hints, Month, Order, QuarterHour, Rollup, Room,
     RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
@@ -330,7 +330,7 @@ async fn each_port_asks_what_it_declares() {
         store.end_deletion(&other, &deletion, at(2), invocation));
     check!(DeleteReadings: store.delete_readings(&[ReadingKey::of(&reading)], invocation));
     check!(ReadStoredReadings: store.stored_readings(&d, always(), invocation));
-    let quarter = Quarter::of(at(0));
+    let quarter = QuarterHour::of(at(0));
     let rollup = stored_quarter(&d, quarter, Rollup::default());
     let date = "2026-01-11".parse().expect("a date");
     check!(ReadRollups:

@@ -18,7 +18,7 @@ use anyhow::{Context as _, anyhow, bail};
 use api::endpoints::Function;
 use aws_lambda_events::event::apigw::ApiGatewayV2httpResponse;
 use chrono::TimeDelta;
-use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
+use domain::{DeviceId, LocalDate, QuarterHour, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use http::{Request, Response};
 use rollups::{
@@ -223,9 +223,9 @@ impl Loader {
         let (seen, retention) = (&self.seen, &self.retention);
         let now = SystemClock.now();
         let fold = Fold { store: snapshot, device, seen, retention, now, invocation };
-        let mut dates: BTreeMap<LocalDate, BTreeSet<Quarter>> = BTreeMap::new();
+        let mut dates: BTreeMap<LocalDate, BTreeSet<QuarterHour>> = BTreeMap::new();
         for at in changed.keys() {
-            let quarter = Quarter::of(*at);
+            let quarter = QuarterHour::of(*at);
             dates.entry(self.zone.date(quarter.start())).or_default().insert(quarter);
         }
         for (date, quarters) in dates {

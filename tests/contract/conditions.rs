@@ -1,6 +1,6 @@
 //! The index by conditions and its schema: what is put over what, and what is found.
 
-use domain::{Bucket, FoldRules, Quarter, Rollup};
+use domain::{Bucket, FoldRules, QuarterHour, Rollup};
 use table::{
     ConditionsPage, Expected, IndexedQuarter, Indexing, KeepRollupState as _,
     SetConditionsReady as _, StoredRollup, StoredSchema,
@@ -70,10 +70,10 @@ async fn an_index_that_was_off_is_not_complete() {
 /// The rollup of one reading of a temperature and a humidity.
 fn rollup(id: &str, n: i64, values: (&str, &str), indexing: &Indexing) -> StoredRollup {
     let metrics = [("temperature", values.0), ("humidity", values.1)];
-    let quarter = Quarter::of(at(n * QUARTER));
+    let quarter = QuarterHour::of(at(n * QUARTER));
     let rollup = Rollup::fold(&[reading(id, n * QUARTER, &metrics)], &FoldRules::default());
     let (expires, indexed) =
-        (Some(at(900_000_000)), indexing.of(Bucket::Quarter(quarter), &rollup));
+        (Some(at(900_000_000)), indexing.of(Bucket::QuarterHour(quarter), &rollup));
     StoredRollup { expires, indexed, ..stored_quarter(&device(id), quarter, rollup) }
 }
 

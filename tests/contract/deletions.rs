@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::{
-    DELETION_QUIET, Deletion, DevicePatch, DeviceUpdate, Edit, FoldRules, HomeId, Quarter,
+    DELETION_QUIET, Deletion, DevicePatch, DeviceUpdate, Edit, FoldRules, HomeId, QuarterHour,
 };
 use domain::{Rollup, RoomPatch};
 use table::{
@@ -136,7 +136,7 @@ pub(super) async fn all_that_belongs_to_a_device_is_found_and_removed(store: &im
         }
         let readings: Vec<_> = (0..7).map(|n| reading_in(id, n, "room-a")).collect();
         store.put_readings(&readings, None, &invocation()).await;
-        let quarter = Quarter::of(at(0));
+        let quarter = QuarterHour::of(at(0));
         let rollup = Rollup::fold(&readings, &FoldRules::default());
         put_first(store, &stored_quarter(&device(id), quarter, rollup)).await;
         let refold = Refold { settings: 2, under_way: None };

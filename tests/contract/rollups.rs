@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, FoldRules, LocalDate, MetricKind, Order, Quarter, Rollup, SWEEP_GROUPS, TimeRange,
+    Bucket, FoldRules, LocalDate, MetricKind, Order, QuarterHour, Rollup, SWEEP_GROUPS, TimeRange,
     Timestamp,
 };
 use futures_util::future::join_all;
@@ -17,8 +17,8 @@ use crate::given::{always, at, device, invocation, range, reading, reading_in, s
 
 const QUARTER: i64 = 900_000;
 
-fn quarter(n: i64) -> Quarter {
-    Quarter::of(at(n * QUARTER))
+fn quarter(n: i64) -> QuarterHour {
+    QuarterHour::of(at(n * QUARTER))
 }
 
 /// The rollup of one reading.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use domain::{
-    Bucket, DeletedDevice, Device, DeviceId, DevicePatch, Edit, FoldRules, MetricPatch, Quarter,
-    Reading, Rollup as Folded,
+    Bucket, DeletedDevice, Device, DeviceId, DevicePatch, Edit, FoldRules, MetricPatch,
+    QuarterHour, Reading, Rollup as Folded,
 };
 use fastrand::Rng;
 use ingest::Ingest;
@@ -530,19 +530,23 @@ impl World {
         stored: &BTreeMap<ReadingKey, Reading>,
     ) -> Vec<String> {
         let rules = FoldRules::of(device);
-        let mut folded: BTreeMap<Quarter, Folded> = BTreeMap::new();
+        let mut folded: BTreeMap<QuarterHour, Folded> = BTreeMap::new();
         for rollup in self.memory.rollups().into_iter().filter(|it| it.key.device == *device.id()) {
-            if let Bucket::Quarter(quarter) = rollup.key.bucket {
+            if let Bucket::QuarterHour(quarter) = rollup.key.bucket {
                 folded.insert(quarter, rollup.rollup);
             }
         }
-        let quarters: BTreeSet<Quarter> =
-            folded.keys().copied().chain(stored.keys().map(|key| Quarter::of(key.at))).collect();
-        let expected = |quarter: &Quarter| {
+        let quarters: BTreeSet<QuarterHour> = folded
+            .keys()
+            .copied()
+            .chain(stored.keys().map(|key| QuarterHour::of(key.at)))
+            .collect();
+        let expected = |quarter: &QuarterHour| {
             let own = stored.values().filter(|it| quarter.range().contains(it.at));
             Folded::fold(own, &rules)
         };
-        let is_wrong = |it: &Quarter| folded.get(it).cloned().unwrap_or_default() != expected(it);
+        let is_wrong =
+            |it: &QuarterHour| folded.get(it).cloned().unwrap_or_default() != expected(it);
         let wrong = quarters.into_iter().filter(is_wrong);
         wrong.map(|it| format!("the rollup of {} from {}", device.id(), it.start())).collect()
     }

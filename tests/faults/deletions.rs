@@ -312,7 +312,7 @@ async fn a_device_that_only_the_stream_knows_anew_is_registered_by_it() {
 async fn a_late_fold_is_found_before_the_deletion_ends() {
     let engine = Engine::embedded().await;
     let bench = Bench::new(&engine).await;
-    let quarter = domain::Quarter::of(at(3_600_000));
+    let quarter = domain::QuarterHour::of(at(3_600_000));
     let fold = domain::Rollup::fold([&late(0)], &domain::FoldRules::default());
     let stale = StoredRollup { settings: 9, ..stored_quarter(&device("d"), quarter, fold) };
     assert_eq!(bench.ask(0, "DELETE", "d", None).await.status, 202);

@@ -1,7 +1,8 @@
 //! What a room of ten devices costs, in a registry of 1,000 and of 10,000 devices that memory holds. Checks no value.
 
 use domain::{
-    Bucket, FoldRules, Month, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
+    Bucket, FoldRules, Month, QuarterHour, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp,
+    Zone,
 };
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
@@ -52,7 +53,7 @@ fn readings(n: usize, range: TimeRange) -> Vec<Reading> {
 
 /// The time up to which all is rolled up.
 fn sealed_at(now: i64) -> Timestamp {
-    Quarter::of(at(now - UNSEALED)).start()
+    QuarterHour::of(at(now - UNSEALED)).start()
 }
 
 /// A house at a moment.
@@ -95,9 +96,9 @@ impl House {
         for n in 0..10 {
             let put = self.store.put_readings(&readings(n, newest), None, &invocation()).await;
             assert!(put.not_stored.is_empty());
-            let mut quarter = Quarter::of(sealed[0]);
+            let mut quarter = QuarterHour::of(sealed[0]);
             while quarter.end() <= sealed[1] {
-                self.roll_up(n, Bucket::Quarter(quarter), quarter.range()).await;
+                self.roll_up(n, Bucket::QuarterHour(quarter), quarter.range()).await;
                 quarter = quarter.next();
             }
             for midnight in [MIDNIGHT - DAY, MIDNIGHT] {

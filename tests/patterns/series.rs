@@ -1,6 +1,6 @@
 //! What series and energy cost: a year by day, a month by 15 minutes, a day from readings. Checks no value.
 
-use domain::{Bucket, FoldRules, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
+use domain::{Bucket, FoldRules, QuarterHour, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
 use table::{
@@ -59,9 +59,9 @@ impl Meter {
             rollups.push((Bucket::Day(date), range, rollup));
         }
         for n in 0..31 * 96 {
-            let quarter = Quarter::of(at(n * 15 * MINUTE));
+            let quarter = QuarterHour::of(at(n * 15 * MINUTE));
             let rollup = Rollup::fold(&readings(quarter.range()), &rules);
-            rollups.push((Bucket::Quarter(quarter), quarter.range(), rollup));
+            rollups.push((Bucket::QuarterHour(quarter), quarter.range(), rollup));
         }
         for (bucket, range, rollup) in rollups {
             let stored = stored_rollup(&device("meter"), bucket, range, rollup);

@@ -1,7 +1,7 @@
 //! The wrong designs that were thought of, each as a table that does something else than it is asked.
 //! Ours does what it is asked.
 
-use domain::{DeviceId, Quarter, TimeRange};
+use domain::{DeviceId, QuarterHour, TimeRange};
 use table::memory::MemoryStore;
 use table::{
     Expected, Invocation, PutRollups as _, ReadRollups as _, ReadStoredReadings as _, StoreResult,
@@ -109,17 +109,18 @@ impl Design {
         if self != Self::StoredShare {
             return memory.stored_readings(device, range, invocation).await;
         }
-        let behind = range.to().saturating_add(Quarter::LENGTH);
+        let behind = range.to().saturating_add(QuarterHour::LENGTH);
         let wider = TimeRange::new(range.from(), behind).expect("it is wider");
         let all = memory.stored_readings(device, wider, invocation).await?;
         let mut readings: Vec<StoredReading> = Vec::new();
         for (n, reading) in all.iter().enumerate() {
-            let quarter = Quarter::of(reading.reading.at);
+            let quarter = QuarterHour::of(reading.reading.at);
             if !range.contains(reading.reading.at) {
                 break;
             }
             readings.push(reading.clone());
-            let next = all.get(n + 1).filter(|next| Quarter::of(next.reading.at) == quarter.next());
+            let next =
+                all.get(n + 1).filter(|next| QuarterHour::of(next.reading.at) == quarter.next());
             if let Some(mut next) = next.cloned() {
                 // As if it were the last reading of its quarter, so that the step to it counts.
                 next.reading.at = quarter.range().last();

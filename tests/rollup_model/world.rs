@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, DeviceId, DevicePatch, Edit, FoldRules, LocalDate, MetricPatch, Quarter, Reading,
+    Bucket, DeviceId, DevicePatch, Edit, FoldRules, LocalDate, MetricPatch, QuarterHour, Reading,
     Rollup as Folded, TimeRange, Zone, sweep_group,
 };
 use fastrand::Rng;
@@ -442,7 +442,7 @@ impl World {
             [kept([30, 60, 90]), kept([1, 1, 1]), kept([365; 3]), Retention::default()];
         self.retention = retentions[self.rng.usize(..4)];
         self.instances = (0..INSTANCES).map(|_| self.instance()).collect();
-        let is_quarter = |it: &StoredRollup| matches!(it.key.bucket, Bucket::Quarter(_));
+        let is_quarter = |it: &StoredRollup| matches!(it.key.bucket, Bucket::QuarterHour(_));
         let rollups = self.memory.rollups().into_iter();
         rollups.filter(|it| is_quarter(it) && !it.rollup.is_empty()).collect()
     }
@@ -505,7 +505,7 @@ impl World {
         for id in DEVICES.map(device) {
             let rules = self.rules(&id);
             for minute in MINUTES.into_iter().step_by(2) {
-                let quarter = Quarter::of(at(minute * MINUTE));
+                let quarter = QuarterHour::of(at(minute * MINUTE));
                 let expected = Folded::fold(&self.readings(&id, quarter.range()), &rules);
                 let stored = rollups.get(&RollupKey::quarter(id.clone(), quarter));
                 let stored = stored.map(|it| it.rollup.clone());
@@ -548,7 +548,7 @@ impl World {
                 let mut expected = Folded::default();
                 for (key, rollup) in &rollups {
                     let is_inside =
-                        matches!(key.bucket, Bucket::Quarter(it) if range.contains(it.start()));
+                        matches!(key.bucket, Bucket::QuarterHour(it) if range.contains(it.start()));
                     if key.device == id && is_inside {
                         expected.append(&rollup.rollup, &rules);
                     }

@@ -220,7 +220,7 @@ impl ImportArgs {
 pub(super) enum Thin {
     /// A quarter of an hour, by which rollups are made
     #[value(name = "15m")]
-    Quarter,
+    QuarterHour,
 }
 
 /// The columns of a CSV.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
-use domain::{Quarter, Reading, Zone};
+use domain::{QuarterHour, Reading, Zone};
 
 /// The readings that the rollup function takes at once: `BatchSize` of its event source mapping.
 const BATCH: u64 = 500;
@@ -30,7 +30,7 @@ impl RollupEstimate {
     /// Adds a reading of this size.
     pub(super) fn add(&mut self, reading: &Reading, bytes: u64) {
         let Reading { device, at, .. } = reading;
-        self.quarters.insert(self.hasher.hash_one((device, Quarter::of(*at))));
+        self.quarters.insert(self.hasher.hash_one((device, QuarterHour::of(*at))));
         self.days.insert(self.hasher.hash_one((device, Zone::UTC.date(*at))));
         self.readings += 1;
         self.bytes += bytes;

@@ -20,7 +20,7 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, bucket, what, stored, computed } = self;
         match bucket {
-            Bucket::Quarter(quarter) => write!(f, "{device}  {}", quarter.start())?,
+            Bucket::QuarterHour(quarter) => write!(f, "{device}  {}", quarter.start())?,
             Bucket::Day(date) => write!(f, "{device}  {date}")?,
         }
         write!(f, "  {what}\n  stored    {stored}\n  computed  {computed}")
@@ -90,7 +90,7 @@ fn described(metric: Option<&MetricRollup>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::{FoldRules, Quarter, Reading, Timestamp};
+    use domain::{FoldRules, QuarterHour, Reading, Timestamp};
 
     use super::*;
 
@@ -112,8 +112,8 @@ mod tests {
         let OfKind::Power { area, .. } = &mut power.of_kind else { panic!("a power") };
         *area += &domain::Exact::from(1_i64);
         stored.metrics.remove(&name("cumulative_kwh_p"));
-        let quarter = Quarter::of(Timestamp::from_millis(1_768_147_200_000).unwrap());
-        let (device, bucket) = ("d".parse().unwrap(), Bucket::Quarter(quarter));
+        let quarter = QuarterHour::of(Timestamp::from_millis(1_768_147_200_000).unwrap());
+        let (device, bucket) = ("d".parse().unwrap(), Bucket::QuarterHour(quarter));
         let ends = "at 2026-01-11T16:00:00.000Z, last";
         let end = "at 2026-01-11T16:01:00.000Z";
         let shown = |stored| -> Vec<String> {

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use clap::Parser;
 use domain::{
     ConditionsSchema, DevicePatch, Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch,
-    Quarter, Reading, Rollup, SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict,
+    QuarterHour, Reading, Rollup, SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict,
 };
 use runtime::clock::TestClock;
 use table::given::{self, invocation};
@@ -108,7 +108,7 @@ impl Bench {
     }
 
     async fn quarter(&self, device: &str, start: &str) -> Option<StoredRollup> {
-        let quarter = Quarter::starting_at(at(start)).unwrap();
+        let quarter = QuarterHour::starting_at(at(start)).unwrap();
         let key = RollupKey::quarter(device.parse().unwrap(), quarter);
         self.store.rollup(&key, &invocation()).await.unwrap()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, Device, DeviceId, Extent, FoldRules, Quarter, Rollup, TimeRange, Timestamp, Zone,
+    Bucket, Device, DeviceId, Extent, FoldRules, QuarterHour, Rollup, TimeRange, Timestamp, Zone,
 };
 use futures_util::future::try_join_all;
 use rollups::{GRACE, is_closing, newest_possible_mark};
@@ -62,14 +62,14 @@ struct Suspect {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum BucketText {
-    Quarter(i64),
+    QuarterHour(i64),
     Day(String),
 }
 
 impl Suspect {
     fn of(key: &RollupKey) -> Self {
         let bucket = match key.bucket {
-            Bucket::Quarter(quarter) => BucketText::Quarter(quarter.start().as_millis()),
+            Bucket::QuarterHour(quarter) => BucketText::QuarterHour(quarter.start().as_millis()),
             Bucket::Day(date) => BucketText::Day(date.to_string()),
         };
         Self { device: key.device.to_string(), bucket }
@@ -79,8 +79,8 @@ impl Suspect {
     fn key(&self) -> Option<RollupKey> {
         let device = self.device.parse().ok()?;
         let bucket = match &self.bucket {
-            BucketText::Quarter(start) => {
-                Bucket::Quarter(Quarter::starting_at(Timestamp::from_millis(*start).ok()?)?)
+            BucketText::QuarterHour(start) => {
+                Bucket::QuarterHour(QuarterHour::starting_at(Timestamp::from_millis(*start).ok()?)?)
             }
             BucketText::Day(date) => Bucket::Day(date.parse().ok()?),
         };
@@ -163,7 +163,7 @@ pub(super) async fn run(
     different.iter().for_each(print);
     found.frozen.iter().filter_map(Suspect::key).for_each(|RollupKey { device, bucket }| {
         let bucket = match bucket {
-            Bucket::Quarter(quarter) => quarter.start().to_string(),
+            Bucket::QuarterHour(quarter) => quarter.start().to_string(),
             Bucket::Day(date) => date.to_string(),
         };
         print(format_args!("{device}  {bucket}  a reading changed too late to be folded"));
@@ -238,7 +238,7 @@ impl Found {
         match (verdict, key.bucket) {
             (Verdict::Equal | Verdict::Different(_) | Verdict::OlderSettings, bucket) => {
                 *(match bucket {
-                    Bucket::Quarter(_) => &mut self.quarters,
+                    Bucket::QuarterHour(_) => &mut self.quarters,
                     Bucket::Day(_) => &mut self.days,
                 }) += 1;
             }
@@ -300,7 +300,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
     /// Compares one bucket.
     async fn bucket(&self, device: &Device, bucket: Bucket) -> anyhow::Result<Verdict> {
         match bucket {
-            Bucket::Quarter(quarter) => {
+            Bucket::QuarterHour(quarter) => {
                 let found = patiently(async |invocation| {
                     self.quarters(device, quarter.range(), invocation).await
                 });
@@ -324,15 +324,15 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         device: &Device,
         range: TimeRange,
         invocation: &Invocation,
-    ) -> StoreResult<BTreeMap<Quarter, (Option<StoredRollup>, Vec<StoredReading>)>> {
-        let mut buckets: BTreeMap<Quarter, (Option<StoredRollup>, Vec<StoredReading>)> =
+    ) -> StoreResult<BTreeMap<QuarterHour, (Option<StoredRollup>, Vec<StoredReading>)>> {
+        let mut buckets: BTreeMap<QuarterHour, (Option<StoredRollup>, Vec<StoredReading>)> =
             BTreeMap::new();
         for rollup in self.store.quarters(device.id(), range, true, invocation).await? {
-            let quarter = Quarter::of(rollup.range.from());
+            let quarter = QuarterHour::of(rollup.range.from());
             buckets.entry(quarter).or_default().0 = Some(rollup);
         }
         for reading in self.store.stored_readings(device.id(), range, invocation).await? {
-            buckets.entry(Quarter::of(reading.reading.at)).or_default().1.push(reading);
+            buckets.entry(QuarterHour::of(reading.reading.at)).or_default().1.push(reading);
         }
         Ok(buckets)
     }
@@ -340,7 +340,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
     fn compare_quarter(
         &self,
         device: &Device,
-        quarter: Quarter,
+        quarter: QuarterHour,
         stored: Option<&StoredRollup>,
         readings: &[StoredReading],
     ) -> Verdict {
@@ -350,7 +350,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         let computed = Rollup::fold(readings, &FoldRules::of(device));
         self.verdict(
             device,
-            Bucket::Quarter(quarter),
+            Bucket::QuarterHour(quarter),
             quarter.range(),
             stored,
             is_expiring,

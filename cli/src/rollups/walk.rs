@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, LocalDate, Order, Quarter, TimeRange, Timestamp, Zone};
+use domain::{Device, DeviceId, LocalDate, Order, QuarterHour, TimeRange, Timestamp, Zone};
 use rollups::{Store, is_closing, newest_sealable_edge, part_of_day};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -83,8 +83,8 @@ impl<'a, S: Table> Walk<'a, S> {
     ) -> anyhow::Result<Self> {
         let asked = scope.range(now)?;
         let newest = newest_sealable_edge(now);
-        let end = Quarter::of(asked.last()).end().min(newest);
-        let range = TimeRange::new(Quarter::of(asked.from()).start(), end)
+        let end = QuarterHour::of(asked.last()).end().min(newest);
+        let range = TimeRange::new(QuarterHour::of(asked.from()).start(), end)
             .context("the range has no 15 minutes that are over")?;
         let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
         if let Some(unreadable) = listing.unreadable.first() {
@@ -148,8 +148,8 @@ impl<'a, S: Table> Walk<'a, S> {
         while days.len() < DAYS && at < self.range.to() {
             let date = self.zone.date(at);
             let range = self.zone.day(date).expect("a timestamp lies in it");
-            let from = Quarter::of(range.from()).start().max(self.range.from());
-            let to = Quarter::of(range.to()).start().min(self.range.to());
+            let from = QuarterHour::of(range.from()).start().max(self.range.from());
+            let to = QuarterHour::of(range.to()).start().min(self.range.to());
             let quarters = TimeRange::new(from, to).ok();
             // A day that is visited in part is a part only while it is open.
             let folded = part_of_day(range, self.range.to());
@@ -170,7 +170,7 @@ impl<'a, S: Table> Walk<'a, S> {
         let day = day.await?.first().map(|day| day.range.from());
         let reading = self.first_reading(device.id(), self.range).await?;
         let begin = day.into_iter().chain(reading).fold(device.first_seen(), Timestamp::min);
-        Ok(Quarter::of(begin).start().clamp(self.range.from(), self.range.to()))
+        Ok(QuarterHour::of(begin).start().clamp(self.range.from(), self.range.to()))
     }
 
     /// The next time from `at` on at which a device has a reading or a rollup of 15 minutes.
@@ -200,7 +200,7 @@ impl<'a, S: Table> Walk<'a, S> {
     ) -> anyhow::Result<Option<Timestamp>> {
         let Ok(rest) = TimeRange::new(at, self.range.to()) else { return Ok(None) };
         let reading = self.first_reading(device, rest).await?;
-        let reading = reading.map(|at| Quarter::of(at).start());
+        let reading = reading.map(|at| QuarterHour::of(at).start());
         let end = reading.unwrap_or(rest.to());
         while let Ok(range) = TimeRange::new(at, at.saturating_add(SEARCHED).min(end)) {
             let quarters = patiently(async |invocation| {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use domain::{Exact, Quarter, Timestamp};
+use domain::{Exact, QuarterHour, Timestamp};
 use dynamodb::DynamoStore;
 use runtime::clock::Deadline;
 use table::layout::Layout;
@@ -44,7 +44,8 @@ fn spoil(data: &Path, day: i64) {
     runtime.block_on(async {
         let store = DynamoStore::connect(&engine_of(data), Layout::default());
         let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
-        let quarter = Quarter::of(Timestamp::from_millis((BEGIN + day * 86_400) * 1_000).unwrap());
+        let quarter =
+            QuarterHour::of(Timestamp::from_millis((BEGIN + day * 86_400) * 1_000).unwrap());
         let key = RollupKey::quarter("meter".parse().unwrap(), quarter);
         let mut rollup = store.rollup(&key, &invocation).await.unwrap().unwrap();
         let expected = Expected::Version(rollup.version);

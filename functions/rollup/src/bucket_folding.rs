@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{DeviceId, LocalDate, Quarter, Rollup, TimeRange, Timestamp, Zone};
+use domain::{DeviceId, LocalDate, QuarterHour, Rollup, TimeRange, Timestamp, Zone};
 use judging::SealedBreaches;
 use rollups::{
     Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
@@ -64,7 +64,7 @@ enum Several<'a> {
     /// Those that begin in a range and have anything.
     Of(TimeRange, Assumed),
     /// These, also those that have nothing.
-    These(&'a BTreeSet<Quarter>),
+    These(&'a BTreeSet<QuarterHour>),
 }
 
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
@@ -92,7 +92,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn quarter(
         &self,
         rules: &mut DeviceRules,
-        quarter: Quarter,
+        quarter: QuarterHour,
         invocation: &Invocation,
     ) -> StoreResult<Folded> {
         for _ in 0..MAX_READS {
@@ -130,7 +130,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         assumed: Assumed,
         invocation: &Invocation,
         done: &mut Done,
-    ) -> Result<BTreeMap<Quarter, Rollup>, NotFolded> {
+    ) -> Result<BTreeMap<QuarterHour, Rollup>, NotFolded> {
         let mut put = BTreeMap::new();
         let mut note = |window: FoldedWindow, done: &mut Done| {
             done.quarters += window.folded.len();
@@ -156,7 +156,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn these_quarters(
         &self,
         rules: &mut DeviceRules,
-        quarters: &BTreeSet<Quarter>,
+        quarters: &BTreeSet<QuarterHour>,
         invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
@@ -204,7 +204,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         rules: &mut DeviceRules,
         (zone, date): (Zone, LocalDate),
-        (first, sealed): (Quarter, Timestamp),
+        (first, sealed): (QuarterHour, Timestamp),
         invocation: &Invocation,
     ) -> StoreResult<Folded> {
         let until = over_until(self.clock.now()).max(sealed);
@@ -241,7 +241,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let folded = catching(folding).await;
             let count = |folded| done.days += usize::from(folded != Folded::Skipped);
             if let Some(reason) = reason(folded, count)? {
-                let last = Quarter::of(part.last());
+                let last = QuarterHour::of(part.last());
                 self.leave_to_queue(&rules.id, last, &reason, invocation, done).await?;
             }
         }
@@ -252,7 +252,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn leave_to_queue(
         &self,
         device: &DeviceId,
-        quarter: Quarter,
+        quarter: QuarterHour,
         reason: &str,
         invocation: &Invocation,
         done: &mut Done,
@@ -289,15 +289,15 @@ pub(crate) fn reason<T>(
 
 /// Whether one query of all that lies between the first and the last quarter reads less than a query for
 /// each: there are several, and no more gaps than quarters.
-fn are_close(quarters: &BTreeSet<Quarter>) -> bool {
+fn are_close(quarters: &BTreeSet<QuarterHour>) -> bool {
     let (Some(first), Some(last)) = (quarters.first(), quarters.last()) else { return false };
-    let span = last.end().since(first.start()).num_minutes() / Quarter::LENGTH.num_minutes();
+    let span = last.end().since(first.start()).num_minutes() / QuarterHour::LENGTH.num_minutes();
     quarters.len() > 1 && usize::try_from(span).is_ok_and(|span| span <= 2 * quarters.len())
 }
 
 /// The quarters that begin in a range.
-pub(crate) fn quarters_in(range: TimeRange) -> impl Iterator<Item = Quarter> {
-    let mut next = Quarter::of(range.from());
+pub(crate) fn quarters_in(range: TimeRange) -> impl Iterator<Item = QuarterHour> {
+    let mut next = QuarterHour::of(range.from());
     if next.start() < range.from() {
         next = next.next();
     }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use domain::{DeviceId, LocalDate, Month, Quarter, RoomId, Timestamp, Zone};
+use domain::{DeviceId, LocalDate, Month, QuarterHour, RoomId, Timestamp, Zone};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
 use rollups::{DeviceRules, Folded, NamedRooms, is_late, is_over};
 use runtime::clock::Clock;
@@ -32,7 +32,7 @@ type Oldest = Mutex<Option<Timestamp>>;
 /// The quarters of one device and local day that a batch touches, and the first record that does.
 #[derive(Debug)]
 struct DayOfDevice {
-    quarters: BTreeSet<Quarter>,
+    quarters: BTreeSet<QuarterHour>,
     first_record: usize,
     /// When the oldest of its changes was written, where the stream says so.
     written: Option<Timestamp>,
@@ -189,7 +189,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         state: &RollupState,
         now: Timestamp,
     ) -> bool {
-        let end = Quarter::of(touched.key.at).end();
+        let end = QuarterHour::of(touched.key.at).end();
         let is_open = !is_over(end, now) && state.sealed_of(&touched.key.device) < end;
         is_open && !touched.is_deleted && self.registered.is_known(&touched.key.device)
     }
@@ -199,7 +199,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         mut rules: DeviceRules,
         (zone, date, sealed): (Zone, LocalDate, Timestamp),
-        quarters: &BTreeSet<Quarter>,
+        quarters: &BTreeSet<QuarterHour>,
         invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
@@ -217,7 +217,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn leave_all(
         &self,
         device: &DeviceId,
-        quarters: &BTreeSet<Quarter>,
+        quarters: &BTreeSet<QuarterHour>,
         why: &str,
         invocation: &Invocation,
         done: &mut Done,
@@ -240,7 +240,7 @@ type Days = BTreeMap<(DeviceId, LocalDate), DayOfDevice>;
 fn by_day(changes: &[&Recorded<TouchedReading>], zone: Zone) -> Days {
     let mut days = Days::new();
     for Recorded { record, change } in changes {
-        let quarter = Quarter::of(change.key.at);
+        let quarter = QuarterHour::of(change.key.at);
         let key = (change.key.device.clone(), zone.date(quarter.start()));
         let new = DayOfDevice { quarters: BTreeSet::new(), first_record: *record, written: None };
         let day = days.entry(key).or_insert(new);

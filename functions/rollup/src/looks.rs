@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use domain::{DeviceId, Quarter, Rollup, TimeRange, Timestamp};
+use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp};
 use judging::Breaches;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
@@ -24,12 +24,12 @@ const PAGE: usize = 100;
 pub(crate) struct Looks {
     breaches: Option<Breaches>,
     /// The quarters in breach of a rule that may be about the device.
-    found: BTreeMap<DeviceId, BTreeMap<Quarter, Rollup>>,
+    found: BTreeMap<DeviceId, BTreeMap<QuarterHour, Rollup>>,
 }
 
 impl Looks {
     /// Takes the quarters of a device that were put.
-    pub(crate) fn add(&mut self, device: &DeviceId, mut put: BTreeMap<Quarter, Rollup>) {
+    pub(crate) fn add(&mut self, device: &DeviceId, mut put: BTreeMap<QuarterHour, Rollup>) {
         let Some(breaches) = &self.breaches else { return };
         put.retain(|_, rollup| breaches.may_have(device, rollup));
         if !put.is_empty() {

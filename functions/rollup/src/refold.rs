@@ -1,6 +1,6 @@
 //! Folds rollups of a device again after a change of its settings. Does not touch what is not sealed yet.
 
-use domain::{Extent, Order, Quarter, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group};
+use domain::{Extent, Order, QuarterHour, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, SKEW, newest_sealable_edge};
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
@@ -97,6 +97,6 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
         let oldest = self.store.device_readings(&device.id, &query, invocation).await?;
         let first = oldest.readings.first().map_or(device.first_seen, |it| it.at);
-        Ok(Quarter::of(changed.first.max(first.min(device.first_seen))).start())
+        Ok(QuarterHour::of(changed.first.max(first.min(device.first_seen))).start())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use domain::{Quarter, SWEEP_GROUPS, Timestamp, Zone};
+use domain::{QuarterHour, SWEEP_GROUPS, Timestamp, Zone};
 use rollups::newest_sealable_edge;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
@@ -66,7 +66,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let is_new = devices.found.is_empty() && devices.unreadable.is_empty();
         let state = RollupState {
             zone: self.settings.zone.name().to_owned(),
-            since: if is_new { Timestamp::MIN } else { Quarter::of(edge).next().start() },
+            since: if is_new { Timestamp::MIN } else { QuarterHour::of(edge).next().start() },
             sealed: [edge; SWEEP_GROUPS],
             queue: None,
         };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use domain::{DeviceId, Quarter, Rollup, TimeRange, Timestamp, Zone, sweep_group};
+use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, DeviceRules, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
@@ -77,7 +77,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         range: TimeRange,
         zone: Zone,
         run: &mut Run<'_>,
-    ) -> Result<BTreeMap<Quarter, Rollup>, NotFolded> {
+    ) -> Result<BTreeMap<QuarterHour, Rollup>, NotFolded> {
         let Run { invocation, done, .. } = run;
         done.devices += 1;
         let put = self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;

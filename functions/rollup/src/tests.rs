@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{
     Bucket, ConditionsSchema, Device, DeviceId, DevicePatch, Encoding, Exchange, FoldRules,
-    MetricName, MetricPatch, Quarter, Reading, Rollup as Folded, SWEEP_GROUPS, SchemaMetric,
+    MetricName, MetricPatch, QuarterHour, Reading, Rollup as Folded, SWEEP_GROUPS, SchemaMetric,
     Timestamp, Zone, sweep_group,
 };
 use runtime::clock::TestClock;
@@ -139,7 +139,7 @@ impl Bench {
 
     /// The rollup of the quarter in which a minute lies.
     pub(super) fn quarter(&self, device: &str, minute: i64) -> Option<StoredRollup> {
-        self.rollup(device, Bucket::Quarter(Quarter::of(at(minute))))
+        self.rollup(device, Bucket::QuarterHour(QuarterHour::of(at(minute))))
     }
 
     /// The rollup of a local day.
@@ -149,7 +149,7 @@ impl Bench {
 
     /// Stores a rollup that was folded with newer settings than the device has: no fold replaces it.
     pub(super) async fn damage(&self, device: &str, minute: i64) {
-        let quarter = Quarter::of(at(minute));
+        let quarter = QuarterHour::of(at(minute));
         let poison = given::stored_quarter(&id(device), quarter, Folded::default());
         given::put_first(&self.store, &StoredRollup { settings: 99, ..poison }).await;
     }

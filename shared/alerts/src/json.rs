@@ -27,8 +27,11 @@ const NO_DATA: [(&str, NoData); 3] =
     [("keep", NoData::Keep), ("fire", NoData::Fire), ("clear", NoData::Clear)];
 const BUDGETS: [(&str, CalendarUnit); 2] =
     [("day", CalendarUnit::Day), ("month", CalendarUnit::Month)];
-const PERIODS: [(&str, CalendarUnit); 3] =
-    [("15m", CalendarUnit::Quarter), ("30m", CalendarUnit::HalfHour), ("1h", CalendarUnit::Hour)];
+const PERIODS: [(&str, CalendarUnit); 3] = [
+    ("15m", CalendarUnit::QuarterHour),
+    ("30m", CalendarUnit::HalfHour),
+    ("1h", CalendarUnit::Hour),
+];
 const EVENTS: [(&str, CounterEvent); 3] = [
     ("reset", CounterEvent::Reset),
     ("suspect", CounterEvent::Suspect),

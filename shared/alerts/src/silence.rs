@@ -1,7 +1,7 @@
 //! After how long without a reading a device counts as silent, from what is usual for it. Reads no rollup.
 
 use chrono::TimeDelta;
-use domain::Quarter;
+use domain::QuarterHour;
 
 /// The shortest silence.
 const LEAST: TimeDelta = TimeDelta::minutes(10);
@@ -29,7 +29,7 @@ pub struct Day<'a> {
 pub fn silence_limit(hours: &[u32], days: &[Day<'_>]) -> TimeDelta {
     let usual = usual_interval(hours).unwrap_or(UNKNOWN_INTERVAL);
     let quarters = longest_run(days);
-    LEAST.max(usual * INTERVALS).max(Quarter::LENGTH * quarters * 2)
+    LEAST.max(usual * INTERVALS).max(QuarterHour::LENGTH * quarters * 2)
 }
 
 /// An hour by the upper quartile of the hours that have readings: those in which the device began or fell silent have

@@ -6,9 +6,9 @@ use super::{LocalDate, TimeRange, Timestamp};
 
 /// A quarter of an hour that begins at a multiple of 15 minutes in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Quarter(Timestamp);
+pub struct QuarterHour(Timestamp);
 
-impl Quarter {
+impl QuarterHour {
     /// Its length.
     pub const LENGTH: TimeDelta = TimeDelta::minutes(15);
 
@@ -54,7 +54,7 @@ impl Quarter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bucket {
     /// 15 minutes.
-    Quarter(Quarter),
+    QuarterHour(QuarterHour),
     /// A local day, by its date; the zone tells when it begins and ends.
     Day(LocalDate),
 }
@@ -66,13 +66,13 @@ mod tests {
     #[test]
     fn a_quarter_begins_at_a_multiple_of_15_minutes() {
         let at = |text: &str| Timestamp::parse(text, Timestamp::MIN).expect("a timestamp");
-        let quarter = Quarter::of(at("2026-01-11T16:14:59.999Z"));
+        let quarter = QuarterHour::of(at("2026-01-11T16:14:59.999Z"));
         assert_eq!(quarter.start(), at("2026-01-11T16:00:00Z"));
         assert_eq!(quarter.end(), at("2026-01-11T16:15:00Z"));
-        assert_eq!(Quarter::of(quarter.end()), quarter.next());
-        assert_eq!(Quarter::starting_at(quarter.start()), Some(quarter));
-        assert_eq!(Quarter::starting_at(at("2026-01-11T16:00:00.001Z")), None);
-        let last = Quarter::of(Timestamp::MAX);
+        assert_eq!(QuarterHour::of(quarter.end()), quarter.next());
+        assert_eq!(QuarterHour::starting_at(quarter.start()), Some(quarter));
+        assert_eq!(QuarterHour::starting_at(at("2026-01-11T16:00:00.001Z")), None);
+        let last = QuarterHour::of(Timestamp::MAX);
         assert_eq!((last.end(), last.next()), (Timestamp::MAX, last));
     }
 }

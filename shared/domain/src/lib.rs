@@ -55,7 +55,7 @@ pub use attributes::{
     AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
     MAX_SEARCH_ENTRIES,
 };
-pub use bucket::{Bucket, Quarter};
+pub use bucket::{Bucket, QuarterHour};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
 pub use conditions::{
     Basis, Condition, ConditionsSchema, Encoding, Episode, Extremes, IndexEntry, Interval,

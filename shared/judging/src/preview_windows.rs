@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use alerts::{Episode, Limits, NoData, Observation, Rule, Sight, Watch, preview};
 use chrono::TimeDelta;
-use domain::{DeviceId, MetricName, MetricRollup, Order, Quarter, TimeRange, Timestamp};
+use domain::{DeviceId, MetricName, MetricRollup, Order, QuarterHour, TimeRange, Timestamp};
 use series::{Failure, Horizon};
 use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey, StoredRollup};
 
@@ -65,7 +65,7 @@ impl Quarters {
         now: Timestamp,
         invocation: &Invocation,
     ) -> Result<Self, Failure> {
-        let from = Quarter::of(range.from()).start();
+        let from = QuarterHour::of(range.from()).start();
         let range = TimeRange::new(from, range.to()).unwrap_or(range);
         let rolled_up = horizon.rolled_up(device);
         let found = store.quarters(device, range, false, invocation).await?;
@@ -75,7 +75,7 @@ impl Quarters {
 
     /// The windows, in order; two that touch are one.
     fn windows(&self, rule: &Rule, silent_after: TimeDelta) -> Vec<Window> {
-        let length = Quarter::LENGTH.num_milliseconds();
+        let length = QuarterHour::LENGTH.num_milliseconds();
         let count = |time: TimeDelta| time.num_milliseconds().div_euclid(length) + 1;
         let all = self.looks(rule, silent_after);
         // A device that sends once in a quarter is clear in the next one, and from there the time counts.
@@ -99,9 +99,9 @@ impl Quarters {
         self.joined(&is_inside)
     }
 
-    fn starts(&self) -> impl Iterator<Item = Quarter> {
+    fn starts(&self) -> impl Iterator<Item = QuarterHour> {
         let to = self.range.to();
-        let first = Quarter::of(self.range.from());
+        let first = QuarterHour::of(self.range.from());
         std::iter::successors(Some(first), |it| Some(it.next()))
             .take_while(move |it| it.start() < to)
     }
@@ -130,7 +130,7 @@ impl Quarters {
         windows
     }
 
-    fn has_readings(&self, quarter: Quarter) -> bool {
+    fn has_readings(&self, quarter: QuarterHour) -> bool {
         let stored = self.by_start.get(&quarter.start());
         stored.and_then(|it| it.raw_until).is_none_or(|until| until > self.now)
     }
@@ -138,10 +138,10 @@ impl Quarters {
     /// What each quarter says of the rule.
     fn looks(&self, rule: &Rule, silent_after: TimeDelta) -> Vec<LookAt> {
         let usual = self.usual_count();
-        let is_short = silent_after <= Quarter::LENGTH * 2;
+        let is_short = silent_after <= QuarterHour::LENGTH * 2;
         let fires_of_silence =
             matches!(rule.watch, Watch::Silence { .. }) || rule.no_data == NoData::Fire;
-        let look = |quarter: Quarter| {
+        let look = |quarter: QuarterHour| {
             let is_known = self.rolled_up.is_some_and(|it| it.contains(quarter.start()));
             if !is_known {
                 return LookAt::Breach;

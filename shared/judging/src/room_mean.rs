@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use alerts::{Observation, Start};
-use domain::{Device, DeviceId, MetricName, MetricRule, Quarter, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp};
 use series::{
     Ask, Combine, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, device_values, value_of,
 };
@@ -23,7 +23,8 @@ pub(crate) async fn observations(
     now: Timestamp,
     invocation: &Invocation,
 ) -> Result<Vec<Observation>, Failure> {
-    let from = Quarter::of(Quarter::of(start.from()).start().saturating_add(-Quarter::LENGTH));
+    let from =
+        QuarterHour::of(QuarterHour::of(start.from()).start().saturating_add(-QuarterHour::LENGTH));
     let range = |to: Timestamp| TimeRange::new(from.start(), to).ok();
     means(store, (room, metric), devices, (range, horizon), now, invocation).await
 }
@@ -45,7 +46,7 @@ pub(crate) async fn means(
     let mut values = vec![Vec::new(); grid.rows().len()];
     let mut combine = Combine::Mean;
     for device in members {
-        let ask = Ask::of(device, (&grid, horizon), Level::Quarters, now);
+        let ask = Ask::of(device, (&grid, horizon), Level::QuarterHours, now);
         let ask = Ask { rooms: Some(&rooms), ..ask };
         let names = std::slice::from_ref(metric);
         let found = device_values(store, &ask, names, |_| false, invocation).await?;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use alerts::{Day, silence_limit};
 use chrono::TimeDelta;
-use domain::{DeviceId, Quarter, TimeRange, Timestamp};
+use domain::{DeviceId, QuarterHour, TimeRange, Timestamp};
 use table::{Invocation, ReadRollupState, ReadRollups, StoreResult, StoredRollup};
 
 /// How long a limit is used.
@@ -62,9 +62,9 @@ async fn usual_silence(
     let Some(state) = store.rollup_state(invocation).await? else {
         return Ok(silence_limit(&[], &[]));
     };
-    let sealed = Quarter::of(state.sealed_of(device).min(rollups::newest_sealable_edge(now)));
+    let sealed = QuarterHour::of(state.sealed_of(device).min(rollups::newest_sealable_edge(now)));
     let length = i32::try_from(DAYS * QUARTERS_OF_DAY).expect("a week is short");
-    let first = Quarter::of(sealed.start().saturating_add(-Quarter::LENGTH * length));
+    let first = QuarterHour::of(sealed.start().saturating_add(-QuarterHour::LENGTH * length));
     let Ok(range) = TimeRange::new(first.start(), sealed.start()) else {
         return Ok(silence_limit(&[], &[]));
     };
@@ -81,7 +81,7 @@ fn counts(quarters: &[StoredRollup], range: TimeRange) -> Vec<u32> {
         (it.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
     };
     let by_start: BTreeMap<Timestamp, u32> = quarters.iter().map(count).collect();
-    let starts = std::iter::successors(Some(Quarter::of(range.from())), |it| Some(it.next()));
+    let starts = std::iter::successors(Some(QuarterHour::of(range.from())), |it| Some(it.next()));
     let starts = starts.take_while(|it| it.start() < range.to());
     starts.map(|it| by_start.get(&it.start()).copied().unwrap_or(0)).collect()
 }

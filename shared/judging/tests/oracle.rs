@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use alerts::{News, Rule, Subject};
 use chrono::TimeDelta;
 use domain::{
-    CalendarUnit, Device, DeviceId, Quarter, Reading, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
+    CalendarUnit, Device, DeviceId, QuarterHour, Reading, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
 };
 use fastrand::Rng;
 use judging::{Judging, MAX_PROMPT, Written};
@@ -80,7 +80,7 @@ impl World {
     }
 
     /// What is not done within a sealing: the quarters and days of all devices, as the rollup function folds them.
-    async fn seal(&self, quarter: Quarter, now: Timestamp) {
+    async fn seal(&self, quarter: QuarterHour, now: Timestamp) {
         let zone: Zone = ZONE.parse().expect("a zone");
         let seen = SeenRooms::default();
         for device in self.devices().await {
@@ -262,7 +262,7 @@ async fn a_budget_is_told_once_for_each_local_day_that_is_beyond_it() {
                 }
                 world.put(&[reading(minute, counter)]).await;
             }
-            world.seal(Quarter::of(at(start)), at(start + 40)).await;
+            world.seal(QuarterHour::of(at(start)), at(start + 40)).await;
         }
         let told = world.told();
         let told: Vec<_> = told.iter().map(|it| (it.message.since, it.at)).collect();
@@ -374,7 +374,7 @@ async fn a_mean_of_a_room_is_told_by_its_quarters() {
             };
             is_firing = turns.map_or(is_firing, News::is_firing);
             expected.extend(turns.map(|news| (news, at(start + 15))));
-            world.seal(Quarter::of(at(start)), at(start + 40)).await;
+            world.seal(QuarterHour::of(at(start)), at(start + 40)).await;
         }
         let told = world.told();
         let told: Vec<_> = told
@@ -481,7 +481,7 @@ async fn a_preview_has_the_episodes_of_all_readings() {
         let world = World::new(rule.clone(), &readings[..1]).await;
         world.put(&readings).await;
         let now = at(LAST);
-        let mut quarter = Quarter::of(at(-60));
+        let mut quarter = QuarterHour::of(at(-60));
         while quarter.end() <= at(LAST - 45) {
             world.seal(quarter, now).await;
             quarter = quarter.next();

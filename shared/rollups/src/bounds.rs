@@ -1,6 +1,6 @@
 //! A bucket with its timestamps.
 
-use domain::{Bucket, LocalDate, Quarter, TimeRange, Timestamp, Zone};
+use domain::{Bucket, LocalDate, QuarterHour, TimeRange, Timestamp, Zone};
 use table::StoredRollup;
 
 use crate::sealing::part_of_day;
@@ -14,8 +14,8 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    pub(crate) fn quarter(quarter: Quarter) -> Self {
-        Self { bucket: Bucket::Quarter(quarter), range: quarter.range(), zone: None }
+    pub(crate) fn quarter(quarter: QuarterHour) -> Self {
+        Self { bucket: Bucket::QuarterHour(quarter), range: quarter.range(), zone: None }
     }
 
     /// A local day, or the part of it that is folded by then. `None` for a date that the zone skips.

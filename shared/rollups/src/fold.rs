@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Bucket, LocalDate, Quarter, Rollup, Timestamp, Zone};
+use domain::{Bucket, LocalDate, QuarterHour, Rollup, Timestamp, Zone};
 use table::{
     Expected, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings, RollupKey,
     StoreError, StoreResult, StoredRollup,
@@ -77,7 +77,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 impl<S: Store> Fold<'_, S> {
     /// Folds the readings of a quarter of an hour.
-    pub async fn quarter(&self, quarter: Quarter, assumed: Assumed) -> StoreResult<Folded> {
+    pub async fn quarter(&self, quarter: QuarterHour, assumed: Assumed) -> StoreResult<Folded> {
         self.bucket(&Bounds::quarter(quarter), assumed).await
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Quarter, TimeRange, Timestamp};
+use domain::{QuarterHour, TimeRange, Timestamp};
 use table::{DeviceGroups, LateChanges, LateMark};
 
 use crate::sealing::{SKEW, is_over};
@@ -19,7 +19,7 @@ const MIN_SLACK: TimeDelta = TimeDelta::seconds(5);
 /// before the change is stored.
 #[must_use]
 pub fn is_late(at: Timestamp, now: Timestamp) -> bool {
-    is_over(Quarter::of(at).end(), now.saturating_add(STORING))
+    is_over(QuarterHour::of(at).end(), now.saturating_add(STORING))
 }
 
 /// How soon rollups follow where changes are gathered for some time.
@@ -140,7 +140,7 @@ mod tests {
             let reading = at(rng.i64(-3_000..10_000));
             let stored = now.saturating_add(TimeDelta::seconds(rng.i64(0..30)));
             let sealing = stored.saturating_add(TimeDelta::seconds(rng.i64(-60..=60)));
-            let is_sealed = Quarter::of(reading).end() <= newest_sealable_edge(sealing);
+            let is_sealed = QuarterHour::of(reading).end() <= newest_sealable_edge(sealing);
             assert!(is_late(reading, now) || !is_sealed, "{reading} {now} {stored} {sealing}");
         }
     }

@@ -25,7 +25,7 @@ impl Retention {
     /// When the rollup of a bucket that begins at `start` expires.
     pub(crate) fn expires(&self, bucket: Bucket, start: Timestamp) -> Option<Timestamp> {
         let kept = match bucket {
-            Bucket::Quarter(_) => self.quarters,
+            Bucket::QuarterHour(_) => self.quarters,
             Bucket::Day(_) => self.days,
         };
         kept.map(|kept| item::expires(start, kept))

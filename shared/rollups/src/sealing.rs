@@ -1,7 +1,7 @@
 //! The times after which a bucket is over. Reads no clock.
 
 use chrono::TimeDelta;
-use domain::{Quarter, TimeRange, Timestamp};
+use domain::{QuarterHour, TimeRange, Timestamp};
 
 /// A bucket is folded as soon as its readings change from this long after its end on; before, it is left
 /// to the sweep.
@@ -28,7 +28,7 @@ pub fn over_until(now: Timestamp) -> Timestamp {
 /// whoever left one of its readings to the sweep has seen that reading before.
 #[must_use]
 pub fn newest_sealable_edge(now: Timestamp) -> Timestamp {
-    Quarter::of(now.saturating_add(-(GRACE + SKEW))).start()
+    QuarterHour::of(now.saturating_add(-(GRACE + SKEW))).start()
 }
 
 /// The newest mark that a sweep with a right clock may have left. One beyond it was made by a clock that was ahead,

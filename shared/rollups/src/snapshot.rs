@@ -118,7 +118,7 @@ impl<S: Send + Sync> ReadRollups for Snapshot<'_, S> {
         _invocation: &Invocation,
     ) -> StoreResult<Vec<StoredRollup>> {
         let rollups = self.rollups();
-        let is_of = |it: &&StoredRollup| matches!(it.key.bucket, Bucket::Quarter(quarter) if range.contains(quarter.start()));
+        let is_of = |it: &&StoredRollup| matches!(it.key.bucket, Bucket::QuarterHour(quarter) if range.contains(quarter.start()));
         let mut found: Vec<_> = rollups.now.values().filter(is_of).cloned().collect();
         found.sort_by_key(|it| it.range.from());
         Ok(found)

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{
     Bucket, ConditionsSchema, DeviceId, Encoding, Extent, FoldRules, FoldSettings, LocalDate,
-    Quarter, Reading, Rollup, RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
+    QuarterHour, Reading, Rollup, RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
 };
 use table::given;
 use table::memory::MemoryStore;
@@ -82,7 +82,7 @@ impl Bench {
     }
 
     async fn stored_quarter(&self, n: i64) -> StoredRollup {
-        self.stored(Bucket::Quarter(quarter(n))).await
+        self.stored(Bucket::QuarterHour(quarter(n))).await
     }
 }
 
@@ -96,8 +96,8 @@ fn at(minute: i64) -> Timestamp {
     start.saturating_add(TimeDelta::minutes(minute))
 }
 
-fn quarter(n: i64) -> Quarter {
-    Quarter::of(at(15 * n))
+fn quarter(n: i64) -> QuarterHour {
+    QuarterHour::of(at(15 * n))
 }
 
 fn reading(minute: i64, value: &str) -> Reading {
@@ -300,7 +300,7 @@ async fn an_open_day_has_its_parts_that_are_over_and_a_slower_clock_takes_nothin
     let minutes = [-8 * 60 - 15, -8 * 60, 0];
     for minute in minutes {
         bench.write(minute, "20").await;
-        bench.fold().quarter(Quarter::of(at(minute)), Assumed::Nothing).await.expect("memory");
+        bench.fold().quarter(QuarterHour::of(at(minute)), Assumed::Nothing).await.expect("memory");
     }
     let fold = async |until| {
         let folded = bench.fold().day(Zone::UTC, date, at(until), Assumed::Nothing).await;
@@ -340,7 +340,7 @@ async fn a_part_of_a_day_is_completed_late_only_while_its_quarters_are_there() {
         let mut bench = Bench::keeping(30, 30, 300);
         bench.write(-8 * 60, "20").await;
         bench.write(0, "21").await;
-        bench.fold().quarter(Quarter::of(at(-8 * 60)), Assumed::Nothing).await.expect("memory");
+        bench.fold().quarter(QuarterHour::of(at(-8 * 60)), Assumed::Nothing).await.expect("memory");
         let date: LocalDate = "2026-01-11".parse().expect("a date");
         let part = bench.fold().day(Zone::UTC, date, at(0), Assumed::Nothing).await;
         assert_eq!(part.expect("memory"), Folded::Stored);

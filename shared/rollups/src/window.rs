@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Quarter, Rollup, TimeRange};
+use domain::{QuarterHour, Rollup, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::{StoreResult, StoredReading, StoredRollup};
 
@@ -14,9 +14,9 @@ use crate::seen_rooms::named_by_readings;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoldedWindow {
     /// The quarters whose rollups are stored, or stay as they are because they are frozen.
-    pub folded: BTreeSet<Quarter>,
+    pub folded: BTreeSet<QuarterHour>,
     /// The rollups that this fold put, unless somebody else put one meanwhile.
-    pub put: BTreeMap<Quarter, Rollup>,
+    pub put: BTreeMap<QuarterHour, Rollup>,
     /// Whether a rollup was folded with newer settings or a newer schema: the device has to be read again, and the range
     /// folded again.
     pub is_outdated: bool,
@@ -25,7 +25,7 @@ pub struct FoldedWindow {
 /// What is stored of a quarter.
 type Stored = (Option<StoredRollup>, Vec<StoredReading>);
 /// What is stored of some quarters.
-type Window = BTreeMap<Quarter, Stored>;
+type Window = BTreeMap<QuarterHour, Stored>;
 
 /// How many rollups of a window are put at once.
 const PUT_CONCURRENCY: usize = 8;
@@ -46,7 +46,10 @@ impl<S: Store> Fold<'_, S> {
 
     /// Folds these quarters, also one that has neither a reading nor a rollup. Two queries of all that lies
     /// between the first and the last.
-    pub async fn these_quarters(&self, quarters: &BTreeSet<Quarter>) -> StoreResult<FoldedWindow> {
+    pub async fn these_quarters(
+        &self,
+        quarters: &BTreeSet<QuarterHour>,
+    ) -> StoreResult<FoldedWindow> {
         let (Some(first), Some(last)) = (quarters.first(), quarters.last()) else {
             return Ok(FoldedWindow::default());
         };
@@ -69,11 +72,11 @@ impl<S: Store> Fold<'_, S> {
         let readings = self.store.stored_readings(device, range, self.invocation).await?;
         let mut found = Window::new();
         for rollup in stored {
-            let quarter = Quarter::of(rollup.range.from());
+            let quarter = QuarterHour::of(rollup.range.from());
             found.entry(quarter).or_default().0 = Some(rollup);
         }
         for reading in readings {
-            let quarter = Quarter::of(reading.reading.at);
+            let quarter = QuarterHour::of(reading.reading.at);
             found.entry(quarter).or_default().1.push(reading);
         }
         Ok(found)
@@ -101,7 +104,7 @@ impl<S: Store> Fold<'_, S> {
         self.note(&named_by_readings(found.values().flat_map(|(_, readings)| readings))).await?;
         let folding: Vec<_> =
             found.iter().map(|(quarter, it)| self.in_window(*quarter, it)).collect();
-        let folded: Vec<(Quarter, Folded, Option<Rollup>)> =
+        let folded: Vec<(QuarterHour, Folded, Option<Rollup>)> =
             stream::iter(folding).buffered(PUT_CONCURRENCY).try_collect().await?;
         let mut window = FoldedWindow::default();
         for (quarter, folded, put) in folded {
@@ -117,9 +120,9 @@ impl<S: Store> Fold<'_, S> {
 
     async fn in_window(
         &self,
-        quarter: Quarter,
+        quarter: QuarterHour,
         (known, readings): &Stored,
-    ) -> StoreResult<(Quarter, Folded, Option<Rollup>)> {
+    ) -> StoreResult<(QuarterHour, Folded, Option<Rollup>)> {
         let (folded, put) = match self.folded_once(quarter, known.as_ref(), readings).await? {
             Some(folded) => folded,
             // Somebody else put it meanwhile, so the readings may have changed too.
@@ -131,7 +134,7 @@ impl<S: Store> Fold<'_, S> {
     /// Puts the fold of readings that were read after the rollup, and returns it; `None` if the rollup has changed.
     async fn folded_once(
         &self,
-        quarter: Quarter,
+        quarter: QuarterHour,
         known: Option<&StoredRollup>,
         readings: &[StoredReading],
     ) -> StoreResult<Option<(Folded, Option<Rollup>)>> {

@@ -5,7 +5,7 @@ mod memory;
 #[cfg(feature = "sqs")]
 mod sqs;
 
-use domain::{DeviceId, IdError, Quarter, Timestamp, TimestampError};
+use domain::{DeviceId, IdError, QuarterHour, Timestamp, TimestampError};
 use serde::{Deserialize, Serialize};
 use table::Invocation;
 
@@ -25,7 +25,7 @@ pub struct FoldRequest {
     /// The device.
     pub device: DeviceId,
     /// The quarter of an hour.
-    pub quarter: Quarter,
+    pub quarter: QuarterHour,
 }
 
 /// The queue of work that is left for later. A message is delivered at least once, in any order.
@@ -56,7 +56,7 @@ enum BodyError {
     #[error("quarter: {0}")]
     Timestamp(#[source] TimestampError),
     #[error("quarter: {0} is not the beginning of a quarter of an hour")]
-    Quarter(Timestamp),
+    QuarterHour(Timestamp),
 }
 
 impl TryFrom<Body> for FoldRequest {
@@ -66,7 +66,7 @@ impl TryFrom<Body> for FoldRequest {
         let start = Timestamp::parse_absolute(&quarter).map_err(BodyError::Timestamp)?;
         Ok(Self {
             device: device.parse().map_err(BodyError::Device)?,
-            quarter: Quarter::starting_at(start).ok_or(BodyError::Quarter(start))?,
+            quarter: QuarterHour::starting_at(start).ok_or(BodyError::QuarterHour(start))?,
         })
     }
 }

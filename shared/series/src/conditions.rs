@@ -13,7 +13,7 @@ mod question;
 mod tests;
 
 use chrono::TimeDelta;
-use domain::{DeviceId, Episode, Order, Quarter, TimeRange, episodes};
+use domain::{DeviceId, Episode, Order, QuarterHour, TimeRange, episodes};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
@@ -173,7 +173,7 @@ async fn has_oldest(
     let days = store.days(ask.device.id(), dates, order, 1, invocation).await?;
     let first = days.iter().flat_map(|day| day.rollup.metrics.values()).map(|it| it.first.at).min();
     let Some(first) = first.filter(|first| range.contains(*first)) else { return Ok(true) };
-    let quarter = Quarter::of(first).range();
+    let quarter = QuarterHour::of(first).range();
     let found = store.quarters(ask.device.id(), quarter, false, invocation).await?;
     Ok(found.iter().any(|it| !it.is_expired(ask.now)))
 }

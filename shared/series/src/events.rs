@@ -163,7 +163,7 @@ impl<S: Store> Look<'_, S> {
         let before = self.found.len();
         if piece.level == Level::Days {
             let grid = Grid::total(piece.range);
-            let finer = Ask { grid: &grid, coarsest: Level::Quarters, ..*ask };
+            let finer = Ask { grid: &grid, coarsest: Level::QuarterHours, ..*ask };
             match gather(self.store, &finer, self.invocation).await {
                 Ok(quarters) => {
                     Box::pin(self.search_pieces(&finer, &quarters.pieces, None)).await?;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering as MemoryOrder;
 
 use chrono::TimeDelta;
 use domain::{
-    CalendarUnit, Device, FoldRules, MetricRule, Order, Quarter, Reading, Rollup, RoomId,
+    CalendarUnit, Device, FoldRules, MetricRule, Order, QuarterHour, Reading, Rollup, RoomId,
     TimeRange, Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -48,7 +48,7 @@ pub enum Level {
     /// Each reading.
     Readings,
     /// Rollups of 15 minutes.
-    Quarters,
+    QuarterHours,
     /// Rollups of local days.
     Days,
 }
@@ -59,7 +59,7 @@ impl Level {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Readings => "readings",
-            Self::Quarters => "m15",
+            Self::QuarterHours => "m15",
             Self::Days => "day",
         }
     }
@@ -68,8 +68,8 @@ impl Level {
     #[must_use]
     pub fn of(unit: Option<CalendarUnit>) -> Self {
         match unit {
-            Some(unit) if unit < CalendarUnit::Quarter => Self::Readings,
-            Some(unit) if unit < CalendarUnit::Day => Self::Quarters,
+            Some(unit) if unit < CalendarUnit::QuarterHour => Self::Readings,
+            Some(unit) if unit < CalendarUnit::Day => Self::QuarterHours,
             _ => Self::Days,
         }
     }
@@ -337,14 +337,14 @@ impl<'a> Gathering<'a> {
         invocation: &Invocation,
     ) -> Result<Vec<StoredRollup>, Failure> {
         let aligned = |gap: &TimeRange| {
-            let from = Quarter::of(gap.from()).start();
+            let from = QuarterHour::of(gap.from()).start();
             TimeRange::new(from, gap.to()).expect("it is at least as long as the gap")
         };
         let mut gaps: VecDeque<TimeRange> = gaps.iter().map(aligned).collect();
         let mut quarters: Vec<StoredRollup> = Vec::new();
         while !gaps.is_empty() {
             let most = MAX_ROLLUPS.saturating_sub(quarters.len()).max(MIN_QUARTERS);
-            let length = Quarter::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
+            let length = QuarterHour::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
             let parts = take_front(&mut gaps, length).into_iter();
             let asked = parts.map(|part| async move {
                 store.quarters(self.ask.device.id(), part, false, invocation).await
@@ -422,7 +422,7 @@ impl<'a> Gathering<'a> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let ItemSizes { rollup, reading } = ItemSizes::of(self.ask.device, metrics.len());
         let length = newest.range.to().since(newest.range.from());
-        let most = length.num_minutes() / Quarter::LENGTH.num_minutes();
+        let most = length.num_minutes() / QuarterHour::LENGTH.num_minutes();
         let most = usize::try_from(most).unwrap_or(0);
         if reading.saturating_mul(count) > rollup * count.min(most) {
             return Ok(false);
@@ -430,7 +430,7 @@ impl<'a> Gathering<'a> {
         let behind = self.readings.iter().position(|it| it.from() == gap.to());
         let to = behind.map_or(gap.to(), |place| self.readings[place].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
-        let quarters = age.num_minutes() / Quarter::LENGTH.num_minutes() + 1;
+        let quarters = age.num_minutes() / QuarterHour::LENGTH.num_minutes() + 1;
         let limit = usize::try_from(quarters).unwrap_or(0) * rollup / reading;
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
@@ -484,7 +484,8 @@ impl<'a> Gathering<'a> {
     fn take_quarter(&mut self, quarter: &StoredRollup, gap: TimeRange) -> Result<(), Failure> {
         let Some(inside) = intersection(quarter.range, gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.ask.grid.has_in_one_row(inside);
-        if is_whole && self.take(quarter, inside, Level::Quarters) || quarter.rollup.is_empty() {
+        if is_whole && self.take(quarter, inside, Level::QuarterHours) || quarter.rollup.is_empty()
+        {
             return Ok(());
         }
         if !self.ask.has_readings(quarter) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{CalendarUnit, Quarter, TimeRange, Timestamp, Zone};
+use domain::{CalendarUnit, QuarterHour, TimeRange, Timestamp, Zone};
 
 /// The largest number of rows of one answer.
 pub const MAX_ROWS: usize = 10_000;
@@ -36,10 +36,11 @@ impl Grid {
     /// The quarters of an hour that touch a range.
     #[must_use]
     pub fn quarters(range: TimeRange) -> Self {
-        let step = Quarter::LENGTH.num_milliseconds();
-        let first = Quarter::of(range.from()).start().as_millis();
+        let step = QuarterHour::LENGTH.num_milliseconds();
+        let first = QuarterHour::of(range.from()).start().as_millis();
         let starts = (0..).map(|n| first + n * step).take_while(|it| *it < range.to().as_millis());
-        let quarter = |start| Quarter::of(Timestamp::from_millis(start).expect("before the end"));
+        let quarter =
+            |start| QuarterHour::of(Timestamp::from_millis(start).expect("before the end"));
         Self(starts.map(|start| quarter(start).range()).collect())
     }
 

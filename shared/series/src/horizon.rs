@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
-use domain::{DeviceId, Quarter, TimeRange, Timestamp, Zone};
+use domain::{DeviceId, QuarterHour, TimeRange, Timestamp, Zone};
 use rollups::{Following, newest_sealable_edge};
 use table::{Invocation, RollupState, StoreResult};
 
@@ -56,7 +56,7 @@ impl Horizon {
     #[must_use]
     pub fn rolled_up(&self, device: &DeviceId) -> Option<TimeRange> {
         let state = self.state.as_ref()?;
-        let sealed = Quarter::of(self.believed(state.sealed_of(device))).start();
+        let sealed = QuarterHour::of(self.believed(state.sealed_of(device))).start();
         TimeRange::new(ceiling(state.since), sealed).ok()
     }
 }
@@ -137,6 +137,6 @@ impl KnownState {
 /// The first edge of a quarter that is not before a timestamp.
 #[must_use]
 pub fn ceiling(at: Timestamp) -> Timestamp {
-    let quarter = Quarter::of(at);
+    let quarter = QuarterHour::of(at);
     if quarter.start() == at { at } else { quarter.end() }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    Device, DeviceId, Meter, MetricName, NotCounted, Order, Quarter, Role, RoomId, TimeRange,
+    Device, DeviceId, Meter, MetricName, NotCounted, Order, QuarterHour, Role, RoomId, TimeRange,
     Timestamp,
 };
 use serde::Serialize;
@@ -99,7 +99,7 @@ async fn was_in(
             return Ok(true);
         }
     }
-    let since = Quarter::of(range.from().max(last_day)).start();
+    let since = QuarterHour::of(range.from().max(last_day)).start();
     if let Ok(quarters) = TimeRange::new(since, range.to().min(rolled_up.to()))
         && may_be_of(&store.quarters(device.id(), quarters, false, invocation).await?)
     {

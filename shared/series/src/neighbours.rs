@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, MetricName, MetricRule, Neighbours, Order, Quarter, RoomId, Sample, TimeRange,
+    Bucket, MetricName, MetricRule, Neighbours, Order, QuarterHour, RoomId, Sample, TimeRange,
     Timestamp,
 };
 use table::{Invocation, RangeQuery, StoredRollup};
@@ -249,7 +249,7 @@ impl<S: Store> Search<'_, S> {
     async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<bool, Failure> {
         self.has_rolled = true;
         let is_back = self.order == Order::Descending;
-        let edge = if is_back { Quarter::of(at).start() } else { ceiling(at) };
+        let edge = if is_back { QuarterHour::of(at).start() } else { ceiling(at) };
         self.read(at, edge, FURTHER).await?;
         let far = self.farther(edge, QUARTERS);
         let far = if is_back { far.max(end) } else { far.min(end) };

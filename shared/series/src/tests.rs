@@ -6,8 +6,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{
     Bucket, CalendarUnit, Decimal, Device, DeviceObservation, Exact, Extent, FoldRules,
-    FoldSettings, MetricKind, MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading,
-    Rollup, Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
+    FoldSettings, MetricKind, MetricName, MetricRollup, MetricRule, Neighbours, QuarterHour,
+    Reading, Rollup, Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
 };
 use fastrand::Rng;
 use rollups::Following;
@@ -145,9 +145,9 @@ impl Home {
 
     /// Rolls up what lies in a range, but of the days only those that `has_day` wants.
     async fn roll_up(&self, of: TimeRange, mut has_day: impl FnMut() -> bool) {
-        let mut quarter = Quarter::of(ceiling(of.from()));
+        let mut quarter = QuarterHour::of(ceiling(of.from()));
         while quarter.end() <= of.to() {
-            self.put(Bucket::Quarter(quarter), quarter.range(), None).await;
+            self.put(Bucket::QuarterHour(quarter), quarter.range(), None).await;
             quarter = quarter.next();
         }
         let mut day = of.from();
@@ -285,8 +285,8 @@ async fn rows_are_the_fold_of_the_readings_whatever_is_rolled_up() {
         let moment = |random: &mut Rng| plus(first, random.i64(-2 * DAY..(days + 2) * DAY));
         let (one, other) = (moment(&mut random), moment(&mut random));
         if one != other && random.u8(0..8) > 0 {
-            let since = Quarter::of(one.min(other)).start();
-            let sealed = Quarter::of(one.max(other)).end();
+            let since = QuarterHour::of(one.min(other)).start();
+            let sealed = QuarterHour::of(one.max(other)).end();
             let mut days = Rng::with_seed(seed + 1_000);
             home.roll_up(range(since, sealed), || days.u8(0..4) > 0).await;
         }
@@ -397,7 +397,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         let row = &found.metrics[&metric(COUNTER)].rows[0];
         assert_eq!(row.increase.amount, Some(Exact::from(i64::from(expected))), "{room}");
         assert_eq!(row.rollup.as_ref().map(|it| it.count), Some(count), "{room}");
-        let levels: BTreeSet<_> = [Level::Days, Level::Quarters].into();
+        let levels: BTreeSet<_> = [Level::Days, Level::QuarterHours].into();
         assert!(found.gathered.levels.is_subset(&levels), "{:?}", found.gathered.levels);
     }
 }
@@ -436,20 +436,20 @@ async fn rollups_are_counted_as_they_are_found_however_long_the_silence_between_
     let (first, last) = (at("2016-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
     let home = Home::of(vec![reading(first, "hall", &[(GAUGE, "1".to_owned())])], "UTC").await;
     let rollup = home.fold(range(first, last));
-    let mut quarter = Quarter::of(first);
+    let mut quarter = QuarterHour::of(first);
     for _ in 1..45_000 {
-        home.put_rollup(Bucket::Quarter(quarter), quarter.range(), None, rollup.clone()).await;
+        home.put_rollup(Bucket::QuarterHour(quarter), quarter.range(), None, rollup.clone()).await;
         quarter = quarter.next();
     }
-    let newest = Quarter::of(plus(last, -DAY));
-    home.put_rollup(Bucket::Quarter(newest), newest.range(), None, rollup.clone()).await;
+    let newest = QuarterHour::of(plus(last, -DAY));
+    home.put_rollup(Bucket::QuarterHour(newest), newest.range(), None, rollup.clone()).await;
     home.seal(range(first, last)).await;
     let reads = home.store.calls().reads;
     let found = home.gathered(range(first, last), last).await.expect("45,000 rollups");
     assert_eq!(found.pieces.len(), 45_000);
     assert!(home.store.calls().reads - reads < 70, "{} reads", home.store.calls().reads - reads);
     let one_more = newest.next();
-    home.put_rollup(Bucket::Quarter(one_more), one_more.range(), None, rollup).await;
+    home.put_rollup(Bucket::QuarterHour(one_more), one_more.range(), None, rollup).await;
     let refused = home.gathered(range(first, last), last).await.expect_err("one rollup too many");
     let Failure::OutOfReach(detail) = refused else { panic!("{refused:?}") };
     let fitting = format!("those before {} are as many", one_more.start());
@@ -543,7 +543,7 @@ async fn rows_are_those_of_the_newest_settings_whatever_was_rolled_up_before() {
         let parts = [range(first, cut), range(cut, whole.to()), whole];
         for (n, part) in parts.into_iter().enumerate() {
             let six = Grid::of(CalendarUnit::Hours6, part, Zone::UTC).expect("few rows");
-            for (grid, coarsest) in [(Grid::total(part), Level::Days), (six, Level::Quarters)] {
+            for (grid, coarsest) in [(Grid::total(part), Level::Days), (six, Level::QuarterHours)] {
                 let answer = &home.answer(&grid, coarsest, now).await[&name];
                 let expected = home.expected(&grid, &name, now);
                 assert_eq!(answer, &expected, "seed {seed}, part {n}, {coarsest:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use alerts::{Anchor, Fold, LinkKey, Message, News, Phase, Rule, State, Subject, Told};
 use chrono::TimeDelta;
 use domain::{
-    Bucket, ChannelId, Decimal, Device, DeviceId, DeviceObservation, Quarter, Reading, Rollup,
+    Bucket, ChannelId, Decimal, Device, DeviceId, DeviceObservation, QuarterHour, Reading, Rollup,
     Room, SWEEP_GROUPS, Scope, TimeRange, Timestamp, Token, TokenHash,
 };
 
@@ -131,8 +131,8 @@ pub fn stored_rollup(
 
 /// The rollup of a quarter as it is put for the first time.
 #[must_use]
-pub fn stored_quarter(device: &DeviceId, quarter: Quarter, rollup: Rollup) -> StoredRollup {
-    stored_rollup(device, Bucket::Quarter(quarter), quarter.range(), rollup)
+pub fn stored_quarter(device: &DeviceId, quarter: QuarterHour, rollup: Rollup) -> StoredRollup {
+    stored_rollup(device, Bucket::QuarterHour(quarter), quarter.range(), rollup)
 }
 
 /// Begins the state of rollups: all of them are complete up to a timestamp.

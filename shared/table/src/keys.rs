@@ -3,7 +3,7 @@
 use crate::shards::{Shard, Shards};
 use crate::{AlertKey, ToldKey, WaitingKey};
 use domain::{
-    AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED, Quarter,
+    AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED, QuarterHour,
     RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
 };
 
@@ -499,14 +499,14 @@ pub fn all_ids() -> (String, String) {
 
 fn bucket_sk(bucket: Bucket) -> String {
     match bucket {
-        Bucket::Quarter(quarter) => format!("{QUARTER_PREFIX}{}", quarter.start()),
+        Bucket::QuarterHour(quarter) => format!("{QUARTER_PREFIX}{}", quarter.start()),
         Bucket::Day(date) => format!("{DAY_PREFIX}{date}"),
     }
 }
 
 fn parse_bucket(sk: &str) -> Option<Bucket> {
     if let Some(text) = sk.strip_prefix(QUARTER_PREFIX) {
-        return Quarter::starting_at(parse_timestamp(text)?).map(Bucket::Quarter);
+        return QuarterHour::starting_at(parse_timestamp(text)?).map(Bucket::QuarterHour);
     }
     sk.strip_prefix(DAY_PREFIX)?.parse().ok().map(Bucket::Day)
 }
@@ -582,7 +582,7 @@ mod tests {
             id().prop_map(|id| Key::Room(id.parse().expect("an id"))),
             id().prop_map(|secret| Key::Token(TokenHash::of(&secret))),
             (id(), timestamp()).prop_map(|(id, at)| {
-                Key::Rollup(id.parse().expect("an id"), Bucket::Quarter(Quarter::of(at)))
+                Key::Rollup(id.parse().expect("an id"), Bucket::QuarterHour(QuarterHour::of(at)))
             }),
             (id(), timestamp()).prop_map(|(id, at)| {
                 let date = at.to_string()[..10].parse().expect("a date");

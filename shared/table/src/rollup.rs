@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::{
-    Bucket, ConditionsSchema, DeviceId, IndexEntry, LocalDate, MetricMeans, Quarter, Reading,
+    Bucket, ConditionsSchema, DeviceId, IndexEntry, LocalDate, MetricMeans, QuarterHour, Reading,
     Rollup, RoomId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group,
 };
 
@@ -20,8 +20,8 @@ pub struct RollupKey {
 impl RollupKey {
     /// The key of the rollup of 15 minutes.
     #[must_use]
-    pub const fn quarter(device: DeviceId, quarter: Quarter) -> Self {
-        Self { device, bucket: Bucket::Quarter(quarter) }
+    pub const fn quarter(device: DeviceId, quarter: QuarterHour) -> Self {
+        Self { device, bucket: Bucket::QuarterHour(quarter) }
     }
 
     /// The key of the rollup of a local day.
@@ -188,7 +188,7 @@ pub struct IndexedQuarter {
     /// The rollup's identity.
     pub key: RollupKey,
     /// The 15 minutes.
-    pub quarter: Quarter,
+    pub quarter: QuarterHour,
     /// Its address and its values.
     pub entry: IndexEntry,
     /// The rooms of its readings.

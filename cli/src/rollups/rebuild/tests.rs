@@ -145,7 +145,7 @@ impl House {
         let rebuilt =
             Box::pin(run(&args, &self.store, bulk, &progress, SystemClock)).await.unwrap();
         let found = self.rollups().await;
-        let quarters = found.iter().filter(|it| matches!(it.key.bucket, Bucket::Quarter(_)));
+        let quarters = found.iter().filter(|it| matches!(it.key.bucket, Bucket::QuarterHour(_)));
         assert_eq!((rebuilt.quarters, rebuilt.kept), (quarters.count() as u64, 0));
     }
 

@@ -2,7 +2,7 @@
 //! exactly and costs least. Groups nothing.
 
 use chrono::TimeDelta;
-use domain::{Bucket, Device, MetricName, Order, Quarter, Reading, TimeRange, Timestamp};
+use domain::{Bucket, Device, MetricName, Order, QuarterHour, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use influxql::{Found, QueryError, Wanted, Way};
 use table::{Invocation, RangeQuery, ReadingKey, StoredRollup};
@@ -122,8 +122,8 @@ impl Reads<'_> {
             density = self.densities.of(store, wanted.device, dates, invocation).await?;
         }
         let (readings, quarters) = (density.read_units(days), density.quarter_units(days));
-        if coarsest == Level::Quarters && quarters < readings {
-            return Ok((Level::Quarters, quarters));
+        if coarsest == Level::QuarterHours && quarters < readings {
+            return Ok((Level::QuarterHours, quarters));
         }
         Ok((Level::Readings, readings))
     }
@@ -144,8 +144,8 @@ impl Reads<'_> {
         if has_days && is_of_days {
             return Level::Days;
         }
-        if edges().all(|at| Quarter::starting_at(at).is_some()) {
-            Level::Quarters
+        if edges().all(|at| QuarterHour::starting_at(at).is_some()) {
+            Level::QuarterHours
         } else {
             Level::Readings
         }
@@ -232,7 +232,7 @@ impl Reads<'_> {
         // A day that was open when it was folded has more readings than its rollup.
         let whole = |day: &StoredRollup| match day.key.bucket {
             Bucket::Day(date) => zone.day(date).unwrap_or(day.range),
-            Bucket::Quarter(_) => day.range,
+            Bucket::QuarterHour(_) => day.range,
         };
         let with = |metric: &MetricName| {
             days.iter().find(|day| day.rollup.metrics.contains_key(metric)).map(whole)

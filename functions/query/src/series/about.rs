@@ -100,7 +100,7 @@ impl Explanation {
         Self {
             reads: match coarsest {
                 Level::Days => "the rollups of a device's days between two dates",
-                Level::Quarters => {
+                Level::QuarterHours => {
                     "the rollups of a device's quarters of an hour between two timestamps"
                 }
                 Level::Readings => "the readings of a device between two timestamps",

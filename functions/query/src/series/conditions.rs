@@ -51,7 +51,7 @@ pub(crate) async fn conditions(
     let (devices, left_out) =
         if subject.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
     ensure_answerable(devices.len(), &grid)?;
-    let ask = |device| Ask::of(device, (&grid, &horizon), Level::Quarters, now);
+    let ask = |device| Ask::of(device, (&grid, &horizon), Level::QuarterHours, now);
     let rooms = subject.rooms.as_ref();
     let asks: Vec<_> = devices.iter().map(|it| Ask { rooms, ..ask(*it) }).collect();
     let found = Box::pin(find(store, &asks, &request.question, call.invocation)).await;

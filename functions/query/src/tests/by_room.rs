@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use base64::Engine as _;
-use domain::{Bucket, FoldRules, Quarter, Rollup, Zone};
+use domain::{Bucket, FoldRules, QuarterHour, Rollup, Zone};
 use fastrand::Rng;
 use table::{RollupKey, StoredRollup, UpdateRegistry as _};
 
@@ -80,7 +80,7 @@ pub(super) async fn stored(readings: &[Reading], sealed: Option<i64>) -> Bench {
         };
         let mut buckets = BTreeMap::new();
         for at in readings.iter().map(|it| it.at).filter(|it| *it < at(sealed)) {
-            let (quarter, date) = (Quarter::of(at), Zone::UTC.date(at));
+            let (quarter, date) = (QuarterHour::of(at), Zone::UTC.date(at));
             let day = Zone::UTC.day(date).expect("it exists");
             buckets.insert(RollupKey::quarter(id.clone(), quarter).bucket, quarter.range());
             if day.to() <= super::at(sealed) {

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use domain::{
-    Bucket, Decimal, Device, DeviceId, FoldRules, MetricName, Quarter, Rollup, RoomId, SourceField,
-    TimeRange, Zone,
+    Bucket, Decimal, Device, DeviceId, FoldRules, MetricName, QuarterHour, Rollup, RoomId,
+    SourceField, TimeRange, Zone,
 };
 use table::StoredRollup;
 
@@ -103,8 +103,8 @@ async fn roll_up(
     for reading in readings {
         let date = zone.date(reading.at);
         let day = (Bucket::Day(date), zone.day(date).expect("a day"));
-        let quarter = Quarter::of(reading.at);
-        for (bucket, range) in [day, (Bucket::Quarter(quarter), quarter.range())] {
+        let quarter = QuarterHour::of(reading.at);
+        for (bucket, range) in [day, (Bucket::QuarterHour(quarter), quarter.range())] {
             if range.to() <= to {
                 buckets.entry(bucket).or_insert((range, Vec::new())).1.push(reading);
             }

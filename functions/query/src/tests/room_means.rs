@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Encoding, FoldRules, Quarter, Rollup, SchemaMetric};
+use domain::{Encoding, FoldRules, QuarterHour, Rollup, SchemaMetric};
 use fastrand::Rng;
 use table::{Expected, Indexing, PutConditionsSchema as _, SetConditionsReady as _, StoredRollup};
 
@@ -367,9 +367,9 @@ async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     bench.store(&readings).await;
     bench.seal(0, "UTC").await;
     for reading in &readings {
-        let quarter = Quarter::of(reading.at);
+        let quarter = QuarterHour::of(reading.at);
         let rollup = Rollup::fold(std::iter::once(reading), &FoldRules::default());
-        let indexed = indexing.of(domain::Bucket::Quarter(quarter), &rollup);
+        let indexed = indexing.of(domain::Bucket::QuarterHour(quarter), &rollup);
         let stored = given::stored_quarter(&reading.device, quarter, rollup);
         given::put_first(&bench.store, &StoredRollup { indexed, ..stored }).await;
     }

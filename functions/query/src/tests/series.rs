@@ -2,8 +2,8 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, Device, DeviceId, FoldRules, MAX_KNOWN_METRICS, MetricName, Quarter, Rollup, TimeRange,
-    Zone,
+    Bucket, Device, DeviceId, FoldRules, MAX_KNOWN_METRICS, MetricName, QuarterHour, Rollup,
+    TimeRange, Zone,
 };
 use table::{
     Backlog, DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _,
@@ -53,7 +53,7 @@ impl Bench {
 
     /// Puts the rollup of the quarter of some readings.
     async fn put_quarter(&self, device: &DeviceId, readings: &[Reading]) {
-        let quarter = Quarter::of(readings[0].at);
+        let quarter = QuarterHour::of(readings[0].at);
         let rollup = Rollup::fold(readings, &FoldRules::default());
         given::put_first(&self.store, &given::stored_quarter(device, quarter, rollup)).await;
     }
@@ -160,8 +160,8 @@ async fn a_room_has_every_reading_that_names_it_whatever_the_devices_room_is_now
         if let Some(minute) = sealed {
             bench.seal(minute, "UTC").await;
             let device: DeviceId = "roamer".parse().expect("an id");
-            let quarters = readings.chunk_by(|a, b| Quarter::of(a.at) == Quarter::of(b.at));
-            for of_quarter in quarters.filter(|it| Quarter::of(it[0].at).end() <= at(minute)) {
+            let quarters = readings.chunk_by(|a, b| QuarterHour::of(a.at) == QuarterHour::of(b.at));
+            for of_quarter in quarters.filter(|it| QuarterHour::of(it[0].at).end() <= at(minute)) {
                 bench.put_quarter(&device, of_quarter).await;
             }
         }

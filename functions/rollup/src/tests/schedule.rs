@@ -336,7 +336,7 @@ async fn the_age_of_the_oldest_work_is_told_each_minute() {
     bench.minutes(60, 60).await;
     assert_eq!(age(), 0);
     // What waits in the queue is as old as the first count that met it.
-    let waiting = FoldRequest { device: id("d"), quarter: Quarter::of(at(0)) };
+    let waiting = FoldRequest { device: id("d"), quarter: QuarterHour::of(at(0)) };
     bench.work.send(&[waiting], &bench.invocation).await.expect("memory");
     bench.minutes(75, 76).await;
     assert_eq!(age(), 60);

@@ -324,7 +324,7 @@ fn since_2000_transitions_lie_on_quarters_of_an_hour_or_a_minute_after() {
 fn a_year_by_quarters_of_an_hour_has_no_gap() {
     let zone = zone("Europe/Berlin");
     let year = CalendarUnit::Year.bucket_of(at("2026-07-01T00:00Z"), zone);
-    let quarters: Vec<_> = CalendarUnit::Quarter.buckets(year, zone).collect();
+    let quarters: Vec<_> = CalendarUnit::QuarterHour.buckets(year, zone).collect();
     assert_eq!(quarters.len(), 35_040);
     assert!(quarters.windows(2).all(|pair| pair[0].to() == pair[1].from()));
     let millis = |range: TimeRange| range.to().as_millis() - range.from().as_millis();
@@ -393,7 +393,7 @@ proptest! {
         let length = match unit {
             CalendarUnit::Minute => 60,
             CalendarUnit::Minutes5 => 300,
-            CalendarUnit::Quarter => 900,
+            CalendarUnit::QuarterHour => 900,
             CalendarUnit::HalfHour => 1_800,
             CalendarUnit::Hour => 3_600,
             _ => 21_600,

@@ -25,7 +25,7 @@ pub enum CalendarUnit {
     /// `5m`
     Minutes5,
     /// `15m`, a quarter of an hour.
-    Quarter,
+    QuarterHour,
     /// `30m`
     HalfHour,
     /// `1h`
@@ -52,7 +52,7 @@ impl CalendarUnit {
     pub const ALL: [Self; 10] = [
         Self::Minute,
         Self::Minutes5,
-        Self::Quarter,
+        Self::QuarterHour,
         Self::HalfHour,
         Self::Hour,
         Self::Hours6,
@@ -68,7 +68,7 @@ impl CalendarUnit {
         match self {
             Self::Minute => "1m",
             Self::Minutes5 => "5m",
-            Self::Quarter => "15m",
+            Self::QuarterHour => "15m",
             Self::HalfHour => "30m",
             Self::Hour => "1h",
             Self::Hours6 => "6h",
@@ -110,7 +110,7 @@ impl CalendarUnit {
         match self {
             Self::Minute => Length::Seconds(60),
             Self::Minutes5 => Length::Seconds(5 * 60),
-            Self::Quarter => Length::Seconds(15 * 60),
+            Self::QuarterHour => Length::Seconds(15 * 60),
             Self::HalfHour => Length::Seconds(30 * 60),
             Self::Hour => Length::Seconds(60 * 60),
             Self::Hours6 => Length::Seconds(6 * 60 * 60),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use crate::{Condition, Decimal, MetricMeans, MetricName, Quarter, Reading, TimeRange, Timestamp};
+use crate::{
+    Condition, Decimal, MetricMeans, MetricName, QuarterHour, Reading, TimeRange, Timestamp,
+};
 
 /// What an episode is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,9 +64,9 @@ pub const MAX_HOLD: TimeDelta = TimeDelta::minutes(15);
 
 /// The episodes of quarters that match, which are in order: each run of quarters that follow each other.
 #[must_use]
-pub fn episodes(matching: &[(Quarter, BTreeMap<MetricName, MetricMeans>)]) -> Vec<Episode> {
+pub fn episodes(matching: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]) -> Vec<Episode> {
     let runs = matching.chunk_by(|(a, _), (b, _)| a.end() == b.start());
-    let episode = |run: &[(Quarter, BTreeMap<MetricName, MetricMeans>)]| {
+    let episode = |run: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]| {
         let mut extremes = BTreeMap::new();
         for (name, means) in run.iter().flat_map(|(_, values)| values) {
             note(&mut extremes, name, &means.min, &means.max);
@@ -158,7 +160,7 @@ mod tests {
     fn quarters_that_follow_each_other_are_one_episode() {
         let quarter = |n: i64, min: &str, max: &str| {
             let means = MetricMeans { mean: number(min), min: number(min), max: number(max) };
-            (Quarter::of(at(15 * n)), [(name("t"), means)].into())
+            (QuarterHour::of(at(15 * n)), [(name("t"), means)].into())
         };
         let matching = [quarter(1, "28", "29"), quarter(2, "27.5", "28.5"), quarter(4, "28", "28")];
         let found = episodes(&matching);

@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 use domain::{
     CounterRule, Decimal, EnergyUnit, Exact, Exchange, Flag, Flags, MetricInfo, MetricRule,
-    Neighbours, Quarter, RowIncrease, Sample, Timestamp, Verdict, increases,
+    Neighbours, QuarterHour, RowIncrease, Sample, Timestamp, Verdict, increases,
 };
 
 use super::{answer, fold, metric};
@@ -98,8 +98,8 @@ fn assert_counts_samples(info: &MetricInfo, values: &[Sample], amount: &str, fla
     let (first, last) = (values[0].at, values.last().expect("values").at);
     let whole = rows(info, values, &[first, last.saturating_add(TimeDelta::milliseconds(1))]);
     assert_eq!((sum(&whole).to_string().as_str(), flags(&whole).as_slice()), (amount, flagged));
-    let (first, end) = (Quarter::of(first).start(), Quarter::of(last).end());
-    let quarters = rows(info, values, &edges(first, end, Quarter::LENGTH));
+    let (first, end) = (QuarterHour::of(first).start(), QuarterHour::of(last).end());
+    let quarters = rows(info, values, &edges(first, end, QuarterHour::LENGTH));
     assert_eq!(
         (sum(&quarters).to_string().as_str(), flags(&quarters).as_slice()),
         (amount, flagged),
@@ -363,7 +363,8 @@ fn a_reset_exactly_at_an_edge_counts_before_it() {
     let list =
         [("11 10:00", "807.9"), ("11 10:14", "808.1"), ("11 10:15", "0.3"), ("11 10:29", "0.4")];
     let list = values(&list);
-    let quarters = rows(&meter(), &list, &edges(at("11 10:00"), at("11 10:30"), Quarter::LENGTH));
+    let quarters =
+        rows(&meter(), &list, &edges(at("11 10:00"), at("11 10:30"), QuarterHour::LENGTH));
     assert_eq!(amounts(&quarters), ["0.5", "0.1"]);
     assert_eq!(flags(&quarters[..1]), [Flag::Reset]);
     assert!(quarters[1].flags.is_empty());
@@ -373,7 +374,8 @@ fn a_reset_exactly_at_an_edge_counts_before_it() {
 #[test]
 fn hourly_values_are_shared_among_quarters() {
     let list = values(&[("11 10:00", "808"), ("11 11:00", "812"), ("11 12:00", "812.1")]);
-    let quarters = rows(&meter(), &list, &edges(at("11 10:00"), at("11 12:00"), Quarter::LENGTH));
+    let quarters =
+        rows(&meter(), &list, &edges(at("11 10:00"), at("11 12:00"), QuarterHour::LENGTH));
     assert_eq!(amounts(&quarters), ["1", "1", "1", "1", "0.025", "0.025", "0.025", "0.025"]);
     assert!(quarters.iter().all(|row| row.estimated));
     let hours = rows(&meter(), &list, &edges(at("11 10:00"), at("11 12:00"), TimeDelta::hours(1)));
@@ -381,7 +383,8 @@ fn hourly_values_are_shared_among_quarters() {
     assert!(hours.iter().all(|row| !row.estimated), "each has the whole of its step");
     // 0.1 kWh in 70 minutes: shares with endless digits still add up.
     let list = values(&[("11 10:00", "808"), ("11 11:10", "808.1")]);
-    let quarters = rows(&meter(), &list, &edges(at("11 10:00"), at("11 11:15"), Quarter::LENGTH));
+    let quarters =
+        rows(&meter(), &list, &edges(at("11 10:00"), at("11 11:15"), QuarterHour::LENGTH));
     let shares = ["0.021428571", "0.021428571", "0.021428572", "0.021428571", "0.014285715"];
     assert_eq!(amounts(&quarters), shares);
     assert_eq!(sum(&quarters), parsed("0.1"));
@@ -407,7 +410,8 @@ fn a_step_of_at_most_15_minutes_is_no_estimate() {
 #[test]
 fn a_row_that_no_two_values_tell_anything_of_has_no_amount() {
     let list = values(&[("11 10:15", "808"), ("11 10:25", "808.5"), ("11 10:30", "808.7")]);
-    let quarters = rows(&meter(), &list, &edges(at("11 10:00"), at("11 11:00"), Quarter::LENGTH));
+    let quarters =
+        rows(&meter(), &list, &edges(at("11 10:00"), at("11 11:00"), QuarterHour::LENGTH));
     assert_eq!(amounts(&quarters), ["-", "0.7", "-", "-"]);
     assert_eq!(rows(&meter(), &[], &[at("11 10:00"), at("11 10:15")])[0], RowIncrease::default());
 }

@@ -207,14 +207,14 @@ pub(crate) fn counter() -> impl Strategy<Value = (Meter, Vec<Value>)> {
 /// An edge of a row: on a quarter, on a value, or anywhere.
 #[derive(Debug, Clone)]
 pub(crate) enum Edge {
-    Quarter(i64),
+    QuarterHour(i64),
     Value(Index),
     Any(i64),
 }
 
 pub(crate) fn edges() -> impl Strategy<Value = Vec<Edge>> {
     let edge = prop_oneof![
-        3 => (-2..60i64).prop_map(Edge::Quarter),
+        3 => (-2..60i64).prop_map(Edge::QuarterHour),
         2 => any::<Index>().prop_map(Edge::Value),
         1 => (-HOUR..15 * HOUR).prop_map(Edge::Any),
     ];
@@ -224,7 +224,7 @@ pub(crate) fn edges() -> impl Strategy<Value = Vec<Edge>> {
 /// The edges in milliseconds, at least two.
 pub(crate) fn resolved(edges: &[Edge], values: &[Value]) -> Vec<i64> {
     let millis = |edge: &Edge| match edge {
-        Edge::Quarter(n) => n * HOUR / 4,
+        Edge::QuarterHour(n) => n * HOUR / 4,
         Edge::Value(index) => values[index.index(values.len())].0,
         Edge::Any(millis) => *millis,
     };

@@ -2,7 +2,7 @@
 //! an episode goes on there. Finds no episode that the means do not show.
 
 use chrono::TimeDelta;
-use domain::{Condition, Episode, MAX_HOLD, Quarter, Reading, TimeRange, exact_episodes};
+use domain::{Condition, Episode, MAX_HOLD, QuarterHour, Reading, TimeRange, exact_episodes};
 use table::Invocation;
 
 use super::question::Question;
@@ -19,7 +19,7 @@ pub(crate) async fn refined(
     episodes: Vec<Episode>,
     invocation: &Invocation,
 ) -> Result<Vec<Episode>, Failure> {
-    let around = |it: &Episode| widened(ask, it.range, Quarter::LENGTH, Quarter::LENGTH);
+    let around = |it: &Episode| widened(ask, it.range, QuarterHour::LENGTH, QuarterHour::LENGTH);
     let regions = joined(episodes.iter().map(around).collect());
     let read = |region: &TimeRange| duration(widened(ask, *region, MAX_HOLD, TimeDelta::zero()));
     let mut length_read: TimeDelta = regions.iter().map(read).sum();
@@ -55,7 +55,7 @@ async fn followed(
     let readable = readable(ask);
     let mut range = widened(ask, region, MAX_HOLD, TimeDelta::zero());
     let mut read = readings(store, ask, range, invocation).await?;
-    let mut step = Quarter::LENGTH;
+    let mut step = QuarterHour::LENGTH;
     loop {
         let mut found = of_readings(ask, conditions, range, &read);
         found.retain(|it| intersection(it.range, region).is_some());

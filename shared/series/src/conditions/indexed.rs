@@ -126,7 +126,7 @@ fn matching_entry(
     found: &IndexedQuarter,
     device: &Indexed<'_>,
     boxed: &Boxed<'_>,
-) -> Option<(domain::Quarter, BTreeMap<MetricName, domain::MetricMeans>)> {
+) -> Option<(domain::QuarterHour, BTreeMap<MetricName, domain::MetricMeans>)> {
     let is_there = device.range.contains(found.quarter.start())
         && found.expires.is_none_or(|expires| expires > device.ask.now);
     if !is_there || !is_of(device.ask, &found.rooms) {

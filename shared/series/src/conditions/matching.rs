@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{CalendarUnit, MetricMeans, MetricName, Quarter, Rollup, RoomId, TimeRange, Zone};
+use domain::{CalendarUnit, MetricMeans, MetricName, QuarterHour, Rollup, RoomId, TimeRange, Zone};
 
 use crate::gather::Ask;
 use crate::grid::intersection;
 
 /// The quarters of an hour that match, with what the metrics of the conditions were.
-pub(crate) type Matching = BTreeMap<Quarter, BTreeMap<MetricName, MetricMeans>>;
+pub(crate) type Matching = BTreeMap<QuarterHour, BTreeMap<MetricName, MetricMeans>>;
 
 /// Whether a quarter of an hour counts for the room that is asked about: one in which the device was in
 /// several counts for each.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Condition, MetricMeans, MetricName, Quarter, TimeRange};
+use domain::{Condition, MetricMeans, MetricName, QuarterHour, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
@@ -45,7 +45,7 @@ fn matching_piece(
     piece: &Piece,
     ask: &Ask<'_>,
     question: &Question,
-) -> Option<(Quarter, BTreeMap<MetricName, MetricMeans>)> {
+) -> Option<(QuarterHour, BTreeMap<MetricName, MetricMeans>)> {
     if !is_of(ask, &piece.rollup.rooms) {
         return None;
     }
@@ -53,5 +53,5 @@ fn matching_piece(
         let means = MetricMeans::of(piece.rollup.metrics.get(metric)?)?;
         interval.contains(&means.mean).then(|| (metric.clone(), means))
     });
-    Some((Quarter::of(piece.range.from()), values.collect::<Option<_>>()?))
+    Some((QuarterHour::of(piece.range.from()), values.collect::<Option<_>>()?))
 }

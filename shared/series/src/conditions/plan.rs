@@ -4,7 +4,7 @@
 //! when it has cost that: whatever the estimate was worth, both together cost 1.2 times all rollups.
 
 use chrono::TimeDelta;
-use domain::{MetricName, Quarter, TimeRange};
+use domain::{MetricName, QuarterHour, TimeRange};
 use serde::Serialize;
 use table::sizes::{INDEXED, ItemSizes, units_of};
 use table::{Invocation, StoredSchema};
@@ -194,7 +194,7 @@ fn lived(ask: &Ask<'_>) -> Vec<TimeRange> {
 }
 
 fn quarters(range: TimeRange) -> i64 {
-    range.to().since(range.from()).num_minutes() / Quarter::LENGTH.num_minutes()
+    range.to().since(range.from()).num_minutes() / QuarterHour::LENGTH.num_minutes()
 }
 
 /// What one query of so many items consumes: half a unit for each 4 KB that it begins.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{
     Basis, Bucket, Condition, ConditionsSchema, Decimal, Device, DeviceObservation, DevicePatch,
-    Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch, Quarter, Reading, Rollup, RoomId,
-    SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict, Zone,
+    Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch, QuarterHour, Reading, Rollup,
+    RoomId, SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict, Zone,
 };
 use fastrand::Rng;
 use rollups::Following;
@@ -134,19 +134,19 @@ impl Home {
         home
     }
 
-    fn quarters(&self, range: TimeRange) -> Vec<Quarter> {
+    fn quarters(&self, range: TimeRange) -> Vec<QuarterHour> {
         let all = self.readings.iter().filter(|it| range.contains(it.at));
-        let mut quarters: Vec<Quarter> = all.map(|it| Quarter::of(it.at)).collect();
+        let mut quarters: Vec<QuarterHour> = all.map(|it| QuarterHour::of(it.at)).collect();
         quarters.dedup();
         quarters
     }
 
-    fn fold(&self, quarter: Quarter) -> Rollup {
+    fn fold(&self, quarter: QuarterHour) -> Rollup {
         let inside = self.readings.iter().filter(|it| quarter.range().contains(it.at));
         Rollup::fold(inside, &FoldRules::of(&self.device))
     }
 
-    async fn put(&self, quarter: Quarter, version: Option<u64>) {
+    async fn put(&self, quarter: QuarterHour, version: Option<u64>) {
         let rollup = self.fold(quarter);
         let stored = StoredRollup {
             key: RollupKey::quarter(self.device.id().clone(), quarter),
@@ -157,7 +157,7 @@ impl Home {
             raw_until: None,
             expires: None,
             is_frozen: false,
-            indexed: self.indexing.of(Bucket::Quarter(quarter), &rollup),
+            indexed: self.indexing.of(Bucket::QuarterHour(quarter), &rollup),
             rollup,
         };
         let expected = version.map_or(Expected::Absent, Expected::Version);
@@ -168,7 +168,7 @@ impl Home {
     /// Replaces a reading, and folds its quarter of an hour again.
     async fn correct(&mut self, reading: Reading) {
         self.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
-        let quarter = Quarter::of(reading.at);
+        let quarter = QuarterHour::of(reading.at);
         let known = self.readings.iter_mut().find(|it| it.at == reading.at);
         *known.expect("it replaces one") = reading;
         let key = RollupKey::quarter(self.device.id().clone(), quarter);
@@ -177,8 +177,8 @@ impl Home {
     }
 
     /// The quarters that match, by a look at each.
-    fn expected(&self, asked: &Question, room: Option<&RoomId>) -> Vec<Quarter> {
-        let is_matching = |quarter: &Quarter| {
+    fn expected(&self, asked: &Question, room: Option<&RoomId>) -> Vec<QuarterHour> {
+        let is_matching = |quarter: &QuarterHour| {
             let rollup = self.fold(*quarter);
             let is_here = room.is_none() || rollup.rooms.contains(&room.cloned());
             is_here
@@ -193,7 +193,11 @@ impl Home {
     }
 
     /// The quarters of the episodes that are found, and the plan.
-    async fn found(&self, request: &Question, room: Option<&RoomId>) -> (Vec<Quarter>, IndexPlan) {
+    async fn found(
+        &self,
+        request: &Question,
+        room: Option<&RoomId>,
+    ) -> (Vec<QuarterHour>, IndexPlan) {
         let grid = Grid::quarters(request.range);
         let rooms: Option<BTreeSet<RoomId>> = room.map(|it| [it.clone()].into());
         let asks = [self.ask(&grid, rooms.as_ref())];
@@ -201,7 +205,7 @@ impl Home {
         let (found, plan) = found.expect("answered");
         let quarters =
             found.iter().flat_map(|(_, episode)| Grid::quarters(episode.range).rows().to_vec());
-        (quarters.map(|it| Quarter::of(it.from())).collect(), plan)
+        (quarters.map(|it| QuarterHour::of(it.from())).collect(), plan)
     }
 
     fn ask<'a>(&'a self, grid: &'a Grid, rooms: Option<&'a BTreeSet<RoomId>>) -> Ask<'a> {
@@ -212,7 +216,7 @@ impl Home {
             max_read: MAX_READ,
             grid,
             horizon: &self.horizon,
-            coarsest: Level::Quarters,
+            coarsest: Level::QuarterHours,
             now: self.now,
         }
     }
@@ -419,7 +423,7 @@ async fn where_the_oldest_quarters_have_expired_the_rollups_answer() {
     home.store.put_rollup(&day, Expected::Absent, &invocation()).await.expect("memory");
     assert_eq!(home.found(&warm_and_damp(), None).await.1.reason, None);
     for n in 0..96 {
-        let quarter = Quarter::of(at(15 * n));
+        let quarter = QuarterHour::of(at(15 * n));
         home.store.delete_rollup(&RollupKey::quarter(home.device.id().clone(), quarter));
     }
     let request = warm_and_damp();

@@ -67,7 +67,7 @@ impl Decode for IndexedQuarter {
         attributes: impl IntoIterator<Item = (String, Attribute)>,
     ) -> Result<Self, ItemError> {
         let mut item: Item = attributes.into_iter().collect();
-        let Key::Rollup(device, Bucket::Quarter(quarter)) = parse_key(&item)? else {
+        let Key::Rollup(device, Bucket::QuarterHour(quarter)) = parse_key(&item)? else {
             return Err(other_kind(&item));
         };
         Ok(Self {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::item::from_rollup;
     use crate::rollup::StoredRollup;
-    use domain::{Quarter, Rollup};
+    use domain::{QuarterHour, Rollup};
 
     fn number(text: &str) -> Decimal {
         Decimal::parse(text).expect("a number")
@@ -194,7 +194,7 @@ mod tests {
 
     fn stored(indexed: Option<Indexed>) -> StoredRollup {
         let quarter =
-            Quarter::of(Timestamp::parse_absolute("2026-02-28T23:46:00Z").expect("valid"));
+            QuarterHour::of(Timestamp::parse_absolute("2026-02-28T23:46:00Z").expect("valid"));
         StoredRollup {
             key: RollupKey::quarter("remo-3".parse().expect("an id"), quarter),
             range: quarter.range(),

@@ -64,7 +64,7 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
     let Key::Rollup(device, bucket) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let zone = text(&mut item, ZONE);
     let range = match bucket {
-        Bucket::Quarter(quarter) => quarter.range(),
+        Bucket::QuarterHour(quarter) => quarter.range(),
         Bucket::Day(_) => {
             let start = timestamp(&mut item, START)?.ok_or(ItemError::Missing(START))?;
             let end = timestamp(&mut item, END)?.ok_or(ItemError::Missing(END))?;
@@ -314,7 +314,7 @@ impl Decode for StoredReading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{DeviceId, DeviceObservation, Flag, FoldRules, Quarter};
+    use domain::{DeviceId, DeviceObservation, Flag, FoldRules, QuarterHour};
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse_absolute(text).expect("a timestamp")
@@ -334,7 +334,7 @@ mod tests {
         let mut observation = DeviceObservation::of(&readings[0]);
         readings.iter().for_each(|reading| observation.see(reading));
         let rules = FoldRules::of(&observation.new_device(id.clone(), |_| true));
-        let quarter = Quarter::of(readings[0].at);
+        let quarter = QuarterHour::of(readings[0].at);
         StoredRollup {
             key: RollupKey::quarter(id, quarter),
             range: quarter.range(),

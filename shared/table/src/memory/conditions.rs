@@ -78,7 +78,7 @@ impl QueryConditions for MemoryStore {
         let rollups = state.conditions.held.as_ref().unwrap_or(&state.rollups);
         let month = crate::keys::conditions_month(device, month);
         let entry = |stored: &StoredRollup| {
-            let Bucket::Quarter(quarter) = stored.key.bucket else { return None };
+            let Bucket::QuarterHour(quarter) = stored.key.bucket else { return None };
             let entry = stored.indexed.as_ref()?.entry.clone()?;
             let is_asked = crate::keys::conditions_month(&stored.key.device, quarter.start())
                 == month

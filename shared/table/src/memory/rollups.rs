@@ -64,7 +64,7 @@ impl ReadRollups for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<Vec<StoredRollup>> {
         self.rollups_of(device, |bucket| match bucket {
-            Bucket::Quarter(quarter) => range.contains(quarter.start()),
+            Bucket::QuarterHour(quarter) => range.contains(quarter.start()),
             Bucket::Day(_) => false,
         })
     }
@@ -78,7 +78,7 @@ impl ReadRollups for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<Vec<StoredRollup>> {
         let mut found = self.rollups_of(device, |bucket| match bucket {
-            Bucket::Quarter(_) => false,
+            Bucket::QuarterHour(_) => false,
             Bucket::Day(date) => (first..=last).contains(date),
         })?;
         if order == Order::Descending {

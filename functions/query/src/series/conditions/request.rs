@@ -1,7 +1,7 @@
 //! The parameters of a request for conditions. Reads no table.
 
 use api::{Format, Params, Problem, Request};
-use domain::{Basis, Condition, MetricName, Quarter, TimeRange, Timestamp};
+use domain::{Basis, Condition, MetricName, QuarterHour, TimeRange, Timestamp};
 use series::conditions::Question;
 use series::{MAX_ROLLUPS, ceiling};
 
@@ -34,9 +34,9 @@ impl ConditionsRequest {
             return Err(Problem::field("conditions", message));
         }
         let asked = time_range(params, now)?;
-        let (from, to) = (Quarter::of(asked.from()).start(), ceiling(asked.to()));
+        let (from, to) = (QuarterHour::of(asked.from()).start(), ceiling(asked.to()));
         let range = TimeRange::new(from, to).expect("it holds what is asked");
-        let quarters = to.since(from).num_minutes() / Quarter::LENGTH.num_minutes();
+        let quarters = to.since(from).num_minutes() / QuarterHour::LENGTH.num_minutes();
         if usize::try_from(quarters).is_ok_and(|quarters| quarters > MAX_ROLLUPS) {
             let message = format!(
                 "is {quarters} quarters of an hour before to; one request answers for at most \
