@@ -1,10 +1,11 @@
 //! Requests to servers that are right, slow, wrong, absent, or somewhere else a moment later.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -544,10 +545,13 @@ fn tls_needs_a_certificate_of_the_host_by_a_public_authority() {
     }
 }
 
-/// Takes the records of the crate `log` at the level `DEBUG`, which is more than any part of Roomtide takes.
+/// Takes the records of the crate `log` at the level `DEBUG`, which is more than any part of Roomtide takes; each test's
+/// for itself.
 struct Records;
 
-static RECORDS: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
+thread_local! {
+    static RECORDS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
 
 impl log::Log for Records {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
@@ -555,8 +559,7 @@ impl log::Log for Records {
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        let records = RECORDS.get_or_init(Mutex::default);
-        records.lock().unwrap().push(record.args().to_string());
+        RECORDS.with_borrow_mut(|records| records.push(record.args().to_string()));
     }
 
     fn flush(&self) {}
@@ -579,9 +582,9 @@ fn no_record_has_a_secret() {
         assert!(!answer.reason(&request).contains("geheim"));
         assert!(!format!("{request:?}").contains("geheim"));
     }
-    let records = RECORDS.get_or_init(Mutex::default).lock().unwrap();
+    let records = RECORDS.take();
     assert!(!records.is_empty());
-    for record in records.iter() {
+    for record in records {
         assert!(!record.contains("geheim"), "{record}");
     }
 }
