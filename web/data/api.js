@@ -164,6 +164,9 @@ async function inTurn(asked, init) {
   }
 }
 
+/** When something was changed here: for a minute the browser's own copies of answers may be of before. */
+let changed = 0;
+
 /**
  * @param {string} method
  * @param {URL} asked
@@ -180,7 +183,9 @@ async function request(method, asked, use, body) {
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
   try {
-    answer = await inTurn(asked, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const cache = Date.now() - changed < 60_000 ? "no-cache" : "default";
+    answer = await inTurn(asked, { method, headers, cache, body: body === undefined ? undefined : JSON.stringify(body) });
+    if (method !== "GET") changed = Date.now();
   } catch {
     throw new Failure(0, t("noAnswer"), 0, use);
   }
