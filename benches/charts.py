@@ -66,11 +66,26 @@ def ask(server, method, path, body=None):
     return said
 
 
-def line(device, at, step):
-    values = f"temperature={18 + step * 13 % 70 / 10},humidity={35 + step * 11 % 300 / 10}"
-    if device == 0:
-        values += f",current_w={300 + step * 7 % 900}"
-    return f"readings,device_id=sensor-{device},room_id={ROOMS[device]} {values} {int(at.timestamp())}\n"
+def values(device, step):
+    power = {"current_w": 300 + step * 7 % 900} if device == 0 else {}
+    return {"temperature": 18 + step * 13 % 70 / 10, "humidity": 35 + step * 11 % 300 / 10} | power
+
+
+def reading(device, at, step):
+    """A reading as Roomtide has it."""
+    named = {"device_id": f"sensor-{device}", "room": ROOMS[device], "timestamp": at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return json.dumps(named | values(device, step)) + "\n"
+
+
+def lines(device, at, step):
+    """The same as line protocol, in the words in which Roomtide answers InfluxQL: a metric is a measurement."""
+    tags, time = f"device=sensor-{device},room={ROOMS[device]}", int(at.timestamp())
+    return "".join(f"{name},{tags} value={value} {time}\n" for name, value in values(device, step).items())
+
+
+def point(device, at, step):
+    fields = ",".join(f"{name}={value}" for name, value in values(device, step).items())
+    return f"climate,host=sensor-{device} {fields} {int(at.timestamp())}\n"
 
 
 def steps(days):
@@ -79,16 +94,17 @@ def steps(days):
     return [start + timedelta(minutes=MINUTES * n) for n in range(days * 24 * 60 // MINUTES)]
 
 
-def write_home(path):
+def write_home(path, form):
     with path.open("w") as file:
         for n, at in enumerate(steps(DAYS)):
-            file.writelines(line(device, at, n) for device in range(DEVICES))
+            file.writelines(form(device, at, n) for device in range(DEVICES))
+    return path
 
 
 def imported(file, data):
     """Imports a file into a new data directory; the seconds until all is rolled up, and the bytes of its files."""
     started = time.monotonic()
-    ran = subprocess.run([build.roomtide(), "import", file, "--precision", "s", "--data-dir", data], capture_output=True, text=True)
+    ran = subprocess.run([build.roomtide(), "import", file, "--data-dir", data], capture_output=True, text=True)
     if ran.returncode != 0:
         raise RuntimeError(f"roomtide import: {ran.stdout}{ran.stderr}")
     return time.monotonic() - started, size_of(data)
@@ -109,14 +125,14 @@ def questions():
     def influx(text):
         return "/query?" + urllib.parse.urlencode({"db": "home", "epoch": "ms", "q": text})
 
-    def by(what, where, group, days):
-        return influx(f"SELECT {what} FROM readings WHERE {where}{span(days)[1]} GROUP BY {group}")
+    def by(where, group, days):
+        return influx(f"SELECT mean(value) FROM temperature WHERE {where}{span(days)[1]} GROUP BY {group}")
 
-    one = "device_id = 'sensor-1' AND "
-    hourly = by("mean(temperature)", one, "time(1h)", 6)
-    points = influx(f"SELECT temperature FROM readings WHERE {one}{span(9)[1]}")
-    daily = by("mean(temperature)", "", "time(1d), device_id", 30)
-    newest = influx("SELECT last(temperature) FROM readings GROUP BY device_id")
+    one = "device = 'sensor-1' AND "
+    hourly = by(one, "time(1h)", 6)
+    points = influx(f"SELECT value FROM temperature WHERE {one}{span(9)[1]}")
+    daily = by("", "time(1d), device", 30)
+    newest = influx("SELECT last(value) FROM temperature GROUP BY device")
     week, month = span(7)[0], span(30)[0]
     return [
         ("mean by hour over six days, one device", f"/devices/sensor-1/series?metric=temperature&fn=mean&every=1h&{span(6)[0]}", hourly),
@@ -126,26 +142,27 @@ def questions():
         ("mean by day of ten devices, a month, by InfluxQL", daily, daily),
         ("last of all, by InfluxQL", newest, newest),
         ("a room's month by 15 minutes", f"/rooms/study/series?metric=temperature&every=15m&{month}",
-         by("mean(temperature)", "room_id = 'study' AND ", "time(15m)", 30)),
+         by("room = 'study' AND ", "time(15m)", 30)),
         ("nine devices' week by hour", f"/series?devices=1&metric=temperature&every=1h&{week}",
-         by("mean(temperature)", "", "time(1h), device_id", 7)),
+         by("", "time(1h), device", 7)),
         ("a year by day of a device", f"/devices/sensor-1/series?metric=temperature&every=1d&{span(364)[0]}",
-         by("mean(temperature)", one, "time(1d)", 364)),
+         by(one, "time(1d)", 364)),
     ]
 
 
 def charts(report, args, scratch):
     """Milliseconds of answers on this machine."""
-    file = scratch / "home.lp"
-    write_home(file)
     count = len(steps(DAYS)) * DEVICES
     with folder() as data, folder_of_influx() as place:
-        took, size = imported(file, data)
+        took, size = imported(write_home(scratch / "home.ndjson", reading), data)
         ours, theirs = Server(data), Influx(place)
-        write_influx(theirs, file)
+        write_influx(theirs, write_home(scratch / "home.lp", lines))
         report.title(f"answers of a home of {DEVICES} devices over a year ({count:,} readings), with influxd beside")
         report.line(f"imported and rolled up in {took:,.0f} s; {size / 1e6:,.0f} MB, {size / count:,.0f} bytes a reading")
         asked = questions()
+        for name, own, other in asked:
+            if own == other and (found := rows_of(ours, own)) != (wanted := rows_of(theirs, other)):
+                raise RuntimeError(f"{name}: {found} rows, and influxd {wanted}")
         times = [([], []) for _ in asked]
         for _ in range(args.rounds or 15):
             for (_, own, other), (mine, its) in zip(asked, times, strict=True):
@@ -155,6 +172,14 @@ def charts(report, args, scratch):
             report.ratio(name, mine, its, "ms", digits=1)
         ours.kill()
         theirs.kill()
+
+
+def rows_of(server, path):
+    """The number of rows of an InfluxQL answer; an empty one would compare nothing."""
+    rows = sum(len(series["values"]) for series in json.loads(ask(server, "GET", path))["results"][0].get("series", []))
+    if rows == 0:
+        raise RuntimeError(f"nothing is answered to {path}")
+    return rows
 
 
 def timed(server, path):
@@ -183,7 +208,7 @@ def points(report, args, _):
     """Points a second of line protocol, 500 a request, one sender."""
     requests = 100
     batches = [
-        "".join(line(device, END - timedelta(days=1) + timedelta(seconds=50 * n + second), n) for second in range(50) for device in range(DEVICES))
+        "".join(point(device, END - timedelta(days=1) + timedelta(seconds=50 * n + second), n) for second in range(50) for device in range(DEVICES))
         for n in range(requests)
     ]
     mine, its, size, other_size = [], [], 0, 0
@@ -205,10 +230,10 @@ def growth(report, args, scratch):
     """Fixed answers behind tables that grow: read units where the answer tells them, and CPU time of the server."""
     report.title("answers of a fixed size, in tables of 1,000 to 1,000,000 readings of one device")
     for size in SIZES:
-        file = scratch / f"{size}.lp"
+        file = scratch / f"{size}.ndjson"
         with file.open("w") as lines:
             start = END - timedelta(minutes=size)
-            lines.writelines(line(1, start + timedelta(minutes=n), n) for n in range(size))
+            lines.writelines(reading(1, start + timedelta(minutes=n), n) for n in range(size))
         with folder() as data:
             imported(file, data)
             server = Server(data)
@@ -234,10 +259,8 @@ def page(report, args, scratch):
     if not (tools / "wanted").exists():
         report.line(f"not measured: there is no playwright in {tools}; .ci/run page installs it")
         return
-    file = scratch / "home.lp"
-    write_home(file)
     with folder() as data:
-        imported(file, data)
+        imported(write_home(scratch / "home.ndjson", reading), data)
         for memory in (256, 1024, WHOLE):
             server = Server(data)
             try:
