@@ -117,10 +117,12 @@ impl<'a> Selection<'a> {
         for (device, series) in own {
             let may_be_in =
                 |room: Option<&RoomId>| series.iter().any(|it| may_hold(it, room, true, condition));
+            if may_be_in(None) {
+                continue;
+            }
             let inside: Vec<_> =
                 possible.iter().copied().filter(|room| may_be_in(Some(room))).collect();
-            let is_anywhere = inside.len() == possible.len() && impossible.is_empty();
-            if is_anywhere || may_be_in(None) {
+            if inside.len() == possible.len() && impossible.is_empty() {
                 continue;
             }
             all.extend(inside.iter().copied());
