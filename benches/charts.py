@@ -1,58 +1,29 @@
 """Measures answers as they are felt: charts of a home of ten devices over a year, with InfluxDB 1 beside on the same lines."""
 
-import atexit
 import contextlib
 import http.client
 import json
 import shutil
-import socket
 import statistics
 import subprocess
+import sys
 import time
 import urllib.parse
 from datetime import datetime, timedelta, timezone
 
 import build
 from laptop import Server, folder
-from stubs import CpuShare
+from stubs import WHOLE, CpuShare
+
+sys.path.append(str(build.ROOT / "tests" / "influxql"))
+from compare import Influx  # noqa: E402
 
 DEVICES, DAYS, MINUTES = 10, 365, 10
 ROOMS = ["kitchen", "study", "bedroom", "bath", "hall", "attic", "cellar", "garden", "office", "loft"]
 # Whole days in UTC; the newest is over, so that all is rolled up.
 END = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
-# The memory with which a function has one processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
-WHOLE = 1769
 # Readings of the growing table, behind which the same answers are asked.
 SIZES = [1_000, 10_000, 100_000, 1_000_000]
-
-
-class Influx:
-    """influxd of Debian's package, with its data in a folder."""
-
-    def __init__(self, place):
-        place.mkdir()
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            other.bind(("127.0.0.1", 0))
-            self.port, rpc = one.getsockname()[1], other.getsockname()[1]
-        config = place / "influxdb.conf"
-        config.write_text(
-            f'bind-address = "127.0.0.1:{rpc}"\n[meta]\ndir = "{place}/meta"\n'
-            f'[data]\ndir = "{place}/data"\nwal-dir = "{place}/wal"\nquery-log-enabled = false\n'
-            f'[http]\nbind-address = "127.0.0.1:{self.port}"\nlog-enabled = false\n[monitor]\nstore-enabled = false\n')
-        self.process = subprocess.Popen(
-            ["influxd", "-config", config], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        atexit.register(self.kill)
-        for _ in range(300):
-            with contextlib.suppress(OSError):
-                ask(self, "GET", "/ping")
-                break
-            time.sleep(0.05)
-        ask(self, "POST", "/query?" + urllib.parse.urlencode({"q": "CREATE DATABASE home"}))
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
 
 def ask(server, method, path, body=None):
@@ -155,7 +126,7 @@ def charts(report, args, scratch):
     count = len(steps(DAYS)) * DEVICES
     with folder() as data, folder_of_influx() as place:
         took, size = imported(write_home(scratch / "home.ndjson", reading), data)
-        ours, theirs = Server(data), Influx(place)
+        ours, theirs = Server(data), Influx(place, shards="")
         write_influx(theirs, write_home(scratch / "home.lp", lines))
         report.title(f"answers of a home of {DEVICES} devices over a year ({count:,} readings), with influxd beside")
         report.line(f"imported and rolled up in {took:,.0f} s; {size / 1e6:,.0f} MB, {size / count:,.0f} bytes a reading")
@@ -171,7 +142,7 @@ def charts(report, args, scratch):
         for (name, _, _), (mine, its) in zip(asked, times, strict=True):
             report.ratio(name, mine, its, "ms", digits=1)
         ours.kill()
-        theirs.kill()
+        theirs.process.kill()
 
 
 def rows_of(server, path):
@@ -192,6 +163,7 @@ def timed(server, path):
 def folder_of_influx():
     place = build.TARGET / "influxd"
     shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
     try:
         yield place
     finally:
@@ -214,12 +186,13 @@ def points(report, args, _):
     mine, its, size, other_size = [], [], 0, 0
     for _ in range(args.rounds or 3):
         with folder() as data, folder_of_influx() as place:
-            for server, taken in ((Server(data), mine), (Influx(place), its)):
+            for server, taken in ((Server(data), mine), (Influx(place, shards=""), its)):
                 started = time.monotonic()
                 for batch in batches:
                     ask(server, "POST", "/write?db=home&precision=s", batch.encode())
                 taken.append(500 * requests / (time.monotonic() - started))
-                server.kill()
+                server.process.kill()
+                server.process.wait()
             size, other_size = size_of(data), size_of(place)
     report.title(f"{500 * requests:,} points of line protocol, 500 a request, one sender")
     report.ratio("to influxd", mine, its, "points a second")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import build
 from readings import event, introduction, lines, readings, write
-from stubs import Authority, CpuShare, DynamoDb, Runtime
+from stubs import WHOLE, Authority, CpuShare, DynamoDb, Runtime
 
 # Readings per POST, and POSTs per round.
 POSTS = {500: 20, 25: 200, 1: 400}
@@ -121,7 +121,7 @@ def many_lines(report, args, scratch):
     """Time of a POST of many lines at 256 MB, its CPU time, and the requests that it makes to the table."""
     where = Lambda(args, scratch)
     post = write(lines(LINES, DEVICES))
-    share = MEMORY / 1769
+    share = MEMORY / WHOLE
     ingest = where.start(build.function("ingest"))
 
     def sent():

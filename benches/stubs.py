@@ -173,6 +173,10 @@ def key(item):
     return item["pk"]["S"], item["sk"]["S"]
 
 
+# The memory with which a function has one vCPU: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+WHOLE = 1769
+
+
 class CpuShare:
     """A share of one CPU for processes, by a control group: at 256 MB a function has 256/1769 of a vCPU."""
 

@@ -39,7 +39,7 @@ ZONES = ["", "", " tz('Europe/Brussels')", " tz('Asia/Tokyo')", " tz('America/Ne
 class Influx:
     """The real server, with a folder of its own."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, shards=" WITH SHARD DURATION 5000w"):
         with socket.socket() as a, socket.socket() as b:
             a.bind(("127.0.0.1", 0))
             b.bind(("127.0.0.1", 0))
@@ -59,7 +59,7 @@ class Influx:
                 break
             except OSError:
                 time.sleep(0.1)
-        send(f"{self.url}/query?" + urllib.parse.urlencode({"q": "CREATE DATABASE home WITH SHARD DURATION 5000w"}), b"")
+        send(f"{self.url}/query?" + urllib.parse.urlencode({"q": f"CREATE DATABASE home{shards}"}), b"")
 
     def write(self, readings):
         lines = []
