@@ -120,7 +120,11 @@ pub(super) async fn a_tombstone_gives_way_to_a_new_device(store: &impl Ports) {
     let registration = store.register_device(&first, &invocation()).await.expect("asked");
     let now = device_now(store, "d").await;
     assert_eq!(registration, Registration::Exists(Box::new(now.clone())));
-    assert_eq!(now.fold_settings().number, 1, "it counts on");
+    assert_eq!(now.fold_settings().number, 2, "it counts on");
+    assert_eq!(
+        now.fold_settings().changed_since(1).map(|it| it.first),
+        Some(domain::Timestamp::MAX)
+    );
     assert_eq!((now.metrics(), now.version()), (first.metrics(), first.version()));
     assert_eq!(store.deletion(&device("d"), &invocation()).await.expect("read"), None);
     let again = store.register_device(&first, &invocation()).await.expect("asked");

@@ -14,7 +14,7 @@ use dynamodb::DynamoStore;
 use flate2::bufread::MultiGzDecoder;
 use futures_util::future::try_join_all;
 use indicatif::ProgressBar;
-use rollups::{SeenRooms, named_by_rollup};
+use rollups::{Registered, SeenRooms, named_by_rollup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item};
@@ -155,7 +155,8 @@ pub(crate) async fn restore(
         }
         let put = async |rollup: &StoredRollup| {
             patiently(async |invocation| {
-                let (device, named) = (&rollup.key.device, named_by_rollup(rollup));
+                let named = named_by_rollup(rollup);
+                let device = Registered { device: &rollup.key.device, settings: rollup.settings };
                 seen.note(store, device, &named, now, invocation).await?;
                 store.put_rollup(rollup, Expected::Absent, invocation).await
             })

@@ -205,6 +205,9 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
         let snapshot = snapshot.without_flags();
         let (store, seen, retention) = (&snapshot, &self.seen, &self.retention);
         let fold = Fold { store, device, seen, retention, now: self.clock.now(), invocation };
+        // Also of rollups that stay, because their readings have expired.
+        let named = snapshot.named_rooms();
+        seen.note(store, device.registered(), &named, fold.now, invocation).await?;
         let mut folded = 0;
         for day in days {
             let mut is_anything = false;

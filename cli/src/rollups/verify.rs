@@ -1,16 +1,18 @@
 //! `roomtide rollups verify`: compares the rollups with what they sum up. Changes nothing.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, Device, DeviceId, Extent, FoldRules, QuarterHour, Rollup, TimeRange, Timestamp, Zone,
+    Bucket, Device, DeviceId, Extent, FoldRules, Month, QuarterHour, Rollup, RoomId, TimeRange,
+    Timestamp, Zone,
 };
 use futures_util::future::try_join_all;
-use rollups::{GRACE, is_closing, newest_possible_mark};
+use rollups::{GRACE, NamedRooms, is_closing, named_by_rollup, newest_possible_mark};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
 use table::{Invocation, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup};
@@ -51,6 +53,24 @@ struct Found {
     earlier: u64,
     frozen: Vec<Suspect>,
     suspects: Vec<Suspect>,
+    unnoted: Vec<Unnoted>,
+}
+
+/// A room that rollups of a device name, and in which months; the table has no note of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Unnoted {
+    device: String,
+    room: String,
+    first: String,
+    last: String,
+}
+
+/// What is found of some days of a device.
+#[derive(Debug, Default)]
+struct Visited {
+    verdicts: Vec<(RollupKey, Verdict)>,
+    named: NamedRooms,
+    unnoted: Vec<Unnoted>,
 }
 
 /// A bucket of a device.
@@ -120,46 +140,29 @@ pub(super) async fn run(
     }
     let was_ahead = mark_ahead(&state, clock.now()).is_some();
     let due = due_changes(store, &walk.devices).await?;
-    let mut comparison = Comparison { store, zone, state, due, clock };
-    let add = |sum: &mut Found, verdicts: Vec<(RollupKey, Verdict)>| {
-        for (key, verdict) in verdicts {
+    let room_walk = patiently(async |invocation| store.room_walk(invocation).await).await?;
+    let has_noted_rooms = room_walk.is_some_and(|walk| walk.is_done);
+    let mut comparison = Comparison { store, zone, state, due, has_noted_rooms, clock };
+    let add = |sum: &mut Found, visited: Visited| {
+        for (key, verdict) in visited.verdicts {
             sum.add(&key, &verdict);
         }
+        sum.unnoted.extend(visited.unnoted);
         format!("{} compared", counted(sum.quarters, "rollup"))
     };
     let visit = async |device: &Device, days: &[Day]| {
         let visited = try_join_all(days.iter().map(|day| comparison.day(device, *day))).await?;
-        let verdicts: Vec<_> = visited.into_iter().flatten().collect();
-        Ok((!verdicts.is_empty()).then_some(verdicts))
+        let mut sum = visited.into_iter().fold(Visited::default(), Visited::plus);
+        sum.unnoted = comparison.unnoted(device.id(), &sum.named).await?;
+        Ok((!sum.verdicts.is_empty()).then_some(sum))
     };
     walk.visit(&mut progress, visit, add).await?;
     let found = progress.finish();
 
     let keys: Vec<RollupKey> = found.suspects.iter().filter_map(Suspect::key).collect();
-    let mut different = Vec::new();
-    let mut older_settings = 0;
-    if !keys.is_empty() {
-        let wait =
-            args.again_after.unwrap_or_else(|| (GRACE + WINDOW).to_std().expect("a time forward"));
-        let (rollups, seconds) = (counted(keys.len() as u64, "rollup"), wait.as_secs());
-        print(format_args!(
-            "{rollups} may be behind a change; looking again in {seconds} s (--again-after)"
-        ));
-        tokio::time::sleep(wait).await;
-        (comparison.state, comparison.zone) = walk::state(store).await?;
-        let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
-        comparison.due = due_changes(store, &listing.found).await?;
-        let devices: BTreeMap<DeviceId, Device> =
-            listing.found.into_iter().map(|device| (device.id().clone(), device)).collect();
-        for key in keys {
-            let Some(device) = devices.get(&key.device) else { continue };
-            match comparison.bucket(device, key.bucket).await? {
-                Verdict::Different(found) => different.extend(found),
-                Verdict::OlderSettings => older_settings += 1,
-                _ => {}
-            }
-        }
-    }
+    let wait =
+        args.again_after.unwrap_or_else(|| (GRACE + WINDOW).to_std().expect("a time forward"));
+    let (different, older_settings) = comparison.again(keys, wait).await?;
     different.iter().for_each(print);
     found.frozen.iter().filter_map(Suspect::key).for_each(|RollupKey { device, bucket }| {
         let bucket = match bucket {
@@ -168,6 +171,8 @@ pub(super) async fn run(
         };
         print(format_args!("{device}  {bucket}  a reading changed too late to be folded"));
     });
+    let unnoted = comparison.still_unnoted(&found.unnoted).await?;
+    unnoted.iter().for_each(print);
     let Found { quarters, days, expiring, earlier, .. } = found;
     let devices = counted(walk.devices.len() as u64, "device");
     print(format_args!(
@@ -192,7 +197,7 @@ pub(super) async fn run(
         ));
     }
     let is_ahead = was_ahead && comparison.tell_mark_ahead().await?;
-    match (different.len(), older_settings) {
+    match (different.len() + unnoted.len(), older_settings) {
         (0, _) if is_ahead => {
             print("no rollup differs");
             Ok(ExitCode::FAILURE)
@@ -233,6 +238,25 @@ async fn due_changes(
     Ok(due)
 }
 
+impl Visited {
+    fn plus(mut self, other: Self) -> Self {
+        self.verdicts.extend(other.verdicts);
+        self.named.extend(other.named);
+        self
+    }
+}
+
+impl fmt::Display for Unnoted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, room, first, last } = self;
+        write!(
+            f,
+            "{device}  was in {room} between {first} and {last}, and answers about the room may lack it; \
+             roomtide rollups rebuild notes it"
+        )
+    }
+}
+
 impl Found {
     fn add(&mut self, key: &RollupKey, verdict: &Verdict) {
         match (verdict, key.bucket) {
@@ -262,10 +286,44 @@ struct Comparison<'a, S, C> {
     zone: Zone,
     state: RollupState,
     due: BTreeMap<DeviceId, Extent>,
+    /// Whether the rooms of all rollups should be noted.
+    has_noted_rooms: bool,
     clock: C,
 }
 
 impl<S: Table, C: Clock> Comparison<'_, S, C> {
+    /// Compares some buckets again after a while; the differences, and the number of those that are of older settings.
+    async fn again(
+        &mut self,
+        keys: Vec<RollupKey>,
+        wait: Duration,
+    ) -> anyhow::Result<(Vec<Difference>, u64)> {
+        let (mut different, mut older_settings) = (Vec::new(), 0);
+        if keys.is_empty() {
+            return Ok((different, older_settings));
+        }
+        let (rollups, seconds) = (counted(keys.len() as u64, "rollup"), wait.as_secs());
+        print(format_args!(
+            "{rollups} may be behind a change; looking again in {seconds} s (--again-after)"
+        ));
+        tokio::time::sleep(wait).await;
+        (self.state, self.zone) = walk::state(self.store).await?;
+        let listing =
+            patiently(async |invocation| self.store.all_devices(invocation).await).await?;
+        self.due = due_changes(self.store, &listing.found).await?;
+        let devices: BTreeMap<DeviceId, Device> =
+            listing.found.into_iter().map(|device| (device.id().clone(), device)).collect();
+        for key in keys {
+            let Some(device) = devices.get(&key.device) else { continue };
+            match self.bucket(device, key.bucket).await? {
+                Verdict::Different(found) => different.extend(found),
+                Verdict::OlderSettings => older_settings += 1,
+                _ => {}
+            }
+        }
+        Ok((different, older_settings))
+    }
+
     /// Tells of a mark that is still ahead of the clock: the rollup function may have set it back meanwhile.
     async fn tell_mark_ahead(&mut self) -> anyhow::Result<bool> {
         (self.state, _) = walk::state(self.store).await?;
@@ -278,12 +336,14 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
     }
 
     /// Compares a day's quarters of an hour, and the day.
-    async fn day(&self, device: &Device, day: Day) -> anyhow::Result<Vec<(RollupKey, Verdict)>> {
+    async fn day(&self, device: &Device, day: Day) -> anyhow::Result<Visited> {
         let mut verdicts = Vec::new();
+        let mut named = NamedRooms::new();
         if let Some(range) = day.quarters {
             let buckets =
                 patiently(async |invocation| self.quarters(device, range, invocation).await);
             for (quarter, (stored, readings)) in buckets.await? {
+                named.extend(stored.iter().flat_map(named_by_rollup));
                 let verdict = self.compare_quarter(device, quarter, stored.as_ref(), &readings);
                 verdicts.push((RollupKey::quarter(device.id().clone(), quarter), verdict));
             }
@@ -294,7 +354,60 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
             verdicts.push((RollupKey { device: device.id().clone(), bucket }, verdict));
         }
         verdicts.retain(|(_, verdict)| *verdict != Verdict::Nothing);
-        Ok(verdicts)
+        Ok(Visited { verdicts, named, unnoted: Vec::new() })
+    }
+
+    /// The rooms that rollups name and nobody has noted. Before the rooms of old rollups are noted, none.
+    async fn unnoted(&self, device: &DeviceId, named: &NamedRooms) -> anyhow::Result<Vec<Unnoted>> {
+        let mut months: BTreeMap<&RoomId, (Month, Month)> = BTreeMap::new();
+        for (room, month) in named {
+            let known = months.entry(room).or_insert((*month, *month));
+            *known = (known.0.min(*month), known.1.max(*month));
+        }
+        let mut unnoted = Vec::new();
+        for (room, months) in months {
+            if !self.is_noted(device, room, months).await? {
+                let (first, last) = (months.0.to_string(), months.1.to_string());
+                let (device, room) = (device.to_string(), room.to_string());
+                unnoted.push(Unnoted { device, room, first, last });
+            }
+        }
+        Ok(unnoted)
+    }
+
+    async fn is_noted(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        months: (Month, Month),
+    ) -> anyhow::Result<bool> {
+        if !self.has_noted_rooms {
+            return Ok(true);
+        }
+        let seen = patiently(async |invocation| self.store.seen(room, device, invocation).await);
+        Ok(seen.await?.is_some_and(|seen| seen.covers(months)))
+    }
+
+    /// Those that are still not noted, of devices that are still there.
+    async fn still_unnoted(&self, found: &[Unnoted]) -> anyhow::Result<Vec<Unnoted>> {
+        let mut still = Vec::new();
+        for unnoted in found {
+            // Somebody else may have written the file.
+            let Unnoted { device, room, first, last } = unnoted;
+            let (Ok(device), Ok(room), Ok(first), Ok(last)) =
+                (device.parse(), room.parse(), first.parse(), last.parse())
+            else {
+                continue;
+            };
+            let ids = [device];
+            let listing =
+                patiently(async |invocation| self.store.find_devices(&ids, invocation).await);
+            let is_there = !listing.await?.found.is_empty();
+            if is_there && !self.is_noted(&ids[0], &room, (first, last)).await? {
+                still.push(unnoted.clone());
+            }
+        }
+        Ok(still)
     }
 
     /// Compares one bucket.

@@ -118,6 +118,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     /// Notes the rooms of readings that are not folded yet: whoever asks for a room finds its devices by what is
     /// noted, and a device that names two rooms within a quarter is registered in one.
+    ///
+    /// What was noted of a device before its deletion counts here, so that no device is read for each batch: the
+    /// sweep, which knows the device that has come again, notes its rooms with the rollup.
     async fn note_rooms(
         &self,
         left: &[&Recorded<TouchedReading>],
@@ -127,7 +130,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let mut unknown: BTreeMap<&DeviceId, NamedRooms> = BTreeMap::new();
         for TouchedReading { key, room, .. } in left.iter().map(|it| &it.change) {
             let month = Month::of(key.at);
-            let is_unknown = |room: &&RoomId| !self.seen.knows(&key.device, room, month, now);
+            let is_unknown = |room: &&RoomId| !self.seen.has_noted(&key.device, room, month, now);
             if let Some(room) = room.as_ref().filter(is_unknown) {
                 unknown.entry(&key.device).or_default().insert((room.clone(), month));
             }
@@ -136,7 +139,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // Of a device that is gone nothing is noted.
         let rules = self.rules(&devices, invocation).await?;
         let noting = unknown.iter().filter_map(|(device, named)| {
-            rules.get(*device)?.as_ref().ok()?;
+            let device = rules.get(*device)?.as_ref().ok()?.registered();
             Some(Box::pin(self.seen.note(&self.store, device, named, now, invocation)))
         });
         let noting: Vec<_> = noting.collect();

@@ -41,6 +41,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         for device in &listing.deleted {
             if is_gone(&self.store, device, invocation).await? {
                 gone.insert(&device.id);
+            } else {
+                let come_again = DeviceRules::of_deleted(device).indexed(indexing);
+                rules.insert(device.id.clone(), Ok(come_again));
             }
         }
         for id in ids.iter().filter(|id| !gone.contains(id)) {
@@ -64,8 +67,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if let Some(item) = listing.unreadable.pop() {
             return Err(StoreError::Unreadable(item));
         }
-        let unknown = || DeviceRules::of_unknown(id.clone());
-        let rules = listing.found.first().map_or_else(unknown, DeviceRules::of);
+        let deleted = || listing.deleted.first().map(DeviceRules::of_deleted);
+        let rules = listing.found.first().map(DeviceRules::of).or_else(deleted);
+        let rules = rules.unwrap_or_else(|| DeviceRules::of_unknown(id.clone()));
         Ok(rules.indexed(&self.store.indexing(invocation).await?))
     }
 

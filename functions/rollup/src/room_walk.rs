@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, MAX_ROLLUP_ROOMS, Order, TimeRange, Timestamp, Zone};
-use rollups::{NamedRooms, named_by_readings, named_by_rollup};
+use rollups::{NamedRooms, Registered, named_by_readings, named_by_rollup};
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
 use table::{Invocation, RoomWalk, StoreResult, StoredRollup};
@@ -93,7 +93,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if let Ok(rest) = TimeRange::new(covered_until, now) {
             named.append(&mut self.named_in(&device.id, rest, invocation).await?);
         }
-        self.seen.note(&self.store, &device.id, &named, now, invocation).await
+        let device = Registered { device: &device.id, settings: device.fold_settings.number };
+        self.seen.note(&self.store, device, &named, now, invocation).await
     }
 
     /// The rooms of the quarters in a range. One that names as many as a rollup may is looked up in its readings.

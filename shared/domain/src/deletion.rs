@@ -20,8 +20,8 @@ pub struct Deletion {
     pub found: Timestamp,
     /// When it ended: nothing of the device was left.
     pub ended: Option<Timestamp>,
-    /// The number of the device's fold settings. A device of this id that comes again counts on from it,
-    /// because a function may remember up to which number it has folded.
+    /// The number of the device's fold settings. A device of this id that comes again counts on from it, because a
+    /// function may remember up to which number it has folded, and in which rooms the device of a number was.
     pub settings: u64,
 }
 

@@ -266,7 +266,7 @@ impl Device {
     /// The device as it is registered again after its deletion: its settings are numbered on.
     #[must_use]
     pub fn numbered_after(mut self, deletion: &Deletion) -> Self {
-        self.0.fold_settings.number = deletion.settings;
+        self.0.fold_settings = FoldSettings::after(deletion);
         self
     }
 

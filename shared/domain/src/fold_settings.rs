@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{TimeRange, Timestamp, metric_rule::MetricRule, metric_settings::MetricInfo};
+use super::{Deletion, TimeRange, Timestamp, metric_rule::MetricRule, metric_settings::MetricInfo};
 use crate::MetricName;
 
 /// The number of changes whose extent is kept; an older change counts as one that concerns everything.
@@ -33,12 +33,23 @@ impl Extent {
     /// All timestamps.
     pub const ALL: Self = Self { first: Timestamp::MIN, last: Timestamp::MAX };
 
+    /// No timestamp.
+    const NONE: Self = Self { first: Timestamp::MAX, last: Timestamp::MIN };
+
     fn join(self, other: Self) -> Self {
         Self { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
 }
 
 impl FoldSettings {
+    /// The settings of a device that comes again after a deletion. Their number is above all of before, so nobody
+    /// takes the two for one; what has been folded of the new device stays as it is.
+    #[must_use]
+    pub fn after(deletion: &Deletion) -> Self {
+        let number = deletion.settings + 1;
+        Self { number, changes: [(number, Extent::NONE)].into() }
+    }
+
     /// Notes a change.
     pub(crate) fn note(&mut self, extent: Extent) {
         self.number += 1;

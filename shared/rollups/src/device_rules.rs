@@ -1,7 +1,9 @@
 //! The part of a device that its rollups are folded by. Reads no registry.
 
-use domain::{Device, DeviceId, FoldRules, FoldSettings};
+use domain::{DeletedDevice, Device, DeviceId, FoldRules, FoldSettings};
 use table::{Indexing, StoredRollup};
+
+use crate::Registered;
 
 /// A device, and the rules by which its readings are folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,18 @@ impl DeviceRules {
             settings: FoldSettings::default(),
             indexing: Indexing::Off,
         }
+    }
+
+    /// The rules for a device that has come again after a deletion and is not registered yet.
+    #[must_use]
+    pub fn of_deleted(DeletedDevice { id, deletion }: &DeletedDevice) -> Self {
+        Self { settings: FoldSettings::after(deletion), ..Self::of_unknown(id.clone()) }
+    }
+
+    /// The device that they are of.
+    #[must_use]
+    pub const fn registered(&self) -> Registered<'_> {
+        Registered { device: &self.id, settings: self.settings.number }
     }
 
     /// Whether a change of the settings since the fold concerns a rollup.

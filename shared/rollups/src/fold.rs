@@ -133,7 +133,8 @@ impl<S: Store> Fold<'_, S> {
 
     /// Notes the rooms of what is folded, before the rollup is stored that has it.
     pub(crate) async fn note(&self, named: &NamedRooms) -> StoreResult<()> {
-        self.seen.note(self.store, &self.device.id, named, self.now, self.invocation).await
+        let device = self.device.registered();
+        self.seen.note(self.store, device, named, self.now, self.invocation).await
     }
 
     /// The next step, by the stored rollup.

@@ -14,15 +14,32 @@ use table::{
 /// The rooms of some readings of a device, each with the month in which a reading named it.
 pub type NamedRooms = BTreeSet<(RoomId, Month)>;
 
+/// A device from its registration to its deletion. One that comes again has settings of a higher number.
+#[derive(Debug, Clone, Copy)]
+pub struct Registered<'a> {
+    /// The id.
+    pub device: &'a DeviceId,
+    /// The number of its settings.
+    pub settings: u64,
+}
+
 /// The rooms that are known to be noted, so that the table is asked once in six hours and an instance for a device,
 /// a room and a month.
 ///
-/// An entry is a hash with a key of the process: 16 bytes, so that the rooms of a fleet fit. It does not stay true
-/// for ever: a deletion of the device removes what is noted, and the device may come again.
+/// The key of an entry is a hash with a key of the process, so that the rooms of a fleet fit. An entry is of a device
+/// as it was registered: its deletion removes what is noted, and the device may come again.
 #[derive(Debug, Default)]
 pub struct SeenRooms {
-    noted: Mutex<HashMap<u64, Timestamp>>,
+    noted: Mutex<HashMap<u64, Noted>>,
     hasher: RandomState,
+}
+
+/// That a room is noted.
+#[derive(Debug, Clone, Copy)]
+struct Noted {
+    at: Timestamp,
+    /// The number of the device's settings.
+    settings: u64,
 }
 
 /// The time for which an entry counts.
@@ -34,24 +51,33 @@ const MAX_NOTED: usize = 1_000_000;
 const MAX_ATTEMPTS: usize = 8;
 
 impl SeenRooms {
-    /// Whether it is known that a reading's room is noted.
+    /// Whether a reading's room has been noted, perhaps of a device that has been deleted since.
     #[must_use]
-    pub fn knows(&self, device: &DeviceId, room: &RoomId, month: Month, now: Timestamp) -> bool {
-        let noted = self.noted().get(&self.key(device, room, month)).copied();
-        noted.is_some_and(|at| now.since(at) < MAX_AGE)
+    pub fn has_noted(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        month: Month,
+        now: Timestamp,
+    ) -> bool {
+        self.noted_since(self.key(device, room, month), now).is_some()
     }
 
     /// Notes the rooms that readings of a device name. Done twice, or by many at once, it is the same.
     pub async fn note(
         &self,
         store: &impl NoteSeen,
-        device: &DeviceId,
+        Registered { device, settings }: Registered<'_>,
         named: &NamedRooms,
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<()> {
+        let is_known = |room, month| {
+            let noted = self.noted_since(self.key(device, room, month), now);
+            noted.is_some_and(|noted| noted.settings == settings)
+        };
         let mut unknown: BTreeMap<&RoomId, (Month, Month)> = BTreeMap::new();
-        for (room, month) in named.iter().filter(|(room, it)| !self.knows(device, room, *it, now)) {
+        for (room, month) in named.iter().filter(|(room, month)| !is_known(room, *month)) {
             let months = unknown.entry(room).or_insert((*month, *month));
             *months = (months.0.min(*month), months.1.max(*month));
         }
@@ -63,15 +89,21 @@ impl SeenRooms {
             noted.clear();
         }
         let found = named.iter().filter(|(room, _)| unknown.contains_key(room));
-        noted.extend(found.map(|(room, month)| (self.key(device, room, *month), now)));
+        let entry = Noted { at: now, settings };
+        noted.extend(found.map(|(room, month)| (self.key(device, room, *month), entry)));
         Ok(())
+    }
+
+    fn noted_since(&self, key: u64, now: Timestamp) -> Option<Noted> {
+        let noted = self.noted().get(&key).copied();
+        noted.filter(|noted| now.since(noted.at) < MAX_AGE)
     }
 
     fn key(&self, device: &DeviceId, room: &RoomId, month: Month) -> u64 {
         self.hasher.hash_one((device, room, month))
     }
 
-    fn noted(&self) -> MutexGuard<'_, HashMap<u64, Timestamp>> {
+    fn noted(&self) -> MutexGuard<'_, HashMap<u64, Noted>> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,6 +10,8 @@ use table::{
     StoreResult, StoredReading, StoredRollup,
 };
 
+use crate::{NamedRooms, named_by_rollup};
+
 /// Some days of a device, as the table had them. Folds put their rollups here; whoever stores these stores them only
 /// where the table still has the versions that were read.
 #[derive(Debug)]
@@ -74,6 +76,12 @@ impl<S> Snapshot<'_, S> {
     /// The readings, by their timestamps.
     pub const fn readings(&mut self) -> &mut BTreeMap<Timestamp, StoredReading> {
         &mut self.readings
+    }
+
+    /// The rooms that the rollups name.
+    #[must_use]
+    pub fn named_rooms(&self) -> NamedRooms {
+        self.rollups().now.values().flat_map(named_by_rollup).collect()
     }
 
     /// The rollups that were put.

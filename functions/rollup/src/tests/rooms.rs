@@ -1,7 +1,10 @@
 //! Which devices were seen in which rooms: noted before a rollup, with the stream, and once of older rollups.
 
 use domain::{MAX_ROLLUP_ROOMS, Month};
-use table::{ReadRollupState as _, RemoveBelongings as _, StoreError};
+use table::{
+    LookUpRegistry as _, MarkDeletions as _, ReadRollupState as _, RemoveBelongings as _,
+    StoreError,
+};
 
 use super::*;
 
@@ -25,6 +28,18 @@ impl Bench {
         let months = |first: Month, last: Month| format!("{first} to {last}");
         seen.map(|it| (it.device.to_string(), it.room.to_string(), months(it.first, it.last)))
             .collect()
+    }
+
+    /// Deletes a device with all that it has.
+    async fn delete_device(&self, device: &str, minute: i64) {
+        let (id, now) = (id(device), at(minute));
+        self.store.begin_deletion(&id, now, &self.invocation).await.expect("memory");
+        let all = self.store.belongings(&id, 1_000, &self.invocation).await.expect("memory");
+        self.store.remove_belongings(&all.found, &self.invocation).await;
+        let deletion = self.store.deletion(&id, &self.invocation).await.expect("memory");
+        let deletion = deletion.expect("it is marked");
+        let ended = self.store.end_deletion(&id, &deletion, now, &self.invocation).await;
+        assert!(ended.expect("memory"));
     }
 
     async fn is_walked(&self) -> bool {
@@ -75,7 +90,7 @@ async fn a_reading_that_is_left_to_the_sweep_is_noted_with_the_stream() {
     let state_read = table::memory::Calls { reads: before.reads + 1, ..before };
     assert_eq!(bench.store.calls(), state_read, "an instance asks once who was in which room");
 
-    // What is remembered of a device that was deleted counts for six hours.
+    // What is remembered of a device that was deleted counts for six hours, until the sweep notes its rooms.
     let all = bench.store.belongings(&id("d"), 100, &bench.invocation).await.expect("memory");
     bench.store.remove_belongings(&all.found, &bench.invocation).await;
     assert_eq!(bench.noted(), []);
@@ -83,6 +98,25 @@ async fn a_reading_that_is_left_to_the_sweep_is_noted_with_the_stream() {
     let again = bench.write_in("d", 360, "hall").await;
     bench.deliver(&[again]).await;
     assert_eq!(bench.noted(), [row("d", "hall", "2026-01 to 2026-01")]);
+}
+
+#[tokio::test]
+async fn the_rooms_of_a_device_that_was_deleted_and_has_come_again_are_noted_again() {
+    for is_registered in [true, false] {
+        let bench = Bench::new().await;
+        for life in 1..=3 {
+            if life == 1 || is_registered {
+                bench.register("d").await;
+            }
+            let record = bench.write_in("d", -30, "hall").await;
+            bench.deliver(&[record]).await;
+            assert!(bench.quarter("d", -30).is_some(), "{life}");
+            assert_eq!(bench.noted(), [row("d", "hall", "2026-01 to 2026-01")], "{life}");
+            bench.register("d").await;
+            bench.delete_device("d", life).await;
+            assert_eq!((bench.quarter("d", -30), bench.noted()), (None, Vec::new()), "{life}");
+        }
+    }
 }
 
 #[tokio::test]
