@@ -457,7 +457,7 @@ fn schemas() -> Value {
             "required": ["timestamp", "as_of", "metrics"],
             "properties": {
                 "timestamp": timestamp,
-                "as_of": {"type": "string", "format": "date-time", "description": "How far back was looked: a metric that is missing was not sent since then"},
+                "as_of": {"type": "string", "format": "date-time", "description": "How far back was looked: a metric that is missing was not sent since then, and a value that is older may not be the newest"},
                 "metrics": {"type": "object", "additionalProperties": {
                     "type": "object",
                     "required": ["value", "timestamp"],

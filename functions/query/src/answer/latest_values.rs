@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Decimal, MetricName, Reading, Rollup, Sample, Timestamp};
+use domain::{Decimal, MetricName, Reading, Sample, Timestamp};
 use serde::Serialize;
+use table::StoredRollup;
 
 /// The newest value of each metric.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LatestValues {
     /// The timestamp of the newest reading.
     pub(crate) timestamp: Timestamp,
-    /// The timestamp of the oldest reading that was looked at: what is missing was not sent since then.
-    as_of: Timestamp,
+    /// The time since when all was looked at: what is missing was not sent since then, and a value that is older may
+    /// not be the newest.
+    pub(crate) as_of: Timestamp,
     metrics: BTreeMap<MetricName, LatestValue>,
 }
 
@@ -36,11 +38,13 @@ impl LatestValues {
         Some(Self { timestamp: newest.at, as_of: oldest.at, metrics })
     }
 
-    /// Adds the last values of metrics that are missing, from the rollup of older readings that begin at
-    /// `from`.
-    pub(crate) fn add(&mut self, from: Timestamp, older: &Rollup) {
-        self.as_of = self.as_of.min(from);
-        for (name, metric) in &older.metrics {
+    /// Adds the last values of metrics that are missing, from the rollup of older readings. `is_seamless` says that
+    /// everything later was looked at.
+    pub(crate) fn add(&mut self, older: &StoredRollup, is_seamless: bool) {
+        if is_seamless {
+            self.as_of = self.as_of.min(older.range.from());
+        }
+        for (name, metric) in &older.rollup.metrics {
             let Sample { at: timestamp, value, .. } = metric.last.clone();
             self.metrics.entry(name.clone()).or_insert(LatestValue { value, timestamp });
         }

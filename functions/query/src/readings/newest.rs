@@ -5,7 +5,7 @@ use domain::{Bucket, Device, LocalDate, MetricName, Order, Reading, TimeRange, T
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
 use table::sizes::{of_largest_reading, of_reading};
-use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
+use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult, StoredRollup};
 
 use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
@@ -21,6 +21,16 @@ const MAX_FIRST: usize = 16 << 10;
 
 /// The size of the readings of both queries together, in bytes.
 const MAX_BOTH: usize = 2 * MAX_FIRST;
+
+/// The number of readings that the query of those that no rollup has yet reads.
+const UNROLLED: usize = 1_000;
+
+/// The size of these readings: four read units.
+const MAX_UNROLLED: usize = 32 << 10;
+
+/// The number of days whose rollups are read for metrics that no reading has had, and then of all.
+const MONTH: usize = 31;
+const YEAR: usize = 366;
 
 /// The number of devices that are queried at once.
 const LATEST_CONCURRENCY: usize = 8;
@@ -52,8 +62,8 @@ pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {
 }
 
 /// The newest value of each metric among the newest readings; of a metric that is wanted and they lack,
-/// further back, and then from the rollup of the newest day that has it. What is older than
-/// those is not found, whatever the registry holds: the cost of a device is a few read units.
+/// further back, and then from the newest rollup that has it. What is older than those is not found, whatever the
+/// registry holds: the cost of a device is a few read units.
 pub(super) async fn newest(
     store: &impl Store,
     device: &Device,
@@ -61,7 +71,7 @@ pub(super) async fn newest(
     invocation: &Invocation,
 ) -> StoreResult<Option<LatestValues>> {
     let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
-    let look = async |after: Option<&Reading>, limit: usize| {
+    let look = async |range: TimeRange, after: Option<&Reading>, limit: usize| {
         let after = after.map(ReadingKey::of);
         let order = Order::Descending;
         let query = RangeQuery { range, order, after, limit, consistent: false };
@@ -70,7 +80,7 @@ pub(super) async fn newest(
     let likely = of_largest_reading(device);
     // Without a metric it is only asked when the device sent the last reading.
     let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
-    let Page { mut readings, has_more } = look(None, first).await?;
+    let Page { mut readings, has_more } = look(range, None, first).await?;
     let latest = LatestValues::among(&readings);
     let is_complete = latest.as_ref().is_none_or(|latest| latest.has_all(wanted));
     if is_complete || !has_more {
@@ -80,44 +90,51 @@ pub(super) async fn newest(
     // The newest may be small and those before them large, or the other way round.
     let each = likely.max(taken / readings.len());
     let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
-    let further = look(readings.last(), limit).await?;
+    let further = look(range, readings.last(), limit).await?;
     readings.extend(further.readings);
+    let Some(latest) = LatestValues::among(&readings) else { return Ok(None) };
+    if latest.has_all(wanted) || !further.has_more {
+        return Ok(Some(latest));
+    }
+    let days = days_until(store, device, None, MONTH, invocation).await?;
+    let day_end = days.first().map_or(Timestamp::MIN, |day| day.range.to());
+    let quarters = match TimeRange::new(day_end, latest.as_of) {
+        Ok(range) => store.quarters(device.id(), range, false, invocation).await?,
+        Err(_) => Vec::new(),
+    };
+    // What is not rolled up yet lies between the newest rollup and the readings.
+    let rolled_until = quarters.last().map_or(day_end, |quarter| quarter.range.to());
+    let mut is_seamless = true;
+    if let Ok(range) = TimeRange::new(rolled_until, latest.as_of) {
+        let page = look(range, None, within(MAX_UNROLLED, each, UNROLLED)).await?;
+        readings.extend(page.readings);
+        is_seamless = !page.has_more;
+    }
     let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
-    if further.has_more {
-        add_days(store, device, wanted, &mut latest, invocation).await?;
+    for rollup in quarters.iter().rev().chain(&days) {
+        latest.add(rollup, is_seamless);
+    }
+    if let Some(Bucket::Day(date)) = days.get(MONTH - 1).map(|day| day.key.bucket)
+        && !latest.has_all(wanted)
+    {
+        // The day at which the search goes on is read again.
+        let older = days_until(store, device, Some(date), YEAR - MONTH + 1, invocation).await?;
+        older.iter().for_each(|day| latest.add(day, is_seamless));
     }
     Ok(Some(latest))
 }
 
-/// The numbers of days whose rollups are read for metrics that no reading has had, one after the other.
-const DAYS: [usize; 2] = [31, 335];
-
-/// Adds the metrics that are still missing from the newest days that have them.
-async fn add_days(
+/// The rollups of the newest days that have one, newest first, up to a date.
+async fn days_until(
     store: &impl Store,
     device: &Device,
-    wanted: &[&MetricName],
-    latest: &mut LatestValues,
+    last: Option<LocalDate>,
+    limit: usize,
     invocation: &Invocation,
-) -> StoreResult<()> {
+) -> StoreResult<Vec<StoredRollup>> {
     let date = |text: &str| text.parse::<LocalDate>().expect("a date");
-    let (first, mut last) = (date("0000-01-01"), date("9999-12-31"));
-    for limit in DAYS {
-        if latest.has_all(wanted) {
-            break;
-        }
-        let dates = (first, last);
-        // One more than before, because the day at which the search goes on is read again.
-        let days = store.days(device.id(), dates, Order::Descending, limit + 1, invocation).await?;
-        for day in &days {
-            latest.add(day.range.from(), &day.rollup);
-        }
-        match days.last().map(|day| day.key.bucket) {
-            Some(Bucket::Day(date)) if days.len() > limit => last = date,
-            _ => break,
-        }
-    }
-    Ok(())
+    let dates = (date("0000-01-01"), last.unwrap_or_else(|| date("9999-12-31")));
+    store.days(device.id(), dates, Order::Descending, limit, invocation).await
 }
 
 /// The number of readings of `each` bytes that fit into `bytes`, at least one.
