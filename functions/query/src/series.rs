@@ -234,8 +234,9 @@ pub(crate) async fn energy(
             let more = events(store, &ask(it.device), &names, invocation).await;
             let mut more = more.map_err(|failure| problem(failure, call))?;
             if !request.is_apart {
-                let id = it.device.id();
-                more.events.retain(|it| !left_out.iter().any(|left| left.is_at(id, it.timestamp)));
+                let (id, last) = (it.device.id(), grid.range().last());
+                let is_left_out = |at| left_out.iter().any(|left| left.is_at(id, at));
+                more.events.retain(|it| !is_left_out(it.timestamp.min(last)));
             }
             found_events.append(more);
         }

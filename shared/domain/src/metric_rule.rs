@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::counter::CounterRule;
 use super::energy_unit::watts;
-use super::{MetricInfo, MetricKind, MetricName, Reading, Sample};
+use super::{Decimal, MetricInfo, MetricKind, MetricName, Reading, Sample};
 
 /// The rule by which a metric is folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +33,21 @@ impl MetricRule {
         }
     }
 
+    /// Whether a value takes part.
+    #[must_use]
+    pub fn counts(&self, value: &Decimal) -> bool {
+        match self {
+            Self::Counter(rule) => rule.counts(value),
+            Self::Gauge | Self::Power(_) => true,
+        }
+    }
+
     /// The value of a metric in a reading; none if the reading has none that takes part.
     #[must_use]
     pub fn sample(&self, reading: &Reading, name: &MetricName) -> Option<Sample> {
-        let value = reading.metrics().get(name)?.clone();
-        let sample = Sample::new(reading.at, value);
+        let value = reading.metrics().get(name).filter(|value| self.counts(value))?;
+        let sample = Sample::new(reading.at, value.clone());
         match self {
-            Self::Counter(rule) if !rule.counts(&sample.value) => None,
             Self::Counter(rule) => Some(Sample { cycle: rule.cycle_of(reading), ..sample }),
             Self::Gauge | Self::Power(_) => Some(sample),
         }

@@ -85,7 +85,8 @@ impl Events {
     }
 }
 
-/// The events of a device's counters whose later reading lies in the range asked for.
+/// The events of a device's counters whose steps overlap the range asked for, so that each flag of a row has its event,
+/// or end where it begins. The later reading of the last one may lie behind the range.
 pub async fn events(
     store: &impl Store,
     ask: &Ask<'_>,
@@ -104,9 +105,12 @@ pub async fn events(
         neighbours(store, ask, &counters, gathered.day_before.as_ref(), invocation).await?;
     let mut found = Events::default();
     for (name, rule) in &counters {
-        let before = beside.values.get(name).and_then(|it| it.before.clone());
+        let beside = beside.values.get(name).cloned().unwrap_or_default();
         let mut look = Look { store, invocation, name, rule, found: Vec::new(), looks: 0 };
-        look.search_pieces(ask, &gathered.pieces, before).await?;
+        let last = look.search_pieces(ask, &gathered.pieces, beside.before).await?;
+        if let (Some(last), Some(after)) = (last, beside.after) {
+            look.step(ask.device, &last, &after);
+        }
         let has_more = look.looks > MAX_LOOKS;
         found.append(Events { events: look.found, has_more });
     }
@@ -124,12 +128,13 @@ struct Look<'a, S> {
 }
 
 impl<S: Store> Look<'_, S> {
+    /// Searches pieces that follow each other; the last value of the last one, if it is one that is asked for.
     async fn search_pieces(
         &mut self,
         ask: &Ask<'_>,
         pieces: &[Piece],
         mut last: Option<Sample>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Sample>, Failure> {
         for piece in pieces {
             if piece.is_elsewhere {
                 last = None;
@@ -146,7 +151,7 @@ impl<S: Store> Look<'_, S> {
                 self.search_piece(ask, piece, *flags).await?;
             }
         }
-        Ok(())
+        Ok(last)
     }
 
     /// Looks for the events inside of a piece, one level below it.

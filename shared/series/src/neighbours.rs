@@ -71,8 +71,13 @@ pub(crate) async fn neighbours(
         found.entry(name).or_default().before = Some(sample);
     }
     search.order = Order::Ascending;
-    search.missing =
-        rules.iter().filter(|(_, rule)| matches!(rule, MetricRule::Counter(_))).collect();
+    // A power is cut at the end of the range, and at now unless a value follows that lies ahead.
+    let has_after = |rule: &MetricRule| match rule {
+        MetricRule::Counter(_) => true,
+        MetricRule::Power(_) => range.to() > ask.now,
+        MetricRule::Gauge => false,
+    };
+    search.missing = rules.iter().filter(|(_, rule)| has_after(rule)).collect();
     search.has_rolled = false;
     search.run(range.to()).await?;
     let to = search.reached(range.to());
@@ -104,8 +109,9 @@ impl<S: Store> Search<'_, S> {
         let Some(mut next) = self.read(edge, self.end(edge), NEAREST).await? else { return Ok(()) };
         loop {
             // What holds no longer than up to here is not searched any more.
+            let distance = next.since(edge).abs();
             self.missing.retain(|_, rule| match rule {
-                MetricRule::Power(hold) => next > edge.saturating_add(-*hold),
+                MetricRule::Power(hold) => distance < *hold,
                 _ => true,
             });
             if self.missing.is_empty() {
@@ -121,14 +127,11 @@ impl<S: Store> Search<'_, S> {
 
     /// The farthest place at which what is missing still matters: a power holds only so long.
     fn end(&self, edge: Timestamp) -> Timestamp {
-        if self.order == Order::Ascending {
-            return Timestamp::MAX;
-        }
         let holds = self.missing.values().map(|rule| match rule {
-            MetricRule::Power(hold) => edge.saturating_add(-*hold),
-            _ => Timestamp::MIN,
+            MetricRule::Power(hold) => *hold,
+            _ => TimeDelta::MAX,
         });
-        holds.min().unwrap_or(edge)
+        holds.max().map_or(edge, |hold| self.farther(edge, hold))
     }
 
     /// How far from the edge rollups may have told what is next to it.

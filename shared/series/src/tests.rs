@@ -261,6 +261,16 @@ fn total(rows: &[RowValues]) -> Option<Exact> {
     amounts.fold(None, |sum, it| Some(sum.map_or_else(|| it.clone(), |sum: Exact| &sum + it)))
 }
 
+fn total_area(rows: &[RowValues]) -> Option<Exact> {
+    let areas = rows.iter().filter_map(|row| row.area.as_ref());
+    areas.fold(None, |sum, it| {
+        Some(sum.map_or_else(|| it.area.clone(), |sum: Exact| &sum + &it.area))
+    })
+}
+
+/// What rows add up to.
+type Amount = fn(&[RowValues]) -> Option<Exact>;
+
 /// The zones of tests, each with a day on which its clock changes.
 const ZONES: [(&str, &str); 5] = [
     ("Europe/Berlin", "2025-03-30T00:00:00Z"),
@@ -323,27 +333,33 @@ async fn any_partition_of_a_range_adds_up_to_its_total() {
         let mut random = Rng::with_seed(seed);
         let first = at("2025-03-28T00:00:00Z");
         let home = Home::random(&mut random, "Europe/Berlin", first, 6).await;
-        let now = plus(first, 20 * DAY);
         home.roll_up(range(first, plus(first, 5 * DAY)), || true).await;
         let whole = range(plus(first, HOUR), plus(first, 6 * DAY - 1));
-        let name = metric(COUNTER);
-        let expected = total(&home.answer(&Grid::total(whole), Level::Days, now).await[&name]);
-        assert_eq!(expected, total(&home.expected(&Grid::total(whole), &name, now)), "seed {seed}");
         let mut edges: Vec<Timestamp> =
             (0..4).map(|_| plus(first, random.i64(HOUR + 1..6 * DAY - 1))).collect();
         edges.extend([whole.from(), whole.to()]);
         edges.sort();
         edges.dedup();
-        let mut sum = Exact::zero();
-        for pair in edges.windows(2) {
-            let part = Grid::total(range(pair[0], pair[1]));
-            let expected = home.expected(&part, &name, now);
-            let part = home.answer(&part, Level::Days, now).await.remove(&name).expect("rows");
-            assert_eq!(part, expected, "seed {seed}: {pair:?}");
-            let part = total(&part);
-            sum += &part.unwrap_or_else(Exact::zero);
+        // Long past; and with readings ahead of now.
+        for now in [plus(first, 20 * DAY), plus(first, random.i64(5 * DAY + HOUR..6 * DAY))] {
+            let answer = home.answer(&Grid::total(whole), Level::Days, now).await;
+            let amounts: [(_, Amount); 2] = [(metric(COUNTER), total), (metric(POWER), total_area)];
+            for (name, amount) in &amounts {
+                let all = home.expected(&Grid::total(whole), name, now);
+                let expected = amount(&all);
+                assert_eq!(amount(&answer[name]), expected, "seed {seed}: {name} at {now}");
+                let mut sum = Exact::zero();
+                for pair in edges.windows(2) {
+                    let part = Grid::total(range(pair[0], pair[1]));
+                    let expected = home.expected(&part, name, now);
+                    let answer = home.answer(&part, Level::Days, now).await.remove(name);
+                    let answer = answer.expect("rows");
+                    assert_eq!(answer, expected, "seed {seed}: {name} {pair:?} at {now}");
+                    sum += &amount(&answer).unwrap_or_else(Exact::zero);
+                }
+                assert_eq!(Some(sum), expected, "seed {seed}: {name} {edges:?} at {now}");
+            }
         }
-        assert_eq!(Some(sum), expected, "seed {seed}: {edges:?}");
     }
 }
 

@@ -217,6 +217,13 @@ async fn events_have_the_two_readings_of_their_step() {
     assert_eq!((&events["data"], &events["has_more"]), (&expected, &json!(false)));
     let energy = bench.get(&format!("{}&events=1", hour("/energy"))).await.json();
     assert_eq!(energy["events"][0]["events"], json!(["reset"]));
+    // The flag of a row whose share of the step is the last has its event too.
+    let cut = format!("from={START}&to={}&every=30m&events=1", at(30));
+    let cut = bench.get(&format!("/devices/meter/energy?{cut}")).await.json();
+    assert_eq!(cut["data"][0]["flags"], json!(["reset"]), "{cut}");
+    assert_eq!((&cut["events"], &cut["events_has_more"]), (&expected, &json!(false)));
+    let later = bench.get(&format!("/devices/meter/events?from={}&to={}", at(31), at(60))).await;
+    assert_eq!(later.json()["data"], expected, "its later reading is here");
 }
 
 #[tokio::test]
@@ -229,7 +236,7 @@ async fn events_that_are_left_out_are_told() {
     let both = ["one", "two"].map(|device| (0..600).map(move |n| swinging(device, n)));
     let readings: Vec<Reading> = both.into_iter().flatten().collect();
     bench.store.put_readings(&readings, None, &invocation()).await;
-    for (minutes, count, has_more) in [(300, 598, false), (600, 1_000, true)] {
+    for (minutes, count, has_more) in [(300, 600, false), (600, 1_000, true)] {
         let url = format!("/energy?from={}&to={}&events=1", at(0), at(minutes));
         let energy = bench.get(&url).await.json();
         assert_eq!(energy["events"].as_array().map(Vec::len), Some(count), "{minutes} minutes");
@@ -640,7 +647,7 @@ async fn a_fall_that_may_be_a_wrap_is_told_with_both_figures_until_it_is_judged(
 async fn a_rare_metric_is_found_in_the_newest_day_that_has_it() {
     let bench = Bench::empty();
     let readings: Vec<Reading> =
-        (-300..0).map(|n| numbers("d", n, "hall", &[("t", "1")])).collect();
+        (-3_000..0).map(|n| numbers("d", n, "hall", &[("t", "1")])).collect();
     let rare = numbers("d", -3 * 24 * 60, "hall", &[("battery", "77")]);
     let mut all = readings.clone();
     all.push(rare.clone());

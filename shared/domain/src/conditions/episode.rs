@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use crate::{
-    Condition, Decimal, MetricMeans, MetricName, QuarterHour, Reading, TimeRange, Timestamp,
+    Condition, Decimal, FoldRules, MetricMeans, MetricName, QuarterHour, Reading, TimeRange,
+    Timestamp,
 };
 
 /// What an episode is made from.
@@ -79,20 +80,24 @@ pub fn episodes(matching: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]) -
 }
 
 /// The episodes within a range by readings, which are in order and may begin before it: each value holds until the
-/// next value of its metric, for 15 minutes at most. No time is an episode while a metric has no value.
+/// next value of its metric, for 15 minutes at most. No time is an episode while a metric has no value. What takes no
+/// part in rollups, as a counter's 0, is no value here either.
 #[must_use]
 pub fn exact_episodes(
     readings: &[Reading],
+    rules: &FoldRules,
     conditions: &[Condition],
     range: TimeRange,
 ) -> Vec<Episode> {
     let mut found: Vec<Episode> = Vec::new();
+    let rules: Vec<_> = conditions.iter().map(|it| rules.rule(&it.metric)).collect();
     let mut values: Vec<Option<(Timestamp, &Decimal)>> = vec![None; conditions.len()];
     let times = readings.iter().map(|reading| reading.at).chain([range.to()]);
     let ends = times.skip(1);
     for (reading, end) in readings.iter().zip(ends) {
-        for (condition, value) in conditions.iter().zip(&mut values) {
-            if let Some(new) = reading.metrics().get(&condition.metric) {
+        for ((condition, rule), value) in conditions.iter().zip(&rules).zip(&mut values) {
+            let new = reading.metrics().get(&condition.metric);
+            if let Some(new) = new.filter(|new| rule.counts(new)) {
                 *value = Some((reading.at, new));
             }
         }
@@ -183,8 +188,21 @@ mod tests {
         };
         let conditions = [condition("t", "28.."), condition("h", "70..")];
         let range = TimeRange::new(at(from), at(to)).expect("a range");
-        let found = exact_episodes(readings, &conditions, range);
+        let found = exact_episodes(readings, &FoldRules::default(), &conditions, range);
         found.iter().map(|it| (it.range.from(), it.range.to())).collect()
+    }
+
+    #[test]
+    fn a_counters_zero_is_no_value_as_in_rollups() {
+        let meter = "cumulative_kwh_p";
+        let readings =
+            [(1, "4"), (5, "0"), (9, "6"), (12, "0")].map(|(at, it)| reading(at, &[(meter, it)]));
+        let interval = "..5".parse().expect("an interval");
+        let conditions = [Condition { metric: name(meter), interval }];
+        let range = TimeRange::new(at(0), at(20)).expect("a range");
+        let found = exact_episodes(&readings, &FoldRules::default(), &conditions, range);
+        let spans: Vec<_> = found.iter().map(|it| (it.range.from(), it.range.to())).collect();
+        assert_eq!(spans, [(at(1), at(9))]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! an episode goes on there. Finds no episode that the means do not show.
 
 use chrono::TimeDelta;
-use domain::{Condition, Episode, MAX_HOLD, QuarterHour, Reading, TimeRange, exact_episodes};
+use domain::{
+    Condition, Episode, FoldRules, MAX_HOLD, QuarterHour, Reading, TimeRange, exact_episodes,
+};
 use table::Invocation;
 
 use super::question::Question;
@@ -88,6 +90,7 @@ fn of_readings(
     range: TimeRange,
     readings: &[Reading],
 ) -> Vec<Episode> {
+    let rules = FoldRules::of(ask.device);
     let is_here = |reading: &Reading| ask.is_about(reading.room.as_ref());
     let stays: Vec<&[Reading]> = readings.chunk_by(|a, b| is_here(a) == is_here(b)).collect();
     let ends = stays.iter().skip(1).map(|next| next[0].at).chain([range.to()]);
@@ -95,7 +98,7 @@ fn of_readings(
     let first = ask.grid.range().from();
     let found = here.filter_map(|(stay, end)| {
         let stayed = TimeRange::new(stay[0].at.max(first), end.min(ask.now)).ok()?;
-        Some(exact_episodes(stay, conditions, stayed))
+        Some(exact_episodes(stay, &rules, conditions, stayed))
     });
     found.flatten().collect()
 }
