@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use alerts::{DemandLimit, Figure, RECENT, RunningPeriod};
+use chrono::TimeDelta;
 use domain::{
     CalendarUnit, Device, DeviceId, EnergyUnit, Exact, Meter, MetricRule, TimeRange, Timestamp,
 };
@@ -23,9 +24,16 @@ pub(crate) struct Peaks(Mutex<BTreeMap<(DeviceId, CalendarUnit), Peak>>);
 #[derive(Debug, Clone)]
 struct Peak {
     month: Timestamp,
+    /// The number of the device's settings: a verdict changes what has been.
+    settings: u64,
+    /// When its first period was read.
+    read_at: Timestamp,
     until: Timestamp,
     highest: Option<Exact>,
 }
+
+/// The time after which a month is read anew: readings that are late or deleted change what has been.
+const MAX_AGE: TimeDelta = TimeDelta::hours(6);
 
 /// The figures of a device: none in the first minutes of a period, and where nothing tells its energy.
 pub(crate) async fn figures(
@@ -125,9 +133,14 @@ impl Peaks {
     ) -> Result<Option<Exact>, Failure> {
         let month = CalendarUnit::Month.bucket_of(until, horizon.zone()).from();
         let key = (device.id().clone(), period);
-        let known =
-            self.known().get(&key).filter(|it| it.month == month && it.until <= until).cloned();
-        let mut peak = known.unwrap_or(Peak { month, until: month, highest: None });
+        let settings = device.fold_settings().number;
+        let is_true = |it: &&Peak| {
+            let is_of_both = it.month == month && it.settings == settings;
+            is_of_both && it.until <= until && now.since(it.read_at) < MAX_AGE
+        };
+        let known = self.known().get(&key).filter(is_true).cloned();
+        let begun = || Peak { month, settings, read_at: now, until: month, highest: None };
+        let mut peak = known.unwrap_or_else(begun);
         if let Ok(more) = TimeRange::new(peak.until, until)
             && let Some(grid) = Grid::of(period, more, horizon.zone())
         {
@@ -154,4 +167,65 @@ impl Peaks {
 pub(crate) fn power(energy: &Exact, range: TimeRange) -> Option<Exact> {
     let millis = range.to().since(range.from()).num_milliseconds();
     (energy * HOUR).rounded_quotient(&Exact::from(millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Reading, Verdict};
+    use rollups::Following;
+    use series::KnownState;
+    use table::PutReadings as _;
+    use table::given::{self, invocation};
+    use table::memory::MemoryStore;
+
+    use super::*;
+
+    const METER: &str = "cumulative_kwh_p";
+
+    fn at(hours: i64) -> Timestamp {
+        let month = Timestamp::parse_absolute("2026-01-01T00:00:00Z").expect("a timestamp");
+        month.saturating_add(TimeDelta::hours(hours))
+    }
+
+    fn reading(hours: i64, value: &str) -> Reading {
+        given::reading("meter", at(hours), None, &[(METER, value)])
+    }
+
+    async fn highest(
+        peaks: &Peaks,
+        store: &MemoryStore,
+        device: &Device,
+        now: Timestamp,
+    ) -> Option<String> {
+        let (until, call) = (at(5), invocation());
+        let horizon = KnownState::new(Following::default()).read(store, now, &call).await;
+        let horizon = horizon.expect("memory");
+        let of = (CalendarUnit::Hour, until);
+        let highest = peaks.before(store, device, of, &horizon, now, &call).await;
+        highest.expect("answered").map(|it| it.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_peak_that_is_remembered_follows_verdicts_at_once_and_late_readings_within_hours() {
+        let (peaks, store) = (Peaks::default(), MemoryStore::default());
+        let readings = [(0, "100"), (1, "101"), (2, "103"), (3, "903"), (4, "904")];
+        let readings = readings.map(|(hours, value)| reading(hours, value));
+        store.put_readings(&readings, None, &invocation()).await;
+        let device = given::device_of(&readings);
+        let peak = async |device, hours| highest(&peaks, &store, device, at(hours)).await;
+        assert_eq!(peak(&device, 5).await.as_deref(), Some("2"), "800 kW is suspect");
+        let name = METER.parse().expect("a name");
+        let judged = device.changed(|parts| {
+            let metric = parts.metrics.get_mut(&name).expect("it has sent it");
+            metric.verdicts.insert(at(3), Verdict::Accept);
+            parts.fold_settings.number += 1;
+        });
+        let judged = judged.expect("valid");
+        assert_eq!(peak(&judged, 6).await.as_deref(), Some("800"));
+        assert_eq!(peak(&device, 6).await.as_deref(), Some("2"), "taken back");
+
+        store.put_readings(&[reading(2, "105")], None, &invocation()).await;
+        assert_eq!(peak(&device, 11).await.as_deref(), Some("2"));
+        assert_eq!(peak(&device, 12).await.as_deref(), Some("4"));
+    }
 }
