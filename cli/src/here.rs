@@ -28,7 +28,7 @@ impl Here {
     pub(crate) async fn open(directory: &Path) -> anyhow::Result<Arc<Self>> {
         let made = NewDirectory::of(directory);
         let name = directory.display().to_string();
-        match Box::pin(Self::start(directory)).await {
+        match Box::pin(Self::start(directory, made.is_some())).await {
             Ok((system, loader)) => {
                 Ok(Arc::new(Self { system, loader, runtime: Handle::current(), name, made }))
             }
@@ -39,7 +39,7 @@ impl Here {
         }
     }
 
-    async fn start(directory: &Path) -> anyhow::Result<(System, Loader)> {
+    async fn start(directory: &Path, is_new: bool) -> anyhow::Result<(System, Loader)> {
         let options = Options {
             data: Data::Dir(directory.to_owned()),
             listens: false,
@@ -47,7 +47,7 @@ impl Here {
             ..Options::default()
         };
         let system = Box::pin(System::start(options)).await?;
-        if system.is_empty()? {
+        if is_new {
             let (name, zone) = (directory.display(), system.time_zone());
             let other = "another: `roomtide --empty --time-zone ZONE` once, before";
             print(format_args!(
