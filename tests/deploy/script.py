@@ -156,11 +156,17 @@ class Run:
 
     def __init__(self, folder, *words, region="eu-west-1", terminal=True):
         env = {"PATH": f"{folder}/programs:/usr/bin:/bin", "PLAYED": str(folder / "account"), "HOME": str(folder)}
+        def on_terminal():
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            # Whoever runs this check in the background has them ignored, and then no script can trap them.
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+
         self.ours, theirs = pty.openpty()
         into = theirs if terminal else subprocess.PIPE
         self.process = subprocess.Popen(
             [folder / "deploy", "--region", region, *words], env=env, stdin=theirs, stdout=into, stderr=subprocess.STDOUT,
-            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+            start_new_session=True, preexec_fn=on_terminal)
         os.close(theirs)
         self.source = self.ours if terminal else self.process.stdout.fileno()
         self.shown = ""
