@@ -163,7 +163,7 @@ def timed(server, path):
 def folder_of_influx():
     place = build.TARGET / "influxd"
     shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
+    place.mkdir(parents=True)
     try:
         yield place
     finally:

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::range::Ranges;
 use super::throttle::Throttle;
-use super::writer::{Turns, Writer};
+use super::writer::{self, Turns, Writer};
 use crate::warning::WarningLimiter;
 
 /// The largest body that `DynamoDB` takes.
@@ -28,11 +28,11 @@ const MAX_BODY: usize = 16 << 20;
 
 /// What performs the operations.
 pub(super) struct Operations {
-    /// All but the two that follow.
+    /// All but those that follow.
     pub(super) database: Database,
     /// `Query` between two sort keys.
     pub(super) ranges: Ranges,
-    /// `BatchWriteItem`.
+    /// `BatchWriteItem` and `BatchExecuteStatement`.
     pub(super) writer: Writer,
     /// Whose turn it is to write.
     pub(super) turns: Turns,
@@ -124,11 +124,9 @@ impl Operations {
     async fn perform(&self, operation: &str, body: &[u8]) -> dynoxide::Result<String> {
         let database = &self.database;
         match operation {
-            "BatchExecuteStatement" => {
-                self.write(body, |request| database.batch_execute_statement(request)).await
-            }
+            "BatchExecuteStatement" => self.batch(writer::Request::Statements(parsed(body)?)).await,
             "BatchGetItem" => ask(body, |request| database.batch_get_item(request)),
-            "BatchWriteItem" => written(&self.writer.write(parsed(body)?).await?),
+            "BatchWriteItem" => self.batch(writer::Request::Items(parsed(body)?)).await,
             "CreateTable" => self.define(body, |request| database.create_table(request)).await,
             "DeleteItem" => self.write(body, |request| database.delete_item(request)).await,
             "DeleteTable" => self.define(body, |request| database.delete_table(request)).await,
@@ -154,6 +152,11 @@ impl Operations {
                 Err(DynoxideError::ValidationException(text))
             }
         }
+    }
+
+    /// Writes many items, in one transaction with others that wait.
+    async fn batch(&self, request: writer::Request) -> dynoxide::Result<String> {
+        written(&self.writer.write(request).await?)
     }
 
     /// Writes items over the engine's own connection.

@@ -1,8 +1,9 @@
-//! The engine's second connection: group commit for `BatchWriteItem`. Performs no other operation.
+//! The engine's second connection: group commit for `BatchWriteItem` and `BatchExecuteStatement`. Performs no other
+//! operation.
 //!
-//! The engine gives each item of a `BatchWriteItem` a transaction of its own, and most of what an item
-//! costs is that transaction. Here all requests that wait share one: they are performed one after the
-//! other, committed together and only then answered.
+//! The engine gives each item of a batch a transaction of its own, and most of what an item costs is that
+//! transaction. Here all requests that wait share one: they are performed one after the other, committed together
+//! and only then answered.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,16 +12,36 @@ use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 use dynoxide::DynoxideError;
-use dynoxide::actions::batch_write_item::{
-    self, BatchWriteItemRequest as Request, BatchWriteItemResponse as Response,
+use dynoxide::actions::batch_execute_statement::{
+    self, BatchExecuteStatementRequest, BatchExecuteStatementResponse,
 };
+use dynoxide::actions::batch_write_item::{self, BatchWriteItemRequest, BatchWriteItemResponse};
 use dynoxide::storage::Storage;
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use serde::Serialize;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// How many requests share a transaction at most, so that the first does not wait long for the last.
 const MAX_GROUP: usize = 32;
+
+/// The codes of statements that are refused before they write anything.
+const WRITES_NOTHING: [&str; 4] =
+    ["ConditionalCheckFailed", "DuplicateItem", "ResourceNotFound", "ValidationError"];
+
+/// A request of one of the two operations.
+pub(super) enum Request {
+    Items(BatchWriteItemRequest),
+    Statements(BatchExecuteStatementRequest),
+}
+
+/// The answer to a request, of the same operation.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Response {
+    Items(BatchWriteItemResponse),
+    Statements(BatchExecuteStatementResponse),
+}
 
 /// A request that waits, and the channel for its answer.
 struct Job {
@@ -34,7 +55,7 @@ struct Job {
 /// again after ever longer pauses; this lock is fair.
 pub(super) type Turns = Arc<Mutex<WriterConnection>>;
 
-/// Performs `BatchWriteItem` requests on a thread of its own.
+/// Performs the requests on a thread of its own.
 pub(super) struct Writer {
     jobs: mpsc::UnboundedSender<Job>,
 }
@@ -147,7 +168,7 @@ impl WriterConnection {
         for request in requests {
             sqlite.execute_batch("SAVEPOINT request")?;
             self.in_group.store(true, Ordering::Relaxed);
-            let answer = batch_write_item::execute(&self.storage, request).await;
+            let answer = self.execute(request).await;
             self.in_group.store(false, Ordering::Relaxed);
             if answer.is_err() {
                 // Fails where SQLite has given up the whole transaction: the disk is full, for example.
@@ -158,6 +179,24 @@ impl WriterConnection {
         }
         sqlite.execute_batch("COMMIT")?;
         Ok(answers)
+    }
+
+    async fn execute(&self, request: Request) -> dynoxide::Result<Response> {
+        match request {
+            Request::Items(request) => {
+                batch_write_item::execute(&self.storage, request).await.map(Response::Items)
+            }
+            Request::Statements(request) => {
+                let answer = batch_execute_statement::execute(&self.storage, request).await?;
+                // The engine has not undone what such a statement wrote before it failed.
+                let errors = answer.responses.iter().filter_map(|it| it.error.as_ref());
+                let mut halfway = errors.filter(|it| !WRITES_NOTHING.contains(&it.code.as_str()));
+                match halfway.next() {
+                    Some(error) => Err(DynoxideError::InternalServerError(error.message.clone())),
+                    None => Ok(Response::Statements(answer)),
+                }
+            }
+        }
     }
 }
 
@@ -201,7 +240,11 @@ mod tests {
                 .into_iter()
                 .map(|request| {
                     let (answer, answered) = oneshot::channel();
-                    (Job { request: parsed(request), answer }, answered)
+                    let request = match request.get("Statements") {
+                        Some(_) => Request::Statements(parsed(request)),
+                        None => Request::Items(parsed(request)),
+                    };
+                    (Job { request, answer }, answered)
                 })
                 .unzip();
             runtime.block_on(async { self.turns.lock().await.perform(&mut group).await });
@@ -247,12 +290,16 @@ mod tests {
         let unknown = json!({"RequestItems": {"unknown": puts(&["c"])["RequestItems"][TABLE]}});
         let answers =
             fixture.perform(vec![puts(&["a"]), unknown, puts(&["d", "d"]), puts(&["b", "e"])]);
-        let units = |answer: &dynoxide::Result<Response>| {
-            Some(answer.as_ref().ok()?.consumed_capacity.as_ref()?[0].capacity_units)
+        let units = |answer: &BatchWriteItemResponse| {
+            Some(answer.consumed_capacity.as_ref()?[0].capacity_units)
         };
-        let alone = fixture.database.batch_write_item(parsed(puts(&["f", "g"])));
-        assert_eq!(units(&answers[3]), units(&alone));
-        assert_eq!(units(&answers[0]).map(|units| units * 2.0), units(&alone));
+        let of = |answer: &dynoxide::Result<Response>| match answer {
+            Ok(Response::Items(answer)) => units(answer),
+            _ => None,
+        };
+        let alone = fixture.database.batch_write_item(parsed(puts(&["f", "g"]))).unwrap();
+        assert_eq!(of(&answers[3]), units(&alone));
+        assert_eq!(of(&answers[0]).map(|units| units * 2.0), units(&alone));
         let status = |answer: &dynoxide::Result<Response>| {
             answer.as_ref().err().map(DynoxideError::status_code)
         };
@@ -261,6 +308,51 @@ mod tests {
             [None, Some(400), Some(400), None]
         );
         assert_eq!(fixture.recorded(), ["a", "b", "e", "f", "g"]);
+    }
+
+    fn inserts(keys: &[&str]) -> Value {
+        let insert = |sk: &&str| {
+            let item = json!([{"S": "d"}, {"S": sk}, {"N": "1"}]);
+            let statement = format!("INSERT INTO \"{TABLE}\" VALUE {{'pk': ?, 'sk': ?, 'n': ?}}");
+            json!({"Statement": statement, "Parameters": item})
+        };
+        json!({"Statements": keys.iter().map(insert).collect::<Vec<_>>()})
+    }
+
+    /// Which statements of an answer have stored their item.
+    fn inserted(answer: &dynoxide::Result<Response>) -> Option<Vec<bool>> {
+        let Ok(Response::Statements(answer)) = answer else { return None };
+        Some(answer.responses.iter().map(|it| it.error.is_none()).collect())
+    }
+
+    #[test]
+    fn statements_share_the_transaction_and_each_is_answered_for_itself() {
+        let fixture = Fixture::new();
+        assert!(fixture.perform(vec![puts(&["b"])])[0].is_ok());
+        let answers = fixture.perform(vec![
+            inserts(&["a", "b", "c"]),
+            inserts(&["d", "d"]),
+            puts(&["c", "e"]),
+            inserts(&["e", "f"]),
+        ]);
+        let found: Vec<_> = answers.iter().map(inserted).collect();
+        let none = None;
+        let first = Some(vec![true, false, true]);
+        assert_eq!(found, [first, none.clone(), none, Some(vec![false, true])]);
+        assert_eq!(fixture.recorded(), ["b", "a", "c", "c", "e", "f"]);
+    }
+
+    #[test]
+    fn statements_of_which_one_fails_halfway_leave_nothing() {
+        let fixture = Fixture::new();
+        fixture.sql(
+            "CREATE TEMP TRIGGER refuse BEFORE INSERT ON main._stream_records WHEN NEW.keys_json LIKE '%bad%'
+             BEGIN SELECT RAISE(ABORT, 'refused'); END",
+        );
+        let answers = fixture.perform(vec![inserts(&["a", "bad", "b"]), inserts(&["c"])]);
+        assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(fixture.recorded(), ["c"]);
+        assert!(!fixture.has("a") && !fixture.has("bad") && fixture.has("c"));
     }
 
     #[test]
