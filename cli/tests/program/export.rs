@@ -5,20 +5,13 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::server::{PROGRAM, Server};
-
-/// Runs a command; its exit code, and what it said.
-fn run(command: &mut Command) -> (Option<i32>, String) {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
-}
+use crate::server::{PROGRAM, Server, run};
 
 /// Exports what a server has.
 fn export(server: &Server, file: &Path, more: &[&str]) -> String {
@@ -33,28 +26,6 @@ fn import(server: &Server, file: &Path) -> String {
     let (code, said) = run(command.args(["import", "--url", &server.url]).arg(file));
     assert_eq!(code, Some(0), "{said}");
     said
-}
-
-fn send(server: &Server, method: &str, path: &str, body: &str) {
-    let request = http::Request::builder().method(method).uri(format!("{}{path}", server.url));
-    let request = request.body(body.to_owned()).unwrap();
-    let mut answer = ureq::Agent::new_with_defaults().run(request).unwrap();
-    let text = answer.body_mut().read_to_string().unwrap();
-    assert!(answer.status().is_success(), "{path}: {text}");
-}
-
-fn get(server: &Server, path: &str) -> Value {
-    let mut answer = ureq::get(format!("{}{path}", server.url)).call().unwrap();
-    serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
-}
-
-fn wait_for(server: &Server, path: &str, expected: impl Fn(&Value) -> bool) {
-    let is_there = || expected(&get(server, path));
-    let found = (0..200).any(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        is_there()
-    });
-    assert!(found, "{path}: {}", get(server, path));
 }
 
 /// Readings as texts: ids that a mapping of tags could not give back, and numbers that a float could not.
@@ -101,13 +72,13 @@ fn hostile() -> Vec<String> {
 
 /// A home whose rooms are all named by readings.
 fn furnish(server: &Server) {
-    send(server, "POST", "/readings", &hostile().join("\n"));
+    server.send("POST", "/readings", &hostile().join("\n"));
     // What a line teaches: names, units, tags, a counter.
     let lines = "kWh,domain=sensor,entity_id=zähler\\ 1 value=5.25,device_class_str=\"energy\",friendly_name_str=\"Zähler = \\\"Keller\\\", 1\",state_class_str=\"total_increasing\" 1768147200000000000\n\
                  cpu,host=pi,room=Küche\\ 1 usage_idle=98.5 1768147200000000000\n";
-    send(server, "POST", "/write", lines);
-    wait_for(server, "/devices", |it| it["data"].as_array().unwrap().len() == 12);
-    wait_for(server, "/devices/-plug", |it| it["metrics"]["temperature_f"].is_object());
+    server.send("POST", "/write", lines);
+    server.wait_for("/devices", |it| it["data"].as_array().unwrap().len() == 12);
+    server.wait_for("/devices/-plug", |it| it["metrics"]["temperature_f"].is_object());
     let name = "a=b \"c\", 'd' \\ Küche";
     for (path, patch) in [
         ("/devices/-plug", json!({"name": name, "room": "-hall", "tags": ["a b", "=c"]})),
@@ -118,10 +89,10 @@ fn furnish(server: &Server) {
         ),
         ("/rooms/attic:1", json!({"name": "Attic, \"1\" = top"})),
     ] {
-        send(server, "PATCH", path, &patch.to_string());
+        server.send("PATCH", path, &patch.to_string());
     }
-    wait_for(server, "/rooms/attic:1", |it| it["name"].is_string());
-    wait_for(server, "/devices/null", |it| it["attributes"].is_object());
+    server.wait_for("/rooms/attic:1", |it| it["name"].is_string());
+    server.wait_for("/devices/null", |it| it["attributes"].is_object());
 }
 
 #[test]
@@ -143,7 +114,7 @@ fn what_an_import_gives_back_is_exported_as_the_same_bytes() {
     for (name, has_settings) in [("readings.lp", true), ("readings.csv", false)] {
         let server = Server::start(&at(&format!("of-{name}")), &[]);
         import(&server, &at(name));
-        wait_for(&server, "/devices", |it| it["data"].as_array().unwrap().len() == 12);
+        server.wait_for("/devices", |it| it["data"].as_array().unwrap().len() == 12);
         let again = format!("again-{name}");
         export(&server, &at(&again), &[]);
         let [before, after] = [name, &again].map(|name| fs::read_to_string(at(name)).unwrap());
@@ -206,8 +177,8 @@ fn values_that_a_double_does_not_give_back_are_counted() {
 {"device_id":"d","timestamp":"2026-01-11T16:01:00Z","room":"r","t":9007199254740993}
 {"device_id":"c","timestamp":"2026-01-11T16:02:00Z","room":"r","t":3}
 "#;
-    send(&server, "POST", "/readings", readings);
-    wait_for(&server, "/devices", |it| it["data"].as_array().unwrap().len() == 2);
+    server.send("POST", "/readings", readings);
+    server.wait_for("/devices", |it| it["data"].as_array().unwrap().len() == 2);
     let counted = "2 values with more digits than DOUBLE gives back, the first: u of d at \
                    2026-01-11T16:00:00.000Z, 0.1234567890123456789";
     let said = export(&server, &directory.path().join("a.parquet"), &[]);
@@ -243,7 +214,7 @@ fn an_export_while_somebody_writes_has_all_that_was_there_before() {
         .map(|n| format!(r#"{{"device_id":"known","timestamp":{},"t":1}}"#, 1_700_000_000 + n))
         .collect();
     for part in before.chunks(10_000) {
-        send(&server, "POST", "/readings", &part.join("\n"));
+        server.send("POST", "/readings", &part.join("\n"));
     }
     let (end, posts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let writer = {
@@ -344,8 +315,8 @@ fn a_full_disk_ends_an_export_with_the_file_s_name_and_leaves_nothing() {
             )
         })
         .collect();
-    send(&server, "POST", "/readings", &readings.join("\n"));
-    wait_for(&server, "/devices", |it| it["data"].as_array().unwrap().len() == 1);
+    server.send("POST", "/readings", &readings.join("\n"));
+    server.wait_for("/devices", |it| it["data"].as_array().unwrap().len() == 1);
     let place = directory.path().join("place");
     fs::create_dir(&place).unwrap();
     // The room's readings are sorted first, in a temporary file.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
 
 mod alerts;
+mod backup;
 mod crash;
 mod direct;
 mod disk;

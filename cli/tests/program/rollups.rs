@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use domain::{Exact, QuarterHour, Timestamp};
@@ -13,17 +13,14 @@ use table::layout::Layout;
 use table::{Expected, Invocation, PutRollups as _, ReadRollups as _, RollupKey};
 
 use crate::private::engine_of;
-use crate::server::{PROGRAM, Server};
+use crate::server::{self, PROGRAM, Server};
 
 /// Days of readings, each of 15 minutes.
 const DAYS: i64 = 20;
 const BEGIN: i64 = 1_768_089_600; // 2026-01-11T00:00:00Z
 
 fn run(words: &[&str], data: &Path) -> (Option<i32>, String) {
-    let mut command = Command::new(PROGRAM);
-    let Output { status, stdout, stderr } =
-        command.args(words).arg("--data-dir").arg(data).output().unwrap();
-    (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
+    server::run(Command::new(PROGRAM).args(words).arg("--data-dir").arg(data))
 }
 
 fn import(server: &Server, directory: &Path) {

@@ -3,7 +3,10 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
 
 /// The program's file.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_roomtide");
@@ -33,6 +36,37 @@ impl Server {
         Self { process, url, output }
     }
 
+    /// The body of what it answers, which is no error.
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> String {
+        let request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(20)));
+        let agent = ureq::Agent::from(agent.http_status_as_error(false).build());
+        let answer = match method {
+            "GET" => agent.run(request.body(()).unwrap()),
+            _ => agent.run(request.body(body.to_owned()).unwrap()),
+        };
+        let mut answer = answer.unwrap();
+        let text = answer.body_mut().read_to_string().unwrap();
+        assert!(answer.status().is_success(), "{path}: {text}");
+        text
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Value {
+        serde_json::from_str(&self.send("GET", path, "")).unwrap()
+    }
+
+    /// Waits until it answers as expected: until the registry knows what the stream tells, for example.
+    pub(crate) fn wait_for(&self, path: &str, expected: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..200 {
+            let found = self.get(path);
+            if expected(&found) {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("{path}: {}", self.get(path));
+    }
+
     /// Ends it without a chance to tidy up.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
@@ -45,6 +79,12 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Runs a command to its end; its exit code, and what it said.
+pub(crate) fn run(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
 }
 
 /// Whatever answers `GET /devices` at `address`; nothing where nobody listens.

@@ -1,12 +1,12 @@
 //! Commands on a table without a system around it, as a restored one is: only its keys and its address are known.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::private::engine_of;
-use crate::server::{PROGRAM, Server};
+use crate::server::{self, PROGRAM, Server};
 
 const READINGS: &str = r#"[
     {"device_id": "meter", "timestamp": "2026-01-11T16:00:00Z", "room": "hall", "current_w": 512.50},
@@ -21,8 +21,7 @@ fn run(data: &Path, table: Option<&str>, words: &[&str]) -> (Option<i32>, String
     let command = command.args(["--region", "eu-west-1", "--endpoint", &config.endpoint.unwrap()]);
     let command = command.env("AWS_ACCESS_KEY_ID", config.credentials.access_key_id);
     let command = command.env("AWS_SECRET_ACCESS_KEY", config.credentials.secret_access_key);
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
+    server::run(command)
 }
 
 #[test]

@@ -1,88 +1,19 @@
 //! The command's own import and export, between running servers: a backup gives equal answers.
 
-#![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
-
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-struct Server {
-    process: Child,
-    url: String,
-}
+use crate::server::{self, PROGRAM, Server};
 
-impl Server {
-    fn start(data: &Path) -> Self {
-        Self::start_at("0", data)
-    }
-
-    fn start_at(port: &str, data: &Path) -> Self {
-        let mut process = roomtide();
-        let process = process.args(["--empty", "--port", port, "--data-dir"]).arg(data);
-        let mut process = process.stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let url = lines.next().unwrap().unwrap().rsplit(' ').next().unwrap().to_owned();
-        // A server whose output nobody reads would wait for its reader.
-        thread::spawn(move || lines.for_each(drop));
-        Self { process, url }
-    }
-
-    fn send(&self, method: &str, path: &str, body: &str) -> String {
-        let agent: ureq::Agent = ureq::Agent::config_builder()
-            .timeout_global(Some(Duration::from_secs(20)))
-            .build()
-            .into();
-        let request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
-        let answer = match method {
-            "GET" => agent.run(request.body(()).unwrap()),
-            _ => agent.run(request.body(body.to_owned()).unwrap()),
-        };
-        answer.unwrap().body_mut().read_to_string().unwrap()
-    }
-
-    fn get(&self, path: &str) -> Value {
-        serde_json::from_str(&self.send("GET", path, "")).unwrap()
-    }
-
-    /// Waits until the registry knows what the stream tells.
-    fn wait_for(&self, path: &str, expected: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..100 {
-            let found = self.get(path);
-            if expected(&found) {
-                return found;
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
-        panic!("{path}: {}", self.get(path));
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-fn roomtide() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_roomtide"))
-}
-
-/// Runs a command; its exit code, and what it said.
+/// Runs a command of the program about a file; its exit code, and what it said.
 fn run(command: &[&str], path: &Path) -> (i32, String) {
-    let mut arguments = command.iter();
-    let mut process = roomtide();
-    process.arg(arguments.next().unwrap()).arg(path).args(arguments);
-    let Output { status, stdout, stderr } = process.output().unwrap();
-    let said = String::from_utf8([stdout, stderr].concat()).unwrap();
-    (status.code().unwrap(), said)
+    let (name, arguments) = command.split_first().unwrap();
+    let (code, said) = server::run(Command::new(PROGRAM).arg(name).arg(path).args(arguments));
+    (code.unwrap(), said)
 }
 
 const READINGS: &str = r#"
@@ -191,7 +122,7 @@ fn answers(server: &Server) -> Vec<Value> {
 fn an_export_into_an_empty_table_gives_equal_answers() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let server = Server::start(&at("old"));
+    let server = Server::start(&at("old"), &[]);
     furnish(&server);
     let before = answers(&server);
     let data = at("old").display().to_string();
@@ -209,7 +140,7 @@ fn an_export_into_an_empty_table_gives_equal_answers() {
     assert_eq!(text, fs::read_to_string(at("http.ndjson")).unwrap());
 
     for file in ["running.ndjson.gz", "http.ndjson"] {
-        let server = Server::start(&at(&format!("new-{file}")));
+        let server = Server::start(&at(&format!("new-{file}")), &[]);
         let imported = run(&["import", "--url", &server.url], &at(file));
         assert_eq!(imported.0, 0, "{file}: {}", imported.1);
         assert!(
@@ -222,7 +153,7 @@ fn an_export_into_an_empty_table_gives_equal_answers() {
         server.wait_for("/rooms", |it| it["data"].as_array().unwrap().len() == 3);
         assert_eq!(answers(&server), before, "{file}");
     }
-    let server = Server::start(&at("new-csv"));
+    let server = Server::start(&at("new-csv"), &[]);
     let imported = run(&["import", "--url", &server.url], &at("readings.csv"));
     assert_eq!(imported.0, 0, "{}", imported.1);
     let range = format!("/devices/-plug/readings?{RANGE}");
@@ -233,7 +164,7 @@ fn an_export_into_an_empty_table_gives_equal_answers() {
 fn an_export_may_be_of_a_part_and_fails_without_leaving_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let server = Server::start(&at("data"));
+    let server = Server::start(&at("data"), &[]);
     furnish(&server);
     let export = |arguments: &[&str]| {
         let arguments = [&["export", "--url", &server.url], arguments].concat();
@@ -283,7 +214,7 @@ fn a_narrow_file_keeps_every_value_whatever_the_batch() {
     }
     let text = rows.join("\n");
     fs::write(&file, text).unwrap();
-    let server = Server::start(&directory.path().join("data"));
+    let server = Server::start(&directory.path().join("data"), &[]);
     let options =
         ["import", "--url", &server.url, "--batch", "10", "--timestamp", "when", "--device", "id"];
     let (code, said) = run(&options, &file);
@@ -303,7 +234,7 @@ fn an_import_goes_on_only_if_the_table_has_what_it_stored() {
     let mut lines: Vec<String> = (0..16_000).map(line).collect();
     lines.extend(["bad,d,1".to_owned(), "1768147299,d,99".to_owned()]);
     fs::write(at("file.csv"), format!("timestamp,device_id,t\n{}\n", lines.join("\n"))).unwrap();
-    let server = Server::start(&at("first"));
+    let server = Server::start(&at("first"), &[]);
     let url = server.url.clone();
     let strict = ["import", "--strict", "--url", &url];
     let (code, said) = run(&strict, &at("file.csv"));
@@ -313,7 +244,10 @@ fn an_import_goes_on_only_if_the_table_has_what_it_stored() {
     assert!(said.contains("continuing after them"), "{said}");
     drop(server);
 
-    let server = Server::start_at(url.rsplit(':').next().unwrap(), &at("second"));
+    let port = url.rsplit(':').next().unwrap();
+    let mut second = Command::new(PROGRAM);
+    let second = second.args(["--empty", "--port", port, "--data-dir"]).arg(at("second"));
+    let server = Server::run(second);
     let (code, said) = run(&["import", "--url", &url], &at("file.csv"));
     assert!(code == 3 && said.contains("starting over"), "{said}");
     let rows = server.get(&format!("/devices/d/readings?{RANGE}"))["data"].clone();
@@ -337,7 +271,7 @@ fn what_is_refused_is_named_and_the_exit_code_says_so() {
                 ;d;1\n\
                 2026-10-26;d;warm\n";
     fs::write(&file, text).unwrap();
-    let server = Server::start(&directory.path().join("data"));
+    let server = Server::start(&directory.path().join("data"), &[]);
     let import = |more: &[&str]| {
         let options = ["import", "--url", &server.url, "--time-zone", "Europe/Berlin"];
         let columns =
@@ -431,7 +365,7 @@ fn an_import_waits_until_all_of_it_is_rolled_up_whatever_it_is() {
         .step_by(90)
         .map(|n| line("sparse", n, &[("late", 0)]) + &line("alone", n, &[("t", n)]))
         .collect();
-    let server = Server::start(&at("first"));
+    let server = Server::start(&at("first"), &[]);
     let import = |server: &Server, file: &str, more: &[&str]| {
         let (code, said) = run(&[&["import", "--url", &server.url], more].concat(), &at(file));
         assert!(
@@ -454,7 +388,7 @@ fn an_import_waits_until_all_of_it_is_rolled_up_whatever_it_is() {
     let (code, said) = run(&["export", "--url", &server.url], &at("backup.ndjson.gz"));
     assert_eq!(code, 0, "{said}");
     drop(server);
-    let server = Server::start(&at("second"));
+    let server = Server::start(&at("second"), &[]);
     import(&server, "backup.ndjson.gz", &[]);
     ["sparse", "zero", "alone"].iter().for_each(|device| check_sums(&server, device, &all));
 }
@@ -463,7 +397,7 @@ fn an_import_waits_until_all_of_it_is_rolled_up_whatever_it_is() {
 fn a_backup_keeps_verdicts_and_what_they_change() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let server = Server::start(&at("first"));
+    let server = Server::start(&at("first"), &[]);
     // A jump of 800 kWh in a minute, and a fall that is a reset.
     let values = [5, 6, 806, 807, 2, 3];
     let lines = values.iter().enumerate().map(|(n, kwh)| {
@@ -495,7 +429,7 @@ fn a_backup_keeps_verdicts_and_what_they_change() {
     }
     drop(server);
     for file in ["by-url.ndjson", "by-data.ndjson"] {
-        let server = Server::start(&at(&format!("new-{file}")));
+        let server = Server::start(&at(&format!("new-{file}")), &[]);
         let (code, said) = run(&["import", "--url", &server.url], &at(file));
         assert_eq!(code, 0, "{said}");
         let restored = &server.get("/devices/meter")["metrics"]["cumulative_kwh_p"]["verdicts"];
