@@ -48,6 +48,7 @@ use registry::deletion::Quiet;
 pub use ports::Store;
 
 use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
+use readings::newest::Rollups;
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 
@@ -195,9 +196,10 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             clock,
         } = self;
         let (known, asked) = ((registry, known_state), (registry, known_state, densities));
+        let newest = (store, Rollups { known_state, now: clock.now() });
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         match call.endpoint.operation {
-            Operation::ListDevices => Box::pin(lists::devices(registry, store, clock.now(), call)),
+            Operation::ListDevices => Box::pin(lists::devices(registry, newest, call)),
             Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
             Operation::EditDevice => Box::pin(edit::device(known, store, clock.now(), call)),
             Operation::DeviceReadings => {
@@ -207,7 +209,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
                 Box::pin(stays::of_device(registry, store, clock.now(), call))
             }
             Operation::RoomStays => Box::pin(stays::in_room(registry, store, clock.now(), call)),
-            Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
+            Operation::DeviceLatest => Box::pin(latest::of_device(registry, newest, call)),
             Operation::DeleteDevice => {
                 Box::pin(deletion::device(registry, store, clock, *quiet, call))
             }
@@ -216,14 +218,14 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
             Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),
             Operation::EditRoom => Box::pin(edit::room(registry, store, call)),
-            Operation::RoomDevices => Box::pin(lists::devices_of_room(registry, store, call)),
+            Operation::RoomDevices => Box::pin(lists::devices_of_room(registry, newest, call)),
             Operation::RoomReadings => Box::pin(ranges::of_room(known, store, clock.now(), call)),
-            Operation::RoomLatest => Box::pin(latest::of_room(registry, store, call)),
+            Operation::RoomLatest => Box::pin(latest::of_room(registry, newest, call)),
             Operation::ListHomes => Box::pin(homes::homes(registry, store, call)),
             Operation::ShowHome => Box::pin(homes::home(registry, store, call)),
             Operation::HomeRooms => Box::pin(homes::rooms(registry, store, call)),
-            Operation::HomeDevices => Box::pin(lists::devices_of_home(registry, store, call)),
-            Operation::HomeLatest => Box::pin(latest::of_home(registry, store, call)),
+            Operation::HomeDevices => Box::pin(lists::devices_of_home(registry, newest, call)),
+            Operation::HomeLatest => Box::pin(latest::of_home(registry, newest, call)),
             Operation::DeleteReadings => {
                 Box::pin(remove::readings(registry, (store, late), clock, call))
             }

@@ -71,7 +71,7 @@ pub(crate) async fn neighbours(
         found.entry(name).or_default().before = Some(sample);
     }
     search.order = Order::Ascending;
-    // A power is cut at the end of the range, and at now unless a value follows that lies ahead.
+    // A power is cut at the end of the range, and at now unless any value follows that lies ahead.
     let has_after = |rule: &MetricRule| match rule {
         MetricRule::Counter(_) => true,
         MetricRule::Power(_) => range.to() > ask.now,
@@ -109,9 +109,9 @@ impl<S: Store> Search<'_, S> {
         let Some(mut next) = self.read(edge, self.end(edge), NEAREST).await? else { return Ok(()) };
         loop {
             // What holds no longer than up to here is not searched any more.
-            let distance = next.since(edge).abs();
+            let is_back = self.order == Order::Descending;
             self.missing.retain(|_, rule| match rule {
-                MetricRule::Power(hold) => distance < *hold,
+                MetricRule::Power(hold) if is_back => next > edge.saturating_add(-*hold),
                 _ => true,
             });
             if self.missing.is_empty() {
@@ -127,11 +127,14 @@ impl<S: Store> Search<'_, S> {
 
     /// The farthest place at which what is missing still matters: a power holds only so long.
     fn end(&self, edge: Timestamp) -> Timestamp {
+        if self.order == Order::Ascending {
+            return Timestamp::MAX;
+        }
         let holds = self.missing.values().map(|rule| match rule {
-            MetricRule::Power(hold) => *hold,
-            _ => TimeDelta::MAX,
+            MetricRule::Power(hold) => edge.saturating_add(-*hold),
+            _ => Timestamp::MIN,
         });
-        holds.max().map_or(edge, |hold| self.farther(edge, hold))
+        holds.min().unwrap_or(edge)
     }
 
     /// How far from the edge rollups may have told what is next to it.
@@ -233,12 +236,16 @@ impl<S: Store> Search<'_, S> {
                 Ok(self.roll(at, it.to()).await?.then_some(it.to()))
             }
             Some(it) if is_back && it.to() < at => {
-                self.read(at, it.to(), FURTHER).await?;
+                self.read_all(at, it.to()).await?;
                 Ok(Some(it.to()))
             }
             Some(it) if !is_back && at < it.from() => {
                 self.read(at, it.from(), FURTHER).await?;
                 Ok(Some(it.from()))
+            }
+            Some(it) if !is_back && it.to() <= at => {
+                self.read_all(at, self.farther(at, MAX_READ)).await?;
+                Ok(None)
             }
             _ => {
                 self.read(at, self.farther(at, MAX_READ), FURTHER).await?;

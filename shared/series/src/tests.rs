@@ -364,6 +364,26 @@ async fn any_partition_of_a_range_adds_up_to_its_total() {
 }
 
 #[tokio::test]
+async fn a_power_ahead_of_now_holds_in_each_part_of_a_range_as_in_the_whole() {
+    let now = at("2025-03-28T00:00:00Z");
+    let minute = |n: i64| plus(now, n * 60_000);
+    let power = |n, watts: &str| reading(minute(n), "hall", &[(POWER, watts.to_owned())]);
+    let home = Home::of(vec![power(-5, "60"), power(60, "600"), power(90, "0")], "UTC").await;
+    let of = async |from, to| {
+        let grid = Grid::total(range(minute(from), minute(to)));
+        let answer = home.answer(&grid, Level::Days, now).await;
+        total_area(&answer[&metric(POWER)])
+    };
+    // A value holds for 15 minutes.
+    let minutes = |watt_minutes: i64| Some(Exact::from(watt_minutes * 60_000));
+    assert_eq!(of(60, 100).await, minutes(600 * 15));
+    assert_eq!(of(60, 65).await, minutes(600 * 5));
+    assert_eq!(of(65, 100).await, minutes(600 * 10));
+    assert_eq!(of(-5, 20).await, minutes(60 * 15), "a value follows");
+    assert_eq!(of(95, 100).await, None, "none follows");
+}
+
+#[tokio::test]
 async fn both_days_of_a_clock_change_are_whole() {
     for (first, hours) in [("2025-03-29T23:00:00Z", 23), ("2025-10-25T22:00:00Z", 25)] {
         let first = at(first);

@@ -1,16 +1,18 @@
 //! Reads what a `SELECT` is made of, device by device: days, quarters of an hour or readings, whichever tells it
 //! exactly and costs least. Groups nothing.
 
+use std::collections::BTreeSet;
+
 use chrono::TimeDelta;
-use domain::{Bucket, Device, MetricName, Order, QuarterHour, Reading, TimeRange, Timestamp};
+use domain::{Device, MetricName, Order, QuarterHour, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use influxql::{Found, QueryError, Wanted, Way};
-use table::{Invocation, RangeQuery, ReadingKey, StoredRollup};
+use table::{Invocation, RangeQuery, ReadingKey};
 
 use super::density::{Densities, Density, days_of};
 use super::failure::Failure;
 use crate::ports::Store;
-use series::{Ask, DEVICE_CONCURRENCY, Grid, Horizon, Level, gather, intersection, readings};
+use series::{Ask, DEVICE_CONCURRENCY, Grid, Horizon, Level, gather, readings};
 
 /// The read units of a statement, as estimated before anything is read.
 const MAX_UNITS: f64 = 2_000.0;
@@ -20,8 +22,8 @@ const SHORT: TimeDelta = TimeDelta::days(2);
 const PAGES: [usize; 2] = [10, 100];
 /// The readings of a device among which some are looked for.
 const MAX_READ: usize = 100_000;
-/// The days among whose rollups a rare metric is looked for.
-const MAX_DAYS: usize = 400;
+/// The times in which a rare metric is looked for, one after the other.
+const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
 /// What is read.
 #[derive(Debug)]
@@ -191,7 +193,7 @@ impl Reads<'_> {
             let limit = match pages.next() {
                 Some(limit) => limit.max(number.min(PAGE)),
                 None if number == 1 && self.horizon.state().is_some() => {
-                    found.extend(self.of_days(store, wanted, &found, order, invocation).await?);
+                    found.extend(self.of_rollups(store, wanted, &found, order, invocation).await?);
                     break;
                 }
                 None => PAGE,
@@ -216,8 +218,9 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// The readings of the newest days, or the oldest, that have the metrics which are not found yet.
-    async fn of_days(
+    /// The newest readings, or the oldest, with the metrics that are not found yet, as rollups and what follows them
+    /// tell. What lies before the rollups is not looked at.
+    async fn of_rollups(
         &self,
         store: &impl Store,
         wanted: &Wanted<'_>,
@@ -225,24 +228,45 @@ impl Reads<'_> {
         order: Order,
         invocation: &Invocation,
     ) -> Result<Vec<Reading>, Failure> {
-        let zone = self.horizon.zone();
-        let dates = (zone.date(self.range.from()), zone.date(self.range.last()));
-        let days = store.days(wanted.device.id(), dates, order, MAX_DAYS, invocation).await?;
-        let lacking = wanted.lacking(found, 1);
-        // A day that was open when it was folded has more readings than its rollup.
-        let whole = |day: &StoredRollup| match day.key.bucket {
-            Bucket::Day(date) => zone.day(date).unwrap_or(day.range),
-            Bucket::QuarterHour(_) => day.range,
+        let mut lacking = wanted.lacking(found, 1);
+        let Some(edge) = found.last().map(|reading| reading.at) else { return Ok(Vec::new()) };
+        let instant = TimeDelta::milliseconds(1);
+        let rolled_up = self.horizon.rolled_up(wanted.device.id());
+        let first = rolled_up.map_or(Timestamp::MIN, TimeRange::from).max(self.range.from());
+        let mut near = match order {
+            Order::Ascending => edge.saturating_add(instant).max(first),
+            Order::Descending => edge,
         };
-        let with = |metric: &MetricName| {
-            days.iter().find(|day| day.rollup.metrics.contains_key(metric)).map(whole)
-        };
-        let mut ranges: Vec<TimeRange> = lacking.into_iter().filter_map(with).collect();
-        ranges.dedup();
-        let ask = self.ask(wanted.device, Level::Readings);
-        let mut more = Vec::new();
-        for range in ranges.into_iter().filter_map(|it| intersection(it, self.range)) {
-            more.extend(readings(store, &ask, range, invocation).await?);
+        let mut more: Vec<Reading> = Vec::new();
+        for days in REACH {
+            let far = match order {
+                Order::Ascending => edge.saturating_add(days).min(self.range.to()),
+                Order::Descending => edge.saturating_add(-days).max(first),
+            };
+            let Ok(part) = TimeRange::new(near.min(far), near.max(far)) else { continue };
+            let grid = Grid::total(part);
+            let ask = Ask::of(wanted.device, (&grid, self.horizon), Level::Days, self.now);
+            let ask = Ask { max_read: TimeDelta::MAX, ..ask };
+            let gathered = gather(store, &ask, invocation).await?;
+            let at = |metric: &&MetricName| {
+                let mut with =
+                    gathered.pieces.iter().filter_map(|it| it.rollup.metrics.get(*metric));
+                match order {
+                    Order::Ascending => with.next().map(|it| it.first.at),
+                    Order::Descending => with.next_back().map(|it| it.last.at),
+                }
+            };
+            let instants: BTreeSet<Timestamp> = lacking.iter().filter_map(at).collect();
+            for at in instants {
+                let one = TimeRange::new(at, at.saturating_add(instant)).expect("it is an instant");
+                more.extend(readings(store, &ask, one, invocation).await?);
+            }
+            let still = wanted.lacking(&more, 1);
+            lacking.retain(|metric| still.contains(metric));
+            if lacking.is_empty() {
+                break;
+            }
+            near = far;
         }
         Ok(more)
     }

@@ -12,17 +12,17 @@ use crate::answer::rows::{LATEST_COLUMNS, LatestRow};
 use crate::answer::sheet::Columns;
 use crate::answer::sheet::metrics_of;
 use crate::ports::Store;
-use crate::readings::newest::{all_metrics, latest_of, newest};
+use crate::readings::newest::{Rollups, all_metrics, latest_of, newest};
 use crate::registry::lookup::{self, Members};
 
 /// `GET /devices/{id}/latest`
 pub(crate) async fn of_device(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let device = lookup::device(registry, store, call).await?;
-    let latest = newest(store, &device, &all_metrics(&device), call.invocation).await;
+    let latest = newest((store, rollups), &device, &all_metrics(&device), call.invocation).await;
     let latest = latest.map_err(|error| call.failed(&error))?;
     let values = latest.ok_or_else(|| {
         Problem::new(
@@ -36,34 +36,34 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/latest`
 pub(crate) async fn of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let members = Members::of_room(registry, store, &list, call).await?;
-    page_of_latest(store, call, &list, members.devices()).await
+    page_of_latest((store, rollups), call, &list, members.devices()).await
 }
 
 /// `GET /homes/{id}/latest`
 pub(crate) async fn of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let members = Members::of_home(registry, store, &list, call).await?;
-    page_of_latest(store, call, &list, members.devices()).await
+    page_of_latest((store, rollups), call, &list, members.devices()).await
 }
 
 /// A page of devices' newest values; a device without readings has none. The table may have more devices.
 async fn page_of_latest(
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
     list: &ListRequest,
     (all, has_more): (Vec<&Device>, bool),
 ) -> Result<Response, Problem> {
     let (devices, rest) = list.devices(all.clone(), has_more, true);
-    let latest = latest_of(store, &devices, call).await?;
+    let latest = latest_of((store, rollups), &devices, call).await?;
     let rows: Vec<LatestRow<'_>> = devices
         .iter()
         .zip(latest)

@@ -4,6 +4,7 @@ use api::Problem;
 use domain::{Bucket, Device, LocalDate, MetricName, Order, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
+use series::KnownState;
 use table::sizes::{of_largest_reading, of_reading};
 use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult, StoredRollup};
 
@@ -35,25 +36,33 @@ const YEAR: usize = 366;
 /// The number of devices that are queried at once.
 const LATEST_CONCURRENCY: usize = 8;
 
+/// What tells how far rollups reach.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rollups<'a> {
+    pub(crate) known_state: &'a KnownState,
+    pub(crate) now: Timestamp,
+}
+
 /// The newest values of several devices, in their order; none where a device has no readings.
 pub(crate) async fn latest_of(
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     devices: &[&Device],
     call: &mut Call<'_>,
 ) -> Result<Vec<Option<LatestValues>>, Problem> {
     let asked = devices.iter().map(|device| (*device, all_metrics(device))).collect();
-    let latest = newest_of(store, asked, call.invocation).await;
+    let latest = newest_of((store, rollups), asked, call.invocation).await;
     latest.map_err(|error| call.failed(&error))
 }
 
 /// The newest values of some metrics of each device, in their order; none where a device has no readings.
 pub(crate) async fn newest_of(
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     devices: Vec<(&Device, Vec<&MetricName>)>,
     invocation: &Invocation,
 ) -> StoreResult<Vec<Option<LatestValues>>> {
-    let asked: Vec<_> =
-        devices.iter().map(|(device, wanted)| newest(store, device, wanted, invocation)).collect();
+    let asked =
+        devices.iter().map(|(device, wanted)| newest((store, rollups), device, wanted, invocation));
+    let asked: Vec<_> = asked.collect();
     stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await
 }
 
@@ -65,7 +74,7 @@ pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {
 /// further back, and then from the newest rollup that has it. What is older than those is not found, whatever the
 /// registry holds: the cost of a device is a few read units.
 pub(super) async fn newest(
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     device: &Device,
     wanted: &[&MetricName],
     invocation: &Invocation,
@@ -96,30 +105,39 @@ pub(super) async fn newest(
     if latest.has_all(wanted) || !further.has_more {
         return Ok(Some(latest));
     }
-    let days = days_until(store, device, None, MONTH, invocation).await?;
+    let horizon = rollups.known_state.horizon(store, rollups.now, invocation).await?;
+    // A deletion of a reading of now, or ahead, is folded at once: such a rollup tells nothing of what is beside it.
+    let rolled_up = horizon.rolled_up(device.id());
+    let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
+    let mut days = days_until(store, device, None, MONTH, invocation).await?;
+    let is_whole_month = days.len() == MONTH;
+    days.retain(|day| day.range.to() <= sealed);
     let day_end = days.first().map_or(Timestamp::MIN, |day| day.range.to());
-    let quarters = match TimeRange::new(day_end, latest.as_of) {
+    let quarters = match TimeRange::new(day_end, latest.as_of.min(sealed)) {
         Ok(range) => store.quarters(device.id(), range, false, invocation).await?,
         Err(_) => Vec::new(),
     };
-    // What is not rolled up yet lies between the newest rollup and the readings.
-    let rolled_until = quarters.last().map_or(day_end, |quarter| quarter.range.to());
+    // What is not rolled up yet.
     let mut is_seamless = true;
-    if let Ok(range) = TimeRange::new(rolled_until, latest.as_of) {
+    if let Ok(range) = TimeRange::new(sealed, latest.as_of) {
         let page = look(range, None, within(MAX_UNROLLED, each, UNROLLED)).await?;
         readings.extend(page.readings);
         is_seamless = !page.has_more;
     }
     let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
+    let is_seamless = |rollup: &StoredRollup| {
+        is_seamless && rolled_up.is_some_and(|it| it.from() <= rollup.range.from())
+    };
     for rollup in quarters.iter().rev().chain(&days) {
-        latest.add(rollup, is_seamless);
+        latest.add(rollup, is_seamless(rollup));
     }
-    if let Some(Bucket::Day(date)) = days.get(MONTH - 1).map(|day| day.key.bucket)
+    if let Some(Bucket::Day(date)) = days.last().map(|day| day.key.bucket)
+        && is_whole_month
         && !latest.has_all(wanted)
     {
         // The day at which the search goes on is read again.
         let older = days_until(store, device, Some(date), YEAR - MONTH + 1, invocation).await?;
-        older.iter().for_each(|day| latest.add(day, is_seamless));
+        older.iter().for_each(|day| latest.add(day, is_seamless(day)));
     }
     Ok(Some(latest))
 }

@@ -2,7 +2,7 @@
 
 use api::caching::with_cache_headers;
 use api::{Problem, Response};
-use domain::{Device, Room, RoomId, Timestamp};
+use domain::{Device, Room, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -13,28 +13,27 @@ use crate::answer::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomR
 use crate::answer::sheet::Columns;
 use crate::answer::sheet::metrics_of;
 use crate::ports::Store;
-use crate::readings::newest::latest_of;
+use crate::readings::newest::{Rollups, latest_of};
 use crate::registry::lookup::{self, Members};
 use crate::registry::search::{self, Found, Plan, Search};
 
 /// `GET /devices`
 pub(crate) async fn devices(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    now: Timestamp,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let search = Search::of(&call.params, now)?;
+    let search = Search::of(&call.params, rollups.now)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     if search.is_unconditional() && !snapshot.has_all_devices {
         let rooms = search.room().map(|room| [room.clone()].into());
         let page = lookup::device_page(store, &list, rooms.as_ref(), call).await?;
         let devices = page.listing.found.iter().collect();
-        return page_of_devices(store, call, &list, (devices, page.has_more)).await;
+        return page_of_devices((store, rollups), call, &list, (devices, page.has_more)).await;
     }
     let Found { devices, mut rest, plan, is_of_readings } =
-        search::find(&search, &snapshot, store, &list, call).await?;
+        search::find(&search, &snapshot, (store, rollups), &list, call).await?;
     let mut page: Vec<&Device> = devices.iter().map(|(device, _)| &**device).collect();
     if call.params.flag("latest") {
         let fitting = pagination::fitting(page.iter().copied());
@@ -44,7 +43,8 @@ pub(crate) async fn devices(
         }
     }
     let found = DevicePage { devices: page, rest, plan };
-    let response = write_devices(store, call, &list, found, |row| devices[row].1.as_str()).await?;
+    let response =
+        write_devices((store, rollups), call, &list, found, |row| devices[row].1.as_str()).await?;
     let is_stable = !is_of_readings && !call.params.flag("latest");
     Ok(if is_stable { with_cache_headers(call.request, response) } else { response })
 }
@@ -52,28 +52,28 @@ pub(crate) async fn devices(
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let members = Members::of_room(registry, store, &list, call).await?;
-    page_of_devices(store, call, &list, members.devices()).await
+    page_of_devices((store, rollups), call, &list, members.devices()).await
 }
 
 /// `GET /homes/{id}/devices`
 pub(crate) async fn devices_of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let members = Members::of_home(registry, store, &list, call).await?;
-    page_of_devices(store, call, &list, members.devices()).await
+    page_of_devices((store, rollups), call, &list, members.devices()).await
 }
 
 /// A page of devices, by id. The table may have more devices.
 async fn page_of_devices(
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
     list: &ListRequest,
     (devices, has_more): (Vec<&Device>, bool),
@@ -83,7 +83,7 @@ async fn page_of_devices(
     let rest = devices.last().filter(|_| rest.is_some()).map(|last| last.id().to_string());
     let places: Vec<&str> = devices.iter().map(|device| device.id().as_str()).collect();
     let page = DevicePage { devices, rest, plan: None };
-    let response = write_devices(store, call, list, page, |row| places[row]).await?;
+    let response = write_devices((store, rollups), call, list, page, |row| places[row]).await?;
     Ok(if with_latest { response } else { with_cache_headers(call.request, response) })
 }
 
@@ -97,7 +97,7 @@ struct DevicePage<'a> {
 
 /// A page of devices, with their newest values if they are asked for. `place` is the place of a row.
 async fn write_devices<'a>(
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     call: &mut Call<'_>,
     list: &ListRequest,
     page: DevicePage<'_>,
@@ -108,7 +108,8 @@ async fn write_devices<'a>(
     let mut rows: Vec<DeviceRow<'_>> =
         devices.iter().map(|device| DeviceRow::from(*device)).collect();
     if with_latest {
-        for (row, latest) in rows.iter_mut().zip(latest_of(store, &devices, call).await?) {
+        for (row, latest) in rows.iter_mut().zip(latest_of((store, rollups), &devices, call).await?)
+        {
             row.latest = Latest::Asked(latest);
         }
     }

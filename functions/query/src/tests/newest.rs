@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::{Bucket, FoldRules, QuarterHour, Rollup, TimeRange, Zone};
+use fastrand::Rng;
+use form_urlencoded::byte_serialize;
 use table::StoredRollup;
 
 use super::*;
@@ -42,6 +44,7 @@ impl House {
     /// Folds the quarters up to a minute, and the days; the last as far as `day_until`.
     async fn seal(&self, quarters_until: i64, day_until: i64) {
         let id = self.readings[0].device.clone();
+        given::seal(&self.bench.store, "UTC", at(quarters_until)).await;
         let mut from = at(-40 * 60);
         while from < at(quarters_until) {
             let quarter = QuarterHour::of(from);
@@ -59,6 +62,28 @@ impl House {
             let stored = given::stored_rollup(&id, Bucket::Day(date), part, self.folded(part));
             given::put_first(&self.bench.store, &StoredRollup { range: part, ..stored }).await;
         }
+    }
+
+    /// What InfluxQL says is the last or the first value of a metric in a range of minutes.
+    async fn selected(&self, function: &str, metric: &str, (from, to): (i64, i64)) -> Value {
+        let (from, to) = (at(from).as_millis(), at(to).as_millis());
+        let text = format!(
+            "SELECT {function}(value) FROM {metric} WHERE time >= {from}ms AND time < {to}ms"
+        );
+        let text: String = byte_serialize(text.as_bytes()).collect();
+        let answer = self.bench.get(&format!("/query?db=home&epoch=ms&q={text}")).await.json();
+        answer["results"][0]["series"][0]["values"][0][1].clone()
+    }
+
+    /// The same of all readings.
+    fn expected(&self, is_last: bool, metric: &str, (from, to): (i64, i64)) -> Value {
+        let inside = self.readings.iter().filter(|it| at(from) <= it.at && it.at < at(to));
+        let mut values = inside.filter_map(|it| {
+            let (_, value) = it.metrics().iter().find(|(name, _)| name.as_str() == metric)?;
+            Some(value.clone())
+        });
+        let found = if is_last { values.next_back() } else { values.next() };
+        json!(found)
     }
 
     /// The newest values, which are true: a value that is not older than `as_of` is the newest, and what is missing
@@ -112,4 +137,41 @@ async fn where_more_was_sent_than_is_read_the_answer_says_how_far_it_looked() {
     let house = House::sending(1).await;
     let answer = house.newest().await;
     assert!(answer["metrics"]["rare"].is_null(), "{answer}");
+}
+
+/// The rollup of a quarter that a deletion of a reading of now has made says nothing of the quarter's other readings.
+#[tokio::test]
+async fn a_rollup_that_a_deletion_has_made_ahead_of_the_others_tells_nothing() {
+    let house = House::sending(15).await;
+    house.seal(-30, -8 * 60).await;
+    let id = house.readings[0].device.clone();
+    for quarter in [QuarterHour::of(at(-1)), QuarterHour::of(at(300))] {
+        let stored = given::stored_quarter(&id, quarter, Rollup::default());
+        given::put_first(&house.bench.store, &stored).await;
+    }
+    let answer = house.newest().await;
+    assert_eq!(answer["metrics"]["slow"]["timestamp"], millis(-599_000).to_string());
+}
+
+#[tokio::test]
+async fn influxql_finds_the_last_and_the_first_value_behind_many_others() {
+    let mut random = Rng::with_seed(7);
+    let mut found = 0;
+    for (quarters, days) in [(-20, -8 * 60), (-20, -16 * 60), (-75, -10 * 60)] {
+        let house = House::sending(15).await;
+        house.seal(quarters, days).await;
+        for _ in 0..40 {
+            let (one, other) = (random.i64(-2_400..2), random.i64(-2_400..2));
+            let range = (one.min(other), one.max(other) + 1);
+            for metric in ["slow", "rare", "fast"] {
+                for (function, is_last) in [("last", true), ("first", false)] {
+                    let expected = house.expected(is_last, metric, range);
+                    let answer = house.selected(function, metric, range).await;
+                    assert_eq!(answer, expected, "{function} of {metric} in {range:?}, {quarters}");
+                    found += usize::from(!answer.is_null());
+                }
+            }
+        }
+    }
+    assert!(found > 500, "{found}");
 }

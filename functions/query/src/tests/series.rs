@@ -656,6 +656,8 @@ async fn a_rare_metric_is_found_in_the_newest_day_that_has_it() {
     assert_eq!(missing["metrics"].get("battery"), None);
     let device = given::device_of([&rare]);
     bench.put_day(&device, -3 * 24 * 60, std::slice::from_ref(&rare), false).await;
+    bench.seal(0, "UTC").await;
+    bench.clock.advance(Duration::from_secs(61));
     let found = bench.get("/devices/d/latest").await.json();
     assert_eq!(found["metrics"]["battery"], json!({"value": 77, "timestamp": rare.at}));
 }

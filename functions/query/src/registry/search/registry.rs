@@ -11,12 +11,13 @@ use super::newest::MAX_DEVICES;
 use super::question::{Found, Plan, Search, unanswerable};
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
+use crate::readings::newest::Rollups;
 
 /// The devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
     snapshot: &'a Snapshot,
-    store: &impl Store,
+    (store, rollups): (&impl Store, Rollups<'_>),
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {
@@ -51,7 +52,7 @@ pub(super) async fn find<'a>(
         let mut found = Vec::new();
         for some in candidates.chunks(list.limit()) {
             tested += some.len();
-            let holds = newest.hold_for(some.iter().copied(), store, call).await?;
+            let holds = newest.hold_for(some.iter().copied(), (store, rollups), call).await?;
             found.extend(some.iter().zip(holds).filter(|(_, holds)| *holds).map(|(it, _)| *it));
             if found.len() > list.limit() {
                 break;

@@ -10,11 +10,13 @@ use chrono::TimeDelta;
 use domain::{AttributeValue, Decimal, DeviceId, DevicePatch, Edit, Label, Reading};
 use domain::{SearchCondition, Timestamp};
 use form_urlencoded::byte_serialize;
+use rollups::Following;
 use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
 use runtime::clock::TestClock;
 use runtime::registry::SharedMap;
 use runtime::telemetry::WideEvent;
+use series::KnownState;
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{EditRegistry as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _};
@@ -224,7 +226,9 @@ impl Fleet {
                 invocation: &invocation,
                 log: &mut log,
             };
-            let page = find(&search, &snapshot, &self.store, &list, &mut call).await?;
+            let known_state = &KnownState::new(Following::default());
+            let table = (&self.store, Rollups { known_state, now: now() });
+            let page = find(&search, &snapshot, table, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);
             found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
             match page.rest {
