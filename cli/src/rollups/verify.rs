@@ -12,7 +12,7 @@ use domain::{
     Timestamp, Zone,
 };
 use futures_util::future::try_join_all;
-use rollups::{GRACE, NamedRooms, is_closing, named_by_rollup, newest_possible_mark};
+use rollups::{GRACE, NamedRooms, is_closing, months_of, named_by_rollup, newest_possible_mark};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
 use table::{Invocation, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup};
@@ -53,6 +53,8 @@ struct Found {
     earlier: u64,
     frozen: Vec<Suspect>,
     suspects: Vec<Suspect>,
+    /// Absent in a file of an earlier version.
+    #[serde(default)]
     unnoted: Vec<Unnoted>,
 }
 
@@ -359,13 +361,8 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
 
     /// The rooms that rollups name and nobody has noted. Before the rooms of old rollups are noted, none.
     async fn unnoted(&self, device: &DeviceId, named: &NamedRooms) -> anyhow::Result<Vec<Unnoted>> {
-        let mut months: BTreeMap<&RoomId, (Month, Month)> = BTreeMap::new();
-        for (room, month) in named {
-            let known = months.entry(room).or_insert((*month, *month));
-            *known = (known.0.min(*month), known.1.max(*month));
-        }
         let mut unnoted = Vec::new();
-        for (room, months) in months {
+        for (room, months) in months_of(named) {
             if !self.is_noted(device, room, months).await? {
                 let (first, last) = (months.0.to_string(), months.1.to_string());
                 let (device, room) = (device.to_string(), room.to_string());

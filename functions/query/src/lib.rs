@@ -199,7 +199,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
         let newest = (store, Rollups { known_state, now: clock.now() });
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         match call.endpoint.operation {
-            Operation::ListDevices => Box::pin(lists::devices(registry, newest, call)),
+            Operation::ListDevices => Box::pin(lists::devices(registry, newest, clock.now(), call)),
             Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
             Operation::EditDevice => Box::pin(edit::device(known, store, clock.now(), call)),
             Operation::DeviceReadings => {

@@ -266,6 +266,14 @@ mod tests {
             records.iter().map(|record| key(&record.event).unwrap()).collect()
         }
 
+        /// Has the record of an item whose key has `bad` in it fail.
+        fn refuse_bad(&self, raised: &str) {
+            self.sql(&format!(
+                "CREATE TEMP TRIGGER refuse BEFORE INSERT ON main._stream_records WHEN NEW.keys_json LIKE '%bad%'
+                 BEGIN SELECT RAISE({raised}); END"
+            ));
+        }
+
         fn sql(&self, sql: &str) {
             self.turns.blocking_lock().sqlite().execute_batch(sql).unwrap();
         }
@@ -345,10 +353,7 @@ mod tests {
     #[test]
     fn statements_of_which_one_fails_halfway_leave_nothing() {
         let fixture = Fixture::new();
-        fixture.sql(
-            "CREATE TEMP TRIGGER refuse BEFORE INSERT ON main._stream_records WHEN NEW.keys_json LIKE '%bad%'
-             BEGIN SELECT RAISE(ABORT, 'refused'); END",
-        );
+        fixture.refuse_bad("ABORT, 'refused'");
         let answers = fixture.perform(vec![inserts(&["a", "bad", "b"]), inserts(&["c"])]);
         assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true]);
         assert_eq!(fixture.recorded(), ["c"]);
@@ -358,10 +363,7 @@ mod tests {
     #[test]
     fn a_request_that_fails_halfway_leaves_nothing_and_the_others_stay() {
         let fixture = Fixture::new();
-        fixture.sql(
-            "CREATE TEMP TRIGGER refuse BEFORE INSERT ON main._stream_records WHEN NEW.keys_json LIKE '%bad%'
-             BEGIN SELECT RAISE(ABORT, 'refused'); END",
-        );
+        fixture.refuse_bad("ABORT, 'refused'");
         let answers = fixture.perform(vec![puts(&["a"]), puts(&["b", "bad"]), puts(&["c"])]);
         assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
         assert_eq!(fixture.recorded(), ["a", "c"]);
@@ -371,10 +373,7 @@ mod tests {
     #[test]
     fn when_the_transaction_is_lost_no_request_is_acknowledged() {
         let fixture = Fixture::new();
-        fixture.sql(
-            "CREATE TEMP TRIGGER fail BEFORE INSERT ON main._stream_records WHEN NEW.keys_json LIKE '%bad%'
-             BEGIN SELECT RAISE(ROLLBACK, 'disk full'); END",
-        );
+        fixture.refuse_bad("ROLLBACK, 'disk full'");
         let answers = fixture.perform(vec![puts(&["a"]), puts(&["bad"]), puts(&["c"])]);
         assert!(
             answers.iter().all(|answer| answer.as_ref().is_err_and(|e| e.status_code() == 500))

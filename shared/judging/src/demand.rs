@@ -135,8 +135,9 @@ impl Peaks {
         let key = (device.id().clone(), period);
         let settings = device.fold_settings().number;
         let is_true = |it: &&Peak| {
-            let is_of_both = it.month == month && it.settings == settings;
-            is_of_both && it.until <= until && now.since(it.read_at) < MAX_AGE
+            (it.month, it.settings) == (month, settings)
+                && it.until <= until
+                && now.since(it.read_at) < MAX_AGE
         };
         let known = self.known().get(&key).filter(is_true).cloned();
         let begun = || Peak { month, settings, read_at: now, until: month, highest: None };

@@ -33,6 +33,8 @@ pub use retention::{Retention, is_closing};
 pub use sealing::{
     GRACE, SKEW, is_over, newest_possible_mark, newest_sealable_edge, over_until, part_of_day,
 };
-pub use seen_rooms::{NamedRooms, Registered, SeenRooms, named_by_readings, named_by_rollup};
+pub use seen_rooms::{
+    NamedRooms, Registered, SeenRooms, months_of, named_by_readings, named_by_rollup,
+};
 pub use snapshot::{Change, Snapshot};
 pub use window::FoldedWindow;

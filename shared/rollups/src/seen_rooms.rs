@@ -76,11 +76,7 @@ impl SeenRooms {
             let noted = self.noted_since(self.key(device, room, month), now);
             noted.is_some_and(|noted| noted.settings == settings)
         };
-        let mut unknown: BTreeMap<&RoomId, (Month, Month)> = BTreeMap::new();
-        for (room, month) in named.iter().filter(|(room, month)| !is_known(room, *month)) {
-            let months = unknown.entry(room).or_insert((*month, *month));
-            *months = (months.0.min(*month), months.1.max(*month));
-        }
+        let unknown = months_of(named.iter().filter(|(room, month)| !is_known(room, *month)));
         for (room, months) in &unknown {
             widen(store, device, room, *months, invocation).await?;
         }
@@ -106,6 +102,18 @@ impl SeenRooms {
     fn noted(&self) -> MutexGuard<'_, HashMap<u64, Noted>> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The first and the last month of each room.
+pub fn months_of<'a>(
+    named: impl IntoIterator<Item = &'a (RoomId, Month)>,
+) -> BTreeMap<&'a RoomId, (Month, Month)> {
+    let mut months = BTreeMap::new();
+    for (room, month) in named {
+        let (first, last) = months.entry(room).or_insert((*month, *month));
+        (*first, *last) = ((*first).min(*month), (*last).max(*month));
+    }
+    months
 }
 
 async fn widen(

@@ -2,7 +2,7 @@
 
 use api::caching::with_cache_headers;
 use api::{Problem, Response};
-use domain::{Device, Room, RoomId};
+use domain::{Device, Room, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -21,10 +21,11 @@ use crate::registry::search::{self, Found, Plan, Search};
 pub(crate) async fn devices(
     registry: &CachedRegistry<impl Clock>,
     (store, rollups): (&impl Store, Rollups<'_>),
+    now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let search = Search::of(&call.params, rollups.now)?;
+    let search = Search::of(&call.params, now)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     if search.is_unconditional() && !snapshot.has_all_devices {
         let rooms = search.room().map(|room| [room.clone()].into());
