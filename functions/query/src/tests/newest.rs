@@ -142,7 +142,8 @@ async fn where_more_was_sent_than_is_read_the_answer_says_how_far_it_looked() {
 /// The rollup of a quarter that a deletion of a reading of now has made says nothing of the quarter's other readings.
 #[tokio::test]
 async fn a_rollup_that_a_deletion_has_made_ahead_of_the_others_tells_nothing() {
-    let house = House::sending(15).await;
+    // The slow value is behind the 110 newest, in the quarter that a deletion has folded.
+    let house = House::sending(4).await;
     house.seal(-30, -8 * 60).await;
     let id = house.readings[0].device.clone();
     for quarter in [QuarterHour::of(at(-1)), QuarterHour::of(at(300))] {
