@@ -132,9 +132,6 @@ async fn leaves_after(
     invocation: &Invocation,
 ) -> Result<Option<Timestamp>, Failure> {
     let Ok(after) = TimeRange::new(ask.grid.range().to(), Timestamp::MAX) else { return Ok(None) };
-    if after.from() >= ask.now {
-        return Ok(None);
-    }
     let next = nearest(store, ask, after, Order::Ascending, invocation).await?;
     Ok(next.filter(|reading| !ask.is_about(reading.room.as_ref())).map(|reading| reading.at))
 }

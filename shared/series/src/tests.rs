@@ -384,6 +384,27 @@ async fn a_power_ahead_of_now_holds_in_each_part_of_a_range_as_in_the_whole() {
 }
 
 #[tokio::test]
+async fn a_counter_has_its_share_across_any_number_of_readings_that_are_not_rolled_up() {
+    let first = at("2025-03-28T00:00:00Z");
+    let second = |n: i64| plus(first, n * 1_000);
+    let counter = |n, kwh: &str| reading(second(n), "hall", &[(COUNTER, kwh.to_owned())]);
+    // More readings without the counter than one query reads, of which only the first hour is rolled up.
+    let count = 3_600 + 10_500;
+    let mut readings = vec![counter(60, "100"), counter(count, "200")];
+    readings.extend((61..count).map(|n| reading(second(n), "hall", &[(GAUGE, "21".to_owned())])));
+    let home = Home::of(readings, "UTC").await;
+    home.roll_up(range(first, second(3_600)), || true).await;
+    for (from, to) in [(61, 75), (count - 75, count), (count - 75, count + 1)] {
+        let grid = Grid::total(range(second(from), second(to)));
+        let now = second(2 * count);
+        let answer = home.answer(&grid, Level::Days, now).await;
+        let expected = home.expected(&grid, &metric(COUNTER), now);
+        assert!(total(&expected).is_some(), "{from} to {to}");
+        assert_eq!(total(&answer[&metric(COUNTER)]), total(&expected), "{from} to {to}");
+    }
+}
+
+#[tokio::test]
 async fn both_days_of_a_clock_change_are_whole() {
     for (first, hours) in [("2025-03-29T23:00:00Z", 23), ("2025-10-25T22:00:00Z", 25)] {
         let first = at(first);

@@ -428,6 +428,34 @@ async fn a_power_that_is_held_when_its_meter_leaves_counts_once() {
     }
 }
 
+#[tokio::test]
+async fn a_meter_that_moves_ahead_of_now_counts_in_each_part_as_in_the_whole() {
+    let bench = Bench::empty();
+    let kwh = |device, minute: i64, room, value: i64| {
+        numbers(device, minute, room, &[("cumulative_kwh_p", &value.to_string())])
+    };
+    // It is minute 60.
+    let plug = [-1, 0, 1, 2, 3, 4].map(|hour| kwh("plug", hour * 60, "hall", 100 + hour));
+    let meter = [(-1, "hall"), (0, "hall"), (1, "hall"), (2, "hall"), (3, "loft"), (4, "loft")];
+    let meter = meter.map(|(hour, room)| kwh("meter", hour * 60, room, 900 + hour * 10));
+    bench.store(&[plug, meter].concat()).await;
+    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+    let hall = async |from, to| {
+        let answer = bench
+            .get(&format!("/rooms/hall/energy?from={}&to={}", at(from), at(to)))
+            .await
+            .json();
+        total(&answer)
+    };
+    // The meter counts up to its last reading there, and the plug from then on.
+    let whole = hall(0, 240).await;
+    assert!((whole - 22.0).abs() < 1e-9, "{whole}");
+    for edge in [30, 59, 60, 61, 90, 120, 150, 180, 210] {
+        let (before, after) = (hall(0, edge).await, hall(edge, 240).await);
+        assert!((before + after - whole).abs() < 1e-6, "{edge}: {before} and {after}");
+    }
+}
+
 /// Parts of random ranges add up, wherever meters and what is behind them move, and whatever is rolled up.
 #[tokio::test]
 async fn what_rooms_count_beside_moving_meters_adds_up() {
