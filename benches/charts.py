@@ -65,9 +65,9 @@ def steps(days):
     return [start + timedelta(minutes=MINUTES * n) for n in range(days * 24 * 60 // MINUTES)]
 
 
-def write_home(path, form):
+def write_home(path, form, days=DAYS):
     with path.open("w") as file:
-        for n, at in enumerate(steps(DAYS)):
+        for n, at in enumerate(steps(days)):
             file.writelines(form(device, at, n) for device in range(DEVICES))
     return path
 

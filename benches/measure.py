@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import answers
 import build
 import charts
 import conditions
@@ -18,7 +19,7 @@ import rollups
 
 PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "lines": deployed.many_lines,
          "local": laptop.throughput, "kill": laptop.kill, "rollups": rollups.rollups,
-         "conditions": conditions.conditions, "charts": charts.charts, "points": charts.points, "growth": charts.growth,
+         "conditions": conditions.conditions, "answers": answers.answers, "charts": charts.charts, "points": charts.points, "growth": charts.growth,
          "page": charts.page}
 
 

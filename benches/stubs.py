@@ -5,12 +5,18 @@ import collections
 import json
 import os
 import queue
+import re
 import socket
 import ssl
 import subprocess
 import threading
 import time
 from pathlib import Path
+
+import build
+
+# What the deployed functions have in their environment for the C library.
+MALLOC = dict(re.findall(r'(MALLOC_\w+): "(\d+)"', (build.ROOT / "template.yaml").read_text()))
 
 
 class Server:
@@ -60,7 +66,7 @@ class Runtime(Server):
         super().__init__()
         self.asked, self.events = queue.SimpleQueue(), queue.SimpleQueue()
         self.said, self.invocations = None, 0
-        env = env | {
+        env = env | MALLOC | {
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256", "AWS_LAMBDA_FUNCTION_NAME": program.parent.name,
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST", "AWS_LAMBDA_LOG_GROUP_NAME": "logs",
             "AWS_LAMBDA_LOG_STREAM_NAME": "stream", "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{self.port}",

@@ -80,7 +80,9 @@ impl<T: Decode + Send> DeserializeResponse for TakeItems<T> {
         if !response.status().is_success() {
             return Err(OrchestratorError::operation(Error::erase(refusal(body))));
         }
-        let answer: Answer<T> = serde_json::from_slice(body).map_err(OrchestratorError::other)?;
+        // Checked once, and not text by text.
+        let body = std::str::from_utf8(body).map_err(OrchestratorError::other)?;
+        let answer: Answer<T> = serde_json::from_str(body).map_err(OrchestratorError::other)?;
         let items = answer.items.unwrap_or_default().into_iter().map(|Read(item)| item).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = items;
         let consumed = answer

@@ -295,7 +295,7 @@ impl<'a> Gathering<'a> {
                 && self.is_local_day(day)
                 && self.ask.grid.has_in_one_row(day.range)
             {
-                let is_taken = self.take(day, day.range, Level::Days);
+                let is_taken = self.take(&mut day.clone(), day.range, Level::Days);
                 taken.extend(is_taken.then_some(day.range));
             }
         }
@@ -303,14 +303,12 @@ impl<'a> Gathering<'a> {
         if self.take_newest(store, gaps.last(), &days, invocation).await? {
             gaps.pop();
         }
-        let quarters = self.quarters(store, &gaps, &days, invocation).await?;
+        let mut quarters = self.quarters(store, &gaps, &days, invocation).await?;
         for gap in gaps {
             let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
-            let inside = || {
-                let later = quarters[first..].iter();
-                later.take_while(|quarter| quarter.range.from() < gap.to())
-            };
-            let begin = inside().next().map_or(gap.to(), |quarter| quarter.range.from());
+            let last = quarters.partition_point(|quarter| quarter.range.from() < gap.to());
+            let inside = &mut quarters[first..last.max(first)];
+            let begin = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
             if let Ok(silent) = TimeRange::new(gap.from(), begin) {
                 let days = match self.ask.coarsest {
                     Level::Days => &days,
@@ -318,7 +316,7 @@ impl<'a> Gathering<'a> {
                 };
                 self.check_expiry(silent, days)?;
             }
-            for quarter in inside() {
+            for quarter in inside {
                 self.take_quarter(quarter, gap)?;
             }
         }
@@ -443,8 +441,8 @@ impl<'a> Gathering<'a> {
         Ok(true)
     }
 
-    /// Takes a rollup, or has its readings read; returns whether either is done.
-    fn take(&mut self, stored: &StoredRollup, range: TimeRange, level: Level) -> bool {
+    /// Takes a rollup out, or has its readings read; returns whether either is done.
+    fn take(&mut self, stored: &mut StoredRollup, range: TimeRange, level: Level) -> bool {
         match self.use_of(stored) {
             Use::Split => return false,
             Use::Refold => {
@@ -458,7 +456,7 @@ impl<'a> Gathering<'a> {
                 }
                 self.gathered.frozen += usize::from(stored.is_frozen);
                 if !stored.rollup.is_empty() {
-                    let rollup = stored.rollup.clone();
+                    let rollup = std::mem::take(&mut stored.rollup);
                     self.gathered.pieces.push(Piece::new(range, level, rollup, is_elsewhere));
                 }
             }
@@ -481,7 +479,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn take_quarter(&mut self, quarter: &StoredRollup, gap: TimeRange) -> Result<(), Failure> {
+    fn take_quarter(&mut self, quarter: &mut StoredRollup, gap: TimeRange) -> Result<(), Failure> {
         let Some(inside) = intersection(quarter.range, gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.ask.grid.has_in_one_row(inside);
         if is_whole && self.take(quarter, inside, Level::QuarterHours) || quarter.rollup.is_empty()

@@ -112,9 +112,18 @@ fn of_metric(metric: &MetricRollup, start: Timestamp) -> usize {
 
 /// A number: a byte, and one for two digits. Zeros at its ends are no digits.
 fn number(value: &Decimal) -> usize {
-    let digits = value.as_str().split(['e', 'E']).next().unwrap_or_default();
-    let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
-    1 + digits.trim_matches('0').len().div_ceil(2)
+    let (mut digits, mut zeros) = (0_usize, 0);
+    for byte in value.as_str().bytes().take_while(|byte| !matches!(byte, b'e' | b'E')) {
+        match byte {
+            b'0' if digits > 0 => zeros += 1,
+            b'1'..=b'9' => {
+                digits += zeros + 1;
+                zeros = 0;
+            }
+            _ => {}
+        }
+    }
+    1 + digits.div_ceil(2)
 }
 
 fn whole(number: u64) -> usize {

@@ -441,10 +441,8 @@ async fn a_meter_that_moves_ahead_of_now_counts_in_each_part_as_in_the_whole() {
     bench.store(&[plug, meter].concat()).await;
     assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
     let hall = async |from, to| {
-        let answer = bench
-            .get(&format!("/rooms/hall/energy?from={}&to={}", at(from), at(to)))
-            .await
-            .json();
+        let answer =
+            bench.get(&format!("/rooms/hall/energy?from={}&to={}", at(from), at(to))).await.json();
         total(&answer)
     };
     // The meter counts up to its last reading there, and the plug from then on.
