@@ -33,7 +33,7 @@ use table::{
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold,
     ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings,
-    RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, TeachDevice,
+    RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, TeachRegistry,
     UpdateRegistry,
 };
 
@@ -43,7 +43,7 @@ table::store! {
     /// All ports at once.
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
-        + TeachDevice + EditRegistry + CountIntroduced + FindToken + AddToken + ManageTokens
+        + TeachRegistry + EditRegistry + CountIntroduced + FindToken + AddToken + ManageTokens
         + ReadAnnotations + EditAnnotations + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices
         + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
@@ -202,6 +202,7 @@ macro_rules! ports {
                 a_room_learns_its_first_reading
                 learned_by_many_at_once_all_is_there
                 a_device_is_taught_what_no_person_has_said
+                a_room_without_a_name_is_named_once
                 several_are_found_at_once
                 a_device_introduces_so_many_rooms
                 rooms_introduced_at_once_are_counted

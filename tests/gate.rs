@@ -314,8 +314,9 @@ macro_rules! gated {
         is_indexed() -> bool;
         search(query: &SearchQuery<'_>) -> SearchPage;
     } };
-    (@TeachDevice $table:ty) => { gated! { @impl TeachDevice for $table:
+    (@TeachRegistry $table:ty) => { gated! { @impl TeachRegistry for $table:
         teach_device(known: &Device, hints: &Hints) -> UpdateOutcome<Device>;
+        name_room(id: &RoomId, name: &Label) -> UpdateOutcome<Room>;
     } };
     (@UpdateRegistry $table:ty) => { gated! { @impl UpdateRegistry for $table:
         update_device(known: &Device, learned: &DeviceUpdate) -> UpdateOutcome<Device>;

@@ -22,7 +22,7 @@ use table::{
     FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, MarkDeletions as _,
     MergeReadings as _, PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery,
     ReadRegistry as _, ReadStays as _, RegisterDevices as _, RemoveBelongings as _, StayQuery,
-    TeachDevice as _, UpdateOutcome, UpdateRegistry as _,
+    TeachRegistry as _, UpdateOutcome, UpdateRegistry as _,
 };
 
 use crate::engine::Engine;

@@ -30,7 +30,7 @@ use table::{
     ReadRollups, ReadRunning, ReadSeen, ReadStays, ReadStoredReadings, ReadToldMessages,
     ReadWaitingMessages, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveLooks,
     RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices, SearchQuery,
-    Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachDevice, ToldQuery,
+    Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachRegistry, ToldQuery,
     UpdateRegistry, WaitingMessage,
 };
 
@@ -238,7 +238,9 @@ async fn each_port_asks_what_it_declares() {
         store.register_device(&new, invocation),
         store.register_room(&new_room("room-a"), invocation),
         store.introduce_room(&d, &a, invocation));
-    check!(TeachDevice: store.teach_device(&new, &taught, invocation));
+    check!(TeachRegistry:
+        store.teach_device(&new, &taught, invocation),
+        store.name_room(&a, &label("Hall"), invocation));
     check!(UpdateRegistry:
         store.update_device(&new, &earlier, invocation),
         store.begin_stay(&new, begun, invocation),

@@ -398,3 +398,15 @@ pub(super) async fn a_device_is_taught_what_no_person_has_said(store: &impl Port
     let nobody = store.teach_device(&nobody, &hints, &invocation).await.expect("asked");
     assert_eq!(nobody, UpdateOutcome::ConditionFailed(None));
 }
+
+pub(super) async fn a_room_without_a_name_is_named_once(store: &impl Ports) {
+    let id = room("attic");
+    let asked =
+        async |name: &str| store.name_room(&id, &label(name), &invocation()).await.expect("asked");
+    assert_eq!(asked("Attic").await, UpdateOutcome::ConditionFailed(None), "nothing is made");
+    let new = Room::new(id.clone(), at(5));
+    store.register_room(&new, &invocation()).await.expect("asked");
+    let named = Room { name: Some(label("Attic")), ..new };
+    assert_eq!(asked("Attic").await, UpdateOutcome::Updated(named.clone()));
+    assert_eq!(asked("Loft").await, UpdateOutcome::ConditionFailed(Some(named)));
+}

@@ -13,7 +13,7 @@ use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::{
     EditRegistry, IndexDevices as _, LookUpRegistry, MarkIndexed as _, RegisterDevices,
-    SearchDevices, SearchHit, SearchQuery, TeachDevice as _, UpdateOutcome,
+    SearchDevices, SearchHit, SearchQuery, TeachRegistry as _, UpdateOutcome,
 };
 
 use super::registry::new_device;

@@ -69,7 +69,7 @@ gated!(
     PutConditionsSchema, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
     ReadAnnotations, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRegistry,
     ReadRollupState, ReadRollups, ReadSeen,
-    ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachDevice,
+    ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachRegistry,
     UpdateRegistry, EditAlertRules, EditChannels, EditAlertStates, ReadToldMessages,
     ReadWaitingMessages, PutTestMessages
 );

@@ -6,7 +6,7 @@ use runtime::clock::Clock;
 use runtime::registry::CachedRegistry;
 use table::{
     AddArrival, CountIntroduced, FindRegistry, FindToken, MarkLateChanges, MergeReadings,
-    PutReadings, ReadRegistry, ReadRollupState, RegisterDevices, TeachDevice,
+    PutReadings, ReadRegistry, ReadRollupState, RegisterDevices, TeachRegistry,
 };
 
 use crate::halfway::Halfway;
@@ -34,7 +34,7 @@ pub(crate) struct Pipeline<S, C> {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
-        + RegisterDevices + TeachDevice + FindToken + ReadRollupState
+        + RegisterDevices + TeachRegistry + FindToken + ReadRollupState
         + MarkLateChanges + CountIntroduced
 }
 

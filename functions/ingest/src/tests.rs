@@ -508,6 +508,25 @@ async fn a_device_that_moves_takes_its_next_readings_along() {
 }
 
 #[tokio::test]
+async fn a_late_reading_takes_those_along_that_were_before_the_device_came_to_where_it_is() {
+    let bench = Bench::new();
+    let at = |second: u32, room: &str| {
+        let timestamp = 1_768_147_200 + second;
+        format!(r#"{{"device_id": "d", "timestamp": {timestamp}, {room} "t": 1}}"#)
+    };
+    let post = async |readings: &[String]| {
+        assert_eq!(bench.post(&format!("[{}]", readings.join(","))).await.0, 201);
+    };
+    post(&[at(60, r#""room": "b","#)]).await;
+    post(&[at(10, r#""room": "c","#), at(20, ""), at(61, ""), at(60, r#""room": "b","#)]).await;
+    post(&[at(30, r#""room": "c","#), at(40, ""), at(62, "")]).await;
+    post(&[at(63, ""), at(70, r#""room": "e","#), at(71, ""), at(50, r#""room": "c","#)]).await;
+    let rooms = bench.store.readings().into_iter().map(|it| it.room.expect("a room"));
+    let rooms: Vec<_> = rooms.map(String::from).collect();
+    assert_eq!(rooms, ["c", "c", "c", "c", "c", "b", "b", "b", "b", "e", "e"]);
+}
+
+#[tokio::test]
 async fn a_device_that_the_cache_lacks_is_looked_up_once() {
     let bench = Bench::new();
     bench.ingest.load().await;

@@ -29,8 +29,8 @@ use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::{
     Ask, DEVICE_CONCURRENCY, DeviceValues, Estimating, Events, Failure, Grid, Horizon, KnownState,
-    Lacking, Lag, LeftOut, Level, Place, Store as SeriesStore, device_values, events, gather,
-    places, values_within,
+    Lacking, Lag, LeftOut, Level, Place, Places, Store as SeriesStore, device_values, events,
+    gather, places, values_within,
 };
 use table::Invocation;
 
@@ -68,8 +68,9 @@ pub(crate) async fn series(
     let (known_here, asked) = ((registry, known_state), (grid.range(), now));
     subject.find_devices(known_here, store, &horizon, asked, have_all, call).await?;
     let devices = subject.devices(call)?;
+    let told_lag = |problem| with_lag(problem, lacking.as_ref(), &subject, &grid);
     let names = match &request.metrics {
-        Some(names) => known(names, &devices)?,
+        Some(names) => known(names, &devices).map_err(told_lag)?,
         None => metrics_of(devices.iter().copied()),
     };
     let is_combined = subject.is_shared() && !request.is_apart && !request.is_by_room;
@@ -99,8 +100,11 @@ pub(crate) async fn series(
         let source = sources(found.iter()).join("+");
         let rooms = subject.each_room();
         let found = places(store, &asks, found, &rooms, &names, spans, invocation);
-        let mut places = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
-        places.retain(|place| place.room.is_some() || about == About::All);
+        let found = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
+        let Places { mut places, without_room } = found;
+        let is_of_all = about == About::All;
+        let span = span.without_room(without_room.into_iter().filter(|_| is_of_all).collect());
+        places.retain(|place| place.room.is_some() || is_of_all);
         let mut of_places = Vec::new();
         for place in &mut places {
             let rooms = rooms.iter().find(|it| it.first() == place.room.as_ref());
@@ -170,7 +174,8 @@ pub(crate) async fn energy(
     let devices = subject.devices(call)?;
     let metered = subject.metered(&devices, asked);
     if metered.is_empty() {
-        return Err(without_energy(about, asked, &devices));
+        let problem = without_energy(about, asked, &devices);
+        return Err(with_lag(problem, lacking.as_ref(), &subject, &grid));
     }
     let explained = metered.clone();
     // Apart, a device that no sum holds is a row as well.
@@ -386,6 +391,20 @@ fn lack_of<'a>(
         reach.expect("it holds both")
     });
     lacking?.of(reach, subject.device.as_ref().map(Device::id))
+}
+
+/// Of a room, with what the rollups lack: they tell which devices were there, and so what was measured.
+fn with_lag(
+    mut problem: Problem,
+    lacking: Option<&Lacking>,
+    subject: &Subject,
+    grid: &Grid,
+) -> Problem {
+    let lag = lacking.filter(|_| subject.rooms.is_some()).and_then(|it| it.of(grid.range(), None));
+    if let Some(lag) = lag {
+        problem.detail = format!("{}; {}", problem.detail, lag.text());
+    }
+    problem
 }
 
 /// The metric that energy is asked for, if one is.

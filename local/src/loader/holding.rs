@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DeviceId, DeviceUpdate, Hints, Order, Reading, Room, RoomId, Stay, Timestamp, Token,
-    TokenHash,
+    Device, DeviceId, DeviceUpdate, Hints, Label, Order, Reading, Room, RoomId, Stay, Timestamp,
+    Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use table::{
     AddArrival, Added, CountIntroduced, FindRegistry, FindToken, InsertOutcome, Invocation,
     LateChanges, LateMark, Listing, MarkLateChanges, MergeReadings, Page, PutOutcome, PutReadings,
     QueryReadings, RangeQuery, ReadRegistry, ReadRollupState, RegisterDevices, Registration,
-    RollupState, RoomWalk, StoreResult, TeachDevice, UpdateOutcome, UpdateRegistry,
+    RollupState, RoomWalk, StoreResult, TeachRegistry, UpdateOutcome, UpdateRegistry,
 };
 
 /// Readings that are held back, by device and time.
@@ -253,7 +253,7 @@ impl RegisterDevices for Holding {
     }
 }
 
-impl TeachDevice for Holding {
+impl TeachRegistry for Holding {
     async fn teach_device(
         &self,
         known: &Device,
@@ -261,6 +261,15 @@ impl TeachDevice for Holding {
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
         self.table.teach_device(known, hints, invocation).await
+    }
+
+    async fn name_room(
+        &self,
+        id: &RoomId,
+        name: &Label,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Room>> {
+        self.table.name_room(id, name, invocation).await
     }
 }
 

@@ -118,11 +118,11 @@ fn field_size(metric: &MetricName, it: &SourceField) -> usize {
 }
 
 impl Hints {
-    /// Whether they teach nothing of the device or its metrics.
+    /// Whether they teach nothing of the device, its metrics or rooms.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { name, tags, metrics, .. } = self;
-        name.is_none() && tags.is_empty() && metrics.is_empty()
+        let Self { name, room_names, tags, metrics, introduced_by: _ } = self;
+        name.is_none() && room_names.is_empty() && tags.is_empty() && metrics.is_empty()
     }
 
     /// Adds what other readings of the same request teach. What is there stays.

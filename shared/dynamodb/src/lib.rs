@@ -42,7 +42,7 @@ mod search_devices;
 mod seen;
 mod shards;
 mod stays;
-mod teach_device;
+mod teach_registry;
 mod tokens;
 mod update;
 mod update_registry;

@@ -2,7 +2,7 @@
 
 use alerts::{Rule, Subject, Watch};
 use chrono::TimeDelta;
-use domain::{Exact, TimeRange, Timestamp};
+use domain::{Exact, QuarterHour, TimeRange, Timestamp};
 use series::{Failure, Grid, Horizon, Level};
 use table::Invocation;
 
@@ -15,6 +15,8 @@ use crate::{counter, demand};
 
 /// The longest time of a preview.
 pub const MAX_PREVIEW: TimeDelta = TimeDelta::days(31);
+/// How long before a range a fold begins at least.
+const MIN_LEAD: TimeDelta = TimeDelta::days(1);
 /// How long a mean of a room counts on.
 const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
 
@@ -62,6 +64,57 @@ impl Judging {
             return Ok(Preview::default());
         };
         let horizon = &self.rollups.horizon(store, now, invocation).await?;
+        match &rule.watch {
+            Watch::Metric { .. } | Watch::Silence { .. } => {
+                self.preview_folded(store, (rule, subject), (range, horizon), now, invocation).await
+            }
+            _ => self.preview_once(store, (rule, subject), (range, horizon), now, invocation).await,
+        }
+    }
+
+    /// The episodes that reach into a range. The fold begins before it, so that a breach which is on at its start began
+    /// when it did; where it is on at the start of the fold, the fold begins earlier, up to [`MAX_PREVIEW`] before.
+    async fn preview_folded(
+        &self,
+        store: &impl Store,
+        asked: (&Rule, &Subject),
+        (range, horizon): (TimeRange, &Horizon),
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> Result<Preview, Failure> {
+        let (rule, _) = asked;
+        let mut lead = MIN_LEAD.max((rule.hold + rule.clear_hold) * 2).min(MAX_PREVIEW);
+        let mut known: Option<Preview> = None;
+        loop {
+            let from = range.from().saturating_add(-lead);
+            let whole = TimeRange::new(from, range.to()).unwrap_or(range);
+            let found = self.folded(store, asked, (whole, horizon), now, invocation).await;
+            let mut found = match (found, known) {
+                // So many readings are in the breach that its start is out of reach.
+                (Err(Failure::OutOfReach(_)), Some(known)) => return Ok(known),
+                (found, _) => found?,
+            };
+            found.episodes.retain(|it| it.ended.is_none_or(|ended| ended > range.from()));
+            found.by_extremes.retain(|it| it.to() > range.from());
+            let edge = from.saturating_add(QuarterHour::LENGTH * 2);
+            let is_cut = found.episodes.first().is_some_and(|it| it.since < edge);
+            if !is_cut || lead >= MAX_PREVIEW {
+                return Ok(found);
+            }
+            known = Some(found);
+            lead = (lead * 6).min(MAX_PREVIEW);
+        }
+    }
+
+    /// The episodes of a fold that begins as normal at the start of a range.
+    async fn folded(
+        &self,
+        store: &impl Store,
+        (rule, subject): (&Rule, &Subject),
+        (range, horizon): (TimeRange, &Horizon),
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> Result<Preview, Failure> {
         match (&rule.watch, subject) {
             (Watch::Metric { metric, .. }, Subject::Room(room)) => {
                 let devices = self.devices(store, now, invocation).await?;
@@ -77,25 +130,29 @@ impl Judging {
                     ..Preview::default()
                 })
             }
-            (Watch::Metric { .. } | Watch::Silence { .. }, Subject::Device(device)) => {
-                let silent_after = match &rule.watch {
+            (watch, Subject::Device(id)) => {
+                let silent_after = match watch {
                     Watch::Silence { after: Some(after) } => *after,
-                    _ => self.limits.of(store, device, now, invocation).await?,
+                    _ => self.limits.of(store, id, now, invocation).await?,
                 };
                 let pauses = match store.running_mark(invocation).await? {
                     Some(mark) => mark.pauses,
                     None => Vec::new(),
                 };
-                let asked = (device, range, horizon);
+                let device = self.device(store, id, now, invocation).await?;
+                let is_rolled_up = match watch {
+                    Watch::Metric { metric, .. } => {
+                        device.is_none_or(|it| it.metrics().contains_key(metric))
+                    }
+                    _ => true,
+                };
+                let asked = (id, range, horizon.rolled_up(id).filter(|_| is_rolled_up));
                 let found = of_device(store, rule, asked, (silent_after, &pauses), now, invocation);
                 let (episodes, by_extremes) = found.await?;
                 Ok(Preview {
                     episodes: episodes.into_iter().map(of_episode).collect(),
                     by_extremes,
                 })
-            }
-            (_, Subject::Device(_)) => {
-                self.preview_once(store, (rule, subject), (range, horizon), now, invocation).await
             }
             (_, Subject::Room(_)) => Ok(Preview::default()),
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use alerts::{Episode, Limits, NoData, Observation, Rule, Sight, Watch, preview};
 use chrono::TimeDelta;
 use domain::{DeviceId, MetricName, MetricRollup, Order, QuarterHour, TimeRange, Timestamp};
-use series::{Failure, Horizon};
+use series::Failure;
 use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey, StoredRollup};
 
 use crate::breach::is_beyond;
@@ -24,16 +24,17 @@ struct Window {
     has_readings: bool,
 }
 
-/// The episodes of a device, and the times where extremes answer because the readings have expired.
+/// The episodes of a device, and the times where extremes answer because the readings have expired. `rolled_up` is the time
+/// whose rollups have what the rule is about; all other readings are read.
 pub(crate) async fn of_device(
     store: &(impl QueryReadings + ReadRollups),
     rule: &Rule,
-    (device, range, horizon): (&DeviceId, TimeRange, &Horizon),
+    (device, range, rolled_up): (&DeviceId, TimeRange, Option<TimeRange>),
     (silent_after, pauses): (TimeDelta, &[TimeRange]),
     now: Timestamp,
     invocation: &Invocation,
 ) -> Result<(Vec<Episode>, Vec<TimeRange>), Failure> {
-    let quarters = Quarters::read(store, (device, range, horizon), now, invocation).await?;
+    let quarters = Quarters::read(store, (device, range, rolled_up), now, invocation).await?;
     let (mut episodes, mut by_extremes, mut left) = (Vec::new(), Vec::new(), MAX_READINGS);
     for window in quarters.windows(rule, silent_after) {
         let readings = if window.has_readings {
@@ -52,7 +53,7 @@ pub(crate) async fn of_device(
 /// The rollups of a range by quarters.
 struct Quarters {
     range: TimeRange,
-    /// The time for which every quarter with readings has its rollup.
+    /// The time for which every quarter with readings has its rollup, with what the rule is about.
     rolled_up: Option<TimeRange>,
     by_start: BTreeMap<Timestamp, StoredRollup>,
     now: Timestamp,
@@ -61,13 +62,12 @@ struct Quarters {
 impl Quarters {
     async fn read(
         store: &impl ReadRollups,
-        (device, range, horizon): (&DeviceId, TimeRange, &Horizon),
+        (device, range, rolled_up): (&DeviceId, TimeRange, Option<TimeRange>),
         now: Timestamp,
         invocation: &Invocation,
     ) -> Result<Self, Failure> {
         let from = QuarterHour::of(range.from()).start();
         let range = TimeRange::new(from, range.to()).unwrap_or(range);
-        let rolled_up = horizon.rolled_up(device);
         let found = store.quarters(device, range, false, invocation).await?;
         let by_start = found.into_iter().map(|it| (it.range.from(), it)).collect();
         Ok(Self { range, rolled_up, by_start, now })

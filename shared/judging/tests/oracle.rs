@@ -461,7 +461,7 @@ fn episodes(
 /// By windows around what rollups show, a preview has the episodes of all readings, however seldom a device sends.
 #[tokio::test]
 async fn a_preview_has_the_episodes_of_all_readings() {
-    let (mut all, mut ended) = (0, 0);
+    let (mut all, mut ended, mut cut) = (0, 0, 0);
     for seed in 0..4 * SCHEDULES {
         let mut rng = Rng::with_seed(seed);
         let sent = thermometer(&mut rng);
@@ -498,10 +498,56 @@ async fn a_preview_has_the_episodes_of_all_readings() {
             preview.episodes.iter().map(|it| (it.since, it.fired, it.ended)).collect();
         let expected = episodes(&sent, (hold, clear_hold), limit);
         assert_eq!(told, expected, "{seed}: for {hold}, clear for {clear_hold}, {sent:?}");
+        // Whatever the range begins with, an episode that reaches into it began when it did.
+        for _ in 0..4 {
+            let range = TimeRange::new(at(rng.i64(1..LAST)), now).expect("a range");
+            let preview = world.judging.preview(store, asked, range, now, given);
+            let preview = Box::pin(preview).await.expect("memory");
+            let told: Vec<_> =
+                preview.episodes.iter().map(|it| (it.since, it.fired, it.ended)).collect();
+            let reaching = expected.iter().filter(|it| it.2.is_none_or(|end| end > range.from()));
+            let reaching: Vec<_> = reaching.copied().collect();
+            assert_eq!(told, reaching, "{seed}: {range:?}, for {hold}, clear for {clear_hold}");
+            cut += reaching.iter().filter(|it| it.0 < range.from()).count();
+        }
         all += told.len();
         ended += told.iter().filter(|it| it.2.is_some()).count();
     }
-    assert!(ended > 40 && all > ended, "{all}, {ended}");
+    assert!(ended > 40 && all > ended && cut > 10, "{all}, {ended}, {cut}");
+}
+
+/// A breach that is on for days began when it did, in a device and in the mean of its room.
+#[tokio::test]
+async fn a_preview_looks_back_to_the_begin_of_a_breach() {
+    let reading = |quarter: i64| {
+        let value = if (0..280).contains(&quarter) { "31" } else { "20" };
+        given::reading("d", at(quarter * 15), Some("hall"), &[("temperature", value)])
+    };
+    let readings: Vec<_> = (-4..320).map(reading).collect();
+    for (subject, told, times) in
+        [("device", "device:d", (0, 60)), ("mean_of_room", "room:hall", (15, 75))]
+    {
+        let named = if subject == "device" { "d" } else { "hall" };
+        let rule = json!({"name": "Warm", subject: named, "metric": "temperature", "above": 30, "for": "1h"});
+        let world = World::new(rule.clone(), &readings[..1]).await;
+        world.put(&readings).await;
+        let now = at(79 * 60);
+        let mut quarter = QuarterHour::of(at(-60));
+        while quarter.end() <= now {
+            world.seal(quarter, now).await;
+            quarter = quarter.next();
+        }
+        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+        let subject: Subject = told.parse().expect("a subject");
+        for from in [-60, 1, 45, 400, 1_500, 69 * 60] {
+            let range = TimeRange::new(at(from), now).expect("a range");
+            let given = &invocation();
+            let found = world.judging.preview(&world.store, (&rule, &subject), range, now, given);
+            let found = Box::pin(found).await.expect("memory").episodes;
+            let times_of: Vec<_> = found.iter().map(|it| (it.since, it.fired)).collect();
+            assert_eq!(times_of, [(at(times.0), at(times.1))], "{told} from {from}: {found:?}");
+        }
+    }
 }
 
 // ---- Bounds ------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ pub use horizon::{Horizon, KnownState, ceiling};
 pub use lacking::{Lacking, Lag};
 pub use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, may_have_been_in, too_many};
 pub use not_combined::NotCombined;
-pub use places::{Place, places};
+pub use places::{Place, Places, places};
 pub use ports::{ConditionsStore, Store};
 pub use values::RowValues;
 pub use verdicts::Step;

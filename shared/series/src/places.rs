@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{MetricName, MetricRule, RoomId};
+use domain::{DeviceId, MetricName, MetricRule, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
@@ -23,6 +23,14 @@ pub struct Place<'a> {
     pub devices: Vec<DeviceValues<'a>>,
 }
 
+/// What is asked for, room by room.
+pub struct Places<'a> {
+    /// The rooms, each with its devices, and the devices that are in no room.
+    pub places: Vec<Place<'a>>,
+    /// The devices that are in a room and have readings of no room: none of the rows has these.
+    pub without_room: Vec<DeviceId>,
+}
+
 /// The rooms of devices, each with its devices, and the devices that are in no room.
 pub async fn places<'a>(
     store: &impl Store,
@@ -32,7 +40,8 @@ pub async fn places<'a>(
     names: &[MetricName],
     spans: impl Fn(&MetricRule) -> bool + Copy,
     invocation: &Invocation,
-) -> Result<Vec<Place<'a>>, Failure> {
+) -> Result<Places<'a>, Failure> {
+    let mut without_room = Vec::new();
     let mut of_rooms: Vec<(RoomId, DeviceValues<'a>)> = Vec::new();
     let mut alone = Vec::new();
     let mut moved: Vec<Ask<'a>> = Vec::new();
@@ -41,7 +50,12 @@ pub async fn places<'a>(
             Rooms::One(room) => of_rooms.push((room, values)),
             Rooms::Several(rooms) => {
                 moved.extend(rooms.into_iter().map(|it| Ask { rooms: Some(it), ..*ask }));
-                alone.extend(Some(values).filter(is_in_none));
+                if has_readings_of_none(&values) {
+                    match values.device.place().room() {
+                        None => alone.push(values),
+                        Some(_) => without_room.push(values.device.id().clone()),
+                    }
+                }
             }
             Rooms::None => alone.push(values),
         }
@@ -57,13 +71,11 @@ pub async fn places<'a>(
     let again: Vec<_> = again.collect();
     let again = stream::iter(again).buffered(DEVICE_CONCURRENCY).try_collect::<Vec<_>>().await?;
     of_rooms.extend(again.into_iter().filter_map(|(room, values)| Some((room?, values))));
-    Ok(grouped(of_rooms, alone))
+    Ok(Places { places: grouped(of_rooms, alone), without_room })
 }
 
-/// Whether a device is in no room, and has been in none: of what no room has nothing is lost.
-fn is_in_none(values: &DeviceValues<'_>) -> bool {
-    values.device.place().room().is_none()
-        && values.gathered.pieces.iter().any(|piece| piece.rollup.rooms.contains(&None))
+fn has_readings_of_none(values: &DeviceValues<'_>) -> bool {
+    values.gathered.pieces.iter().any(|piece| piece.rollup.rooms.contains(&None))
 }
 
 /// Whether what is read of a device for a room has anything of the room.

@@ -388,7 +388,7 @@ async fn a_counter_has_its_share_across_any_number_of_readings_that_are_not_roll
     let first = at("2025-03-28T00:00:00Z");
     let second = |n: i64| plus(first, n * 1_000);
     let counter = |n, kwh: &str| reading(second(n), "hall", &[(COUNTER, kwh.to_owned())]);
-    // More readings without the counter than one query reads, of which only the first hour is rolled up.
+    // More readings without the counter than one query reads. Only the first hour is rolled up.
     let count = 3_600 + 10_500;
     let mut readings = vec![counter(60, "100"), counter(count, "200")];
     readings.extend((61..count).map(|n| reading(second(n), "hall", &[(GAUGE, "21".to_owned())])));

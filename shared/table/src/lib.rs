@@ -68,7 +68,7 @@ pub use ports::{
     AddArrival, AddToken, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
     IndexDevices, LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MarkIndexed, MergeReadings,
     PageRegistry, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadStays,
-    RegisterDevices, RestoreStays, SearchDevices, TeachDevice, UpdateRegistry,
+    RegisterDevices, RestoreStays, SearchDevices, TeachRegistry, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{

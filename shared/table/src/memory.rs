@@ -23,12 +23,12 @@ use super::{
     MarkIndexed, MergeReadings, MeterChange, Page, PageRegistry, PutOutcome, PutReadings,
     QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold,
     RegisterDevices, Registration, RollupKey, RollupState, RoomWalk, SearchDevices, SearchHit,
-    SearchPage, SearchQuery, Seen, StayKey, StoreError, StoreResult, StoredRollup, TeachDevice,
+    SearchPage, SearchQuery, Seen, StayKey, StoreError, StoreResult, StoredRollup, TeachRegistry,
     UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
     Annotation, AnnotationId, BehindError, DeletedDevice, Deletion, Device, DeviceId, DeviceParts,
-    DevicePatch, DevicePatchError, DeviceUpdate, Edit, Hints, Order, Reading, Room, RoomId,
+    DevicePatch, DevicePatchError, DeviceUpdate, Edit, Hints, Label, Order, Reading, Room, RoomId,
     RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
@@ -644,7 +644,7 @@ impl RegisterDevices for MemoryStore {
     }
 }
 
-impl TeachDevice for MemoryStore {
+impl TeachRegistry for MemoryStore {
     async fn teach_device(
         &self,
         known: &Device,
@@ -667,6 +667,23 @@ impl TeachDevice for MemoryStore {
         let taught = DeviceParts { source, fold_settings, version, ..parts };
         *device = Device::new(taught).expect("no setting of a person is taught");
         Ok(UpdateOutcome::Updated(device.clone()))
+    }
+
+    async fn name_room(
+        &self,
+        id: &RoomId,
+        name: &Label,
+        _invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Room>> {
+        let mut state = self.write()?;
+        let Some(room) = state.rooms.get_mut(id) else {
+            return Ok(UpdateOutcome::ConditionFailed(None));
+        };
+        if room.name.is_some() {
+            return Ok(UpdateOutcome::ConditionFailed(Some(room.clone())));
+        }
+        room.name = Some(name.clone());
+        Ok(UpdateOutcome::Updated(room.clone()))
     }
 }
 

@@ -5,8 +5,8 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate, Hints, Reading, Room,
-    RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
+    Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate, Hints, Label, Reading,
+    Room, RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
 use crate::{
@@ -389,12 +389,13 @@ pub trait RegisterDevices: Send + Sync {
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
 }
 
-/// Adds to a registered device what a sender teaches of it beside its readings.
+/// Adds to registered devices and rooms what a sender teaches of them beside its readings.
 ///
-/// Done twice, the second time is refused: the device has changed since it was read.
-pub trait TeachDevice: Send + Sync {
+/// Done twice, the second time is refused: what is taught has changed since it was read, or has a name.
+pub trait TeachRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::Devices)];
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::UpdateItem, Target::Devices), (Action::UpdateItem, Target::Rooms)];
 
     /// Adds what hints teach ([`Device::taught`]), if no edit, stay or other hint has been written since
     /// `known` was read. Hints that teach nothing are not sent.
@@ -404,6 +405,13 @@ pub trait TeachDevice: Send + Sync {
         hints: &Hints,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+    /// Names a registered room that has no name.
+    fn name_room(
+        &self,
+        id: &RoomId,
+        name: &Label,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
 }
 
 /// Applies to the registry what the stream's readings say.

@@ -388,8 +388,7 @@ impl Open {
                 self.is_begun |= field.holds_at(end);
                 // A mean holds for all of the quarter.
                 let mean = field.area.rounded_quotient(&Exact::from(QUARTER));
-                let is_written =
-                    field.is_in_quarter || !self.was_alone && field.area != Exact::zero();
+                let is_written = field.is_in_quarter || !self.was_alone && field.held > 0;
                 is_alone &= field.is_in_quarter || !is_written;
                 mean.filter(|_| is_written).map(|mean| mean.to_string())
             } else if field.is_in_quarter {
@@ -425,7 +424,7 @@ impl Open {
             let Some(field) = self.fields.get_mut(key) else { continue };
             field.hold_until(until, before);
             let mean = field.area.rounded_quotient(&Exact::from(until - before));
-            let mean = mean.filter(|mean| *mean != Exact::zero());
+            let mean = mean.filter(|_| field.held > 0);
             values.extend(mean.map(|mean| (place, format!("{key}={mean}"))));
         }
         if values.is_empty() { Vec::new() } else { vec![(before, values)] }
@@ -644,6 +643,8 @@ mod tests {
                 vec![format!("{power} value=20 0")],
                 // 300 W for 5 of 15 minutes.
                 vec![format!("{power} value=100 900")],
+                // 0 W that hold on are known, not missing.
+                vec![format!("{power} value=0 1800")],
                 // It is alone, and holds on into the next quarter by itself.
                 vec![format!("{power} value=60 3540")],
                 vec![format!("{door} value=1 0")],

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::FieldError;
-use domain::{Device, DeviceId, Reading, RoomId};
+use domain::{Device, DeviceId, Place, Reading, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::WideEvent;
@@ -74,6 +74,14 @@ impl Known {
     /// Those of the devices that were read from the table for this request.
     pub(crate) fn looked_up(&self, id: &DeviceId) -> Option<&Device> {
         self.devices.get(id)
+    }
+
+    /// Whether a device came to where it is after one moment and up to another.
+    fn came_between(&self, id: &DeviceId, after: Timestamp, until: Timestamp) -> bool {
+        match self.device(id).map(Device::place) {
+            Some(Place::Learned(_, since)) => after < *since && *since <= until,
+            _ => false,
+        }
     }
 
     fn place(&self, id: &DeviceId) -> Option<KnownPlace> {
@@ -172,12 +180,13 @@ pub(crate) async fn look_up<C: Clock>(
 }
 
 /// Fills in the rooms of readings that name none: the room that the device named last in the same request,
-/// at or before the reading's timestamp, otherwise the room in the registry.
+/// at or before the reading's timestamp, otherwise the room in the registry. The device may have come to that one
+/// between the two: then the request names its room of before.
 ///
 /// The room that a person chose replaces both, also in readings that name a room.
 pub(crate) fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
     if readings.iter().any(|reading| reading.named_room.is_some()) {
-        carry_named_rooms(readings);
+        carry_named_rooms(readings, known);
     }
     for reading in readings {
         if let Some(place) = known.place(&reading.device) {
@@ -188,13 +197,17 @@ pub(crate) fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
 
 /// Sorts the readings by device and timestamp. Gives each reading without a room the room that its device
 /// named last before it.
-fn carry_named_rooms(readings: &mut [&mut Reading]) {
+fn carry_named_rooms(readings: &mut [&mut Reading], known: &Known) {
     readings.sort_by(|a, b| (&a.device, a.at).cmp(&(&b.device, b.at)));
-    let mut named: Option<(DeviceId, RoomId)> = None;
+    let mut named: Option<(DeviceId, RoomId, Timestamp)> = None;
     for reading in readings {
+        let id = &reading.device;
         if let Some(room) = &reading.named_room {
-            named = Some((reading.device.clone(), room.clone()));
-        } else if let Some((_, room)) = named.as_ref().filter(|(id, _)| *id == reading.device) {
+            named = Some((id.clone(), room.clone(), reading.at));
+        } else if let Some((of, room, at)) = &named
+            && of == id
+            && !known.came_between(id, *at, reading.at)
+        {
             reading.room = Some(room.clone());
         }
     }

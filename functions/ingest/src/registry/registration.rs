@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Device, DeviceId, DeviceObservation, Hints, MAX_INTRODUCED_ROOMS, Reading, RoomId};
+use domain::{
+    Device, DeviceId, DeviceObservation, Hints, MAX_INTRODUCED_ROOMS, Reading, Room, RoomId,
+};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
-use runtime::registry::{CachedRegistry, Registered, RegisteredDevice};
+use runtime::registry::{CachedRegistry, Registered};
 use runtime::telemetry::WideEvent;
-use table::{Invocation, RegisterDevices, StoreResult, TeachDevice, UpdateOutcome};
+use table::{Invocation, RegisterDevices, StoreResult, TeachRegistry, UpdateOutcome};
 
 use crate::registry::known::Known;
 use crate::registry::places::KnownPlaces;
@@ -45,7 +47,7 @@ impl Stored {
 /// registry function registers the same devices and rooms from the stream.
 pub(crate) async fn register<C: Clock>(
     (registry, places): (&CachedRegistry<C>, &KnownPlaces<C>),
-    store: &impl RegisterDevices,
+    store: &(impl RegisterDevices + TeachRegistry),
     known: &Known,
     stored: &Stored,
     invocation: &Invocation,
@@ -78,22 +80,45 @@ pub(crate) async fn register<C: Clock>(
         .buffer_unordered(REGISTER_CONCURRENCY)
         .collect()
         .await;
-    let mut failed = None;
+    let (mut rooms, mut failed) = (Vec::new(), None);
     for result in results {
         match result {
-            Ok(Registered::Device(RegisteredDevice { device, rooms }))
-                if !known.has_all_devices() =>
-            {
-                places.keep(&device);
-                rooms.iter().for_each(|room| places.keep_room(&room.id));
+            Ok(Registered::Device(found)) => {
+                if !known.has_all_devices() {
+                    places.keep(&found.device);
+                    found.rooms.iter().for_each(|room| places.keep_room(&room.id));
+                }
+                rooms.extend(found.rooms);
             }
-            Ok(_) => {}
+            Ok(Registered::Deleted(_)) => {}
             Err(error) => failed = failed.or(Some(error)),
         }
+    }
+    if let Err(error) = name(registry, store, &rooms, &stored.hints, invocation).await {
+        failed = failed.or(Some(error));
     }
     if let Some(error) = failed {
         log.warn("registry.error", &error);
     }
+}
+
+/// Names the rooms that the registry function has registered meanwhile: it knows no names.
+async fn name<C: Clock>(
+    registry: &CachedRegistry<C>,
+    store: &impl TeachRegistry,
+    rooms: &[Room],
+    hints: &BTreeMap<DeviceId, Hints>,
+    invocation: &Invocation,
+) -> StoreResult<()> {
+    for room in rooms.iter().filter(|room| room.name.is_none()) {
+        let Some(name) = hints.values().find_map(|it| it.room_names.get(&room.id)) else {
+            continue;
+        };
+        if let UpdateOutcome::Updated(room) = store.name_room(&room.id, name, invocation).await? {
+            registry.keep_room(room);
+        }
+    }
+    Ok(())
 }
 
 /// Applies the stored readings to the cached devices. The table is updated by the registry function.
@@ -137,7 +162,7 @@ pub(crate) fn keep_learned<C: Clock>(
 /// An error is only logged, and a device that has changed is only read: the next request teaches it.
 pub(crate) async fn teach<C: Clock>(
     (registry, _): (&CachedRegistry<C>, &KnownPlaces<C>),
-    store: &impl TeachDevice,
+    store: &impl TeachRegistry,
     known: &Known,
     stored: &Stored,
     invocation: &Invocation,

@@ -3,12 +3,15 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use domain::{Device, DeviceId};
+use domain::{Device, DeviceId, Hints};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use table::ReadRegistry as _;
 
 use super::*;
+use crate::intake::mode::Mode;
+use crate::registry::known::look_up;
+use crate::registry::registration::{Stored, register};
 
 /// An answer: status, headers, body.
 struct Answer(i64, Value, String);
@@ -596,4 +599,35 @@ async fn what_writers_ask_first_is_answered_without_the_table() {
         assert_eq!((found, text.as_str()), (401, "{\"error\":\"authorization failed\"}\n"));
     }
     assert_eq!(bench.store.calls().reads, reads, "no read of the table");
+}
+
+/// The registry function meets the room in the stream while the rest of the request is stored, and knows no names.
+#[tokio::test]
+async fn a_room_that_is_registered_meanwhile_gets_its_name_all_the_same() {
+    let bench = Bench::new();
+    let Pipeline { registry, places, store, .. } = &bench.ingest.pipeline;
+    let memory = (registry, places);
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    let mut log = WideEvent::begin("ingest");
+    let metrics = [("t".parse().expect("a name"), given::number("1"))].into();
+    let room = Some("living_room".parse().expect("an id"));
+    let reading = Reading::new("d".parse().expect("an id"), bench.clock.now(), room, metrics);
+    let reading = reading.expect("a reading");
+    let hints = Hints {
+        room_names: [("living_room".parse().expect("an id"), "living room".parse().expect("one"))]
+            .into(),
+        ..Hints::default()
+    };
+    let readings = std::iter::once(&reading);
+    let known = look_up(memory, store, readings, Mode::default(), &invocation, &mut log)
+        .await
+        .expect("memory");
+    given::register_room(store, "living_room", bench.clock.now()).await;
+    let mut stored = Stored::default();
+    stored.add(reading, hints);
+    register(memory, store, &known, &stored, &invocation, &mut log).await;
+    let rooms = store.rooms(&invocation).await.expect("memory").found;
+    let names: Vec<_> =
+        rooms.iter().map(|room| room.name.as_ref().map(ToString::to_string)).collect();
+    assert_eq!(names, [Some("living room".to_owned())]);
 }

@@ -24,6 +24,9 @@ pub(crate) struct Span {
     /// What the answer may lack because it is not known of all devices where they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms_lack: Option<Knowledge>,
+    /// The devices with readings that are in no row, because they are of no room.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_room: Vec<DeviceId>,
 }
 
 impl Span {
@@ -32,13 +35,19 @@ impl Span {
         let range = grid.range();
         let every = unit.map(CalendarUnit::as_str);
         let (from, to, tz) = (range.from(), range.to(), zone.name());
-        Self { from, to, every, tz, rollups_lack: None, rooms_lack: None }
+        let without_room = Vec::new();
+        Self { from, to, every, tz, rollups_lack: None, rooms_lack: None, without_room }
     }
 
     /// The same of these rooms.
     pub(crate) fn of_rooms(self, subject: &Subject) -> Self {
         let rooms_lack = subject.knowledge.filter(|it| it.lacks_devices());
         Self { rooms_lack, ..self }
+    }
+
+    /// With devices that have readings in no row.
+    pub(crate) fn without_room(self, without_room: Vec<DeviceId>) -> Self {
+        Self { without_room, ..self }
     }
 
     /// With what the rollups may lack.

@@ -3,6 +3,7 @@
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Format, Problem, ProblemKind, Response};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::answer::row::Cell;
 use crate::answer::sheet::record;
@@ -12,6 +13,11 @@ pub(crate) trait Line: Serialize {
     /// Its cells in CSV, one for each column.
     fn cells(&self) -> Vec<Cell>;
 }
+
+/// The header that names what an answer of rows alone does not say.
+const LACK: &str = "x-rows-lack";
+/// The members beside the rows in JSON that say what these lack.
+const LACKING: [&str; 5] = ["rollups_lack", "rooms_lack", "without_room", "left_out", "unsure"];
 
 /// The rows; in JSON with what is to be said of them, which is an object of at least one member.
 pub(crate) fn respond(
@@ -48,9 +54,24 @@ pub(crate) fn respond(
         );
         return Err(Problem::new(ProblemKind::Unanswerable, detail));
     }
-    Ok(Response::new(200, format.content_type(), body))
+    let response = Response::new(200, format.content_type(), body);
+    let lacking = match format {
+        Format::Json => Vec::new(),
+        Format::Csv | Format::Ndjson => lacking(about),
+    };
+    Ok(if lacking.is_empty() { response } else { response.with(LACK, lacking.join(", ")) })
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our own types have string keys")
+}
+
+fn lacking(about: &impl Serialize) -> Vec<&'static str> {
+    let about = serde_json::to_value(about).expect("our own types have string keys");
+    let is_said = |name: &&str| match &about[*name] {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    };
+    LACKING.into_iter().filter(is_said).collect()
 }

@@ -276,6 +276,28 @@ async fn rows_by_room_come_as_csv_and_not_together_with_rows_by_device() {
     assert!(detail.starts_with("400 rooms: unknown parameter"), "{detail}");
 }
 
+#[tokio::test]
+async fn what_a_device_sent_before_it_had_a_room_is_in_no_row_and_the_answer_says_so() {
+    let bench = Bench::empty();
+    let of = |device, minute, value| numbers(device, minute, "hall", &[("temperature", value)]);
+    let before = without_room(of("a", 0, "10"));
+    bench.store(&[before, of("a", 15, "20"), without_room(of("b", 0, "5"))]).await;
+    let asked = |of: i64| format!("from={}&to={}&metric=temperature&fn=sum", at(of), at(30));
+    let rooms = bench.get(&format!("/series?rooms=1&{}", asked(0))).await.json();
+    let rows: Vec<_> = rows_of(&rooms).iter().map(|it| it["value"].clone()).collect();
+    assert_eq!(
+        (rows, &rooms["without_room"]),
+        (vec![json!(20), json!(5)], &json!(["a"])),
+        "{rooms}"
+    );
+    let csv = bench.get(&format!("/series?rooms=1&format=csv&{}", asked(0))).await;
+    assert_eq!(csv.header("x-rows-lack"), "without_room");
+    let later = bench.get(&format!("/series?rooms=1&{}", asked(15))).await.json();
+    assert_eq!(later["without_room"], Value::Null, "{later}");
+    let all = bench.get(&format!("/series?{}&format=csv", asked(0))).await;
+    assert_eq!(all.header("x-rows-lack"), "");
+}
+
 /// 200 devices in 40 rooms, a reading each quarter of an hour: as a chart of all rooms asks for a day.
 #[tokio::test]
 async fn a_chart_of_a_large_house_is_small() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::{Hints, MetricHints, Month, SourceField};
 use table::{
     Expected, KeepRollupState as _, LookUpRegistry as _, NoteSeen as _, RoomWalk, Seen,
-    TeachDevice as _,
+    TeachRegistry as _,
 };
 
 use super::by_room::{ROOMS, random_readings, stored};

@@ -1,14 +1,16 @@
-//! `UpdateItem`: adds to a device what a sender teaches of it. Never changes what a person set.
+//! `UpdateItem`: adds to a device or a room what a sender teaches of it. Never changes what a person set.
 
 use crate::DynamoStore;
 use crate::update::Update;
 use crate::write_device::DeviceWrite;
-use domain::{Device, Hints};
+use domain::{Device, Hints, Label, Room, RoomId};
 use table::item;
-use table::item::attribute::{METRICS, SOURCE};
-use table::{Invocation, StoreResult, TeachDevice, UpdateOutcome};
+use table::item::Attribute;
+use table::item::attribute::{METRICS, NAME, SOURCE};
+use table::keys::Key;
+use table::{Invocation, StoreResult, TeachRegistry, UpdateOutcome};
 
-impl TeachDevice for DynamoStore {
+impl TeachRegistry for DynamoStore {
     async fn teach_device(
         &self,
         known: &Device,
@@ -39,5 +41,17 @@ impl TeachDevice for DynamoStore {
                 unreachable!("there is no companion")
             }
         })
+    }
+
+    async fn name_room(
+        &self,
+        id: &RoomId,
+        name: &Label,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Room>> {
+        let mut update = Update::of(Key::Room(id.clone()));
+        update.set(&[NAME], Attribute::S(name.to_string()));
+        update.only_if_still(&[NAME], None);
+        update.send_and_read(self, invocation).await
     }
 }
