@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alerts::{Limits, Scope, Watch};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, MetricRollup, OfKind, Rollup, Timestamp};
+use domain::{Decimal, Device, DeviceId, MetricRollup, OfKind, Rollup, Timestamp};
 use table::{Invocation, ReadAlertRules, StoreResult, StoredRule};
 
 use crate::counter::is_told;
@@ -83,6 +83,12 @@ fn is_in_breach(watch: &Watch, quarter: &Rollup) -> bool {
         }
         Watch::Silence { .. } | Watch::Budget { .. } | Watch::Demand { .. } => false,
     }
+}
+
+/// Whether values between two are clear of the limits.
+pub(crate) fn is_clear(limits: &Limits, min: &Decimal, max: &Decimal) -> bool {
+    limits.above().is_none_or(|edge| *max <= edge.clear)
+        && limits.below().is_none_or(|edge| *min >= edge.clear)
 }
 
 /// Whether an extreme is beyond a limit.

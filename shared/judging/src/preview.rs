@@ -1,15 +1,16 @@
 //! The episodes that a rule would have had on one subject, by the judge's own fold. Stores and tells nothing.
 
-use alerts::{Rule, Subject, Watch};
+use alerts::{DemandLimit, Rule, Subject, Watch};
 use chrono::TimeDelta;
-use domain::{Exact, QuarterHour, TimeRange, Timestamp};
+use domain::{CalendarUnit, Exact, TimeRange, Timestamp};
 use series::{Failure, Grid, Horizon, Level};
 use table::Invocation;
 
+use crate::breach::is_clear;
 use crate::energy::{energy, meter};
 use crate::judging::Judging;
 use crate::ports::Store;
-use crate::preview_windows::of_device;
+use crate::preview_windows::{Clearing, of_device};
 use crate::room_mean;
 use crate::{counter, demand};
 
@@ -72,8 +73,8 @@ impl Judging {
         }
     }
 
-    /// The episodes that reach into a range. The fold begins before it, so that a breach which is on at its start began
-    /// when it did; where it is on at the start of the fold, the fold begins earlier, up to [`MAX_PREVIEW`] before.
+    /// The episodes that reach into a range. The fold begins before it, earlier and earlier until it is certain that no
+    /// episode of before is on, up to [`MAX_PREVIEW`] before.
     async fn preview_folded(
         &self,
         store: &impl Store,
@@ -88,17 +89,16 @@ impl Judging {
         loop {
             let from = range.from().saturating_add(-lead);
             let whole = TimeRange::new(from, range.to()).unwrap_or(range);
-            let found = self.folded(store, asked, (whole, horizon), now, invocation).await;
-            let mut found = match (found, known) {
+            let times = (whole, range.from(), horizon);
+            let found = self.folded(store, asked, times, now, invocation).await;
+            let (mut found, is_settled) = match (found, known) {
                 // So many readings are in the breach that its start is out of reach.
                 (Err(Failure::OutOfReach(_)), Some(known)) => return Ok(known),
                 (found, _) => found?,
             };
             found.episodes.retain(|it| it.ended.is_none_or(|ended| ended > range.from()));
             found.by_extremes.retain(|it| it.to() > range.from());
-            let edge = from.saturating_add(QuarterHour::LENGTH * 2);
-            let is_cut = found.episodes.first().is_some_and(|it| it.since < edge);
-            if !is_cut || lead >= MAX_PREVIEW {
+            if is_settled || lead >= MAX_PREVIEW {
                 return Ok(found);
             }
             known = Some(found);
@@ -106,17 +106,18 @@ impl Judging {
         }
     }
 
-    /// The episodes of a fold that begins as normal at the start of a range.
+    /// The episodes of a fold that begins as normal at the start of a range, and whether it is normal for certain at some
+    /// instant up to `by`.
     async fn folded(
         &self,
         store: &impl Store,
         (rule, subject): (&Rule, &Subject),
-        (range, horizon): (TimeRange, &Horizon),
+        (range, by, horizon): (TimeRange, Timestamp, &Horizon),
         now: Timestamp,
         invocation: &Invocation,
-    ) -> Result<Preview, Failure> {
+    ) -> Result<(Preview, bool), Failure> {
         match (&rule.watch, subject) {
-            (Watch::Metric { metric, .. }, Subject::Room(room)) => {
+            (Watch::Metric { metric, limits }, Subject::Room(room)) => {
                 let devices = self.devices(store, now, invocation).await?;
                 let asked = (|sealed: Timestamp| up_to(range, sealed), horizon);
                 let means =
@@ -125,10 +126,14 @@ impl Judging {
                 let sight =
                     alerts::Sight { readings: &means, silent_after: ROOM_SILENCE, pauses: &[] };
                 let episodes = alerts::preview(rule, &sight, range.to());
-                Ok(Preview {
-                    episodes: episodes.into_iter().map(of_episode).collect(),
-                    ..Preview::default()
-                })
+                let mut clearing = Clearing::of(rule, TimeDelta::zero());
+                let mut before = means.iter().take_while(|it| it.at <= by);
+                let is_settled = before.any(|it| {
+                    clearing
+                        .see(it.at, it.value.as_ref().is_some_and(|it| is_clear(limits, it, it)))
+                });
+                let episodes = episodes.into_iter().map(of_episode).collect();
+                Ok((Preview { episodes, ..Preview::default() }, is_settled))
             }
             (watch, Subject::Device(id)) => {
                 let silent_after = match watch {
@@ -142,19 +147,20 @@ impl Judging {
                 let device = self.device(store, id, now, invocation).await?;
                 let is_rolled_up = match watch {
                     Watch::Metric { metric, .. } => {
-                        device.is_none_or(|it| it.metrics().contains_key(metric))
+                        device.as_ref().is_none_or(|it| it.metrics().contains_key(metric))
                     }
                     _ => true,
                 };
+                // Nothing is before its first reading.
+                let is_whole = device.is_none_or(|it| it.first_seen() >= range.from());
                 let asked = (id, range, horizon.rolled_up(id).filter(|_| is_rolled_up));
-                let found = of_device(store, rule, asked, (silent_after, &pauses), now, invocation);
-                let (episodes, by_extremes) = found.await?;
-                Ok(Preview {
-                    episodes: episodes.into_iter().map(of_episode).collect(),
-                    by_extremes,
-                })
+                let sight = (silent_after, &pauses[..], by);
+                let found = of_device(store, rule, asked, sight, now, invocation);
+                let (episodes, by_extremes, is_settled) = found.await?;
+                let episodes = episodes.into_iter().map(of_episode).collect();
+                Ok((Preview { episodes, by_extremes }, is_settled || is_whole))
             }
-            (_, Subject::Room(_)) => Ok(Preview::default()),
+            (_, Subject::Room(_)) => Ok((Preview::default(), true)),
         }
     }
 
@@ -187,12 +193,20 @@ impl Judging {
             }
             Watch::Metric { .. } | Watch::Silence { .. } => return Ok(preview),
         };
-        let Some(grid) = Grid::of(unit, range, horizon.zone()) else { return Ok(preview) };
+        let is_of_peak = matches!(rule.watch, Watch::Demand { limit: DemandLimit::Peak, .. });
+        // The highest of a month is known from its start on.
+        let month_of = |at: Timestamp| CalendarUnit::Month.bucket_of(at, horizon.zone());
+        let from = if is_of_peak { month_of(range.from()).from() } else { range.from() };
+        let whole = TimeRange::new(from, range.to()).unwrap_or(range);
+        let Some(grid) = Grid::of(unit, whole, horizon.zone()) else { return Ok(preview) };
         let (places, level) = ((&grid, horizon), Level::of(Some(unit)));
         let rows = energy(store, (&device, meter(&device)), places, level, now, invocation).await?;
         let Some(rows) = rows else { return Ok(preview) };
-        let mut highest: Option<Exact> = None;
+        let (mut highest, mut month): (Option<Exact>, _) = (None, month_of(from));
         for (place, period) in grid.rows().iter().enumerate() {
+            if !month.contains(period.from()) {
+                (highest, month) = (None, month_of(period.from()));
+            }
             let Some(used) = rows.used(place) else { continue };
             let (value, limit) = match &rule.watch {
                 Watch::Demand { limit, .. } => {
@@ -204,7 +218,7 @@ impl Judging {
                 Watch::Budget { kwh, .. } => (used, Some(Exact::from(kwh))),
                 _ => continue,
             };
-            if limit.is_some_and(|limit| value > limit) {
+            if period.to() > range.from() && limit.is_some_and(|limit| value > limit) {
                 let (since, fired) = (period.from(), period.to().min(now));
                 let ended = (period.to() <= now).then_some(period.to());
                 preview.episodes.push(Previewed { since, fired, ended, value: Some(value) });

@@ -9,7 +9,7 @@ use domain::{DeviceId, MetricName, MetricRollup, Order, QuarterHour, TimeRange, 
 use series::Failure;
 use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey, StoredRollup};
 
-use crate::breach::is_beyond;
+use crate::breach::{is_beyond, is_clear};
 use crate::observed::observation;
 
 /// The most readings of one preview.
@@ -25,15 +25,16 @@ struct Window {
 }
 
 /// The episodes of a device, and the times where extremes answer because the readings have expired. `rolled_up` is the time
-/// whose rollups have what the rule is about; all other readings are read.
+/// whose rollups have what the rule is about; all other readings are read. Says too whether it is normal for certain at some
+/// instant up to `settled_by`: whatever was before the range, the episodes from then on are those of all readings.
 pub(crate) async fn of_device(
     store: &(impl QueryReadings + ReadRollups),
     rule: &Rule,
     (device, range, rolled_up): (&DeviceId, TimeRange, Option<TimeRange>),
-    (silent_after, pauses): (TimeDelta, &[TimeRange]),
+    (silent_after, pauses, settled_by): (TimeDelta, &[TimeRange], Timestamp),
     now: Timestamp,
     invocation: &Invocation,
-) -> Result<(Vec<Episode>, Vec<TimeRange>), Failure> {
+) -> Result<(Vec<Episode>, Vec<TimeRange>, bool), Failure> {
     let quarters = Quarters::read(store, (device, range, rolled_up), now, invocation).await?;
     let (mut episodes, mut by_extremes, mut left) = (Vec::new(), Vec::new(), MAX_READINGS);
     for window in quarters.windows(rule, silent_after) {
@@ -47,7 +48,7 @@ pub(crate) async fn of_device(
         let found = preview(rule, &sight, window.range.last());
         episodes.extend(found.into_iter().filter(|it| range.contains(it.fired)));
     }
-    Ok((episodes, by_extremes))
+    Ok((episodes, by_extremes, quarters.is_settled(rule, silent_after, settled_by)))
 }
 
 /// The rollups of a range by quarters.
@@ -97,6 +98,14 @@ impl Quarters {
             is_inside[place - 1] |= is_inside[place];
         }
         self.joined(&is_inside)
+    }
+
+    /// Whether values are clear for so long up to an instant that every episode of before has ended.
+    fn is_settled(&self, rule: &Rule, silent_after: TimeDelta, by: Timestamp) -> bool {
+        let mut clearing = Clearing::of(rule, QuarterHour::LENGTH);
+        let looks = self.starts().zip(self.looks(rule, silent_after));
+        let mut looks = looks.take_while(|(quarter, _)| quarter.end() <= by);
+        looks.any(|(quarter, look)| clearing.see(quarter.start(), matches!(look, LookAt::Clear)))
     }
 
     fn starts(&self) -> impl Iterator<Item = QuarterHour> {
@@ -191,6 +200,30 @@ impl Quarters {
     }
 }
 
+/// For how long all values have been clear.
+pub(crate) struct Clearing {
+    needed: TimeDelta,
+    since: Option<Timestamp>,
+}
+
+impl Clearing {
+    /// For a rule, by times of such a length that begin or end anywhere in it.
+    pub(crate) fn of(rule: &Rule, length: TimeDelta) -> Self {
+        let is_at_once = rule.clear_hold <= TimeDelta::zero();
+        let needed = if is_at_once { TimeDelta::zero() } else { rule.clear_hold + length };
+        Self { needed, since: None }
+    }
+
+    /// Takes the next time; returns whether values have been clear for long enough.
+    pub(crate) fn see(&mut self, at: Timestamp, is_clear: bool) -> bool {
+        if !is_clear {
+            self.since = None;
+            return false;
+        }
+        at.since(*self.since.get_or_insert(at)) >= self.needed
+    }
+}
+
 /// What a quarter says of a rule.
 enum LookAt {
     /// Something in it may begin an episode.
@@ -202,11 +235,9 @@ enum LookAt {
 }
 
 fn of(limits: &Limits, metric: &MetricRollup) -> LookAt {
-    let is_clear = limits.above().is_none_or(|edge| metric.max <= edge.clear)
-        && limits.below().is_none_or(|edge| metric.min >= edge.clear);
     match is_beyond(limits, metric) {
         true => LookAt::Breach,
-        false if is_clear => LookAt::Clear,
+        false if is_clear(limits, &metric.min, &metric.max) => LookAt::Clear,
         false => LookAt::Open,
     }
 }

@@ -499,7 +499,7 @@ async fn a_preview_has_the_episodes_of_all_readings() {
         let expected = episodes(&sent, (hold, clear_hold), limit);
         assert_eq!(told, expected, "{seed}: for {hold}, clear for {clear_hold}, {sent:?}");
         // Whatever the range begins with, an episode that reaches into it began when it did.
-        for _ in 0..4 {
+        for _ in 0..8 {
             let range = TimeRange::new(at(rng.i64(1..LAST)), now).expect("a range");
             let preview = world.judging.preview(store, asked, range, now, given);
             let preview = Box::pin(preview).await.expect("memory");
@@ -547,6 +547,72 @@ async fn a_preview_looks_back_to_the_begin_of_a_breach() {
             let times_of: Vec<_> = found.iter().map(|it| (it.since, it.fired)).collect();
             assert_eq!(times_of, [(at(times.0), at(times.1))], "{told} from {from}: {found:?}");
         }
+    }
+}
+
+/// Between `clear` and the limit nothing ends, and nothing tells when it began but what was before.
+#[tokio::test]
+async fn a_preview_looks_back_over_what_is_neither_clear_nor_a_breach() {
+    let reading = |hour: i64, minute: i64| {
+        let value = match hour {
+            ..0 => "20",
+            0 => "31",
+            _ => "25",
+        };
+        given::reading("d", at(hour * 60 + minute), Some("hall"), &[("temperature", value)])
+    };
+    for minutes in [vec![0, 20, 40], vec![50]] {
+        let hours = -1..150;
+        let readings: Vec<_> =
+            hours.flat_map(|hour| minutes.iter().map(move |it| reading(hour, *it))).collect();
+        let rule = json!({"name": "Warm", "device": "d", "metric": "temperature", "above": 30, "clear": 21});
+        let world = World::new(rule.clone(), &readings[..1]).await;
+        world.put(&readings).await;
+        let now = at(150 * 60);
+        let mut quarter = QuarterHour::of(at(-60));
+        while quarter.end() <= now {
+            world.seal(quarter, now).await;
+            quarter = quarter.next();
+        }
+        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+        let subject = Subject::Device("d".parse().expect("an id"));
+        for from in [-60, 61, 600, 26 * 60, 140 * 60] {
+            let range = TimeRange::new(at(from), now).expect("a range");
+            let given = &invocation();
+            let found = world.judging.preview(&world.store, (&rule, &subject), range, now, given);
+            let found = Box::pin(found).await.expect("memory").episodes;
+            let since: Vec<_> = found.iter().map(|it| it.since).collect();
+            assert_eq!(since, [at(minutes[0])], "{minutes:?} from {from}");
+        }
+    }
+}
+
+/// The highest of a month is that since its start, wherever the range begins.
+#[tokio::test]
+async fn a_preview_of_a_demand_knows_the_month_s_highest() {
+    const DAY: i64 = 1_440;
+    // The first is in March, the others are in April.
+    let periods = [(DAY, 8), (5 * DAY, 1), (6 * DAY, 5), (8 * DAY, 3), (8 * DAY + 60, 4)];
+    let readings = periods.iter().flat_map(|(start, kilowatts)| {
+        [0, 5, 10, 15].map(|minute| {
+            let watts = if minute < 15 { kilowatts * 1_000 } else { 0 };
+            let metrics = [("current_w", &*watts.to_string())];
+            given::reading("dem", at(start + minute), Some("hall"), &metrics)
+        })
+    });
+    let readings: Vec<_> = readings.collect();
+    let rule = json!({"name": "Peak", "device": "dem", "demand_kw": "peak", "period": "15m"});
+    let world = World::new(rule.clone(), &readings).await;
+    let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+    let subject = Subject::Device("dem".parse().expect("an id"));
+    let now = at(10 * DAY);
+    for (from, expected) in [(0, vec![6 * DAY]), (5 * DAY, vec![6 * DAY]), (7 * DAY, vec![])] {
+        let range = TimeRange::new(at(from), now).expect("a range");
+        let given = &invocation();
+        let found = world.judging.preview(&world.store, (&rule, &subject), range, now, given);
+        let found = Box::pin(found).await.expect("memory").episodes;
+        let since: Vec<_> = found.iter().map(|it| it.since).collect();
+        assert_eq!(since, expected.into_iter().map(at).collect::<Vec<_>>(), "from {from}");
     }
 }
 

@@ -17,7 +17,7 @@ use crate::ports::Store;
 
 /// What a row is of, with its devices.
 pub struct Place<'a> {
-    /// `None` for a device that is in no room and was never in a room: it stands for itself.
+    /// `None` for a device that is in no room: it stands for itself, with all that it sent.
     pub room: Option<RoomId>,
     /// Its devices, in the order of their ids.
     pub devices: Vec<DeviceValues<'a>>,
@@ -27,7 +27,8 @@ pub struct Place<'a> {
 pub struct Places<'a> {
     /// The rooms, each with its devices, and the devices that are in no room.
     pub places: Vec<Place<'a>>,
-    /// The devices that are in a room and have readings of no room: none of the rows has these.
+    /// The other devices that have readings of no room too, or of one that is not asked for: none of the rows has
+    /// these.
     pub without_room: Vec<DeviceId>,
 }
 
@@ -48,13 +49,12 @@ pub async fn places<'a>(
     for (ask, values) in asks.iter().zip(found) {
         match Rooms::of(&values, rooms) {
             Rooms::One(room) => of_rooms.push((room, values)),
-            Rooms::Several(rooms) => {
-                moved.extend(rooms.into_iter().map(|it| Ask { rooms: Some(it), ..*ask }));
-                if has_readings_of_none(&values) {
-                    match values.device.place().room() {
-                        None => alone.push(values),
-                        Some(_) => without_room.push(values.device.id().clone()),
-                    }
+            Rooms::Several(of_device) => {
+                moved.extend(of_device.into_iter().map(|it| Ask { rooms: Some(it), ..*ask }));
+                if is_in_none(&values) {
+                    alone.push(values);
+                } else if has_others(&values, rooms) {
+                    without_room.push(values.device.id().clone());
                 }
             }
             Rooms::None => alone.push(values),
@@ -74,8 +74,17 @@ pub async fn places<'a>(
     Ok(Places { places: grouped(of_rooms, alone), without_room })
 }
 
-fn has_readings_of_none(values: &DeviceValues<'_>) -> bool {
-    values.gathered.pieces.iter().any(|piece| piece.rollup.rooms.contains(&None))
+/// Whether a device is in no room, and has readings of none.
+fn is_in_none(values: &DeviceValues<'_>) -> bool {
+    values.device.place().room().is_none()
+        && values.gathered.pieces.iter().any(|piece| piece.rollup.rooms.contains(&None))
+}
+
+/// Whether a device has readings of no room, or of another than those that are asked for.
+fn has_others(values: &DeviceValues<'_>, asked: &[BTreeSet<RoomId>]) -> bool {
+    let is_asked = |room: &RoomId| asked.iter().any(|it| it.contains(room));
+    let mut rooms = values.gathered.pieces.iter().flat_map(|piece| &piece.rollup.rooms);
+    rooms.any(|room| !room.as_ref().is_some_and(is_asked))
 }
 
 /// Whether what is read of a device for a room has anything of the room.

@@ -48,7 +48,7 @@ pub(super) fn schemas() -> Value {
                 "from": timestamp, "to": timestamp, "every": text, "tz": {"type": "string"},
                 "rollups_lack": reference("RollupsLack"),
                 "rooms_lack": reference("RoomsLack"),
-                "without_room": {"type": "array", "description": "Only with rooms: the devices that are in a room and sent something in the range that is of no room; no row has it", "items": reference("Id")},
+                "without_room": {"type": "array", "description": "Only with rooms: the devices that sent something in the range that is of no room, or of one that the registry no longer has; no row has it", "items": reference("Id")},
                 "source": {"type": "string", "description": "readings, m15, day, joined by +"},
                 "units": {"type": "object", "additionalProperties": text},
                 "combine": reference("Combine"),

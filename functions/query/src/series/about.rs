@@ -24,7 +24,7 @@ pub(crate) struct Span {
     /// What the answer may lack because it is not known of all devices where they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms_lack: Option<Knowledge>,
-    /// The devices with readings that are in no row, because they are of no room.
+    /// The devices with readings that are in no row, because they are of no room that the registry has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_room: Vec<DeviceId>,
 }
