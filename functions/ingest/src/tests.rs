@@ -488,42 +488,45 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
     assert_eq!((status, &answer["errors"][0]["field"]), (400, &json!("rooms")));
 }
 
+/// The rooms of a device's readings, in order of time, after requests of seconds and the rooms that they name.
+async fn rooms_after(requests: &[&[(u32, Option<&str>)]]) -> Vec<String> {
+    let bench = Bench::new();
+    for request in requests {
+        let reading = |(second, room): &(u32, Option<&str>)| {
+            let mut reading =
+                json!({"device_id": "d", "timestamp": 1_768_147_200 + second, "t": 1});
+            if let Some(room) = room {
+                reading["room"] = json!(room);
+            }
+            reading
+        };
+        let body: Value = request.iter().map(reading).collect();
+        assert_eq!(bench.post(&body.to_string()).await.0, 201);
+    }
+    let rooms = bench.store.readings().into_iter().map(|it| it.room.expect("a room"));
+    rooms.map(String::from).collect()
+}
+
 #[tokio::test]
 async fn a_device_that_moves_takes_its_next_readings_along() {
-    let bench = Bench::new();
-    let at = |second: u32, room: &str| {
-        let timestamp = 1_768_147_200 + second;
-        format!(r#"{{"device_id": "d", "timestamp": {timestamp}, {room} "t": 1}}"#)
-    };
-    let post = async |readings: &[String]| {
-        assert_eq!(bench.post(&format!("[{}]", readings.join(","))).await.0, 201);
-    };
     // A new device; then it moves, within a request and for the next one. The entries are in no order.
-    post(&[at(1, ""), at(0, r#""room": "a","#), at(3, "")]).await;
-    post(&[at(6, ""), at(5, r#""room": "b","#), at(4, "")]).await;
-    post(&[at(7, "")]).await;
-    let rooms = bench.store.readings().into_iter().map(|it| it.room.expect("a room"));
-    let rooms: Vec<_> = rooms.map(String::from).collect();
-    assert_eq!(rooms, ["a", "a", "a", "a", "b", "b", "b"]);
+    let rooms = rooms_after(&[
+        &[(1, None), (0, Some("a")), (3, None)],
+        &[(6, None), (5, Some("b")), (4, None)],
+        &[(7, None)],
+    ]);
+    assert_eq!(rooms.await, ["a", "a", "a", "a", "b", "b", "b"]);
 }
 
 #[tokio::test]
 async fn a_late_reading_takes_those_along_that_were_before_the_device_came_to_where_it_is() {
-    let bench = Bench::new();
-    let at = |second: u32, room: &str| {
-        let timestamp = 1_768_147_200 + second;
-        format!(r#"{{"device_id": "d", "timestamp": {timestamp}, {room} "t": 1}}"#)
-    };
-    let post = async |readings: &[String]| {
-        assert_eq!(bench.post(&format!("[{}]", readings.join(","))).await.0, 201);
-    };
-    post(&[at(60, r#""room": "b","#)]).await;
-    post(&[at(10, r#""room": "c","#), at(20, ""), at(61, ""), at(60, r#""room": "b","#)]).await;
-    post(&[at(30, r#""room": "c","#), at(40, ""), at(62, "")]).await;
-    post(&[at(63, ""), at(70, r#""room": "e","#), at(71, ""), at(50, r#""room": "c","#)]).await;
-    let rooms = bench.store.readings().into_iter().map(|it| it.room.expect("a room"));
-    let rooms: Vec<_> = rooms.map(String::from).collect();
-    assert_eq!(rooms, ["c", "c", "c", "c", "c", "b", "b", "b", "b", "e", "e"]);
+    let rooms = rooms_after(&[
+        &[(60, Some("b"))],
+        &[(10, Some("c")), (20, None), (61, None), (60, Some("b"))],
+        &[(30, Some("c")), (40, None), (62, None)],
+        &[(63, None), (70, Some("e")), (71, None), (50, Some("c"))],
+    ]);
+    assert_eq!(rooms.await, ["c", "c", "c", "c", "c", "b", "b", "b", "b", "e", "e"]);
 }
 
 #[tokio::test]

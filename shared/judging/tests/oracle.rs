@@ -9,7 +9,7 @@ use domain::{
     CalendarUnit, Device, DeviceId, QuarterHour, Reading, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
 };
 use fastrand::Rng;
-use judging::{Judging, MAX_PROMPT, Written};
+use judging::{Judging, MAX_PROMPT, Previewed, Written};
 use rollups::{Assumed, DeviceRules, Fold, Retention, SeenRooms};
 use serde_json::{Value, json};
 use table::given::{self, invocation};
@@ -104,6 +104,28 @@ impl World {
         assert!(state.is_some_and(|it| it.sealed == [end; SWEEP_GROUPS]));
         let judged = Box::pin(self.judging.judge_sealed(&self.store, now, &invocation())).await;
         assert!(judged.expect("memory").is_done());
+    }
+
+    /// Seals all quarters from the first one of a story up to an instant.
+    async fn seal_up_to(&self, end: Timestamp, now: Timestamp) {
+        let mut quarter = QuarterHour::of(at(-60));
+        while quarter.end() <= end {
+            self.seal(quarter, now).await;
+            quarter = quarter.next();
+        }
+    }
+
+    /// What a preview from a minute up to now tells.
+    async fn previewed(
+        &self,
+        (rule, subject): (&Rule, &Subject),
+        from: i64,
+        now: Timestamp,
+    ) -> Vec<Previewed> {
+        let range = TimeRange::new(at(from), now).expect("a range");
+        let given = &invocation();
+        let preview = self.judging.preview(&self.store, (rule, subject), range, now, given);
+        Box::pin(preview).await.expect("memory").episodes
     }
 
     async fn devices(&self) -> Vec<Device> {
@@ -481,34 +503,25 @@ async fn a_preview_has_the_episodes_of_all_readings() {
         let world = World::new(rule.clone(), &readings[..1]).await;
         world.put(&readings).await;
         let now = at(LAST);
-        let mut quarter = QuarterHour::of(at(-60));
-        while quarter.end() <= at(LAST - 45) {
-            world.seal(quarter, now).await;
-            quarter = quarter.next();
-        }
+        world.seal_up_to(at(LAST - 45), now).await;
         let (store, given) = (&world.store, &invocation());
         let device: DeviceId = "d".parse().expect("an id");
         let limit = world.judging.silence_limit(store, &device, now, given).await.expect("memory");
         let rule = Rule::from_json(rule, at(-10)).expect("a rule");
-        let range = TimeRange::new(at(0), now).expect("a range");
         let asked = (&rule, &Subject::Device(device));
-        let preview = world.judging.preview(store, asked, range, now, given);
-        let preview = Box::pin(preview).await.expect("memory");
-        let told: Vec<_> =
-            preview.episodes.iter().map(|it| (it.since, it.fired, it.ended)).collect();
+        let preview = world.previewed(asked, 0, now).await;
+        let told: Vec<_> = preview.iter().map(|it| (it.since, it.fired, it.ended)).collect();
         let expected = episodes(&sent, (hold, clear_hold), limit);
         assert_eq!(told, expected, "{seed}: for {hold}, clear for {clear_hold}, {sent:?}");
         // Whatever the range begins with, an episode that reaches into it began when it did.
         for _ in 0..8 {
-            let range = TimeRange::new(at(rng.i64(1..LAST)), now).expect("a range");
-            let preview = world.judging.preview(store, asked, range, now, given);
-            let preview = Box::pin(preview).await.expect("memory");
-            let told: Vec<_> =
-                preview.episodes.iter().map(|it| (it.since, it.fired, it.ended)).collect();
-            let reaching = expected.iter().filter(|it| it.2.is_none_or(|end| end > range.from()));
+            let from = rng.i64(1..LAST);
+            let preview = world.previewed(asked, from, now).await;
+            let told: Vec<_> = preview.iter().map(|it| (it.since, it.fired, it.ended)).collect();
+            let reaching = expected.iter().filter(|it| it.2.is_none_or(|end| end > at(from)));
             let reaching: Vec<_> = reaching.copied().collect();
-            assert_eq!(told, reaching, "{seed}: {range:?}, for {hold}, clear for {clear_hold}");
-            cut += reaching.iter().filter(|it| it.0 < range.from()).count();
+            assert_eq!(told, reaching, "{seed}: from {from}, for {hold}, clear for {clear_hold}");
+            cut += reaching.iter().filter(|it| it.0 < at(from)).count();
         }
         all += told.len();
         ended += told.iter().filter(|it| it.2.is_some()).count();
@@ -532,18 +545,11 @@ async fn a_preview_looks_back_to_the_begin_of_a_breach() {
         let world = World::new(rule.clone(), &readings[..1]).await;
         world.put(&readings).await;
         let now = at(79 * 60);
-        let mut quarter = QuarterHour::of(at(-60));
-        while quarter.end() <= now {
-            world.seal(quarter, now).await;
-            quarter = quarter.next();
-        }
+        world.seal_up_to(now, now).await;
         let rule = Rule::from_json(rule, at(-10)).expect("a rule");
         let subject: Subject = told.parse().expect("a subject");
         for from in [-60, 1, 45, 400, 1_500, 69 * 60] {
-            let range = TimeRange::new(at(from), now).expect("a range");
-            let given = &invocation();
-            let found = world.judging.preview(&world.store, (&rule, &subject), range, now, given);
-            let found = Box::pin(found).await.expect("memory").episodes;
+            let found = world.previewed((&rule, &subject), from, now).await;
             let times_of: Vec<_> = found.iter().map(|it| (it.since, it.fired)).collect();
             assert_eq!(times_of, [(at(times.0), at(times.1))], "{told} from {from}: {found:?}");
         }
@@ -569,18 +575,11 @@ async fn a_preview_looks_back_over_what_is_neither_clear_nor_a_breach() {
         let world = World::new(rule.clone(), &readings[..1]).await;
         world.put(&readings).await;
         let now = at(150 * 60);
-        let mut quarter = QuarterHour::of(at(-60));
-        while quarter.end() <= now {
-            world.seal(quarter, now).await;
-            quarter = quarter.next();
-        }
+        world.seal_up_to(now, now).await;
         let rule = Rule::from_json(rule, at(-10)).expect("a rule");
         let subject = Subject::Device("d".parse().expect("an id"));
         for from in [-60, 61, 600, 26 * 60, 140 * 60] {
-            let range = TimeRange::new(at(from), now).expect("a range");
-            let given = &invocation();
-            let found = world.judging.preview(&world.store, (&rule, &subject), range, now, given);
-            let found = Box::pin(found).await.expect("memory").episodes;
+            let found = world.previewed((&rule, &subject), from, now).await;
             let since: Vec<_> = found.iter().map(|it| it.since).collect();
             assert_eq!(since, [at(minutes[0])], "{minutes:?} from {from}");
         }
@@ -607,10 +606,7 @@ async fn a_preview_of_a_demand_knows_the_month_s_highest() {
     let subject = Subject::Device("dem".parse().expect("an id"));
     let now = at(10 * DAY);
     for (from, expected) in [(0, vec![6 * DAY]), (5 * DAY, vec![6 * DAY]), (7 * DAY, vec![])] {
-        let range = TimeRange::new(at(from), now).expect("a range");
-        let given = &invocation();
-        let found = world.judging.preview(&world.store, (&rule, &subject), range, now, given);
-        let found = Box::pin(found).await.expect("memory").episodes;
+        let found = world.previewed((&rule, &subject), from, now).await;
         let since: Vec<_> = found.iter().map(|it| it.since).collect();
         assert_eq!(since, expected.into_iter().map(at).collect::<Vec<_>>(), "from {from}");
     }
