@@ -96,6 +96,9 @@ pub(super) fn preview(answer: &Value) -> String {
     if answer["subjects"].as_array().into_iter().flatten().any(|it| is_by_extremes(&it)) {
         lines += "of a part of it the readings have expired, and extremes of 15 minutes answer\n";
     }
+    if answer.get("rollups_lack").is_some() {
+        lines += "late readings are not rolled up yet; what they change may be missing\n";
+    }
     if answer["has_more_subjects"] == true {
         lines += "and further subjects; --subject asks for one\n";
     }
@@ -240,6 +243,7 @@ mod tests {
     fn a_preview_has_a_line_for_each_episode() {
         let answer = json!({
             "episodes": 2, "from": "x", "to": "y", "has_more_subjects": true,
+            "rollups_lack": {"changes_since": "z"},
             "subjects": [
                 {"subject": "device:a", "by": "extremes", "episodes": [{"since": "1", "ended": "2"}]},
                 {"subject": "device:bc", "by": "readings", "episodes": [{"since": "3", "ended": null, "value": "5"}]},
@@ -249,6 +253,7 @@ mod tests {
             preview(&answer),
             "2 episodes from x to y\n  device:a   1  2\n  device:bc  3  lasts  5\n\
              of a part of it the readings have expired, and extremes of 15 minutes answer\n\
+             late readings are not rolled up yet; what they change may be missing\n\
              and further subjects; --subject asks for one\n"
         );
     }

@@ -289,7 +289,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
                 Box::pin(acknowledge::by_link(store, clock.now(), call))
             }
             Operation::PreviewAlert => {
-                Box::pin(preview::preview(judging, store, clock.now(), call))
+                Box::pin(preview::preview((judging, known_state), store, clock.now(), call))
             }
             Operation::ListChannels => Box::pin(channels::list(store, call)),
             Operation::ShowChannel => Box::pin(channels::show(store, call)),

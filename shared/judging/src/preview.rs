@@ -51,7 +51,7 @@ impl Judging {
         &self,
         store: &impl Store,
         (rule, subject): (&Rule, &Subject),
-        range: TimeRange,
+        (range, horizon): (TimeRange, &Horizon),
         now: Timestamp,
         invocation: &Invocation,
     ) -> Result<Preview, Failure> {
@@ -64,7 +64,6 @@ impl Judging {
         let Ok(range) = TimeRange::new(range.from(), range.to().min(now)) else {
             return Ok(Preview::default());
         };
-        let horizon = &self.rollups.horizon(store, now, invocation).await?;
         match &rule.watch {
             Watch::Metric { .. } | Watch::Silence { .. } => {
                 self.preview_folded(store, (rule, subject), (range, horizon), now, invocation).await

@@ -10,8 +10,9 @@ use domain::{
 };
 use fastrand::Rng;
 use judging::{Judging, MAX_PROMPT, Previewed, Written};
-use rollups::{Assumed, DeviceRules, Fold, Retention, SeenRooms};
+use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
+use series::KnownState;
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
@@ -124,7 +125,9 @@ impl World {
     ) -> Vec<Previewed> {
         let range = TimeRange::new(at(from), now).expect("a range");
         let given = &invocation();
-        let preview = self.judging.preview(&self.store, (rule, subject), range, now, given);
+        let horizon = KnownState::new(Following::default()).read(&self.store, now, given).await;
+        let asked = (range, &horizon.expect("memory"));
+        let preview = self.judging.preview(&self.store, (rule, subject), asked, now, given);
         Box::pin(preview).await.expect("memory").episodes
     }
 

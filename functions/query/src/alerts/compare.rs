@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 use judging::{Failure, Judging, MAX_PREVIEW, Previewed};
 use runtime::http::Call;
+use series::Horizon;
 use table::ToldMessage;
 
 use crate::ports::Store;
@@ -23,7 +24,7 @@ const BEFORE: TimeDelta = TimeDelta::hours(1);
 /// Of each message `same` if there is its episode, `differs` if there is another one at that time, `gone` if there is no
 /// episode; nothing where it is too long ago, or of too many states.
 pub(super) async fn with_readings(
-    judging: &Judging,
+    (judging, horizon): (&Judging, &Horizon),
     store: &impl Store,
     told: &[ToldMessage],
     now: Timestamp,
@@ -47,7 +48,7 @@ pub(super) async fn with_readings(
         let Ok(range) = TimeRange::new(from, to) else { continue };
         // Each was judged by the rule as it was.
         let rule = &told[places[0]].rule;
-        let found = judging.preview(store, (rule, subject), range, now, call.invocation);
+        let found = judging.preview(store, (rule, subject), (range, horizon), now, call.invocation);
         let found = match Box::pin(found).await {
             Ok(found) => found,
             Err(Failure::Store(error)) => return Err(call.failed(&error)),

@@ -38,11 +38,12 @@ pub(crate) async fn history(
         rules::known(store, call).await?;
     }
     let horizon = known_state.horizon(store, now, call.invocation).await;
-    let zone = horizon.map_err(|error| call.failed(&error))?.zone();
+    let horizon = horizon.map_err(|error| call.failed(&error))?;
     let snapshot = lookup::snapshot(registry, store, call).await?;
     let mut rows: Vec<ToldRow> =
-        told.iter().map(|it| ToldRow::of(it, &snapshot, zone, now)).collect();
+        told.iter().map(|it| ToldRow::of(it, &snapshot, horizon.zone(), now)).collect();
     if call.params.flag("compare") {
+        let judging = (judging, &horizon);
         let says = compare::with_readings(judging, store, &told, now, call).await?;
         for (row, says) in rows.iter_mut().zip(says) {
             says.into_iter().for_each(|says| row.0["now"] = says.into());

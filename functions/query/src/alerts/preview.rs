@@ -3,10 +3,11 @@
 use ::alerts::{Rule, Subject};
 use api::{Problem, Response};
 use chrono::TimeDelta;
-use domain::{TimeRange, Timestamp};
+use domain::{DeviceId, TimeRange, Timestamp};
 use judging::{Judging, MAX_PREVIEW, Preview, Previewed, subjects_of};
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
+use series::{KnownState, Lacking};
 use std::time::Duration;
 
 use super::body::{self, wrong};
@@ -25,7 +26,7 @@ const MIN_REMAINING: Duration = Duration::from_secs(4);
 
 /// `POST /alerts/preview`: by the judge's own fold.
 pub(crate) async fn preview(
-    judging: &Judging,
+    (judging, known_state): (&Judging, &KnownState),
     store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
@@ -47,12 +48,17 @@ pub(crate) async fn preview(
         }
         subjects = vec![asked];
     }
+    let horizon = known_state.horizon(store, now, call.invocation).await;
+    let horizon = horizon.map_err(|error| call.failed(&error))?;
+    let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
+    let lacking = lacking.map_err(|error| call.failed(&error))?;
     let mut shown = Vec::new();
     for subject in subjects.iter().take(MAX_SUBJECTS) {
         if !shown.is_empty() && call.invocation.remaining() < MIN_REMAINING {
             break;
         }
-        let found = judging.preview(store, (&rule, subject), range, now, call.invocation);
+        let found =
+            judging.preview(store, (&rule, subject), (range, &horizon), now, call.invocation);
         let found = Box::pin(found).await.map_err(|why| problem(why, call))?;
         shown.push(of_subject(subject, &found));
     }
@@ -65,6 +71,9 @@ pub(crate) async fn preview(
         "has_more_subjects": subjects.len() > shown.len(),
         "subjects": shown,
     });
+    if let Some(lag) = lacking.of(with_lead(range), device_of(&subjects)) {
+        answer["rollups_lack"] = json!(lag);
+    }
     if let Some(seconds) = rules::silent_after(judging, &rule, store, now, call).await? {
         answer["silent_after"] = seconds.into();
     }
@@ -100,6 +109,20 @@ fn range(members: &Map<String, Value>, now: Timestamp) -> Result<TimeRange, Prob
         return Err(Problem::field("from", format!("is more than {days} days before to")));
     }
     Ok(range)
+}
+
+/// A range, and the time before it in which an episode that reaches into it may begin.
+fn with_lead(range: TimeRange) -> TimeRange {
+    let from = range.from().saturating_add(-MAX_PREVIEW);
+    TimeRange::new(from, range.to()).unwrap_or(range)
+}
+
+/// The only device, if a preview is about one.
+fn device_of(subjects: &[Subject]) -> Option<&DeviceId> {
+    match subjects {
+        [Subject::Device(device)] => Some(device),
+        _ => None,
+    }
 }
 
 fn parse(name: &str, text: &str, now: Timestamp) -> Result<Timestamp, Problem> {

@@ -89,6 +89,7 @@ fn told() -> Value {
             "from": timestamp, "to": timestamp, "episodes": several,
             "silent_after": {"type": "integer"},
             "has_more_subjects": {"type": "boolean"},
+            "rollups_lack": reference("RollupsLack"),
             "subjects": {"type": "array", "items": {"type": "object", "required": ["subject", "by", "by_extremes", "episodes", "has_more"], "additionalProperties": false, "properties": {
                 "subject": subject,
                 "by": {"enum": ["readings", "extremes"], "description": "extremes: of a part of the range the readings have expired, and the extremes of quarters of an hour answer"},

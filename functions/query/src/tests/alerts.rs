@@ -1,11 +1,14 @@
 //! Rules, channels, what was told and who has seen it, as a client meets them.
 
 use ::alerts::{LinkKey, News, State};
+use chrono::TimeDelta;
+use domain::TimeRange;
 use futures_util::future::join_all;
 use table::given::{alert_rule, channel_id, firing, message};
 use table::{
-    AlertState, EditAlertRules as _, EditAlertStates as _, Failing, NewJudgement,
-    NoteChannels as _, PutJudgements as _, ReadChannels as _, StoredAlertState,
+    AlertState, DeviceGroups, EditAlertRules as _, EditAlertStates as _, Failing, LateMark,
+    MarkLateChanges as _, NewJudgement, NoteChannels as _, PutJudgements as _, ReadChannels as _,
+    StoredAlertState,
 };
 
 use super::*;
@@ -789,6 +792,30 @@ async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
     let month = preview(json!({"rule": warm, "from": "-31d", "to": "now"})).await;
     assert_eq!((month.status, &month.json()["episodes"]), (200, &json!(1)));
     assert_eq!(bench.store.all_told().len(), 1, "of the rule that was saved");
+}
+
+#[tokio::test]
+async fn a_preview_says_that_late_readings_are_not_rolled_up() {
+    let bench = Bench::new().await;
+    let rule = |device: &str| json!({"device": device, "metric": "temperature", "above": 5});
+    let now = bench.clock.now();
+    let seconds = |number| now.saturating_add(TimeDelta::seconds(number));
+    let day = TimeDelta::days(1);
+    let (from, group) = (at(-1_440), DeviceGroups::of(&"a".parse().expect("an id")));
+    // An episode that reaches into the range may begin long before it.
+    let marked =
+        [(-31, -30, "a", true), (-33, -32, "a", false), (0, 1, "a", true), (0, 1, "b", false)];
+    for (version, (first, last, device, is_told)) in marked.into_iter().enumerate() {
+        let range =
+            TimeRange::new(from.saturating_add(day * first), from.saturating_add(day * last));
+        let mark = LateMark { range: range.expect("a range"), groups: group, until: seconds(10) };
+        let version = u64::try_from(version).expect("small");
+        bench.store.put_late_marks(&[mark], version, &invocation()).await.expect("memory");
+        let asked = json!({"rule": rule(device), "from": from, "to": at(60)});
+        let answer = bench.ask("/alerts/preview", &asked).await.json();
+        let lack = is_told.then(|| json!({"changes_since": seconds(-90)}));
+        assert_eq!(answer.get("rollups_lack"), lack.as_ref(), "{first} {device}: {answer}");
+    }
 }
 
 #[tokio::test]
