@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
 use domain::{
-    Device, DeviceId, MAX_KNOWN_METRICS, Meter, MetricName, MetricRule, RoomId, TimeRange,
+    Device, DeviceId, Flags, MAX_KNOWN_METRICS, Meter, MetricName, MetricRule, RoomId, TimeRange,
     Timestamp, meters_above,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -30,7 +30,7 @@ use runtime::registry::CachedRegistry;
 use series::{
     Ask, DEVICE_CONCURRENCY, DeviceValues, Estimating, Events, Failure, Grid, Horizon, KnownState,
     Lacking, Lag, LeftOut, Level, Place, Places, Store as SeriesStore, device_values, events,
-    gather, places, values_within,
+    gather, leave_out, places, values_within,
 };
 use table::Invocation;
 
@@ -46,7 +46,7 @@ use events::EVENT_COLUMNS;
 use request::SeriesRequest;
 pub(crate) use subject::About;
 use subject::Subject;
-use sums::{Metered, Meters, leave_out, meters};
+use sums::{Metered, Meters, meters};
 pub(crate) use verdicts::check_verdicts;
 
 /// `GET .../series`
@@ -96,6 +96,7 @@ pub(crate) async fn series(
     let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
     let asked = (&request, &grid, now);
+    let behind_of = |id: &DeviceId| subject.behind(id);
     if request.is_by_room {
         let source = sources(found.iter()).join("+");
         let rooms = subject.each_room();
@@ -112,7 +113,8 @@ pub(crate) async fn series(
             let columns = columns_of(place, &request, &names)?;
             let asked = (ask, |rule: &MetricRule| columns.spans(rule));
             let devices = &mut place.devices;
-            let behind = leave_out(&subject, store, devices, &columns, asked, invocation);
+            let sums = columns.sums();
+            let behind = leave_out(store, devices, sums, behind_of, asked, invocation);
             let behind = Box::pin(behind).await.map_err(|failure| problem(failure, call))?;
             of_places.push((columns, behind));
         }
@@ -128,7 +130,8 @@ pub(crate) async fn series(
     if is_combined {
         // A meter that is silent in the range, between two readings in the rooms, is there too.
         let asked = (|device| Ask { rooms, ..ask(device) }, spans);
-        let left_out = leave_out(&subject, store, &mut found, &columns, asked, invocation);
+        let sums = columns.sums();
+        let left_out = leave_out(store, &mut found, sums, behind_of, asked, invocation);
         behind = Box::pin(left_out).await.map_err(|failure| problem(failure, call))?;
     }
     let is_present = |id: &DeviceId| present.iter().any(|it| it.id() == id);
@@ -236,7 +239,7 @@ pub(crate) async fn energy(
     if request.has_events {
         for (it, meter) in &found {
             let names = names_of(meter);
-            let more = events(store, &ask(it.device), &names, invocation).await;
+            let more = events(store, &ask(it.device), (&names, Flags::ALL), invocation).await;
             let mut more = more.map_err(|failure| problem(failure, call))?;
             if !request.is_apart {
                 let (id, last) = (it.device.id(), grid.range().last());
@@ -339,7 +342,7 @@ pub(crate) async fn device_events(
         None => metrics_of(std::iter::once(&device)),
     };
     let ask = Ask::of(&device, (&grid, &horizon), Level::Days, now);
-    let found = events(store, &ask, &names, call.invocation).await;
+    let found = events(store, &ask, (&names, Flags::ALL), call.invocation).await;
     let Events { events, has_more } = found.map_err(|failure| problem(failure, call))?;
     let rollups_lack = lacking.and_then(|it| it.of(grid.range(), Some(device.id())));
     let is_lacking = rollups_lack.is_some();

@@ -50,7 +50,7 @@ pub use link::LinkKey;
 pub use members::MemberError;
 pub use message::{Message, News};
 pub use once::{Figure, Once};
-pub use preview::{Episode, preview};
+pub use preview::{Episode, Past};
 pub use quiet::{QuietHours, QuietHoursError};
 pub use rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,

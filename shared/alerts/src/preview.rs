@@ -1,8 +1,9 @@
 //! The episodes that a rule would have had, by the fold that judges. Tells nothing.
 
-use domain::Timestamp;
+use chrono::TimeDelta;
+use domain::{TimeRange, Timestamp};
 
-use crate::fold::{Fold, Patience};
+use crate::fold::{Fold, Observation, Patience, Phase};
 use crate::judge::Sight;
 use crate::rule::Rule;
 
@@ -17,24 +18,78 @@ pub struct Episode {
     pub ended: Option<Timestamp>,
 }
 
-/// The episodes of readings up to an instant, in order. The fold begins as normal with the first reading.
-#[must_use]
-pub fn preview(rule: &Rule, sight: &Sight<'_>, until: Timestamp) -> Vec<Episode> {
-    let Some(first) = sight.readings.first() else { return Vec::new() };
-    let end = sight.readings.partition_point(|it| it.at <= until);
-    let mut turns = Vec::new();
-    let patience = Patience::of(rule, sight);
-    Fold::normal(first.at).run(rule, patience, &sight.readings[..end], until, &mut turns);
-    let mut episodes: Vec<Episode> = Vec::new();
-    for turn in turns {
-        match (turn.ended, episodes.last_mut()) {
-            (Some(ended), Some(last)) => last.ended = Some(ended),
-            _ => episodes.push(Episode {
-                since: turn.episode.since,
-                fired: turn.episode.at,
-                ended: None,
-            }),
+/// A fold over past readings that may pass over those that cannot change it.
+#[derive(Debug)]
+pub struct Past<'a> {
+    rule: &'a Rule,
+    patience: Patience<'a>,
+    fold: Fold,
+    episodes: Vec<Episode>,
+    settled: Option<Timestamp>,
+}
+
+impl<'a> Past<'a> {
+    /// A fold that begins at an instant: as normal, or where what was before is not known, in an episode that it does
+    /// not tell. Once that has ended, it is where it would be whatever was before.
+    #[must_use]
+    pub fn begin(
+        rule: &'a Rule,
+        (silent_after, pauses): (TimeDelta, &'a [TimeRange]),
+        from: Timestamp,
+        is_normal: bool,
+    ) -> Self {
+        let sight = Sight { readings: &[], silent_after, pauses };
+        let mut fold = Fold::normal(from);
+        if !is_normal {
+            fold.phase = Phase::Firing { since: from, fired: from };
+        }
+        let settled = is_normal.then_some(from);
+        Self { rule, patience: Patience::of(rule, &sight), fold, episodes: Vec::new(), settled }
+    }
+
+    /// Takes in the readings up to and including an instant, and lets the time pass to it.
+    pub fn take(&mut self, readings: &[Observation], until: Timestamp) {
+        let end = readings.partition_point(|it| it.at <= until);
+        let mut turns = Vec::new();
+        self.fold.run(self.rule, self.patience, &readings[..end], until, &mut turns);
+        for turn in turns {
+            match (turn.ended, self.episodes.last_mut()) {
+                (Some(ended), _) if self.settled.is_none() => self.settled = Some(ended),
+                (Some(ended), Some(last)) => last.ended = Some(ended),
+                _ => self.episodes.push(Episode {
+                    since: turn.episode.since,
+                    fired: turn.episode.at,
+                    ended: None,
+                }),
+            }
         }
     }
-    episodes
+
+    /// Whether readings among which there may be a breach, or something clear, can change where it is.
+    #[must_use]
+    pub const fn may_change(&self, may_breach: bool, may_clear: bool) -> bool {
+        match self.fold.phase {
+            Phase::Normal { .. } => may_breach,
+            Phase::Firing { .. } => may_clear,
+            Phase::Pending { .. } | Phase::Recovering { .. } => true,
+        }
+    }
+
+    /// Passes over readings that change nothing. The next one is taken for the first of the device.
+    pub const fn pass_over(&mut self) {
+        self.fold.seen = None;
+        self.fold.is_silent = false;
+    }
+
+    /// Since when it is where it would be whatever was before it began.
+    #[must_use]
+    pub const fn settled(&self) -> Option<Timestamp> {
+        self.settled
+    }
+
+    /// The episodes, in order.
+    #[must_use]
+    pub fn episodes(self) -> Vec<Episode> {
+        self.episodes
+    }
 }

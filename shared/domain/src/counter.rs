@@ -90,6 +90,9 @@ impl Flag {
 }
 
 impl Flags {
+    /// All flags.
+    pub const ALL: Self = Self(u8::MAX);
+
     /// The flags that were stored as [`bits`](Self::bits).
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
@@ -106,6 +109,12 @@ impl Flags {
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// The flags that are in both.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// The flags of both.

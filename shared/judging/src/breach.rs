@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use alerts::{Limits, Scope, Watch};
 use chrono::TimeDelta;
-use domain::{Decimal, Device, DeviceId, MetricRollup, OfKind, Rollup, Timestamp};
+use domain::{Device, DeviceId, MetricRollup, OfKind, Rollup, Timestamp};
 use table::{Invocation, ReadAlertRules, StoreResult, StoredRule};
 
-use crate::counter::is_told;
+use crate::counter::flags_of;
 use crate::known::Known;
 use crate::rules::is_about;
 
@@ -75,9 +75,7 @@ fn is_in_breach(watch: &Watch, quarter: &Rollup) -> bool {
         }
         Watch::Counter { metric, events } => {
             quarter.metrics.get(metric).is_some_and(|metric| match &metric.of_kind {
-                OfKind::Counter { flags, .. } => {
-                    flags.iter().any(|flag| is_told(flag.as_str(), events))
-                }
+                OfKind::Counter { flags, .. } => !flags.intersection(flags_of(events)).is_empty(),
                 OfKind::Gauge | OfKind::Power { .. } => false,
             })
         }
@@ -85,10 +83,10 @@ fn is_in_breach(watch: &Watch, quarter: &Rollup) -> bool {
     }
 }
 
-/// Whether values between two are clear of the limits.
-pub(crate) fn is_clear(limits: &Limits, min: &Decimal, max: &Decimal) -> bool {
-    limits.above().is_none_or(|edge| *max <= edge.clear)
-        && limits.below().is_none_or(|edge| *min >= edge.clear)
+/// Whether a value between two extremes may be clear of the limits.
+pub(crate) fn may_be_clear(limits: &Limits, metric: &MetricRollup) -> bool {
+    limits.above().is_none_or(|edge| metric.min <= edge.clear)
+        && limits.below().is_none_or(|edge| metric.max >= edge.clear)
 }
 
 /// Whether an extreme is beyond a limit.

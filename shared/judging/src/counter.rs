@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use alerts::{CounterEvent, Figure};
+use alerts::{CounterEvent, Figure, MAX_AHEAD};
 use chrono::TimeDelta;
-use domain::{Device, Exact, Flag, MetricName, TimeRange, Timestamp};
-use series::{Ask, Event, Failure, Grid, Horizon, Level, events};
+use domain::{Device, Exact, Flag, Flags, MetricName, TimeRange, Timestamp};
+use series::{Ask, Event, Events, Failure, Grid, Horizon, Level, events};
 use table::Invocation;
 
 use crate::ports::Store;
@@ -25,10 +25,12 @@ pub(crate) async fn figures(
     let Ok(day) = TimeRange::new(now.saturating_add(-MAX_AGE), now) else { return Ok(Vec::new()) };
     let range = (day, horizon);
     let found = steps(store, device, (metric, told), range, now, invocation).await?;
-    Ok(found.into_iter().map(figure).collect())
+    // What lies ahead of the clock is told when its time has come.
+    let horizon = now.saturating_add(MAX_AHEAD);
+    Ok(found.events.into_iter().filter(|it| it.timestamp <= horizon).map(figure).collect())
 }
 
-/// The steps of a range that a rule tells, in order.
+/// The steps of a range that a rule tells, in order; the last one may end behind it.
 pub(crate) async fn steps(
     store: &impl Store,
     device: &Device,
@@ -36,12 +38,11 @@ pub(crate) async fn steps(
     (range, horizon): (TimeRange, &Horizon),
     now: Timestamp,
     invocation: &Invocation,
-) -> Result<Vec<Event>, Failure> {
+) -> Result<Events, Failure> {
     let grid = Grid::total(range);
     let ask = Ask::of(device, (&grid, horizon), Level::Days, now);
-    let found = events(store, &ask, std::slice::from_ref(metric), invocation).await?.events;
-    let is_one = |event: &Event| event.events.iter().any(|flag| is_told(flag, told));
-    Ok(found.into_iter().filter(is_one).collect())
+    let asked = (std::slice::from_ref(metric), flags_of(told));
+    events(store, &ask, asked, invocation).await
 }
 
 fn figure(step: Event) -> Figure {
@@ -49,9 +50,9 @@ fn figure(step: Event) -> Figure {
     Figure { at: step.timestamp, value, is_beyond: true }
 }
 
-/// Whether a rule tells steps of a flag.
-pub(crate) fn is_told(flag: &str, told: &BTreeSet<CounterEvent>) -> bool {
-    told.iter().any(|event| flag_of(*event).as_str() == flag)
+/// The flags of the steps that a rule tells.
+pub(crate) fn flags_of(told: &BTreeSet<CounterEvent>) -> Flags {
+    told.iter().fold(Flags::default(), |all, event| all.union(flag_of(*event).into()))
 }
 
 const fn flag_of(event: CounterEvent) -> Flag {

@@ -97,7 +97,20 @@ impl Judging {
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<Option<Device>> {
-        if let Some(known) = self.devices(store, now, invocation).await?.get(id) {
+        self.devices(store, now, invocation).await?;
+        self.device_alone(store, id, now, invocation).await
+    }
+
+    /// One device, without a read of all: from the list where it is known.
+    pub(crate) async fn device_alone(
+        &self,
+        store: &impl Store,
+        id: &DeviceId,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Device>> {
+        let known = self.devices.get(now, Devices::max_age);
+        if let Some(known) = known.as_ref().and_then(|it| it.get(id)) {
             return Ok(Some(known.clone()));
         }
         let found = store.find_devices(std::slice::from_ref(id), invocation).await?.found;

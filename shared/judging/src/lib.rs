@@ -30,7 +30,7 @@ mod once;
 mod outcome;
 mod ports;
 mod preview;
-mod preview_windows;
+mod preview_walk;
 mod quiet_devices;
 mod room_mean;
 mod rules;

@@ -2,7 +2,7 @@
 
 use alerts::{MAX_AHEAD, Observation, Start};
 use chrono::TimeDelta;
-use domain::{DeviceId, MetricName, Order, Reading, TimeRange, Timestamp};
+use domain::{DeviceId, MetricName, MetricRule, Order, Reading, TimeRange, Timestamp};
 use series::Failure;
 use table::{Invocation, QueryReadings, RangeQuery, ReadingKey};
 
@@ -55,4 +55,17 @@ pub(crate) async fn observations(
 pub(crate) fn observation(reading: &Reading, metric: Option<&MetricName>) -> Observation {
     let value = metric.and_then(|name| reading.metrics().get(name)).cloned();
     Observation { at: reading.at, value }
+}
+
+/// Takes away the values that take no part in a counter, such as the 0 of a device that boots: they show that it lives.
+pub(crate) fn without_zeros(
+    mut readings: Vec<Observation>,
+    rule: Option<&MetricRule>,
+) -> Vec<Observation> {
+    if let Some(MetricRule::Counter(counter)) = rule {
+        for it in &mut readings {
+            it.value = it.value.take().filter(|value| counter.counts(value));
+        }
+    }
+    readings
 }

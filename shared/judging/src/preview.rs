@@ -1,16 +1,15 @@
 //! The episodes that a rule would have had on one subject, by the judge's own fold. Stores and tells nothing.
 
-use alerts::{DemandLimit, Rule, Subject, Watch};
+use alerts::{DemandLimit, Past, Rule, Subject, Watch};
 use chrono::TimeDelta;
-use domain::{CalendarUnit, Exact, TimeRange, Timestamp};
-use series::{Failure, Grid, Horizon, Level};
+use domain::{CalendarUnit, Exact, MetricRule, TimeRange, Timestamp};
+use series::{Event, Failure, Grid, Horizon, Level};
 use table::Invocation;
 
-use crate::breach::is_clear;
 use crate::energy::{energy, meter};
 use crate::judging::Judging;
 use crate::ports::Store;
-use crate::preview_windows::{Clearing, of_device};
+use crate::preview_walk::walk;
 use crate::room_mean;
 use crate::{counter, demand};
 
@@ -26,6 +25,8 @@ const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
 pub struct Preview {
     /// The episodes, periods or steps, in order of time.
     pub episodes: Vec<Previewed>,
+    /// Whether there are more steps of a counter than are looked for.
+    pub has_more: bool,
     /// The times whose readings have expired: there the extremes of quarters of an hour answer.
     pub by_extremes: Vec<TimeRange>,
 }
@@ -72,8 +73,8 @@ impl Judging {
         }
     }
 
-    /// The episodes that reach into a range. The fold begins before it, earlier and earlier until it is certain that no
-    /// episode of before is on, up to [`MAX_PREVIEW`] before.
+    /// The episodes that reach into a range. The fold begins before it, earlier and earlier until it is where it would be
+    /// whatever was before, up to [`MAX_PREVIEW`] before.
     async fn preview_folded(
         &self,
         store: &impl Store,
@@ -88,16 +89,16 @@ impl Judging {
         loop {
             let from = range.from().saturating_add(-lead);
             let whole = TimeRange::new(from, range.to()).unwrap_or(range);
-            let times = (whole, range.from(), horizon);
-            let found = self.folded(store, asked, times, now, invocation).await;
-            let (mut found, is_settled) = match (found, known) {
+            let is_last = lead >= MAX_PREVIEW;
+            let found = self.folded(store, asked, (whole, is_last, horizon), now, invocation).await;
+            let (mut found, settled) = match (found, known) {
                 // So many readings are in the breach that its start is out of reach.
                 (Err(Failure::OutOfReach(_)), Some(known)) => return Ok(known),
                 (found, _) => found?,
             };
             found.episodes.retain(|it| it.ended.is_none_or(|ended| ended > range.from()));
             found.by_extremes.retain(|it| it.to() > range.from());
-            if is_settled || lead >= MAX_PREVIEW {
+            if is_last || settled.is_some_and(|settled| settled <= range.from()) {
                 return Ok(found);
             }
             known = Some(found);
@@ -105,34 +106,32 @@ impl Judging {
         }
     }
 
-    /// The episodes of a fold that begins as normal at the start of a range, and whether it is normal for certain at some
-    /// instant up to `by`.
+    /// The episodes of a fold over a range, and since when it is where it would be whatever was before. It begins as normal
+    /// if it has to.
     async fn folded(
         &self,
         store: &impl Store,
         (rule, subject): (&Rule, &Subject),
-        (range, by, horizon): (TimeRange, Timestamp, &Horizon),
+        (range, begins_normal, horizon): (TimeRange, bool, &Horizon),
         now: Timestamp,
         invocation: &Invocation,
-    ) -> Result<(Preview, bool), Failure> {
+    ) -> Result<(Preview, Option<Timestamp>), Failure> {
+        let preview = |past: Past<'_>, by_extremes: Vec<TimeRange>| {
+            let settled = past.settled();
+            let episodes = past.episodes().into_iter().map(of_episode).collect();
+            (Preview { episodes, by_extremes, has_more: false }, settled)
+        };
         match (&rule.watch, subject) {
-            (Watch::Metric { metric, limits }, Subject::Room(room)) => {
+            (Watch::Metric { metric, .. }, Subject::Room(room)) => {
                 let devices = self.devices(store, now, invocation).await?;
                 let asked = (|sealed: Timestamp| up_to(range, sealed), horizon);
                 let means =
                     room_mean::means(store, (room, metric), &devices, asked, now, invocation);
                 let means = means.await?;
-                let sight =
-                    alerts::Sight { readings: &means, silent_after: ROOM_SILENCE, pauses: &[] };
-                let episodes = alerts::preview(rule, &sight, range.to());
-                let mut clearing = Clearing::of(rule, TimeDelta::zero());
-                let mut before = means.iter().take_while(|it| it.at <= by);
-                let is_settled = before.any(|it| {
-                    clearing
-                        .see(it.at, it.value.as_ref().is_some_and(|it| is_clear(limits, it, it)))
-                });
-                let episodes = episodes.into_iter().map(of_episode).collect();
-                Ok((Preview { episodes, ..Preview::default() }, is_settled))
+                let silence = (ROOM_SILENCE, &[][..]);
+                let mut past = Past::begin(rule, silence, range.from(), begins_normal);
+                past.take(&means, range.to());
+                Ok(preview(past, Vec::new()))
             }
             (watch, Subject::Device(id)) => {
                 let silent_after = match watch {
@@ -144,22 +143,26 @@ impl Judging {
                     None => Vec::new(),
                 };
                 let device = self.device(store, id, now, invocation).await?;
-                let is_rolled_up = match watch {
-                    Watch::Metric { metric, .. } => {
-                        device.as_ref().is_none_or(|it| it.metrics().contains_key(metric))
-                    }
-                    _ => true,
+                let info = match (watch, &device) {
+                    (Watch::Metric { metric, .. }, Some(device)) => device.metrics().get(metric),
+                    _ => None,
                 };
+                let is_rolled_up =
+                    device.is_none() || info.is_some() || matches!(watch, Watch::Silence { .. });
+                let rolled_up = horizon.rolled_up(id).filter(|_| is_rolled_up);
                 // Nothing is before its first reading.
-                let is_whole = device.is_none_or(|it| it.first_seen() >= range.from());
-                let asked = (id, range, horizon.rolled_up(id).filter(|_| is_rolled_up));
-                let sight = (silent_after, &pauses[..], by);
-                let found = of_device(store, rule, asked, sight, now, invocation);
-                let (episodes, by_extremes, is_settled) = found.await?;
-                let episodes = episodes.into_iter().map(of_episode).collect();
-                Ok((Preview { episodes, by_extremes }, is_settled || is_whole))
+                let is_whole = device.as_ref().is_none_or(|it| it.first_seen() >= range.from());
+                let silence = (silent_after, &pauses[..]);
+                let is_normal = begins_normal || is_whole;
+                let mut past = Past::begin(rule, silence, range.from(), is_normal);
+                let metric_rule = info.map(MetricRule::of);
+                let device = (id, metric_rule.as_ref());
+                let times = (range, rolled_up, silent_after);
+                let read = walk(store, (rule, &mut past), device, times, now, invocation);
+                let by_extremes = read.await?;
+                Ok(preview(past, by_extremes))
             }
-            (_, Subject::Room(_)) => Ok((Preview::default(), true)),
+            (_, Subject::Room(_)) => Ok((Preview::default(), Some(range.from()))),
         }
     }
 
@@ -183,7 +186,10 @@ impl Judging {
                 let asked = (range, horizon);
                 let steps =
                     counter::steps(store, &device, (metric, events), asked, now, invocation);
-                let steps = steps.await?.into_iter().map(|step| {
+                let steps = steps.await?;
+                preview.has_more = steps.has_more;
+                let until = |step: &Event| step.timestamp < range.to();
+                let steps = steps.events.into_iter().filter(until).map(|step| {
                     let at = step.timestamp;
                     Previewed { since: at, fired: at, ended: None, value: step.size }
                 });

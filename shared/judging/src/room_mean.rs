@@ -1,11 +1,12 @@
-//! The mean of a room by quarters of an hour, as a series has it. Judges nothing.
+//! The mean of a room by quarters of an hour, or the sum of what adds up, as a series has it. Judges nothing.
 
 use std::collections::BTreeSet;
 
 use alerts::{Observation, Start};
 use domain::{Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp};
 use series::{
-    Ask, Combine, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, device_values, value_of,
+    Ask, Combine, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, device_values, leave_out,
+    value_of,
 };
 use table::Invocation;
 
@@ -43,14 +44,24 @@ pub(crate) async fn means(
     let Some(sealed) = sealed.min().flatten() else { return Ok(Vec::new()) };
     let Some(range) = range(sealed) else { return Ok(Vec::new()) };
     let (grid, rooms) = (Grid::quarters(range), BTreeSet::from([room.clone()]));
+    let ask = |device| {
+        let ask = Ask::of(device, (&grid, horizon), Level::QuarterHours, now);
+        Ask { rooms: Some(&rooms), ..ask }
+    };
+    let (names, spans) = (std::slice::from_ref(metric), |_: &MetricRule| false);
+    let mut found = Vec::new();
+    for device in members {
+        found.push(device_values(store, &ask(device), names, spans, invocation).await?);
+    }
+    let adds_up = found.iter().flat_map(|it| it.metrics.values());
+    let adds_up = adds_up.map(|it| Combine::of(&it.rule)).any(|it| it == Combine::Sum);
+    let sums = names.iter().filter(|_| adds_up);
+    let behind = |id: &DeviceId| devices.get(id)?.behind();
+    leave_out(store, &mut found, sums, behind, (ask, spans), invocation).await?;
     let mut values = vec![Vec::new(); grid.rows().len()];
     let mut combine = Combine::Mean;
-    for device in members {
-        let ask = Ask::of(device, (&grid, horizon), Level::QuarterHours, now);
-        let ask = Ask { rooms: Some(&rooms), ..ask };
-        let names = std::slice::from_ref(metric);
-        let found = device_values(store, &ask, names, |_| false, invocation).await?;
-        for metric in found.metrics.values() {
+    for device in &found {
+        for metric in device.metrics.values() {
             combine = Combine::of(&metric.rule);
             for (values, row) in values.iter_mut().zip(&metric.rows) {
                 values.extend(value_of(Function::Mean, row));
@@ -65,19 +76,12 @@ pub(crate) async fn means(
     Ok(rows.filter_map(mean).collect())
 }
 
-/// The devices whose values make the mean. Of powers and counters, which add up, those that are not behind another.
+/// The devices whose values make the mean.
 fn members<'a>(devices: &'a Devices, room: &RoomId, metric: &MetricName) -> Vec<&'a Device> {
     let is_there = |device: &&Device| {
         device.place().room() == Some(room)
             && device.metrics().contains_key(metric)
             && device.not_of_room(metric).is_none()
     };
-    let all: Vec<&Device> = devices.iter().filter(is_there).take(MAX_DEVICES).collect();
-    let ids: BTreeSet<&DeviceId> = all.iter().map(|device| device.id()).collect();
-    let is_sum = |device: &Device| {
-        device.metrics().get(metric).is_some_and(|info| MetricRule::of(info) != MetricRule::Gauge)
-    };
-    let is_measured_twice =
-        |device: &Device| is_sum(device) && device.behind().is_some_and(|id| ids.contains(id));
-    all.iter().copied().filter(|device| !is_measured_twice(device)).collect()
+    devices.iter().filter(is_there).take(MAX_DEVICES).collect()
 }

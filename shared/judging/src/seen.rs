@@ -2,12 +2,12 @@
 
 use alerts::{Observation, Start, Subject, Watch};
 use chrono::TimeDelta;
-use domain::Timestamp;
+use domain::{MetricRule, Timestamp};
 use series::Failure;
 use table::{Invocation, StoredRule};
 
 use crate::judging::Judging;
-use crate::observed::observations;
+use crate::observed::{observations, without_zeros};
 use crate::ports::Store;
 use crate::room_mean;
 
@@ -55,6 +55,13 @@ impl Judging {
             _ => self.limits.of(store, device, now, invocation).await?,
         };
         let readings = observations(store, device, metric, start, now, invocation).await?;
-        Ok(Seen { readings, silent_after })
+        let may_take_no_part =
+            |it: &Observation| it.value.as_ref().is_some_and(|it| !it.is_positive());
+        if !readings.iter().any(may_take_no_part) {
+            return Ok(Seen { readings, silent_after });
+        }
+        let device = self.device_alone(store, device, now, invocation).await?;
+        let rule = metric.and_then(|it| device.as_ref()?.metrics().get(it)).map(MetricRule::of);
+        Ok(Seen { readings: without_zeros(readings, rule.as_ref()), silent_after })
     }
 }

@@ -6,18 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use alerts::{News, Rule, Subject};
 use chrono::TimeDelta;
 use domain::{
-    CalendarUnit, Device, DeviceId, QuarterHour, Reading, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
+    CalendarUnit, Device, DeviceId, DevicePatch, Edit, QuarterHour, Reading, SWEEP_GROUPS,
+    TimeRange, Timestamp, Zone,
 };
 use fastrand::Rng;
-use judging::{Judging, MAX_PROMPT, Previewed, Written};
+use judging::{Case, Judging, MAX_PROMPT, Previewed, Written};
 use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
 use series::KnownState;
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
-    EditAlertRules as _, KeepRollupState as _, ListDevices as _, Look, PutReadings as _,
-    ReadAlertStates as _, ReadRollupState as _, StoredRule, ToldMessage,
+    EditAlertRules as _, EditRegistry as _, KeepRollupState as _, ListDevices as _, Look,
+    PutReadings as _, ReadAlertStates as _, ReadRollupState as _, StoredRule, ToldMessage,
+    UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -428,7 +430,8 @@ fn thermometer(rng: &mut Rng) -> Vec<(i64, i64)> {
         }
         left -= 1;
         sent.push((minute, value));
-        let pause = if rng.u8(..40) == 0 { 180 } else { 0 };
+        let pauses = [0, 0, 0, 0, 0, 0, 0, 0, 5, 8, 11, 20, 70, 180];
+        let pause = rng.choice(&pauses[..if interval < 20 { 14 } else { 9 }]).expect("some");
         minute += 1.max(interval + rng.i64(-interval / 3..=interval / 3)) + pause;
     }
     sent
@@ -438,7 +441,7 @@ fn thermometer(rng: &mut Rng) -> Vec<(i64, i64)> {
 fn episodes(
     sent: &[(i64, i64)],
     (hold, clear_hold): (i64, i64),
-    silent_after: TimeDelta,
+    (silent_after, no_data): (TimeDelta, &str),
 ) -> Vec<(Timestamp, Timestamp, Option<Timestamp>)> {
     let values: BTreeMap<i64, i64> = sent.iter().map(|(at, value)| (at * 60, *value)).collect();
     let (mut breach, mut fired, mut clear): (Option<i64>, Option<i64>, Option<i64>) =
@@ -446,9 +449,11 @@ fn episodes(
     let mut silent_at = None;
     let mut found: Vec<(i64, i64, Option<i64>)> = Vec::new();
     for second in 0..LAST * 60 {
-        // The clock is before the reading of an instant, and after it where nothing has to last.
-        for is_after in [false, true] {
-            if is_after && let Some(value) = values.get(&second) {
+        // The clock is before the reading of an instant, and after it where nothing has to last. A silence may fire at once.
+        for pass in 0..4 {
+            if pass == 2
+                && let Some(value) = values.get(&second)
+            {
                 silent_at = Some(second * 1_000 + silent_after.num_milliseconds());
                 if *value > LIMITS.0 {
                     breach = breach.or(Some(second));
@@ -473,8 +478,14 @@ fn episodes(
             }
             if silence.is_some() {
                 silent_at = None;
-                clear = None;
-                breach = fired.and(breach);
+                if no_data == "fire" {
+                    breach = breach.or(Some(second));
+                    clear = None;
+                } else {
+                    clear =
+                        if no_data == "clear" { fired.and(clear.or(Some(second))) } else { None };
+                    breach = fired.and(breach);
+                }
             }
         }
     }
@@ -483,7 +494,7 @@ fn episodes(
     found.into_iter().map(shown).collect()
 }
 
-/// By windows around what rollups show, a preview has the episodes of all readings, however seldom a device sends.
+/// A preview has the episodes of all readings, however seldom a device sends and how often it is silent.
 #[tokio::test]
 async fn a_preview_has_the_episodes_of_all_readings() {
     let (mut all, mut ended, mut cut) = (0, 0, 0);
@@ -499,10 +510,21 @@ async fn a_preview_has_the_episodes_of_all_readings() {
             .collect();
         let mut hold = || *rng.choice(&[0, 0, 5, 20, 90]).expect("some");
         let (hold, clear_hold) = (hold(), hold());
-        let rule = json!({
-            "name": "Warm", "device": "d", "metric": "temperature", "above": LIMITS.0, "clear": LIMITS.1,
-            "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"),
-        });
+        let no_data = *rng.choice(&["keep", "keep", "fire", "clear"]).expect("some");
+        let silent_for = (seed % 4 == 3).then(|| *rng.choice(&[5, 10, 20, 70]).expect("some"));
+        let (hold, clear_hold, no_data) = match silent_for {
+            Some(_) => (0, 0, "fire"),
+            None => (hold, clear_hold, no_data),
+        };
+        let rule = match silent_for {
+            Some(minutes) => {
+                json!({"name": "Gone", "device": "d", "silent_for": format!("{minutes}m")})
+            }
+            None => json!({
+                "name": "Warm", "device": "d", "metric": "temperature", "above": LIMITS.0, "clear": LIMITS.1,
+                "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"), "no_data": no_data,
+            }),
+        };
         let world = World::new(rule.clone(), &readings[..1]).await;
         world.put(&readings).await;
         let now = at(LAST);
@@ -514,8 +536,12 @@ async fn a_preview_has_the_episodes_of_all_readings() {
         let asked = (&rule, &Subject::Device(device));
         let preview = world.previewed(asked, 0, now).await;
         let told: Vec<_> = preview.iter().map(|it| (it.since, it.fired, it.ended)).collect();
-        let expected = episodes(&sent, (hold, clear_hold), limit);
-        assert_eq!(told, expected, "{seed}: for {hold}, clear for {clear_hold}, {sent:?}");
+        let limit = silent_for.map_or(limit, minutes);
+        // To a rule about silence each reading is clear.
+        let seen = sent.iter().map(|(at, value)| (*at, silent_for.map_or(*value, |_| 20)));
+        let seen: Vec<_> = seen.collect();
+        let expected = episodes(&seen, (hold, clear_hold), (limit, no_data));
+        assert_eq!(told, expected, "{seed}: {rule:?}, {limit}, {sent:?}");
         // Whatever the range begins with, an episode that reaches into it began when it did.
         for _ in 0..8 {
             let from = rng.i64(1..LAST);
@@ -523,7 +549,7 @@ async fn a_preview_has_the_episodes_of_all_readings() {
             let told: Vec<_> = preview.iter().map(|it| (it.since, it.fired, it.ended)).collect();
             let reaching = expected.iter().filter(|it| it.2.is_none_or(|end| end > at(from)));
             let reaching: Vec<_> = reaching.copied().collect();
-            assert_eq!(told, reaching, "{seed}: from {from}, for {hold}, clear for {clear_hold}");
+            assert_eq!(told, reaching, "{seed}: from {from}, {rule:?}, {limit}, {sent:?}");
             cut += reaching.iter().filter(|it| it.0 < at(from)).count();
         }
         all += told.len();
@@ -612,6 +638,114 @@ async fn a_preview_of_a_demand_knows_the_month_s_highest() {
         let found = world.previewed((&rule, &subject), from, now).await;
         let since: Vec<_> = found.iter().map(|it| it.since).collect();
         assert_eq!(since, expected.into_iter().map(at).collect::<Vec<_>>(), "from {from}");
+    }
+}
+
+/// What a counter says while its device boots is no value, neither when it comes nor afterwards.
+#[tokio::test]
+async fn a_counter_s_zero_is_no_breach() {
+    let reading = |minute: i64| {
+        let value = if (100..110).contains(&minute) { 0 } else { 50 + minute };
+        let metrics = [("cumulative_kwh_p", &*value.to_string())];
+        given::reading("m", at(minute), Some("hall"), &metrics)
+    };
+    let readings: Vec<_> = (0..120).map(reading).collect();
+    for (edge, is_told) in [("5", false), ("60", true)] {
+        let rule =
+            json!({"name": "Low", "device": "m", "metric": "cumulative_kwh_p", "below": edge});
+        let world = World::new(rule.clone(), &readings[..1]).await;
+        let asked = Rule::from_json(rule, at(-10)).expect("a rule");
+        let subject = Subject::Device("m".parse().expect("an id"));
+        for (minute, reading) in readings.iter().enumerate() {
+            world.put(std::slice::from_ref(reading)).await;
+            let now = at(i64::try_from(minute).expect("small"));
+            world.batch(std::slice::from_ref(reading), now).await;
+        }
+        assert_eq!(!world.told().is_empty(), is_told, "{edge}: {:?}", world.told());
+        let now = at(120);
+        let fresh = world.previewed((&asked, &subject), 0, now).await;
+        world.seal_up_to(now, now).await;
+        let rolled_up = world.previewed((&asked, &subject), 0, now).await;
+        assert_eq!(fresh, rolled_up, "{edge}");
+        let times: Vec<_> = fresh.iter().map(|it| (it.since, it.ended)).collect();
+        let expected = if is_told { vec![(at(0), Some(at(10)))] } else { vec![] };
+        assert_eq!(times, expected, "{edge}");
+    }
+}
+
+/// Behind any number of other steps, and not before its time has come.
+#[tokio::test]
+async fn a_step_of_a_counter_is_found_among_others_and_not_ahead_of_time() {
+    let reading = |minute: i64, value: i64| {
+        let metrics = [("cumulative_kwh_p", &*format!("{}.{}", value / 10, value % 10))];
+        given::reading("m", at(minute), Some("hall"), &metrics)
+    };
+    // Each second reading falls by the last digit.
+    let mut readings: Vec<_> = (0..2_600)
+        .map(|n| reading(n, if n < 2_300 { 10_000 + n - n % 2 * 2 } else { n - 2_295 }))
+        .collect();
+    readings.push(reading(4_000, 1));
+    let rule =
+        json!({"name": "Reset", "device": "m", "metric": "cumulative_kwh_p", "counter": ["reset"]});
+    let world = World::new(rule.clone(), &readings[..1]).await;
+    world.put(&readings).await;
+    let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+    let id: DeviceId = "m".parse().expect("an id");
+    let subject = Subject::Device(id.clone());
+    for (to, expected) in [(2_299, vec![]), (2_700, vec![2_300]), (4_001, vec![2_300, 4_000])] {
+        let found = world.previewed((&rule, &subject), 0, at(to)).await;
+        let since: Vec<_> = found.iter().map(|it| it.since).collect();
+        assert_eq!(since, expected.into_iter().map(at).collect::<Vec<_>>(), "up to {to}");
+    }
+    let rules = world.judging.rules(&world.store, at(2_700), &invocation()).await.expect("memory");
+    for (now, told) in [(at(2_700), at(2_300)), (at(4_000), at(4_000))] {
+        let rule = rules.of(&id, None).next().expect("one");
+        let case = Case { rule, subject: &subject, touched: None };
+        let given = invocation();
+        let judged = world.judging.judge(&world.store, &rules, case, now, &given);
+        Box::pin(judged).await.expect("memory");
+        let last = world.told().last().map(|it| it.message.since);
+        assert_eq!(last, Some(told));
+    }
+}
+
+/// The sum of a room's powers is that of its series: what a meter measures too counts while the meter is elsewhere.
+#[tokio::test]
+async fn a_sum_of_a_room_has_nothing_twice() {
+    let reading = |device: &str, minute: i64, room: &str, watts: i64| {
+        given::reading(device, at(minute), Some(room), &[("current_w", &*watts.to_string())])
+    };
+    // The plug is behind a submeter in another room, which is behind the meter. That comes after two hours.
+    let of_minute = |minute: i64| {
+        let room = if minute < 120 { "cellar" } else { "hall" };
+        [
+            reading("meter", minute, room, 1_000),
+            reading("plug", minute, "hall", 400),
+            reading("sub", minute, "loft", 500),
+        ]
+    };
+    let readings: Vec<_> = (-15..240).flat_map(of_minute).collect();
+    let rule = json!({"name": "Sum", "mean_of_room": "hall", "metric": "current_w", "above": 300});
+    let world = World::new(rule.clone(), &readings).await;
+    for (device, meter) in [("plug", "sub"), ("sub", "meter")] {
+        let behind = Edit::Set(meter.parse().expect("an id"));
+        let patch = DevicePatch { behind, ..DevicePatch::default() };
+        let id = device.parse().expect("an id");
+        let edited = world.store.edit_device(&id, &patch, at(0), &invocation()).await;
+        assert!(matches!(edited, Ok(UpdateOutcome::Updated(_))), "{edited:?}");
+    }
+    let now = at(240);
+    world.seal_up_to(now, now).await;
+    let subject: Subject = "room:hall".parse().expect("a subject");
+    for (above, expected) in [(300, vec![(0, None)]), (500, vec![(135, None)]), (1_200, vec![])] {
+        let mut rule = rule.clone();
+        rule["above"] = above.into();
+        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+        let found = world.previewed((&rule, &subject), 0, now).await;
+        let times: Vec<_> = found.iter().map(|it| (it.since, it.ended)).collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|(since, ended)| (at(since), ended)).collect();
+        assert_eq!(times, expected, "above {above}");
     }
 }
 

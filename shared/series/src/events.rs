@@ -86,11 +86,11 @@ impl Events {
 }
 
 /// The events of a device's counters whose steps overlap the range asked for, so that each flag of a row has its event,
-/// or end where it begins. The later reading of the last one may lie behind the range.
+/// or end where it begins. The later reading of the last one may lie behind the range. `wanted` are the flags of the events.
 pub async fn events(
     store: &impl Store,
     ask: &Ask<'_>,
-    names: &[MetricName],
+    (names, wanted): (&[MetricName], Flags),
     invocation: &Invocation,
 ) -> Result<Events, Failure> {
     let counters = ask.device.metrics().iter().filter(|(name, _)| names.contains(name));
@@ -106,7 +106,7 @@ pub async fn events(
     let mut found = Events::default();
     for (name, rule) in &counters {
         let beside = beside.values.get(name).cloned().unwrap_or_default();
-        let mut look = Look { store, invocation, name, rule, found: Vec::new(), looks: 0 };
+        let mut look = Look { store, invocation, name, rule, wanted, found: Vec::new(), looks: 0 };
         let last = look.search_pieces(ask, &gathered.pieces, beside.before).await?;
         if let (Some(last), Some(after)) = (last, beside.after) {
             look.step(ask.device, &last, &after);
@@ -123,6 +123,7 @@ struct Look<'a, S> {
     invocation: &'a Invocation,
     name: &'a MetricName,
     rule: &'a MetricRule,
+    wanted: Flags,
     found: Vec<Event>,
     looks: usize,
 }
@@ -146,9 +147,9 @@ impl<S: Store> Look<'_, S> {
             }
             last = Some(metric.last.clone());
             if let OfKind::Counter { flags, .. } = &metric.of_kind
-                && !flags.is_empty()
+                && !flags.intersection(self.wanted).is_empty()
             {
-                self.search_piece(ask, piece, *flags).await?;
+                self.search_piece(ask, piece, flags.intersection(self.wanted)).await?;
             }
         }
         Ok(last)
@@ -201,7 +202,8 @@ impl<S: Store> Look<'_, S> {
     fn step(&mut self, device: &Device, from: &Sample, to: &Sample) {
         let MetricRule::Counter(rule) = self.rule else { return };
         let step = rule.step(from, to);
-        let Some(flag) = step.flag else { return };
+        let flag = step.flag.filter(|flag| !self.wanted.intersection((*flag).into()).is_empty());
+        let Some(flag) = flag else { return };
         let value = |it: &Sample| Some(Value { timestamp: it.at, value: it.value.clone() });
         self.found.push(Event {
             timestamp: to.at,

@@ -20,6 +20,7 @@ mod gather;
 mod grid;
 mod horizon;
 mod lacking;
+mod measured_twice;
 mod members;
 mod neighbours;
 mod not_combined;
@@ -42,6 +43,7 @@ pub use gather::{Ask, Gathered, Level, MAX_READ, MAX_ROLLUPS, Piece, gather, rea
 pub use grid::{Grid, MAX_ROWS, intersection};
 pub use horizon::{Horizon, KnownState, ceiling};
 pub use lacking::{Lacking, Lag};
+pub use measured_twice::leave_out;
 pub use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, may_have_been_in, too_many};
 pub use not_combined::NotCombined;
 pub use places::{Place, Places, places};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{DeviceId, MetricName, MetricRule, RoomId};
+use domain::{DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
@@ -83,8 +83,12 @@ fn is_in_none(values: &DeviceValues<'_>) -> bool {
 /// Whether a device has readings of no room, or of another than those that are asked for.
 fn has_others(values: &DeviceValues<'_>, asked: &[BTreeSet<RoomId>]) -> bool {
     let is_asked = |room: &RoomId| asked.iter().any(|it| it.contains(room));
-    let mut rooms = values.gathered.pieces.iter().flat_map(|piece| &piece.rollup.rooms);
-    rooms.any(|room| !room.as_ref().is_some_and(is_asked))
+    let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
+    // A rollup that has as many as it names may have others.
+    rooms.any(|rooms| {
+        rooms.len() >= MAX_ROLLUP_ROOMS
+            || !rooms.iter().all(|room| room.as_ref().is_some_and(is_asked))
+    })
 }
 
 /// Whether what is read of a device for a room has anything of the room.

@@ -143,7 +143,7 @@ fn of_subject(subject: &Subject, found: &Preview) -> Value {
         "subject": subject.to_string(),
         "by": if found.by_extremes.is_empty() { "readings" } else { "extremes" },
         "by_extremes": expired.collect::<Vec<_>>(),
-        "has_more": found.episodes.len() > episodes.len(),
+        "has_more": found.has_more || found.episodes.len() > episodes.len(),
         "episodes": episodes,
     })
 }

@@ -298,6 +298,37 @@ async fn what_a_device_sent_before_it_had_a_room_is_in_no_row_and_the_answer_say
     assert_eq!(all.header("x-rows-lack"), "");
 }
 
+/// A rollup names 32 rooms at most: what a device sent in others may be in no row.
+#[tokio::test]
+async fn a_device_that_has_been_in_more_rooms_than_rollups_name_is_named() {
+    let of = |device: &str, number: i64| {
+        numbers(device, number, &format!("{device}{number:02}"), &[("temperature", "20")])
+    };
+    // 40 rooms within a quarter of an hour.
+    let third = |mut reading: Reading| {
+        reading.at = at(0).saturating_add(reading.at.since(at(0)) / 3);
+        reading
+    };
+    let count_of = |answer: &Value| -> i64 {
+        rows_of(answer).iter().filter_map(|it| it["value"].as_i64()).sum()
+    };
+    for sealed in [None, Some(15)] {
+        let readings: Vec<Reading> =
+            (0..15).map(|n| of("few", n)).chain((0..40).map(|n| third(of("many", n)))).collect();
+        let bench = stored(&readings, sealed).await;
+        let asked = format!("from={}&to={}&metric=temperature&fn=count", at(0), at(15));
+        let whole = bench.get(&format!("/series?rooms=1&{asked}")).await.json();
+        assert_eq!(count_of(&whole), 55, "{whole}");
+        assert_eq!(bench.send("DELETE", "/rooms/many35", json!({}), "").await.status, 200);
+        let lacking = bench.get(&format!("/series?rooms=1&{asked}")).await.json();
+        assert_eq!(
+            (count_of(&lacking), &lacking["without_room"]),
+            (54, &json!(["many"])),
+            "{lacking}"
+        );
+    }
+}
+
 /// 200 devices in 40 rooms, a reading each quarter of an hour: as a chart of all rooms asks for a day.
 #[tokio::test]
 async fn a_chart_of_a_large_house_is_small() {

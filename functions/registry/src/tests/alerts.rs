@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ::alerts::{self, News, Observation, Sight};
+use ::alerts::{self, News, Observation, Past};
 use table::{
     AlertState, DeleteReadings as _, EditAlertRules as _, NoteLooks as _, PutReadings as _,
     ReadAlertStates as _, ReadLooks as _, ReadingKey, RemoveLooks as _, StoredRule,
@@ -412,9 +412,11 @@ impl Schedule {
         let readings: Vec<Observation> =
             self.readings.range(..=self.now + 2).map(observation).collect();
         let silent_after = TimeDelta::minutes(60);
-        let sight = Sight { readings: &readings, silent_after, pauses: &[] };
+        let from = readings.first().map_or(timestamp(self.now), |it| it.at);
         let rule = &self.freezer.rule.rule;
-        let episodes = alerts::preview(rule, &sight, timestamp(self.now));
+        let mut past = Past::begin(rule, (silent_after, &[]), from, true);
+        past.take(&readings, timestamp(self.now));
+        let episodes = past.episodes();
         let is_firing = episodes.last().is_some_and(|it| it.ended.is_none());
         let news = self.freezer.news();
         let mut is_told = false;

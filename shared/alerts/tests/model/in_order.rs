@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-use alerts::{News, Sight, State, preview};
+use alerts::{News, Past, State};
 use chrono::TimeDelta;
 
 use super::oracle::truth;
@@ -78,8 +78,11 @@ pub(crate) fn run(seed: u64, design: Design) -> Vec<String> {
     }
     let all = readings.batch(&readings.0.keys().copied().collect::<Vec<_>>());
     let silent_after = TimeDelta::minutes(plain.silent_after);
-    let sight = Sight { readings: &all, silent_after, pauses: &[] };
-    let shown: Vec<(bool, i64)> = preview(&rule, &sight, at(end))
+    let from = all.first().map_or(at(0), |it| it.at);
+    let mut past = Past::begin(&rule, (silent_after, &[]), from, true);
+    past.take(&all, at(end));
+    let shown: Vec<(bool, i64)> = past
+        .episodes()
         .iter()
         .flat_map(|it| [Some((true, minute(it.fired))), it.ended.map(|at| (false, minute(at)))])
         .flatten()
