@@ -421,7 +421,8 @@ const LAST: i64 = 12 * 60;
 
 /// A thermometer that sends every so many minutes, about, and is warm, cold or between the limits for a while.
 fn thermometer(rng: &mut Rng) -> Vec<(i64, i64)> {
-    let interval = *rng.choice(&[1, 4, 15, 20, 60]).expect("some");
+    let interval = *rng.choice(&[1, 1, 4, 15, 20, 60]).expect("some");
+    let is_calm = rng.bool();
     let (mut minute, mut left, mut value) = (0, 0, 20);
     let mut sent = Vec::new();
     while minute < LAST {
@@ -430,8 +431,9 @@ fn thermometer(rng: &mut Rng) -> Vec<(i64, i64)> {
         }
         left -= 1;
         sent.push((minute, value));
-        let pauses = [0, 0, 0, 0, 0, 0, 0, 0, 5, 8, 11, 20, 70, 180];
-        let pause = rng.choice(&pauses[..if interval < 20 { 14 } else { 9 }]).expect("some");
+        let is_pausing = rng.u8(..if is_calm { 60 } else { 5 }) == 0;
+        let pauses = if interval < 20 { &[5, 8, 11, 20, 70, 180][..] } else { &[180] };
+        let pause = if is_pausing { *rng.choice(pauses).expect("some") } else { 0 };
         minute += 1.max(interval + rng.i64(-interval / 3..=interval / 3)) + pause;
     }
     sent
@@ -498,7 +500,7 @@ fn episodes(
 #[tokio::test]
 async fn a_preview_has_the_episodes_of_all_readings() {
     let (mut all, mut ended, mut cut) = (0, 0, 0);
-    for seed in 0..4 * SCHEDULES {
+    for seed in 0..16 * SCHEDULES {
         let mut rng = Rng::with_seed(seed);
         let sent = thermometer(&mut rng);
         let readings: Vec<_> = sent
