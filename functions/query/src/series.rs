@@ -15,7 +15,7 @@ mod sums;
 mod verdicts;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
@@ -46,7 +46,7 @@ use events::EVENT_COLUMNS;
 use request::SeriesRequest;
 pub(crate) use subject::About;
 use subject::Subject;
-use sums::{Metered, Meters, meters};
+use sums::{Metered, Meters, meters, still_there};
 pub(crate) use verdicts::check_verdicts;
 
 /// `GET .../series`
@@ -107,15 +107,31 @@ pub(crate) async fn series(
         let span = span.without_room(without_room.into_iter().filter(|_| is_of_all).collect());
         places.retain(|place| place.room.is_some() || is_of_all);
         let mut of_places = Vec::new();
+        let mut before = BTreeMap::new();
         for place in &mut places {
             let rooms = rooms.iter().find(|it| it.first() == place.room.as_ref());
-            let ask = |device| Ask { rooms, ..ask(device) };
+            let ask_there = |device| Ask { rooms, ..ask(device) };
             let columns = columns_of(place, &request, &names)?;
-            let asked = (ask, |rule: &MetricRule| columns.spans(rule));
+            let there: BTreeSet<&DeviceId> =
+                place.devices.iter().map(|it| it.device.id()).collect();
+            if columns.sums().next().is_some() {
+                let found =
+                    still_there(&subject, store, (place, &there), &mut before, ask, invocation);
+                let found = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
+                for meter in found {
+                    let ask = ask_there(meter);
+                    let values = device_values(store, &ask, &names, spans, invocation);
+                    let values = Box::pin(values).await;
+                    place.devices.push(values.map_err(|failure| problem(failure, call))?);
+                }
+            }
+            let asked = (ask_there, |rule: &MetricRule| columns.spans(rule));
             let devices = &mut place.devices;
             let sums = columns.sums();
             let behind = leave_out(store, devices, sums, behind_of, asked, invocation);
-            let behind = Box::pin(behind).await.map_err(|failure| problem(failure, call))?;
+            let mut behind = Box::pin(behind).await.map_err(|failure| problem(failure, call))?;
+            place.devices.retain(|it| there.contains(it.device.id()));
+            behind.retain(|it| there.contains(it.device()));
             of_places.push((columns, behind));
         }
         let groups =

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use domain::{DeviceId, MetricName, MetricRule, Order, TimeRange, Timestamp, meter_of};
+use domain::{DeviceId, MetricName, MetricRule, Order, RoomId, TimeRange, Timestamp, meter_of};
 use table::Invocation;
 
 use super::device::{DeviceValues, device_values};
@@ -123,6 +123,20 @@ async fn nearest_before(
         None => ask.device.first_seen() < from && ask.is_about(ask.device.place().room()),
     };
     Ok(Before { at: found.map(|reading| reading.at), is_there })
+}
+
+/// The room of the last reading before the range; where it has expired, the registry tells.
+pub async fn room_before(
+    store: &impl Store,
+    ask: &Ask<'_>,
+    invocation: &Invocation,
+) -> Result<Option<RoomId>, Failure> {
+    let from = ask.grid.range().from();
+    let Ok(before) = TimeRange::new(Timestamp::MIN, from) else { return Ok(None) };
+    Ok(match nearest(store, ask, before, Order::Descending, invocation).await? {
+        Some(reading) => reading.room,
+        None => ask.device.place().room().filter(|_| ask.device.first_seen() < from).cloned(),
+    })
 }
 
 /// When the first reading after the range is, if it is of another room.

@@ -97,8 +97,8 @@ pub async fn device_values<'a>(
     let (gathered, beside);
     if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
         gathered = gather(store, ask, invocation).await?;
-        beside =
-            Beside { values: BTreeMap::new(), reach: ask.grid.range(), rooms: BTreeSet::new() };
+        let (values, rooms) = (BTreeMap::new(), BTreeSet::new());
+        beside = Beside { values, reach: ask.grid.range(), left: None, rooms };
     } else {
         gathered = gather_with_day_before(store, ask, invocation).await?;
         let day_before = gathered.day_before.as_ref();
@@ -109,7 +109,7 @@ pub async fn device_values<'a>(
         let rule = rule(name);
         let neighbours = beside.values.get(name).unwrap_or(&none);
         let metric = Metric { name, rule: &rule, neighbours };
-        let rows = values(&gathered.pieces, ask.grid, metric, ask.now);
+        let rows = values(&gathered.pieces, ask.grid, metric, (ask.now, beside.left));
         (name.clone(), MetricValues { rule, rows })
     });
     let metrics = metrics.collect();

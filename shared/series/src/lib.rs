@@ -32,7 +32,7 @@ mod values;
 mod verdicts;
 
 pub use combine::{Combine, Quotient, value_of};
-pub use counting::{Counted, Presences, counted, hold, presence, values_within};
+pub use counting::{Counted, Presences, counted, hold, presence, room_before, values_within};
 pub use device::{DeviceValues, MetricValues, device_values};
 pub use energy::{Amount, RowEnergy, sum};
 pub use estimating::Estimating;

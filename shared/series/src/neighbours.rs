@@ -33,6 +33,8 @@ pub(crate) struct Beside {
     pub values: BTreeMap<MetricName, Neighbours>,
     /// The range, and the time beside it in which rollups were searched.
     pub reach: TimeRange,
+    /// When the device was in another room than those that are asked for, behind the range, as far as it was searched.
+    pub left: Option<Timestamp>,
     /// The rooms of what was looked at beside the range, and perhaps of what lies beyond the neighbours.
     pub rooms: BTreeSet<Option<RoomId>>,
 }
@@ -57,6 +59,7 @@ pub(crate) async fn neighbours(
         order: Order::Descending,
         missing: rules.iter().filter(|(_, rule)| **rule != MetricRule::Gauge).collect(),
         found: BTreeMap::new(),
+        left: None,
         rooms: BTreeSet::new(),
         has_rolled: false,
         budget: MAX_READ,
@@ -78,14 +81,14 @@ pub(crate) async fn neighbours(
         MetricRule::Gauge => false,
     };
     search.missing = rules.iter().filter(|(_, rule)| has_after(rule)).collect();
-    search.has_rolled = false;
+    (search.has_rolled, search.left) = (false, None);
     search.run(range.to()).await?;
     let to = search.reached(range.to());
     for (name, sample) in search.found {
         found.entry(name).or_default().after = Some(sample);
     }
     let reach = TimeRange::new(from, to).expect("it holds the range");
-    Ok(Beside { values: found, reach, rooms: search.rooms })
+    Ok(Beside { values: found, reach, left: search.left, rooms: search.rooms })
 }
 
 /// A search in one direction; back in time where the order is descending.
@@ -96,6 +99,7 @@ struct Search<'a, S> {
     order: Order,
     missing: BTreeMap<&'a MetricName, &'a MetricRule>,
     found: BTreeMap<MetricName, Sample>,
+    left: Option<Timestamp>,
     rooms: BTreeSet<Option<RoomId>>,
     /// Whether rollups were searched.
     has_rolled: bool,
@@ -181,6 +185,7 @@ impl<S: Store> Search<'_, S> {
                 self.rooms.insert(reading.room.clone());
             }
             if !self.ask.is_about(reading.room.as_ref()) {
+                self.left.get_or_insert(reading.at);
                 self.missing.clear();
             }
             for name in reading.metrics().keys() {

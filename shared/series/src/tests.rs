@@ -384,6 +384,42 @@ async fn a_power_ahead_of_now_holds_in_each_part_of_a_range_as_in_the_whole() {
 }
 
 #[tokio::test]
+async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
+    let now = at("2025-03-28T00:00:00Z");
+    let minute = |n: i64| plus(now, n * 60_000);
+    let power = |n, room| reading(minute(n), room, &[(POWER, "600".to_owned())]);
+    let gauge = |n, room| reading(minute(n), room, &[(GAUGE, "20".to_owned())]);
+    let rooms = BTreeSet::from(["hall".parse().expect("an id")]);
+    for first_elsewhere in [power(65, "loft"), gauge(65, "loft")] {
+        let readings = vec![
+            power(55, "hall"),
+            power(60, "hall"),
+            first_elsewhere,
+            power(70, "loft"),
+            power(80, "hall"),
+            gauge(85, "hall"),
+        ];
+        let home = Home::of(readings, "UTC").await;
+        let horizon = KnownState::new(Following::default());
+        let horizon = horizon.read(&home.store, now, &invocation()).await.expect("memory");
+        let of = async |from, to| {
+            let grid = Grid::total(range(minute(from), minute(to)));
+            let ask = Ask::of(&home.device, (&grid, &horizon), Level::Days, now);
+            let ask = Ask { rooms: Some(&rooms), ..ask };
+            let names = [metric(POWER)];
+            let found = device_values(&home.store, &ask, &names, |_| true, &invocation()).await;
+            total_area(&found.expect("within reach").metrics[&metric(POWER)].rows)
+        };
+        let minutes = |number: i64| Some(Exact::from(600 * number * 60_000));
+        assert_eq!(of(40, 90).await, minutes(10));
+        for (from, to, held) in [(40, 62, 7), (62, 90, 3), (40, 65, 10), (65, 90, 0), (60, 64, 4)] {
+            let expected = if held > 0 { minutes(held) } else { None };
+            assert_eq!(of(from, to).await, expected, "{from} to {to}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_counter_has_its_share_across_any_number_of_readings_that_are_not_rolled_up() {
     let first = at("2025-03-28T00:00:00Z");
     let second = |n: i64| plus(first, n * 1_000);

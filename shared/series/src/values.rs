@@ -31,18 +31,21 @@ pub(crate) struct Metric<'a> {
 /// The values of each row.
 ///
 /// Time that the device spent in another room than the one asked for ends one stay and begins another.
-/// What it counted between the last reading in one room and the first in the next counts in neither.
+/// What it counted between the last reading in one room and the first in the next counts in neither. `left` is when it was
+/// elsewhere behind the range: a power that is ahead of `now` holds up to then at most, as up to a next one.
 pub(crate) fn values(
     pieces: &[Piece],
     grid: &Grid,
     metric: Metric<'_>,
-    now: Timestamp,
+    (now, left): (Timestamp, Option<Timestamp>),
 ) -> Vec<RowValues> {
     let mut values = vec![RowValues::default(); grid.rows().len()];
     let elsewhere = pieces.iter().filter(|piece| piece.is_elsewhere);
     let elsewhere = elsewhere.map(Piece::since_first_reading);
     for stay in uncovered(grid.range(), elsewhere) {
-        add_stay(&mut values, stay, pieces, grid, metric, now);
+        let left = if stay.to() < grid.range().to() { Some(stay.to()) } else { left };
+        let until = left.map_or(now, |left| left.max(now));
+        add_stay(&mut values, stay, pieces, grid, metric, until);
     }
     values
 }
@@ -53,7 +56,7 @@ fn add_stay(
     pieces: &[Piece],
     grid: &Grid,
     metric: Metric<'_>,
-    now: Timestamp,
+    until: Timestamp,
 ) {
     let whole = grid.range();
     let neighbours = Neighbours {
@@ -73,7 +76,7 @@ fn add_stay(
         _ => vec![RowIncrease::default(); rows.len()],
     };
     let held = match metric.rule {
-        MetricRule::Power(hold) => areas(&rows, &neighbours, *hold, now),
+        MetricRule::Power(hold) => areas(&rows, &neighbours, *hold, until),
         _ => vec![None; rows.len()],
     };
     for (((place, _), rollup), (counted, held)) in

@@ -145,7 +145,7 @@ impl Subject {
     }
 
     /// A device of the registry in memory, or one that was read because memory does not hold all.
-    fn known(&self, id: &DeviceId) -> Option<&Device> {
+    pub(super) fn known(&self, id: &DeviceId) -> Option<&Device> {
         self.snapshot.devices.get(id).or_else(|| self.read.get(id))
     }
 

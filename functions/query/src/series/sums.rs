@@ -1,12 +1,13 @@
 //! The devices of a sum, without what a meter in the same rooms measures too. Chooses no rooms.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Device, DeviceId, Meter, MetricName, MetricRule, TimeRange, meters_above};
+use domain::{Device, DeviceId, Meter, MetricName, MetricRule, RoomId, TimeRange, meters_above};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
-    Ask, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Presences, Store, counted, hold,
-    presence, values_within,
+    Ask, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Place, Presences, Store, counted,
+    hold, presence, room_before, values_within,
 };
 use table::Invocation;
 
@@ -106,4 +107,34 @@ async fn read<'a>(
     });
     let found: Vec<_> = found.collect();
     stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
+}
+
+/// The meters of a room's devices that were in the room when the range began, and have no row there: they measure the
+/// devices too until they are elsewhere. `before` is where meters were then, as far as it is known.
+pub(super) async fn still_there<'a>(
+    subject: &'a Subject,
+    store: &impl Store,
+    (place, there): (&Place<'_>, &BTreeSet<&DeviceId>),
+    before: &mut BTreeMap<&'a DeviceId, Option<RoomId>>,
+    ask: impl Fn(&'a Device) -> Ask<'a>,
+    invocation: &Invocation,
+) -> Result<Vec<&'a Device>, Failure> {
+    if place.room.is_none() {
+        return Ok(Vec::new());
+    }
+    let above = there.iter().flat_map(|id| meters_above(id, |id| subject.behind(id)));
+    let above: BTreeSet<&DeviceId> = above.filter(|id| !there.contains(id)).collect();
+    let mut found = Vec::new();
+    for meter in above.into_iter().filter_map(|id| subject.known(id)) {
+        let room = match before.entry(meter.id()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                unknown.insert(room_before(store, &ask(meter), invocation).await?)
+            }
+        };
+        if *room == place.room {
+            found.push(meter);
+        }
+    }
+    Ok(found)
 }

@@ -119,6 +119,11 @@ async fn a_room_s_rows_are_those_that_the_room_itself_answers() {
         assert_eq!(bench.patch("/devices/d0", r#"{"in_room_means": false}"#).await.status, 200);
         // What it measured in a room is the room's; since it measured in none it is by itself, too.
         assert_eq!(bench.patch("/devices/d4", r#"{"room": null}"#).await.status, 200);
+        // Meters move too, and are silent at times.
+        for (plug, meter) in [("d0", "d3"), ("d1", "d2"), ("d3", "d2")] {
+            let behind = json!({"behind": meter}).to_string();
+            assert_eq!(bench.patch(&format!("/devices/{plug}"), &behind).await.status, 200);
+        }
         for room in ["attic", "hall"] {
             assert_eq!(
                 bench.patch(&format!("/rooms/{room}"), r#"{"home": "h"}"#).await.status,
@@ -129,7 +134,9 @@ async fn a_room_s_rows_are_those_that_the_room_itself_answers() {
         for (metric, functions) in [
             ("temperature", "mean,min,max,count"),
             ("current_w", "mean,time_mean"),
+            ("current_w", "max"),
             ("cumulative_kwh_p", "increase,last"),
+            ("cumulative_kwh_p", "count"),
         ] {
             for every in ["&every=15m", "&every=1h", "&every=1d", ""] {
                 let asked =
@@ -183,6 +190,42 @@ async fn a_room_s_rows_are_those_that_the_room_itself_answers() {
         }
     }
     assert!(compared > 5_000 && moved > 1_000, "{compared} {moved}");
+}
+
+/// A meter that sends nothing in the range was in the room all the same, until it was elsewhere.
+#[tokio::test]
+async fn what_a_silent_meter_measures_too_is_left_out_of_its_room_s_row() {
+    let of = |device, minute, room, kwh| {
+        numbers(device, minute, room, &[("cumulative_kwh_p", kwh), ("current_w", "90")])
+    };
+    let plug = [(-1_190, "9"), (-1_075, "10"), (-1_070, "10.1"), (-950, "10.3")];
+    let plug = plug.map(|(minute, kwh)| of("plug", minute, "hall", kwh));
+    let mut readings = vec![of("meter", -1_140, "hall", "100"), of("meter", -720, "hall", "107")];
+    readings.extend([of("meter", -660, "attic", "108")]);
+    readings.extend(plug);
+    readings.sort_by_key(|reading| reading.at);
+    for sealed in [None, Some(0)] {
+        let bench = stored(&readings, sealed).await;
+        assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+        for (metric, functions) in
+            [("cumulative_kwh_p", "count"), ("cumulative_kwh_p", "increase"), ("current_w", "max")]
+        {
+            for (from, to) in [(-1_080, -885), (-1_080, -600), (-1_200, -885)] {
+                let asked =
+                    format!("from={}&to={}&metric={metric}&fn={functions}", at(from), at(to));
+                let own = bench.get(&format!("/rooms/hall/series?{asked}")).await.json();
+                let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
+                let of_room = rows_of(&all).into_iter().find(|row| row["room_id"] == "hall");
+                let value = of_room.map_or(Value::Null, |row| row[metric].clone());
+                let told = format!("{sealed:?} {asked}: {all} {own}");
+                assert_eq!(value, rows_of(&own)[0][metric], "{told}");
+                let about = all["rooms"].as_array().expect("rooms").iter();
+                let about = about.clone().find(|it| it["room_id"] == "hall").expect("it");
+                assert_eq!(about["left_out"], own["left_out"], "{told}");
+                assert_ne!(own["left_out"], Value::Null, "{told}");
+            }
+        }
+    }
 }
 
 /// The step of a counter is no room's if the device was elsewhere between its values, though before the range.
