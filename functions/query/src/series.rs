@@ -46,7 +46,7 @@ use events::EVENT_COLUMNS;
 use request::SeriesRequest;
 pub(crate) use subject::About;
 use subject::Subject;
-use sums::{Metered, Meters, meters, still_there};
+use sums::{Metered, Meters, leave_out_of, meters};
 pub(crate) use verdicts::check_verdicts;
 
 /// `GET .../series`
@@ -110,28 +110,10 @@ pub(crate) async fn series(
         let mut before = BTreeMap::new();
         for place in &mut places {
             let rooms = rooms.iter().find(|it| it.first() == place.room.as_ref());
-            let ask_there = |device| Ask { rooms, ..ask(device) };
             let columns = columns_of(place, &request, &names)?;
-            let there: BTreeSet<&DeviceId> =
-                place.devices.iter().map(|it| it.device.id()).collect();
-            if columns.sums().next().is_some() {
-                let found =
-                    still_there(&subject, store, (place, &there), &mut before, ask, invocation);
-                let found = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
-                for meter in found {
-                    let ask = ask_there(meter);
-                    let values = device_values(store, &ask, &names, spans, invocation);
-                    let values = Box::pin(values).await;
-                    place.devices.push(values.map_err(|failure| problem(failure, call))?);
-                }
-            }
-            let asked = (ask_there, |rule: &MetricRule| columns.spans(rule));
-            let devices = &mut place.devices;
-            let sums = columns.sums();
-            let behind = leave_out(store, devices, sums, behind_of, asked, invocation);
-            let mut behind = Box::pin(behind).await.map_err(|failure| problem(failure, call))?;
-            place.devices.retain(|it| there.contains(it.device.id()));
-            behind.retain(|it| there.contains(it.device()));
+            let asked = (&columns, &names[..], rooms);
+            let behind = leave_out_of(&subject, store, place, &mut before, asked, ask, invocation);
+            let behind = Box::pin(behind).await.map_err(|failure| problem(failure, call))?;
             of_places.push((columns, behind));
         }
         let groups =

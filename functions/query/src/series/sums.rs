@@ -7,10 +7,11 @@ use domain::{Device, DeviceId, Meter, MetricName, MetricRule, RoomId, TimeRange,
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
     Ask, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Place, Presences, Store, counted,
-    hold, presence, room_before, values_within,
+    device_values, hold, leave_out, presence, room_before, values_within,
 };
 use table::Invocation;
 
+use super::answer::Columns;
 use super::subject::Subject;
 
 /// A device that measures energy, and what of it counts as such.
@@ -109,22 +110,25 @@ async fn read<'a>(
     stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
 }
 
-/// The meters of a room's devices that were in the room when the range began, and have no row there: they measure the
-/// devices too until they are elsewhere. `before` is where meters were then, as far as it is known.
-pub(super) async fn still_there<'a>(
+/// Takes from the sums of a place's row what a meter in the room measures too, and tells what that is. A meter that was in
+/// the room when the range began, and has no row there, measures it too until it is elsewhere. `before` is where meters were
+/// then, as far as it is known.
+pub(super) async fn leave_out_of<'a>(
     subject: &'a Subject,
     store: &impl Store,
-    (place, there): (&Place<'_>, &BTreeSet<&DeviceId>),
+    place: &mut Place<'a>,
     before: &mut BTreeMap<&'a DeviceId, Option<RoomId>>,
+    (columns, names, rooms): (&Columns, &[MetricName], Option<&'a BTreeSet<RoomId>>),
     ask: impl Fn(&'a Device) -> Ask<'a>,
     invocation: &Invocation,
-) -> Result<Vec<&'a Device>, Failure> {
-    if place.room.is_none() {
-        return Ok(Vec::new());
-    }
-    let above = there.iter().flat_map(|id| meters_above(id, |id| subject.behind(id)));
+) -> Result<Vec<LeftOut<'a>>, Failure> {
+    let behind = |id: &DeviceId| subject.behind(id);
+    let spans = |rule: &MetricRule| columns.spans(rule);
+    let ask_there = |device| Ask { rooms, ..ask(device) };
+    let there: BTreeSet<&DeviceId> = place.devices.iter().map(|it| it.device.id()).collect();
+    let has_sums = place.room.is_some() && columns.sums().next().is_some();
+    let above = there.iter().filter(|_| has_sums).flat_map(|id| meters_above(id, behind));
     let above: BTreeSet<&DeviceId> = above.filter(|id| !there.contains(id)).collect();
-    let mut found = Vec::new();
     for meter in above.into_iter().filter_map(|id| subject.known(id)) {
         let room = match before.entry(meter.id()) {
             Entry::Occupied(known) => known.into_mut(),
@@ -133,8 +137,13 @@ pub(super) async fn still_there<'a>(
             }
         };
         if *room == place.room {
-            found.push(meter);
+            let ask = ask_there(meter);
+            place.devices.push(device_values(store, &ask, names, spans, invocation).await?);
         }
     }
-    Ok(found)
+    let (devices, sums, asked) = (&mut place.devices, columns.sums(), (ask_there, spans));
+    let mut left_out = leave_out(store, devices, sums, behind, asked, invocation).await?;
+    place.devices.retain(|it| there.contains(it.device.id()));
+    left_out.retain(|it| there.contains(it.device()));
+    Ok(left_out)
 }
