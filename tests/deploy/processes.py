@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import random
 import shutil
 import signal
 import socket
@@ -78,9 +79,12 @@ def until(what, holds, seconds=120, alive=None):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the ports that Linux gives to whoever asks for any: it is nobody else's a moment later, and does not answer itself."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 # A signal ends the checks as an error does, so that the servers are ended.

@@ -8,6 +8,7 @@ the server goes away in between. Absent: AWS, whose rules tests/deploy runs.
 
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -142,9 +143,12 @@ def found(program):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the ports that Linux gives to whoever asks for any: it is nobody else's a moment later, and does not answer itself."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 def listens(port):
