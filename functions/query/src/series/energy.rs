@@ -164,12 +164,12 @@ impl<'a> Energy<'a> {
             }
         });
         let (places, rows) = (0..self.grid.rows().len(), self.grid.rows());
-        let rest = self.is_apart().then(|| Rest::of(self.devices, &self.counting, &self.above));
+        let rest = self
+            .is_apart()
+            .then(|| Rest::of(self.devices, &self.counting, &self.above, (self.left_out, rows)));
         let apart = rest.map(|rest| Apart {
             counted_kwh: rest.counted(places.clone()),
-            left: rest
-                .is_meant()
-                .then(|| Left { rest_kwh: rest.left(&places), rest: rest.rows(rows) }),
+            left: rest.is_meant().then(|| Left { rest_kwh: rest.left(&places), rest: rest.rows() }),
         });
         let about = About {
             span,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use domain::{DeviceId, Exact, TimeRange, Timestamp};
 use serde::Serialize;
-use series::{Amount, RowEnergy, sum};
+use series::{Amount, LeftOut, RowEnergy, intersection, sum};
 
 use super::sums::Metered;
 
@@ -17,6 +17,9 @@ pub(super) struct Rest<'a> {
     last: Vec<&'a Metered<'a>>,
     /// The meters that others of the sum are behind.
     meters: Vec<&'a Metered<'a>>,
+    /// What meters in the same rooms measure too.
+    left_out: &'a [LeftOut<'a>],
+    rows: &'a [TimeRange],
 }
 
 /// The rest in one row.
@@ -32,10 +35,11 @@ impl<'a> Rest<'a> {
         shown: &'a [Metered<'a>],
         counting: &'a [&'a Metered<'a>],
         above: &BTreeSet<&DeviceId>,
+        (left_out, rows): (&'a [LeftOut<'a>], &'a [TimeRange]),
     ) -> Self {
         let consuming = shown.iter().filter(|(_, meter)| meter.other_role.is_none());
         let (meters, last) = consuming.partition(|(it, _)| above.contains(it.device.id()));
-        Self { counting, last, meters }
+        Self { counting, last, meters, left_out, rows }
     }
 
     /// The sum of the devices that nothing is behind, in some rows.
@@ -50,9 +54,21 @@ impl<'a> Rest<'a> {
             Some(counted) => &total - &counted,
             None => total,
         };
-        // What is behind a meter that is elsewhere counts itself, so that nothing is left.
-        let is_known = self.meters.iter().all(|it| bought(&[*it], places.clone()).is_some());
-        (is_known || left == Exact::zero()).then_some(left)
+        // What is behind a meter that is elsewhere counts itself, and leaves nothing.
+        let is_known = |meter: &&Metered<'_>| {
+            bought(&[*meter], places.clone()).is_some()
+                || !places.clone().any(|place| self.is_there(meter.0.device.id(), self.rows[place]))
+        };
+        self.meters.iter().all(is_known).then_some(left)
+    }
+
+    /// Whether a meter takes the place of a device in some of a row.
+    fn is_there(&self, meter: &DeviceId, row: TimeRange) -> bool {
+        let mut behind = self.left_out.iter().filter(|it| it.behind() == Some(meter));
+        behind.any(|it| {
+            let during = it.during();
+            during.is_empty() || during.iter().any(|it| intersection(*it, row).is_some())
+        })
     }
 
     /// Whether there is a meter with something behind it.
@@ -61,12 +77,12 @@ impl<'a> Rest<'a> {
     }
 
     /// The rest row by row.
-    pub(super) fn rows(&self, rows: &[TimeRange]) -> Vec<RestRow> {
+    pub(super) fn rows(&self) -> Vec<RestRow> {
         let row = |(place, range): (usize, &TimeRange)| RestRow {
             timestamp: range.from(),
             kwh: self.left(&(place..place + 1)),
         };
-        rows.iter().enumerate().map(row).collect()
+        self.rows.iter().enumerate().map(row).collect()
     }
 }
 

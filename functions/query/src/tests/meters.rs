@@ -609,3 +609,39 @@ async fn counted_and_rest_are_the_total_beside_moving_meters_too() {
     }
     assert!(left_over > 6, "{left_over}");
 }
+
+/// That others measured as much as the sum tells nothing of a meter that is silent in its place.
+#[tokio::test]
+async fn nobody_knows_the_rest_of_a_meter_that_is_silent() {
+    let of = |device, minute, kwh| numbers(device, minute, "hall", &[("cumulative_kwh_p", kwh)]);
+    let readings = [
+        of("ma", 0, "100.1"),
+        of("ma", 15, "100.2"),
+        of("pa", 0, "1.1"),
+        of("pa", 15, "1.2"),
+        of("pa", 30, "1.25"),
+        of("mb", 0, "1.1"),
+        of("mb", 15, "1.2"),
+        of("mb", 30, "1.35"),
+        of("pb", 0, "1.1"),
+        of("pb", 15, "1.2"),
+        of("pb", 30, "1.3"),
+    ];
+    let bench = Bench::empty();
+    bench.store(&readings).await;
+    for (plug, meter) in [("pa", "ma"), ("pb", "mb")] {
+        let behind = json!({"behind": meter}).to_string();
+        assert_eq!(bench.patch(&format!("/devices/{plug}"), &behind).await.status, 200);
+    }
+    let of = async |from, to| {
+        let range = format!("from={}&to={}", at(from), at(to));
+        bench.get(&format!("/rooms/hall/energy?{range}&every=15m&devices=1")).await.json()
+    };
+    let silent = of(15, 30).await;
+    assert_eq!(silent["total_kwh"], silent["counted_kwh"], "as it happens: {silent}");
+    assert_eq!((&silent["rest_kwh"], &silent["rest"][0]["kwh"]), (&Value::Null, &Value::Null));
+    let whole = of(0, 30).await;
+    assert_eq!(whole["rest"][0]["kwh"], json!(0), "{whole}");
+    assert_eq!(whole["rest"][1]["kwh"], Value::Null, "{whole}");
+    assert_eq!(whole["rest_kwh"], json!(0), "both measured something: {whole}");
+}
