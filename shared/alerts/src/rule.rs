@@ -211,7 +211,8 @@ impl Rule {
     }
 
     /// What silence is to the rule: to a rule about silence it is the breach.
-    pub(crate) const fn no_data(&self) -> NoData {
+    #[must_use]
+    pub const fn no_data(&self) -> NoData {
         match self.watch {
             Watch::Silence { .. } => NoData::Fire,
             _ => self.no_data,

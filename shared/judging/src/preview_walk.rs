@@ -156,10 +156,7 @@ impl Quarters {
 
     /// What each quarter says of the rule.
     fn looks(&self, rule: &Rule, silent_after: TimeDelta) -> Vec<Look> {
-        let no_data = match rule.watch {
-            Watch::Silence { .. } => NoData::Fire,
-            _ => rule.no_data,
-        };
+        let no_data = rule.no_data();
         let silence =
             Look { may_breach: no_data == NoData::Fire, may_clear: no_data == NoData::Clear };
         // The last reading of the quarters before.

@@ -45,7 +45,7 @@ pub async fn presence(
         return Ok(vec![range]);
     }
     let before = nearest_before(store, ask, invocation).await?;
-    let mut since = before.is_there.then_some(range.from());
+    let mut since = ask.is_about(before.room.as_ref()).then_some(range.from());
     // The last reading there, and the piece that it is of.
     let mut newest: (Option<Timestamp>, Option<&Piece>) = (before.at, None);
     let mut stays = Vec::new();
@@ -102,10 +102,10 @@ async fn last_reading(
     Ok(edge(store, ask, piece.range, Order::Descending, invocation).await?.or(lasts).or(at))
 }
 
-/// The last reading before the range, and whether it is of the rooms; where it has expired, the registry tells.
+/// The last reading before the range, and its room; where it has expired, the registry tells.
 struct Before {
     at: Option<Timestamp>,
-    is_there: bool,
+    room: Option<RoomId>,
 }
 
 async fn nearest_before(
@@ -115,28 +115,23 @@ async fn nearest_before(
 ) -> Result<Before, Failure> {
     let from = ask.grid.range().from();
     let Ok(before) = TimeRange::new(Timestamp::MIN, from) else {
-        return Ok(Before { at: None, is_there: false });
+        return Ok(Before { at: None, room: None });
     };
     let found = nearest(store, ask, before, Order::Descending, invocation).await?;
-    let is_there = match &found {
-        Some(reading) => ask.is_about(reading.room.as_ref()),
-        None => ask.device.first_seen() < from && ask.is_about(ask.device.place().room()),
-    };
-    Ok(Before { at: found.map(|reading| reading.at), is_there })
+    let registered = || ask.device.place().room().filter(|_| ask.device.first_seen() < from);
+    Ok(match found {
+        Some(reading) => Before { at: Some(reading.at), room: reading.room },
+        None => Before { at: None, room: registered().cloned() },
+    })
 }
 
-/// The room of the last reading before the range; where it has expired, the registry tells.
+/// The room in which a device was when the range began.
 pub async fn room_before(
     store: &impl Store,
     ask: &Ask<'_>,
     invocation: &Invocation,
 ) -> Result<Option<RoomId>, Failure> {
-    let from = ask.grid.range().from();
-    let Ok(before) = TimeRange::new(Timestamp::MIN, from) else { return Ok(None) };
-    Ok(match nearest(store, ask, before, Order::Descending, invocation).await? {
-        Some(reading) => reading.room,
-        None => ask.device.place().room().filter(|_| ask.device.first_seen() < from).cloned(),
-    })
+    Ok(nearest_before(store, ask, invocation).await?.room)
 }
 
 /// When the first reading after the range is, if it is of another room.
