@@ -66,6 +66,14 @@ async function show(page, url, view) {
   await settled(page);
 }
 
+/** Waits until the server has what was edited: a page that is left takes its request along. */
+async function stored(home, path, isSo) {
+  for (let look = 0; !isSo(await home.ask("GET", path)); look += 1) {
+    assert.ok(look < 100, `${path} never was as it was edited`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
 /** What axe-core finds, and whether the page is wider than the window. */
 async function examined(page, name) {
   await page.evaluate(axe);
@@ -200,7 +208,7 @@ async function roomsOfMany(home) {
   await power.getByRole("link", { name: "fridge" }).click();
   await page.getByLabel("Behind the meter").selectOption("main");
   await page.getByRole("button", { name: "Save" }).click();
-  await page.waitForFunction(async () => (await (await fetch("devices/fridge")).json()).behind === "main");
+  await stored(home, "/devices/fridge", ({ behind }) => behind === "main");
   await show(page, home.url, "now");
   await power.getByText("6,695 W", { exact: true }).waitFor();
   assert.match(await power.innerText(), /6,695 W[^]*Biggest consumer: tasmota-plug/);
@@ -260,7 +268,7 @@ async function freezer(home) {
   await tile.getByText("not the room's", { exact: true }).waitFor();
   assert.equal((await home.ask("GET", "/devices/chest")).in_room_means, false);
   await tile.getByLabel("Outside: no comfort is judged").check();
-  await page.waitForFunction(async () => (await (await fetch("rooms/pantry")).json()).outside === true);
+  await stored(home, "/rooms/pantry", ({ outside }) => outside === true);
   await home.ask("PATCH", "/rooms/pantry", { outside: null });
   await home.ask("PATCH", "/devices/chest", { kind: "freezer", in_room_means: null });
   await show(page, home.url, "now");
