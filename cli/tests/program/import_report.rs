@@ -154,10 +154,13 @@ fn the_lines_of_the_report_take_an_import_back() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
     let server = Server::start(&directory.path().join("data"), &[]);
-    // A device that was there, with readings of another day, and one of the history's second day.
-    write(&server, "°C,domain=sensor,entity_id=warm value=1 1768147200000000000");
-    write(&server, "°C,domain=sensor,entity_id=old value=1 1768147200000000000");
+    // A device that was there, with readings of another day, and one of the history's second day. Both come at once:
+    // the list may lack for a second what comes after the first.
+    let value =
+        |entity| format!("°C,domain=sensor,entity_id={entity} value=1 1768147200000000000\n");
+    write(&server, &(value("warm") + &value("old")));
     let before = table(&server);
+    assert_eq!(before.len(), 4, "two lists, and the readings of both");
     std::fs::write(&file, lines(0..100).replace("°C,domain", "°C,area=Hall,domain")).unwrap();
     let report = directory.path().join("report");
     let said = said(&file, &server, &["--report", report.to_str().unwrap()], 0);
