@@ -20,8 +20,9 @@ TEMPLATE = (ROOT / "template.yaml").read_text()
 WITHOUT_FUNCTION_URLS = re.findall(r"!Equals \[!Ref AWS::Region, ([a-z0-9-]+)\]", TEMPLATE)
 
 # What the played AWS CLI runs: `PLAYED` is a file with the account, and all arguments are written beside it. `refused`
-# has errors that always come, `fails` errors that come one after the other, `then` what an operation changes of the account.
-AWS = r'''#!/usr/bin/env python3
+# has errors that always come, `fails` errors that come one after the other, `then` what an operation changes of the account. It runs
+# 2,500 times, so Python starts without the site's packages.
+AWS = r'''#!PYTHON -IS
 import fcntl, json, os, sys, time
 words = sys.argv[1:]
 place = os.environ["PLAYED"]
@@ -143,7 +144,7 @@ def release(folder):
     programs = folder / "programs"
     programs.mkdir()
     for path, text in (
-        (folder / "deploy", None), (programs / "aws", AWS), (programs / "sleep", "#!/bin/sh\n"),
+        (folder / "deploy", None), (programs / "aws", AWS.replace("PYTHON", sys.executable, 1)), (programs / "sleep", "#!/bin/sh\n"),
         (programs / "roomtide", f'#!/bin/sh\nif [ "$1" = qr ]; then echo "QR of $(cat)"; exit; fi\n{lines}'),
     ):
         if text:
