@@ -3,7 +3,10 @@
 pub(crate) mod influxdb;
 pub(crate) mod native;
 
+use std::collections::BTreeSet;
+
 use api::{FieldError, Problem};
+use domain::DeviceId;
 use runtime::telemetry::WideEvent;
 use table::{PutOutcome, StoreError};
 
@@ -71,10 +74,28 @@ impl Outcome {
                 self.not_stored.extend(origins);
             } else {
                 self.accepted += origins.len();
+                if !hints.is_empty() {
+                    let teaching = stored.teaching.entry(reading.device.clone()).or_default();
+                    teaching.extend(origins);
+                }
                 stored.add(reading, hints);
             }
         }
         self.cause = result.cause.or(self.cause.take());
         stored
+    }
+    /// Lets those of the stored readings be sent again that teach devices which are not taught.
+    pub(crate) fn send_again(
+        &mut self,
+        (untaught, cause): (BTreeSet<DeviceId>, StoreError),
+        stored: &mut Stored,
+    ) {
+        let again = untaught.iter().filter_map(|id| stored.teaching.remove(id));
+        let again: Vec<usize> = again.flatten().collect();
+        if !again.is_empty() {
+            self.accepted -= again.len();
+            self.not_stored.extend(again);
+            self.cause.get_or_insert(cause);
+        }
     }
 }

@@ -133,19 +133,23 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             // The readings are stored: for some seconds answers do not tell that rollups lack them.
             log.warn("late.error", &error);
         }
+        for id in new {
+            stored.hints.entry(id).or_default().introduced_by =
+                introducer.map(|introducer| introducer.name.clone());
+        }
+        let registering = register(memory, &self.store, &known, &stored, invocation, log).await;
+        keep_learned(memory, &known, &stored.readings);
+        let known = (&known, registering);
+        let untaught = teach(memory, &self.store, known, &stored, invocation, log).await;
+        if let Some(untaught) = untaught {
+            outcome.send_again(untaught, &mut stored);
+        }
         outcome.not_stored.sort_unstable();
         outcome.rejected.sort_by_key(|refusal| refusal.index);
         if let Some(cause) = &outcome.cause {
             log.error("table.error", cause);
         }
         outcome.count(log);
-        for id in new {
-            stored.hints.entry(id).or_default().introduced_by =
-                introducer.map(|introducer| introducer.name.clone());
-        }
-        register(memory, &self.store, &known, &stored, invocation, log).await;
-        keep_learned(memory, &known, &stored.readings);
-        teach(memory, &self.store, &known, &stored, invocation, log).await;
         outcome
     }
 

@@ -10,6 +10,7 @@ use crate::ast::{Select, Sources};
 use crate::compile::{Around, Query, compile};
 use crate::condition::Range;
 use crate::error::QueryError;
+use crate::function::Call;
 use crate::group::Grouping;
 use crate::rows::Rows;
 use crate::selection::{Answer, OutGroup, Selection};
@@ -151,8 +152,10 @@ impl Statements<'_> {
         let condition = query.condition.as_ref();
         let grouping = Grouping { fields, dimensions, condition, is_by_room: false };
         // Values of whole ranges come series by series, whatever times they have.
-        let is_in_time =
-            |it: &Plan<'_>| it.query().calls.is_empty() || it.query().interval.is_some();
+        let is_of_range = |call: &Call| !matches!(call, Call::OfPoints(..));
+        let is_in_time = |it: &Plan<'_>| {
+            it.query().interval.is_some() || !it.query().calls.iter().any(is_of_range)
+        };
         let is_in_time = self.inner.iter().all(is_in_time);
         let mut answer = Answer::new(query, &frame);
         let measurements: BTreeSet<&str> = found.iter().map(|it| it.measurement.as_str()).collect();

@@ -1,7 +1,8 @@
 //! Registers the devices and rooms that stored readings name, teaches devices what senders say of them, and
 //! updates the cached devices. Does not change the room of a registered device in the table.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     Device, DeviceId, DeviceObservation, Hints, MAX_INTRODUCED_ROOMS, Reading, Room, RoomId,
@@ -10,7 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::registry::{CachedRegistry, Registered};
 use runtime::telemetry::WideEvent;
-use table::{Invocation, RegisterDevices, StoreResult, TeachRegistry, UpdateOutcome};
+use table::{Invocation, RegisterDevices, StoreError, StoreResult, TeachRegistry, UpdateOutcome};
 
 use crate::registry::known::Known;
 use crate::registry::places::KnownPlaces;
@@ -20,14 +21,18 @@ const REGISTER_CONCURRENCY: usize = 8;
 /// The maximum number of devices that one request registers. The registry function registers the others
 /// from the stream.
 const MAX_REGISTERED: usize = 500;
-/// The maximum number of registered devices that one request teaches. The next request teaches others.
-const MAX_TAUGHT: usize = 25;
+/// The maximum number of registered devices that one request teaches. Readings of the others are to be sent again.
+const MAX_TAUGHT: usize = 500;
+/// The attempts to teach a device that others change meanwhile: the registry function does, from the stream.
+const MAX_ATTEMPTS: usize = 10;
 
 /// The readings of a request that are stored, and what these teach of their devices.
 #[derive(Default)]
 pub(crate) struct Stored {
     pub(crate) readings: Vec<Reading>,
     pub(crate) hints: BTreeMap<DeviceId, Hints>,
+    /// The places in the request of those with a timestamp that teach: sent again, they are stored once.
+    pub(crate) teaching: BTreeMap<DeviceId, Vec<usize>>,
 }
 
 impl Stored {
@@ -41,10 +46,20 @@ impl Stored {
     }
 }
 
+/// What became of the devices that a request registers.
+#[derive(Default)]
+pub(crate) struct Registering {
+    /// They are registered, by this request or meanwhile by another.
+    registered: BTreeMap<DeviceId, Device>,
+    /// They are left to the registry function, which knows nothing of what senders teach.
+    left: BTreeSet<DeviceId>,
+}
+
 /// Registers the devices and rooms that the registry does not know.
 ///
-/// Repeated or concurrent calls keep the item that was stored first. An error is only logged, because the
-/// registry function registers the same devices and rooms from the stream.
+/// Repeated or concurrent calls keep the item that was stored first, which may be the registry function's. That
+/// registers the same devices and rooms from the stream, so an error is logged. Returns the devices that are
+/// registered now, or were before.
 pub(crate) async fn register<C: Clock>(
     (registry, places): (&CachedRegistry<C>, &KnownPlaces<C>),
     store: &(impl RegisterDevices + TeachRegistry),
@@ -52,36 +67,40 @@ pub(crate) async fn register<C: Clock>(
     stored: &Stored,
     invocation: &Invocation,
     log: &mut WideEvent,
-) {
+) -> Registering {
     let is_new = |reading: &&Reading| {
         !known.is_registered(&reading.device)
             || reading.named_room.as_ref().is_some_and(|room| !known.has_room(room))
     };
     let mut observations = observations(stored.readings.iter().filter(is_new));
+    let mut registering = Registering::default();
     if observations.is_empty() {
-        return;
+        return registering;
     }
     for (id, observation) in &mut observations {
         observation.hints = stored.hints.get(id).cloned().unwrap_or_default();
     }
     let introduced_by = introducers(known, &stored.readings);
     log.set("registry.observations", observations.len());
-    let registering = observations.into_iter().take(MAX_REGISTERED).map(|(id, observation)| {
+    registering.left = observations.keys().skip(MAX_REGISTERED).map(|id| (*id).clone()).collect();
+    let asking = observations.into_iter().take(MAX_REGISTERED).map(|(id, observation)| {
         let device = known.device(id).cloned();
         let introduced_by = &introduced_by;
         async move {
             let is_known = |room: &RoomId| {
                 known.has_room(room) || introduced_by.get(room).is_some_and(|by| *by != id)
             };
-            registry.register(store, id, &observation, device, is_known, invocation).await
+            let asked = registry.register(store, id, &observation, device, is_known, invocation);
+            (id, asked.await)
         }
     });
-    let results: Vec<StoreResult<Registered>> = stream::iter(registering.collect::<Vec<_>>())
-        .buffer_unordered(REGISTER_CONCURRENCY)
-        .collect()
-        .await;
+    let results: Vec<(&DeviceId, StoreResult<Registered>)> =
+        stream::iter(asking.collect::<Vec<_>>())
+            .buffer_unordered(REGISTER_CONCURRENCY)
+            .collect()
+            .await;
     let (mut rooms, mut failed) = (Vec::new(), None);
-    for result in results {
+    for (id, result) in results {
         match result {
             Ok(Registered::Device(found)) => {
                 if !known.has_all_devices() {
@@ -89,9 +108,13 @@ pub(crate) async fn register<C: Clock>(
                     found.rooms.iter().for_each(|room| places.keep_room(&room.id));
                 }
                 rooms.extend(found.rooms);
+                registering.registered.insert(id.clone(), *found.device);
             }
             Ok(Registered::Deleted(_)) => {}
-            Err(error) => failed = failed.or(Some(error)),
+            Err(error) => {
+                registering.left.insert(id.clone());
+                failed = failed.or(Some(error));
+            }
         }
     }
     if let Err(error) = name(registry, store, &rooms, &stored.hints, invocation).await {
@@ -100,6 +123,7 @@ pub(crate) async fn register<C: Clock>(
     if let Some(error) = failed {
         log.warn("registry.error", &error);
     }
+    registering
 }
 
 /// Names the rooms that the registry function has registered meanwhile: it knows no names.
@@ -157,41 +181,70 @@ pub(crate) fn keep_learned<C: Clock>(
     }
 }
 
-/// Adds what the request teaches to the devices that the cache holds and that lack it.
-///
-/// An error is only logged, and a device that has changed is only read: the next request teaches it.
+/// Adds what the request teaches to the devices that lack it. Returns the devices that are not taught and may be later,
+/// with the reason: whoever sends their readings again teaches them.
 pub(crate) async fn teach<C: Clock>(
     (registry, _): (&CachedRegistry<C>, &KnownPlaces<C>),
     store: &impl TeachRegistry,
-    known: &Known,
+    (known, registering): (&Known, Registering),
     stored: &Stored,
     invocation: &Invocation,
     log: &mut WideEvent,
-) {
-    let Some(current) = registry.current() else { return };
+) -> Option<(BTreeSet<DeviceId>, StoreError)> {
+    let current = registry.current()?;
+    let Registering { registered, mut left } = registering;
+    left.retain(|id| stored.hints.contains_key(id));
+    let mut cause = (!left.is_empty()).then(|| StoreError::Throttled("devices to register".into()));
     let lacking = stored.hints.iter().filter_map(|(id, hints)| {
-        let device = current.devices.get(id).or_else(|| known.looked_up(id))?;
+        let of_request = || registered.get(id).or_else(|| known.looked_up(id));
+        let device = current.devices.get(id).or_else(of_request)?;
         device.taught(hints).is_some().then_some((device, hints))
     });
-    let teaching = lacking
-        .take(MAX_TAUGHT)
-        .map(|(device, hints)| async move { store.teach_device(device, hints, invocation).await });
-    let results: Vec<StoreResult<UpdateOutcome<Device>>> =
+    let lacking: Vec<_> = lacking.collect();
+    if lacking.len() > MAX_TAUGHT {
+        left.extend(lacking[MAX_TAUGHT..].iter().map(|(device, _)| device.id().clone()));
+        cause = cause.or_else(|| Some(StoreError::Throttled("devices to teach".into())));
+    }
+    let teaching = lacking.into_iter().take(MAX_TAUGHT).map(|(device, hints)| async move {
+        (device.id(), teach_one(store, device, hints, invocation).await)
+    });
+    let results: Vec<(&DeviceId, StoreResult<Option<Device>>)> =
         stream::iter(teaching.collect::<Vec<_>>())
             .buffer_unordered(REGISTER_CONCURRENCY)
             .collect()
             .await;
-    for result in results {
+    for (id, result) in results {
         match result {
-            Ok(UpdateOutcome::Updated(device) | UpdateOutcome::ConditionFailed(Some(device))) => {
-                if current.has_all_devices {
-                    registry.keep_device(device);
+            Ok(Some(device)) if current.has_all_devices => registry.keep_device(device),
+            Ok(_) => {}
+            Err(error) => {
+                log.warn("registry.error", &error);
+                if error.is_retryable() {
+                    left.insert(id.clone());
+                    cause = cause.or(Some(error));
                 }
             }
-            Ok(UpdateOutcome::ConditionFailed(None)) => {}
-            Err(error) => log.warn("registry.error", &error),
         }
     }
+    cause.map(|cause| (left, cause))
+}
+
+/// The device with what it is taught; none where it is being deleted. Others may change it meanwhile.
+async fn teach_one(
+    store: &impl TeachRegistry,
+    device: &Device,
+    hints: &Hints,
+    invocation: &Invocation,
+) -> StoreResult<Option<Device>> {
+    let mut known = Cow::Borrowed(device);
+    for _ in 0..MAX_ATTEMPTS {
+        match store.teach_device(&known, hints, invocation).await? {
+            UpdateOutcome::Updated(device) => return Ok(Some(device)),
+            UpdateOutcome::ConditionFailed(Some(now)) => known = Cow::Owned(now),
+            UpdateOutcome::ConditionFailed(None) => return Ok(None),
+        }
+    }
+    Err(StoreError::Contended(format!("the device {}", device.id())))
 }
 
 /// Summarises readings by device.

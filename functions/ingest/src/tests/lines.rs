@@ -6,12 +6,12 @@ use std::time::Duration;
 use domain::{Device, DeviceId, Hints};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use table::ReadRegistry as _;
+use table::{ReadRegistry as _, TeachRegistry as _};
 
 use super::*;
 use crate::intake::mode::Mode;
 use crate::registry::known::look_up;
-use crate::registry::registration::{Stored, register};
+use crate::registry::registration::{Stored, register, teach};
 
 /// An answer: status, headers, body.
 struct Answer(i64, Value, String);
@@ -429,9 +429,10 @@ async fn a_device_has_no_more_metrics_in_a_race() {
     let write = async |body: &str| bench.lines("/write?precision=ms", body).await;
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
     let body = [line(0, 250, 0), line(250, 257, 1), line(240, 256, 2), line(256, 257, 3)].concat();
+    // Those that teach a device which is not registered are to be sent again; the others are refused.
     let (status, text) = write(&body).await;
-    assert_eq!((status, text.matches("f256 is not among the metrics").count()), (400, 2), "{text}");
-    assert!(text.contains("dropped=2"), "{text}");
+    assert_eq!(status, 503, "{text}");
+    assert!(text.contains("2 of 4 lines are not stored, send them again: 1, 3"), "{text}");
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     assert!(bench.store.devices(&invocation).await.expect("memory").found.is_empty());
     let (status, text) = write(&line(255, 257, 4)).await;
@@ -448,7 +449,7 @@ async fn metrics_that_the_registry_never_learns_are_forgotten() {
     bench.ingest.load().await;
     let fields = fields(0, 256);
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
-    assert_eq!(bench.lines("/write", &format!("m,host=a {fields} {AT}")).await.0, 204);
+    assert_eq!(bench.lines("/write", &format!("m,host=a {fields} {AT}")).await.0, 503);
     let other = format!("m,host=a other=1 {AT}");
     assert_eq!(bench.lines("/write", &other).await.0, 400);
     bench.clock.advance(Duration::from_secs(180));
@@ -630,4 +631,66 @@ async fn a_room_that_is_registered_meanwhile_gets_its_name_all_the_same() {
     let names: Vec<_> =
         rooms.iter().map(|room| room.name.as_ref().map(ToString::to_string)).collect();
     assert_eq!(names, [Some("living room".to_owned())]);
+}
+
+/// The registry function registers the device from the stream while the rest of the request is stored, and changes it
+/// between the request's registration and its teaching: history comes once, so no later request makes up for it.
+#[tokio::test]
+async fn a_device_that_others_change_meanwhile_is_taught_all_the_same() {
+    let bench = Bench::new();
+    let Pipeline { registry, places, store, .. } = &bench.ingest.pipeline;
+    let memory = (registry, places);
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    let mut log = WideEvent::begin("ingest");
+    let metrics = [("t".parse().expect("a name"), given::number("1"))].into();
+    let reading = Reading::new("d".parse().expect("an id"), bench.clock.now(), None, metrics);
+    let reading = reading.expect("a reading");
+    let named = |name: &str| Hints { name: Some(name.parse().expect("one")), ..Hints::default() };
+    let tagged = Hints { tags: [("of".to_owned(), "line".to_owned())].into(), ..Hints::default() };
+    let readings = std::iter::once(&reading);
+    let known = look_up(memory, store, readings, Mode::default(), &invocation, &mut log)
+        .await
+        .expect("memory");
+    given::register_devices_of(store, std::slice::from_ref(&reading)).await;
+    let mut stored = Stored::default();
+    stored.add(reading, tagged);
+    let registering = register(memory, store, &known, &stored, &invocation, &mut log).await;
+    let now = bench.device("d").await;
+    store.teach_device(&now, &named("another"), &invocation).await.expect("memory");
+    let untaught =
+        teach(memory, store, (&known, registering), &stored, &invocation, &mut log).await;
+    assert!(untaught.is_none(), "{untaught:?}");
+    let device = bench.device("d").await;
+    assert_eq!(device.source().tags.get("of").map(String::as_str), Some("line"));
+    assert_eq!(device.source().name.as_ref().map(ToString::to_string), Some("another".to_owned()));
+}
+
+#[tokio::test]
+async fn lines_whose_devices_could_not_be_taught_are_sent_again() {
+    let bench = Bench::new();
+    let line = |n: usize| format!("m,host=h{n} value={n} {AT}\n");
+    let taught = async |count: usize| {
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        let devices = bench.store.devices(&invocation).await.expect("memory").found;
+        let taught = devices.iter().filter(|it| it.source().tags.contains_key("host"));
+        assert_eq!(taught.count(), count);
+    };
+    // More devices than one request registers.
+    let many: String = (0..520).map(line).collect();
+    let (status, text) = bench.lines("/write", &many).await;
+    assert_eq!(status, 503, "{text}");
+    assert!(text.contains("20 of 520 lines are not stored, send them again"), "{text}");
+    taught(500).await;
+    assert_eq!(bench.lines("/write", &many).await.0, 204);
+    taught(520).await;
+
+    for path in ["/write", "/api/v2/write"] {
+        let throttled = || StoreError::Throttled("test".into());
+        bench.store.fail_registry_writes_with([throttled()]);
+        let one = line(600 + path.len());
+        assert_eq!(bench.lines(path, &one).await.0, 503, "{path}");
+        assert_eq!(bench.lines(path, &one).await.0, 204, "{path}");
+    }
+    taught(522).await;
+    assert_eq!(bench.store.readings().len(), 522, "none is stored twice");
 }
