@@ -113,7 +113,7 @@ pub async fn device_values<'a>(
         (name.clone(), MetricValues { rule, rows })
     });
     let metrics = metrics.collect();
-    let interval = usual_interval(&gathered.pieces, &names);
+    let interval = usual_interval(&gathered, &names);
     let Beside { reach, rooms: rooms_beside, .. } = beside;
     Ok(DeviceValues { device: ask.device, gathered, metrics, reach, rooms_beside, interval })
 }

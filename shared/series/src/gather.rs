@@ -182,6 +182,8 @@ pub struct Gathered {
     pub pieces: Vec<Piece>,
     /// What the pieces are made from.
     pub levels: BTreeSet<Level>,
+    /// What readings were sent in each quarter of an hour, or in each day in whose place they were read.
+    pub(crate) sent: Vec<Rollup>,
     /// The number of rollups of older settings whose readings are not read again.
     pub outdated: usize,
     /// The number of rollups that a reading has changed since, too late to be folded.
@@ -195,6 +197,7 @@ impl Gathered {
     pub(crate) fn append(&mut self, later: Self) {
         self.pieces.extend(later.pieces);
         self.levels.extend(later.levels);
+        self.sent.extend(later.sent);
         self.outdated += later.outdated;
         self.frozen += later.frozen;
     }
@@ -234,6 +237,8 @@ struct Gathering<'a> {
     gathered: Gathered,
     /// What is to be read of the readings.
     readings: Vec<TimeRange>,
+    /// The days among it whose rollups are outdated.
+    days_read: Vec<TimeRange>,
     /// For how long readings may still be read in place of outdated rollups.
     budget: TimeDelta,
     has_day_before: bool,
@@ -255,7 +260,8 @@ impl<'a> Gathering<'a> {
         let rules = FoldRules::of(ask.device);
         let budget = ask.max_read.min(MAX_READ) - length;
         let gathered = Gathered::default();
-        Ok(Self { ask, rules, gathered, readings, budget, has_day_before })
+        let days_read = Vec::new();
+        Ok(Self { ask, rules, gathered, readings, days_read, budget, has_day_before })
     }
 
     async fn run(
@@ -448,6 +454,7 @@ impl<'a> Gathering<'a> {
             Use::Refold => {
                 self.budget -= range.to().since(range.from());
                 self.readings.push(range);
+                self.days_read.extend((level == Level::Days).then_some(range));
             }
             Use::Whole { is_elsewhere } => {
                 if self.ask.is_outdated(stored) {
@@ -579,11 +586,27 @@ impl<'a> Gathering<'a> {
                 let begin = if n == 0 { part.from() } else { stay[0].at };
                 let end = stays.get(n + 1).map_or(part.to(), |next| next[0].at);
                 let range = TimeRange::new(begin, end).expect("readings have different times");
-                let rollup = Rollup::fold(*stay, &self.rules);
+                let is_of_one =
+                    |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
+                let sent = stay.chunk_by(is_of_one).map(|it| Rollup::fold(it, &self.rules));
+                let sent: Vec<Rollup> = sent.collect();
+                let mut rollup = Rollup::default();
+                sent.iter().for_each(|it| rollup.append(it, &self.rules));
+                self.gathered.sent.extend(sent);
                 let piece = Piece::new(range, Level::Readings, rollup, !is_here(&stay[0]));
                 self.gathered.pieces.push(Piece { first: stay[0].at, ..piece });
             }
         }
+    }
+
+    /// The start of the time of which the usual interval takes a mean: the day or the quarter of an hour in whose place
+    /// a reading is read, or its row.
+    fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
+        if self.ask.coarsest == Level::Readings {
+            return row.from();
+        }
+        let day = self.days_read.iter().find(|day| day.contains(reading.at));
+        day.map_or_else(|| QuarterHour::of(reading.at).start(), |day| day.from())
     }
 
     /// Finds when a device that has moved came. It may have come with a counter of 0, which is in no rollup.

@@ -2,11 +2,11 @@
 
 use chrono::TimeDelta;
 use domain::{
-    MetricName, MetricRollup, MetricRule, Neighbours, Row, RowArea, RowIncrease, TimeRange,
+    MetricName, MetricRollup, MetricRule, Neighbours, Rollup, Row, RowArea, RowIncrease, TimeRange,
     Timestamp, areas, increases,
 };
 
-use super::gather::Piece;
+use super::gather::{Gathered, Level, Piece};
 use super::grid::{Grid, uncovered};
 
 /// What one row has of one metric of one device.
@@ -127,16 +127,18 @@ impl RowValues {
     }
 }
 
-/// The usual time between two values of a device: the median of the pieces' means. `None` if no piece has
-/// two values.
-pub(crate) fn usual_interval(pieces: &[Piece], names: &[MetricName]) -> Option<TimeDelta> {
-    let interval = |piece: &Piece| {
-        let metrics = names.iter().filter_map(|name| piece.rollup.metrics.get(name));
+/// The usual time between two values of a device: the median of the means of days and quarters of an hour, whether these
+/// are rollups or were read. `None` if none has two values.
+pub(crate) fn usual_interval(gathered: &Gathered, names: &[MetricName]) -> Option<TimeDelta> {
+    let interval = |rollup: &Rollup| {
+        let metrics = names.iter().filter_map(|name| rollup.metrics.get(name));
         let most = metrics.max_by_key(|metric| metric.count)?;
         let steps = i64::try_from(most.count).ok()? - 1;
         (steps > 0).then(|| most.last.at.since(most.first.at).num_milliseconds() / steps)
     };
-    let mut intervals: Vec<i64> = pieces.iter().filter_map(interval).collect();
+    let stored = gathered.pieces.iter().filter(|piece| piece.level > Level::Readings);
+    let all = stored.map(|piece| &piece.rollup).chain(&gathered.sent);
+    let mut intervals: Vec<i64> = all.filter_map(interval).collect();
     intervals.sort_unstable();
     intervals.get(intervals.len() / 2).map(|millis| TimeDelta::milliseconds((*millis).max(1)))
 }

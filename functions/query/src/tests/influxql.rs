@@ -422,6 +422,37 @@ async fn the_fields_of_a_point_are_joined_again() {
     }
 }
 
+/// Points of several series come out of a subquery in the order of time, as the real server answers: `LIMIT`, `ORDER BY`
+/// and what looks at neighbours depend on it.
+#[tokio::test]
+async fn transformed_points_of_a_subquery_come_in_the_order_of_time() {
+    let bench = Bench::empty();
+    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    let rows = |values: [Option<i64>; 8]| values.map(|it| [it]);
+    let alpha = rows([Some(20), None, Some(21), None, Some(22), None, Some(23), None]);
+    let beta = rows([None, Some(10), None, Some(12), None, Some(14), None, Some(16)]);
+    for (name, rows) in [("alpha", &alpha), ("beta", &beta)] {
+        let rows: Vec<&[Option<i64>]> = rows.iter().map(<[_; 1]>::as_slice).collect();
+        write_lines(&bench, name, &[("host", name)], &[("t", "t", "value")], &rows).await;
+    }
+    for (query, expected) in [
+        (
+            "SELECT cumulative_sum(x) FROM (SELECT difference(value) AS x FROM t GROUP BY host)",
+            json!([[1], [3], [4], [6], [7], [9]]),
+        ),
+        (
+            "SELECT x FROM (SELECT difference(value) AS x FROM t GROUP BY host) LIMIT 2",
+            json!([[1], [2]]),
+        ),
+        (
+            "SELECT x FROM (SELECT cumulative_sum(value) AS x FROM t GROUP BY host) ORDER BY time DESC LIMIT 3",
+            json!([[16], [23], [30]]),
+        ),
+    ] {
+        assert_eq!(values_of(&bench, query).await, expected, "{query}");
+    }
+}
+
 /// `inv,host=a FOUT=50` and later `inv,host=a Fout=60` are one metric; a dashboard may ask by either name.
 #[tokio::test]
 async fn a_field_is_found_whatever_its_case() {

@@ -133,6 +133,43 @@ async fn rows_come_as_csv_and_lines_and_may_be_kept_for_a_minute() {
     assert_eq!(csv.text, expected);
 }
 
+/// A device that is silent for twenty minutes of each hour lacks a third of its readings, whether rows are made from
+/// rollups of 15 minutes or from readings in their place.
+#[tokio::test]
+async fn coverage_is_the_same_from_rollups_and_from_readings() {
+    let bench = Bench::empty();
+    let sent = |n: &i64| n.rem_euclid(60) < 20 || n.rem_euclid(60) >= 40;
+    let readings: Vec<Reading> = (-180..60)
+        .filter(sent)
+        .map(|n| numbers("warm", n, "loft", &[("temperature", "20"), ("current_w", "5")]))
+        .collect();
+    bench.store(&readings).await;
+    let id: DeviceId = "warm".parse().expect("an id");
+    for quarter in readings.chunk_by(|a, b| QuarterHour::of(a.at) == QuarterHour::of(b.at)) {
+        bench.put_quarter(&id, quarter).await;
+    }
+    let url = format!(
+        "/devices/warm/series?from={}&to={}&metric=temperature&fn=count&every=1h",
+        at(-180),
+        at(60)
+    );
+    let answered = async |source: &str| {
+        let answer = bench.get(&url).await.json();
+        assert_eq!(answer["source"], source, "{answer}");
+        let rows = answer["data"].as_array().expect("rows");
+        let rows = rows.iter().map(|row| (row["coverage"].clone(), row["value"].clone()));
+        assert_eq!(rows.collect::<Vec<_>>(), vec![(json!(0.66), json!(40)); 4], "{source}");
+    };
+    answered("readings").await;
+    bench.seal(60, "UTC").await;
+    bench.clock.advance(Duration::from_secs(120));
+    answered("readings+m15").await;
+    // A rollup of other settings does not serve: the readings are read again.
+    let hold = r#"{"metrics": {"current_w": {"hold": "5m"}}}"#;
+    assert_eq!(bench.patch("/devices/warm", hold).await.status, 200);
+    answered("readings").await;
+}
+
 #[tokio::test]
 async fn a_room_gives_the_mean_of_its_thermometers_however_often_they_measure() {
     let bench = Bench::home().await;
