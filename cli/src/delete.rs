@@ -309,7 +309,7 @@ fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::
         };
         for second in (0..seconds).rev() {
             bar.set_message(format!(
-                "over in {} min {:02} s",
+                "waits until nothing under way can bring it back: over in {} min {:02} s",
                 (second + 1) / 60,
                 (second + 1) % 60
             ));

@@ -599,8 +599,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// The start of the time of which the usual interval takes a mean: the day or the quarter of an hour in whose place
-    /// a reading is read, or its row.
+    /// The start of the time whose mean interval counts: the day or the quarter of an hour in whose place a reading is
+    /// read, or its row.
     fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
         if self.ask.coarsest == Level::Readings {
             return row.from();
