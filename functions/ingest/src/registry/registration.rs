@@ -51,7 +51,7 @@ impl Stored {
 pub(crate) struct Registering {
     /// They are registered, by this request or meanwhile by another.
     registered: BTreeMap<DeviceId, Device>,
-    /// They are left to the registry function, which knows nothing of what senders teach.
+    /// They are left to the registry function, which knows nothing of what senders teach; asked again, they may not be.
     left: BTreeSet<DeviceId>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) async fn register<C: Clock>(
             }
             Ok(Registered::Deleted(_)) => {}
             Err(error) => {
-                registering.left.insert(id.clone());
+                registering.left.extend(error.is_retryable().then(|| id.clone()));
                 failed = failed.or(Some(error));
             }
         }

@@ -693,4 +693,8 @@ async fn lines_whose_devices_could_not_be_taught_are_sent_again() {
     }
     taught(522).await;
     assert_eq!(bench.store.readings().len(), 522, "none is stored twice");
+
+    // What never succeeds holds up no sender.
+    bench.store.fail_registry_writes_with([StoreError::Refused("test".into())]);
+    assert_eq!(bench.lines("/write", &line(700)).await.0, 204);
 }
