@@ -6,7 +6,7 @@ pub(crate) mod native;
 use std::collections::BTreeSet;
 
 use api::{FieldError, Problem};
-use domain::DeviceId;
+use domain::{DeviceId, Timestamp};
 use runtime::telemetry::WideEvent;
 use table::{PutOutcome, StoreError};
 
@@ -63,8 +63,14 @@ impl Outcome {
         }
     }
 
-    /// Adds the outcome of writing readings. Returns those that are stored.
-    pub(crate) fn add(&mut self, put: Readings, result: PutOutcome) -> Stored {
+    /// Adds the outcome of writing readings. Returns those that are stored. Those of `arrived` have no timestamp of their
+    /// own: sent again, they would be others.
+    pub(crate) fn add(
+        &mut self,
+        put: Readings,
+        arrived: Option<Timestamp>,
+        result: PutOutcome,
+    ) -> Stored {
         let mut not_stored = result.not_stored.into_iter().peekable();
         let mut stored = Stored::default();
         let Readings { readings, origins, hints } = put;
@@ -74,7 +80,7 @@ impl Outcome {
                 self.not_stored.extend(origins);
             } else {
                 self.accepted += origins.len();
-                if !hints.is_empty() {
+                if !hints.is_empty() && Some(reading.at) != arrived {
                     let teaching = stored.teaching.entry(reading.device.clone()).or_default();
                     teaching.extend(origins);
                 }

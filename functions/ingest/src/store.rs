@@ -50,7 +50,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
-        let Assembled { mut timed, mut arrivals, rejected, ignored, .. } = assembled;
+        let Assembled { mut timed, mut arrivals, arrived, rejected, ignored, .. } = assembled;
         let mut outcome = Outcome { rejected, ignored, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
             outcome.count(log);
@@ -74,7 +74,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             }
             let unknown = known.leave_unknown(&mut timed);
             let not_stored = self.halfway.left(request, &unknown.readings, self.clock.now());
-            outcome.add(unknown, PutOutcome { not_stored, cause: Some(cause) });
+            outcome.add(unknown, arrived, PutOutcome { not_stored, cause: Some(cause) });
             let unknown = known.leave_unknown(&mut arrivals);
             outcome.not_stored.extend(unknown.origins.into_iter().flatten());
         }
@@ -124,7 +124,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         };
 
         let put = self.put(&timed.readings, (request, mode.merge), invocation).await;
-        let mut stored = outcome.add(timed, put);
+        let mut stored = outcome.add(timed, arrived, put);
         // After the others, because one of them may have the very timestamp of the arrival.
         self.add_arrivals(arrivals, arrival_id, (&mut outcome, &mut stored), invocation).await;
         if marked.is_some_and(|until| until <= self.clock.now())
@@ -142,6 +142,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         let known = (&known, registering);
         let untaught = teach(memory, &self.store, known, &stored, invocation, log).await;
         if let Some(untaught) = untaught {
+            // Its repetition stores none of them once more: somebody may have deleted or replaced them meanwhile.
+            self.halfway.keep(request, stored.readings.iter(), self.clock.now());
             outcome.send_again(untaught, &mut stored);
         }
         outcome.not_stored.sort_unstable();

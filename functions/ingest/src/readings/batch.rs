@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry as Slot;
 
 use api::FieldError;
-use domain::{Hints, Reading};
+use domain::{Hints, Reading, Timestamp};
 
 use crate::formats::draft::{Fault, Refusal};
 
@@ -24,6 +24,8 @@ pub(crate) struct Assembled {
     pub(crate) timed: Readings,
     /// Those without, at the timestamp of arrival, at most one of each device.
     pub(crate) arrivals: Readings,
+    /// The timestamp of those in `timed` that have none of their own, as lines may.
+    pub(crate) arrived: Option<Timestamp>,
     /// The refused entries, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
     /// Whether an entry names a device that is not the sender's.

@@ -82,6 +82,7 @@ impl Reader<'_> {
     /// The points of a body.
     pub(crate) fn read<'b>(&self, body: &'b [u8]) -> Result<Points<'b>, Problem> {
         let mut points = Points::default();
+        points.assembled.arrived = Some(self.times.arrived);
         for Numbered { number, text, line } in lines(body) {
             if points.lines.len() == MAX_READINGS {
                 let detail = format!("more than {MAX_READINGS} lines; send fewer at a time");

@@ -423,6 +423,8 @@ async fn a_point_has_up_to_256_metrics_and_a_device_no_more_in_all() {
 #[tokio::test]
 async fn a_device_has_no_more_metrics_in_a_race() {
     let bench = Bench::new();
+    // The lines have another timestamp than that of their arrival.
+    bench.clock.advance(Duration::from_millis(1));
     bench.ingest.load().await;
     let line =
         |from, to, at: usize| format!("m,host=a {} {}\n", fields(from, to), 1_768_147_200_000 + at);
@@ -446,6 +448,8 @@ async fn a_device_has_no_more_metrics_in_a_race() {
 #[tokio::test]
 async fn metrics_that_the_registry_never_learns_are_forgotten() {
     let bench = Bench::new();
+    // The lines have another timestamp than that of their arrival.
+    bench.clock.advance(Duration::from_millis(1));
     bench.ingest.load().await;
     let fields = fields(0, 256);
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
@@ -668,6 +672,8 @@ async fn a_device_that_others_change_meanwhile_is_taught_all_the_same() {
 #[tokio::test]
 async fn lines_whose_devices_could_not_be_taught_are_sent_again() {
     let bench = Bench::new();
+    // The lines have another timestamp than that of their arrival.
+    bench.clock.advance(Duration::from_millis(1));
     let line = |n: usize| format!("m,host=h{n} value={n} {AT}\n");
     let taught = async |count: usize| {
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
@@ -693,6 +699,11 @@ async fn lines_whose_devices_could_not_be_taught_are_sent_again() {
     }
     taught(522).await;
     assert_eq!(bench.store.readings().len(), 522, "none is stored twice");
+
+    // Without a timestamp of their own they would be others.
+    let many: String = (0..520).map(|n| format!("m,host=now{n} value={n}\n")).collect();
+    assert_eq!(bench.lines("/write", &many).await.0, 204);
+    assert_eq!(bench.store.readings().len(), 522 + 520);
 
     // What never succeeds holds up no sender.
     bench.store.fail_registry_writes_with([StoreError::Refused("test".into())]);
