@@ -90,18 +90,22 @@ impl Outcome {
         self.cause = result.cause.or(self.cause.take());
         stored
     }
-    /// Lets those of the stored readings be sent again that teach devices which are not taught.
+
+    /// Lets those of the stored readings be sent again that teach devices which are not taught; tells whether there are
+    /// any.
     pub(crate) fn send_again(
         &mut self,
         (untaught, cause): (BTreeSet<DeviceId>, StoreError),
-        stored: &mut Stored,
-    ) {
-        let again = untaught.iter().filter_map(|id| stored.teaching.remove(id));
-        let again: Vec<usize> = again.flatten().collect();
-        if !again.is_empty() {
-            self.accepted -= again.len();
-            self.not_stored.extend(again);
-            self.cause.get_or_insert(cause);
+        stored: &Stored,
+    ) -> bool {
+        let again = untaught.iter().filter_map(|id| stored.teaching.get(id));
+        let again: Vec<usize> = again.flatten().copied().collect();
+        if again.is_empty() {
+            return false;
         }
+        self.accepted -= again.len();
+        self.not_stored.extend(again);
+        self.cause.get_or_insert(cause);
+        true
     }
 }

@@ -141,10 +141,11 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         keep_learned(memory, &known, &stored.readings);
         let known = (&known, registering);
         let untaught = teach(memory, &self.store, known, &stored, invocation, log).await;
-        if let Some(untaught) = untaught {
-            // Its repetition stores none of them once more: somebody may have deleted or replaced them meanwhile.
+        if let Some(untaught) = untaught
+            && outcome.send_again(untaught, &stored)
+        {
+            // The repetition stores none of them once more: somebody may have deleted or replaced them meanwhile.
             self.halfway.keep(request, stored.readings.iter(), self.clock.now());
-            outcome.send_again(untaught, &mut stored);
         }
         outcome.not_stored.sort_unstable();
         outcome.rejected.sort_by_key(|refusal| refusal.index);

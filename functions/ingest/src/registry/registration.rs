@@ -200,12 +200,13 @@ pub(crate) async fn teach<C: Clock>(
         let device = current.devices.get(id).or_else(of_request)?;
         device.taught(hints).is_some().then_some((device, hints))
     });
-    let lacking: Vec<_> = lacking.collect();
-    if lacking.len() > MAX_TAUGHT {
-        left.extend(lacking[MAX_TAUGHT..].iter().map(|(device, _)| device.id().clone()));
+    let mut lacking: Vec<_> = lacking.collect();
+    let beyond = lacking.split_off(lacking.len().min(MAX_TAUGHT));
+    if !beyond.is_empty() {
+        left.extend(beyond.iter().map(|(device, _)| device.id().clone()));
         cause = cause.or_else(|| Some(StoreError::Throttled("devices to teach".into())));
     }
-    let teaching = lacking.into_iter().take(MAX_TAUGHT).map(|(device, hints)| async move {
+    let teaching = lacking.into_iter().map(|(device, hints)| async move {
         (device.id(), teach_one(store, device, hints, invocation).await)
     });
     let results: Vec<(&DeviceId, StoreResult<Option<Device>>)> =

@@ -614,10 +614,7 @@ async fn a_room_that_is_registered_meanwhile_gets_its_name_all_the_same() {
     let memory = (registry, places);
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let mut log = WideEvent::begin("ingest");
-    let metrics = [("t".parse().expect("a name"), given::number("1"))].into();
-    let room = Some("living_room".parse().expect("an id"));
-    let reading = Reading::new("d".parse().expect("an id"), bench.clock.now(), room, metrics);
-    let reading = reading.expect("a reading");
+    let reading = given::reading("d", bench.clock.now(), Some("living_room"), &[("t", "1")]);
     let hints = Hints {
         room_names: [("living_room".parse().expect("an id"), "living room".parse().expect("one"))]
             .into(),
@@ -646,9 +643,7 @@ async fn a_device_that_others_change_meanwhile_is_taught_all_the_same() {
     let memory = (registry, places);
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let mut log = WideEvent::begin("ingest");
-    let metrics = [("t".parse().expect("a name"), given::number("1"))].into();
-    let reading = Reading::new("d".parse().expect("an id"), bench.clock.now(), None, metrics);
-    let reading = reading.expect("a reading");
+    let reading = given::reading("d", bench.clock.now(), None, &[("t", "1")]);
     let named = |name: &str| Hints { name: Some(name.parse().expect("one")), ..Hints::default() };
     let tagged = Hints { tags: [("of".to_owned(), "line".to_owned())].into(), ..Hints::default() };
     let readings = std::iter::once(&reading);
