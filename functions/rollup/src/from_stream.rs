@@ -13,7 +13,7 @@ use runtime::clock::Clock;
 use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
 use runtime::telemetry::WideEvent;
-use runtime::work_queue::WorkQueue;
+use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::{Backlog, Invocation, RollupState, StoreError, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, NotFolded, reason};
@@ -225,8 +225,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
-        for quarter in quarters {
-            self.leave_to_queue(device, *quarter, why, invocation, done).await?;
+        let quarters = quarters.iter().copied();
+        let requests: Vec<_> =
+            quarters.map(|quarter| FoldRequest { device: device.clone(), quarter }).collect();
+        self.queue.send(&requests, invocation).await?;
+        for request in &requests {
+            done.left_to_queue(request, why);
         }
         Ok(())
     }

@@ -1,12 +1,13 @@
 //! The registry's devices, as they are this moment or as they were at a stated time. Writes none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use domain::{DeviceId, Timestamp};
 use rollups::DeviceRules;
 use runtime::clock::Clock;
-use runtime::registry::is_gone;
+use runtime::registry::has_readings;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
 use table::{Invocation, StoreError, StoreResult};
@@ -17,47 +18,92 @@ use crate::ports::Store;
 
 /// The number of devices that are read at once for the list of all.
 const LIST_PAGE: usize = 5_000;
-/// The rules of some devices; the reason where a device's item cannot be read. Devices that are gone have none.
+/// The pauses before devices that are not registered yet are read again: ingest registers a new device right after its
+/// readings, and the registry function from the same stream.
+const REGISTRATION_PAUSES: [Duration; 5] = [
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+    Duration::from_millis(800),
+    Duration::from_millis(1_600),
+];
+
+/// The rules of some devices; the reason where a device's item cannot be read, or is not there yet. Devices that are
+/// gone have none.
 pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// The rules of devices, as they are this moment. A device that is gone has none: of its readings, which
     /// are deleted, no rollup is made anew.
+    ///
+    /// One that is not registered yet is waited for: its rules are not known, and no later fold would know that a
+    /// rollup was made without them.
     pub(crate) async fn rules(
         &self,
         ids: &[DeviceId],
         invocation: &Invocation,
     ) -> StoreResult<Rules> {
-        if ids.is_empty() {
-            return Ok(Rules::new());
-        }
-        let listing = self.store.find_devices(ids, invocation).await?;
-        self.registered.note(listing.found.iter().map(domain::Device::id));
-        let indexing = &self.store.indexing(invocation).await?;
-        let rules = |it| DeviceRules::of(it).indexed(indexing);
-        let found = listing.found.iter().map(|it| (it.id().clone(), Ok(rules(it))));
-        let mut rules: Rules = found.collect();
-        let mut gone = BTreeSet::new();
-        for device in &listing.deleted {
-            if is_gone(&self.store, device, invocation).await? {
-                gone.insert(&device.id);
-            } else {
-                let come_again = DeviceRules::of_deleted(device).indexed(indexing);
-                rules.insert(device.id.clone(), Ok(come_again));
+        let mut rules = Rules::new();
+        let missing = self.add_rules(&mut rules, ids.to_vec(), invocation).await?;
+        let mut missing = self.with_readings(missing, invocation).await?;
+        for pause in REGISTRATION_PAUSES {
+            if missing.is_empty() || invocation.remaining() < pause {
+                break;
             }
+            tokio::time::sleep(pause).await;
+            missing = self.add_rules(&mut rules, missing, invocation).await?;
         }
-        for id in ids.iter().filter(|id| !gone.contains(id)) {
-            rules.entry(id.clone()).or_insert_with(|| {
-                match listing.unreadable.iter().find(|item| item.sk == id.as_str()) {
-                    Some(item) => Err(chain(item)),
-                    None => Ok(DeviceRules::of_unknown(id.clone()).indexed(indexing)),
-                }
-            });
-        }
+        rules.extend(missing.into_iter().map(|id| {
+            let why = chain(&not_registered(&id));
+            (id, Err(why))
+        }));
         Ok(rules)
     }
 
-    /// The rules of one device; an item that cannot be read is an error.
+    /// Adds the rules of the devices that are registered; returns those that are not, but may be later.
+    async fn add_rules(
+        &self,
+        rules: &mut Rules,
+        mut ids: Vec<DeviceId>,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<DeviceId>> {
+        if ids.is_empty() {
+            return Ok(ids);
+        }
+        let listing = self.store.find_devices(&ids, invocation).await?;
+        self.registered.note(listing.found.iter().map(domain::Device::id));
+        let indexing = &self.store.indexing(invocation).await?;
+        let of = |it| DeviceRules::of(it).indexed(indexing);
+        rules.extend(listing.found.iter().map(|it| (it.id().clone(), Ok(of(it)))));
+        let is_being_deleted = |id: &DeviceId| {
+            listing.deleted.iter().any(|it| it.id == *id && it.deletion.ended.is_none())
+        };
+        ids.retain(|id| !rules.contains_key(id) && !is_being_deleted(id));
+        for id in &ids {
+            if let Some(item) = listing.unreadable.iter().find(|item| item.sk == id.as_str()) {
+                rules.insert(id.clone(), Err(chain(item)));
+            }
+        }
+        ids.retain(|id| !rules.contains_key(id));
+        Ok(ids)
+    }
+
+    /// Those of the devices that have readings. Of the others, which are gone, the stream tells late.
+    async fn with_readings(
+        &self,
+        ids: Vec<DeviceId>,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<DeviceId>> {
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            if has_readings(&self.store, &id, invocation).await? {
+                found.push(id);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The rules of one device that is registered.
     pub(crate) async fn rules_of(
         &self,
         id: &DeviceId,
@@ -67,10 +113,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if let Some(item) = listing.unreadable.pop() {
             return Err(StoreError::Unreadable(item));
         }
-        let deleted = || listing.deleted.first().map(DeviceRules::of_deleted);
-        let rules = listing.found.first().map(DeviceRules::of).or_else(deleted);
-        let rules = rules.unwrap_or_else(|| DeviceRules::of_unknown(id.clone()));
-        Ok(rules.indexed(&self.store.indexing(invocation).await?))
+        let device = listing.found.first().ok_or_else(|| not_registered(id))?;
+        Ok(DeviceRules::of(device).indexed(&self.store.indexing(invocation).await?))
     }
 
     /// All devices, listed at `time` or later. The list of an earlier invocation serves as well.
@@ -100,4 +144,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         *listed() = Some(Arc::clone(&new));
         Ok(new)
     }
+}
+
+/// The device is deleted meanwhile, or nobody has registered it yet.
+fn not_registered(device: &DeviceId) -> StoreError {
+    StoreError::Inapplicable(format!("the device {device} is not registered").into())
 }

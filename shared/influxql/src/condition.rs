@@ -1,6 +1,7 @@
 //! The condition of a query: its range of time, and what it demands of tags and fields. Reads nothing.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone as _};
 use domain::{Timestamp, Zone};
@@ -300,6 +301,31 @@ pub(crate) fn holds<'a>(
             compared(*operator, &left, &operand(right, look_up))
         }
         _ => Verdict::No,
+    }
+}
+
+/// Adds the texts with which a condition compares a tag, and maybe some of others. Returns whether all texts that are not
+/// among them are alike to the condition.
+pub(crate) fn add_compared(condition: &Expression, tag: &str, texts: &mut BTreeSet<String>) -> bool {
+    match condition {
+        Expression::All(parts) | Expression::Any(parts) => {
+            parts.iter().all(|part| add_compared(part, tag, texts))
+        }
+        Expression::Group(inside) => add_compared(inside, tag, texts),
+        Expression::Binary { sides, .. } => {
+            let of_tag = matches!(&sides[0], Expression::Reference { name, .. } if name == tag);
+            match &sides[1] {
+                Expression::Pattern(pattern) if of_tag => {
+                    pattern.texts().map(|found| texts.extend(found)).is_some()
+                }
+                _ => sides.iter().all(|side| add_compared(side, tag, texts)),
+            }
+        }
+        Expression::Text(text) => {
+            texts.insert(text.clone());
+            true
+        }
+        _ => true,
     }
 }
 

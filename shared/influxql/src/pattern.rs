@@ -27,10 +27,35 @@ impl Pattern {
         self.0.is_match(text)
     }
 
+    /// The texts that it is found in, where it is a list of whole texts, as Grafana writes the values of a variable:
+    /// `^(hall|attic)$`. `None` where it may be found in others.
+    pub(crate) fn texts(&self) -> Option<Vec<String>> {
+        let inside = self.as_str().strip_prefix('^')?.strip_suffix('$')?;
+        let list = inside.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+        match list {
+            Some(list) => list.strip_prefix("?:").unwrap_or(list).split('|').map(plain).collect(),
+            None => Some(vec![plain(inside)?]),
+        }
+    }
+
     /// The expression as it was written.
     pub(crate) fn as_str(&self) -> &str {
         self.0.as_str()
     }
+}
+
+/// What an expression without special characters is found in.
+fn plain(expression: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut characters = expression.chars();
+    while let Some(character) = characters.next() {
+        text.push(match character {
+            '\\' => characters.next().filter(char::is_ascii_punctuation)?,
+            it if it.is_alphanumeric() || " _-:/@%,;=~<>&'\"!".contains(it) => it,
+            _ => return None,
+        });
+    }
+    Some(text)
 }
 
 impl PartialEq for Pattern {
@@ -49,6 +74,22 @@ mod tests {
         for bad in ["[", "(a", &format!("{}a{}", "(".repeat(40), ")".repeat(40)), "(a{900}){900}"] {
             let why = Pattern::parse(bad).expect_err(bad).to_string();
             assert!(why.starts_with("error parsing regexp: "), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_whole_texts_is_known_and_nothing_else_is_taken_for_one() {
+        let texts = |text: &str| Pattern::parse(text).expect("an expression").texts();
+        let list = |of: &[&str]| Some(of.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+        assert_eq!(texts("^hall$"), list(&["hall"]));
+        assert_eq!(texts("^(hall|first floor)$"), list(&["hall", "first floor"]));
+        assert_eq!(texts(r"^(?:a\.b|c\-d|é)$"), list(&["a.b", "c-d", "é"]));
+        assert_eq!(texts("^()$"), list(&[""]));
+        for other in ["hall", "^hall", "hall$", "^a|b$", "^(a.)$", "^(a|b)c$", "^(a)|(b)$", r"^\d$", "^a*$"] {
+            assert_eq!(texts(other), None, "{other}");
+        }
+        for other in ["^[ab]$", "^a+$", "^(?i)a$", "^(?i:a)$", "^a{2}$", r"^(a\|b)$"] {
+            assert_eq!(texts(other), None, "{other}");
         }
     }
 }

@@ -7,7 +7,7 @@ use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
 
 use crate::bounds::{MAX_SERIES, MAX_VALUES, too_many_series, too_many_values};
 use crate::compile::{Query, Shown};
-use crate::condition::nanoseconds;
+use crate::condition::{add_compared, nanoseconds};
 use crate::duration::{MILLISECOND, SECOND};
 use crate::error::QueryError;
 use crate::extreme::{Extreme, extremes};
@@ -97,16 +97,28 @@ impl<'a> Selection<'a> {
     }
 
     /// By device, the rooms for whose points the condition may hold; without the devices for which it may hold
-    /// wherever they were. `None` if these are more than `most` rooms.
+    /// wherever they were, also in a room that is not registered. `None` if these are more than `most` rooms, or a
+    /// pattern may hold in rooms that nothing names.
     pub fn rooms_by_device<'r>(
         &self,
-        rooms: impl Iterator<Item = &'r RoomId>,
+        registered: impl Iterator<Item = &'r RoomId>,
         most: usize,
     ) -> Option<BTreeMap<&'a DeviceId, BTreeSet<RoomId>>> {
         let condition = self.query.condition.as_ref();
+        let mut named = BTreeSet::new();
+        if !condition.is_none_or(|it| add_compared(it, ROOM, &mut named)) {
+            return None;
+        }
+        let named: BTreeSet<RoomId> = named.iter().filter_map(|it| it.parse().ok()).collect();
+        // A room as any that is not named.
+        let mut others = (0..).filter_map(|n| format!("room-{n}").parse::<RoomId>().ok());
+        let other = others.find(|room| !named.contains(room))?;
         // Most conditions name a few rooms, and only these are tried for each device.
-        let (possible, impossible): (Vec<_>, Vec<_>) =
-            rooms.partition(|room| may_hold_in(room, condition));
+        let mut possible: BTreeSet<&RoomId> = named.iter().collect();
+        for room in registered {
+            possible.insert(room);
+        }
+        possible.retain(|room| may_hold_in(room, condition));
         let mut own: BTreeMap<&DeviceId, Vec<&Series<'a>>> = BTreeMap::new();
         for it in &self.series {
             for device in &it.devices {
@@ -117,14 +129,11 @@ impl<'a> Selection<'a> {
         for (device, series) in own {
             let may_be_in =
                 |room: Option<&RoomId>| series.iter().any(|it| may_hold(it, room, true, condition));
-            if may_be_in(None) {
+            if may_be_in(None) || may_be_in(Some(&other)) {
                 continue;
             }
             let inside: Vec<_> =
                 possible.iter().copied().filter(|room| may_be_in(Some(room))).collect();
-            if inside.len() == possible.len() && impossible.is_empty() {
-                continue;
-            }
             all.extend(inside.iter().copied());
             if all.len() > most {
                 return None;

@@ -1,6 +1,6 @@
 //! The part of a device that its rollups are folded by. Reads no registry.
 
-use domain::{DeletedDevice, Device, DeviceId, FoldRules, FoldSettings};
+use domain::{Device, DeviceId, FoldRules, FoldSettings};
 use table::{Indexing, StoredRollup};
 
 use crate::Registered;
@@ -28,23 +28,6 @@ impl DeviceRules {
             settings: device.fold_settings().clone(),
             indexing: Indexing::Off,
         }
-    }
-
-    /// The rules for a device that the registry does not know.
-    #[must_use]
-    pub fn of_unknown(id: DeviceId) -> Self {
-        Self {
-            id,
-            rules: FoldRules::default(),
-            settings: FoldSettings::default(),
-            indexing: Indexing::Off,
-        }
-    }
-
-    /// The rules for a device that has come again after a deletion and is not registered yet.
-    #[must_use]
-    pub fn of_deleted(DeletedDevice { id, deletion }: &DeletedDevice) -> Self {
-        Self { settings: FoldSettings::after(deletion), ..Self::of_unknown(id.clone()) }
     }
 
     /// The device that they are of.

@@ -29,7 +29,12 @@ impl Bench {
     fn new() -> Self {
         Self {
             store: MemoryStore::default(),
-            device: DeviceRules::of_unknown(device()),
+            device: DeviceRules {
+                id: device(),
+                rules: FoldRules::default(),
+                settings: FoldSettings::default(),
+                indexing: Indexing::Off,
+            },
             seen: SeenRooms::default(),
             retention: Retention::default(),
             now: at(60),

@@ -19,7 +19,7 @@ use crate::telemetry::{Telemetry, WideEvent};
 use cache::RegistryCache;
 pub use cache::Snapshot;
 pub use devices::Devices;
-pub use gone::is_gone;
+pub use gone::{has_readings, is_gone};
 pub use register::{Registered, RegisteredDevice, register};
 pub use shared_map::SharedMap;
 

@@ -290,6 +290,40 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
 }
 
 #[tokio::test]
+async fn a_condition_finds_rooms_that_are_not_registered() {
+    let bench = Bench::empty();
+    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    let readings: Vec<Reading> =
+        (0..40).map(|minute| reading("a", minute, if minute < 25 { "lost" } else { "s" })).collect();
+    bench.store.put_readings(&readings, None, &invocation()).await;
+    given::register_devices_of(&bench.store, &readings).await;
+    let s = "s".parse().expect("an id");
+    given::register_room(&bench.store, "s", readings[0].at).await;
+    let device = given::device_of(&readings);
+    let to = Timestamp::parse_absolute("2026-01-19T00:00:00Z").expect("a time");
+    for is_folded in [false, true] {
+        if is_folded {
+            roll_up(&bench.store, &device, &readings, Zone::UTC, to).await;
+            given::seal(&bench.store, "UTC", to).await;
+        }
+        for condition in [
+            "room = 'lost'",
+            "room =~ /^(lost|attic)$/",
+            "room =~ /^los/",
+            "room != 's'",
+            "room != '' AND room != 's'",
+            "(room = 'attic' OR room = 'lost') AND device = 'a'",
+        ] {
+            let query = format!("SELECT count(value) FROM temperature WHERE {condition}");
+            let answer = asked(&bench, &[("db", "home"), ("q", &query)]).await.json();
+            let count = &answer["results"][0]["series"][0]["values"][0][1];
+            assert_eq!(*count, json!(25), "{condition}: {answer}");
+        }
+    }
+    assert_eq!(device.place().room(), Some(&s));
+}
+
+#[tokio::test]
 async fn a_tag_that_is_no_part_of_the_id_is_that_of_each_reading() {
     let bench = Bench::empty();
     bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));

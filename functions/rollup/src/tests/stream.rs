@@ -1,6 +1,6 @@
 //! Batches of the stream, and messages of the queue.
 
-use table::{Backlog, KeepRollupState as _, StoreError};
+use table::{Backlog, KeepRollupState as _, RegisterDevices as _, StoreError};
 
 use super::*;
 
@@ -99,24 +99,57 @@ async fn while_a_slow_fold_is_under_way_nothing_says_that_all_is_folded() {
     assert!(bench.quarter("d", -90).is_some() && bench.quarter("d", -2_000).is_some());
 }
 
-#[tokio::test]
-async fn a_device_that_no_sweep_finds_is_folded_at_once() {
+/// Ingest stores the first readings of a device, and registers it then with what the sender says of its metrics. A
+/// rollup that was folded before would lack that, and nobody would know.
+#[tokio::test(start_paused = true)]
+async fn a_device_that_is_not_registered_yet_is_waited_for() {
     let bench = Bench::new().await;
-    let record = bench.write("new", 0, "1").await;
-    bench.deliver(std::slice::from_ref(&record)).await;
-    assert_eq!(bench.quarter("new", 0).expect("folded").version, 1);
+    let records = [bench.write("new", -30, "1").await, bench.write("new", -29, "3").await];
+    let readings = [reading("new", -30, "1"), reading("new", -29, "3")];
+    let hinted = gauge(&given::device_of(&readings));
+    let register = async {
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        bench.store.register_device(&hinted, &bench.invocation).await.expect("memory");
+    };
+    let (left, ()) = tokio::join!(bench.deliver(&records), register);
+    assert_eq!((left, bench.work.messages()), (None, vec![]));
+    let rollup = bench.quarter("new", -30).expect("folded");
+    assert_eq!(rollup.rollup, Folded::fold(&readings, &FoldRules::of(&hinted)));
+    assert_ne!(rollup.rollup, folded(&readings), "the hints matter");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_nobody_registers_is_left_to_the_queue_until_somebody_does() {
+    let bench = Bench::new().await;
+    let records = [bench.write("new", -30, "1").await, bench.write("new", 0, "1").await];
+    assert_eq!(bench.deliver(&records).await, None);
+    let left = bench.work.messages();
+    assert_eq!(left.iter().map(|it| it.device.as_str()).collect::<Vec<_>>(), ["new", "new"]);
+    assert!(!bench.message("new", -30).await, "it is delivered again");
+    assert_eq!((bench.quarter("new", -30), bench.quarter("new", 0)), (None, None));
     bench.register("new").await;
-    for _ in 0..3 {
-        bench.deliver(std::slice::from_ref(&record)).await;
-    }
-    assert_eq!(bench.quarter("new", 0).expect("folded").version, 1);
+    assert!(bench.message("new", -30).await && bench.message("new", 0).await);
+    assert!(bench.quarter("new", -30).is_some() && bench.quarter("new", 0).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_without_readings_that_is_not_registered_is_gone() {
+    let bench = Bench::new().await;
+    let begun = tokio::time::Instant::now();
+    let records = [record("INSERT", "gone", -30), record("REMOVE", "gone", 0)];
+    assert_eq!(bench.deliver(&records).await, None);
+    assert_eq!((bench.work.messages(), bench.quarter("gone", -30)), (vec![], None));
+    assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits for it");
+}
+
+#[tokio::test]
+async fn a_registered_device_is_asked_for_once() {
+    let bench = Bench::new().await;
+    let record = bench.write("d", 0, "1").await;
+    bench.deliver(std::slice::from_ref(&record)).await;
     let reads = bench.store.calls().reads;
     bench.deliver(&[record]).await;
-    assert_eq!(
-        bench.store.calls().reads,
-        reads + 1,
-        "the state; a registered device is asked for once"
-    );
+    assert_eq!(bench.store.calls().reads, reads + 1, "the state");
 }
 
 #[tokio::test]
@@ -295,4 +328,12 @@ async fn a_new_schema_is_known_to_the_next_fold() {
     bench.minutes(26, 45).await;
     let swept = bench.quarter("d", 1).expect("it is over");
     assert_eq!(swept.indexed.map(|it| it.schema), Some(2));
+}
+
+/// The device with a counter that its sender says is none.
+fn gauge(device: &Device) -> Device {
+    let as_gauge = |parts: &mut domain::DeviceParts| {
+        parts.metrics.values_mut().for_each(|it| it.kind = domain::MetricKind::Gauge);
+    };
+    device.changed(as_gauge).expect("a device")
 }

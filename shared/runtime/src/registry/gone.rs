@@ -1,6 +1,6 @@
 //! Whether a deleted device is gone, so that a late record of one of its readings says nothing. Marks none.
 
-use domain::{DeletedDevice, Order, TimeRange, Timestamp};
+use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
 use table::{Invocation, QueryReadings, RangeQuery, StoreResult};
 
 /// Whether the device is gone. While it is being deleted it is, whatever of it is left. Afterwards it is as
@@ -14,9 +14,18 @@ pub async fn is_gone(
     if device.deletion.ended.is_none() {
         return Ok(true);
     }
+    Ok(!has_readings(store, &device.id, invocation).await?)
+}
+
+/// Whether the table has a reading of the device.
+pub async fn has_readings(
+    store: &impl QueryReadings,
+    device: &DeviceId,
+    invocation: &Invocation,
+) -> StoreResult<bool> {
     let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("one is before the other");
     let order = Order::Descending;
     let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
-    let page = store.device_readings(&device.id, &query, invocation).await?;
-    Ok(page.readings.is_empty())
+    let page = store.device_readings(device, &query, invocation).await?;
+    Ok(!page.readings.is_empty())
 }
