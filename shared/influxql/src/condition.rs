@@ -306,7 +306,11 @@ pub(crate) fn holds<'a>(
 
 /// Adds the texts with which a condition compares a tag, and maybe some of others. Returns whether all texts that are not
 /// among them are alike to the condition.
-pub(crate) fn add_compared(condition: &Expression, tag: &str, texts: &mut BTreeSet<String>) -> bool {
+pub(crate) fn add_compared(
+    condition: &Expression,
+    tag: &str,
+    texts: &mut BTreeSet<String>,
+) -> bool {
     match condition {
         Expression::All(parts) | Expression::Any(parts) => {
             parts.iter().all(|part| add_compared(part, tag, texts))

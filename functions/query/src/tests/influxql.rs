@@ -293,8 +293,9 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
 async fn a_condition_finds_rooms_that_are_not_registered() {
     let bench = Bench::empty();
     bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
-    let readings: Vec<Reading> =
-        (0..40).map(|minute| reading("a", minute, if minute < 25 { "lost" } else { "s" })).collect();
+    let readings: Vec<Reading> = (0..40)
+        .map(|minute| reading("a", minute, if minute < 25 { "lost" } else { "s" }))
+        .collect();
     bench.store.put_readings(&readings, None, &invocation()).await;
     given::register_devices_of(&bench.store, &readings).await;
     let s = "s".parse().expect("an id");

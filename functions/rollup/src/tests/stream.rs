@@ -330,7 +330,7 @@ async fn a_new_schema_is_known_to_the_next_fold() {
     assert_eq!(swept.indexed.map(|it| it.schema), Some(2));
 }
 
-/// The device with a counter that its sender says is none.
+/// The device, whose sender says that its metrics are gauges.
 fn gauge(device: &Device) -> Device {
     let as_gauge = |parts: &mut domain::DeviceParts| {
         parts.metrics.values_mut().for_each(|it| it.kind = domain::MetricKind::Gauge);

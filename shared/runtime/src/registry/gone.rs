@@ -1,4 +1,5 @@
-//! Whether a deleted device is gone, so that a late record of one of its readings says nothing. Marks none.
+//! Whether a device has readings, and a deleted one is gone, so that a late record of one of its readings says nothing.
+//! Marks none.
 
 use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
 use table::{Invocation, QueryReadings, RangeQuery, StoreResult};
