@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, DeviceId, DevicePatch, Edit, FoldRules, LocalDate, MetricPatch, QuarterHour, Reading,
-    Rollup as Folded, TimeRange, Zone, sweep_group,
+    Bucket, DeviceId, DeviceParts, DevicePatch, Edit, FoldRules, LocalDate, MetricInfo,
+    MetricPatch, QuarterHour, Reading, Rollup as Folded, TimeRange, Zone, sweep_group,
 };
 use fastrand::Rng;
 use rollup::{Retention, Rollup, Settings};
@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{
     DeleteReadings as _, EditRegistry as _, FindRegistry as _, Invocation, PutReadings as _,
-    ReadingKey, RollupKey, StoredRollup,
+    ReadingKey, RegisterDevices as _, RollupKey, StoredRollup,
 };
 
 use super::design::Design;
 use super::rebuild::rebuild;
 use super::steps::{Steps, Table};
 use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
-use crate::given::{at, device, metric, number, reading, register_devices_of};
+use crate::given::{at, device, device_of, metric, number, reading};
 
 const DEVICES: [&str; 2] = ["a", "b"];
 /// The minutes of readings: two in each of three quarters before an edge of a local day's parts, and three after.
@@ -232,7 +232,14 @@ impl World {
 
     async fn register(&mut self, id: &str) {
         let observed = reading(id, MINUTES[0] * MINUTE, &[(METRIC, "1")]);
-        register_devices_of(&self.memory, &[observed]).await;
+        let mut new = device_of([&observed]);
+        // What a sender says is in a device from its registration on.
+        if self.rng.bool() {
+            let hinted = |info: &mut MetricInfo| info.max_w = Some(number("1"));
+            let hinted = |it: &mut DeviceParts| it.metrics.values_mut().for_each(hinted);
+            new = new.changed(hinted).expect("a device");
+        }
+        self.memory.register_device(&new, &self.invocation).await.expect("memory");
     }
 
     fn advance(&mut self, minutes: i64) {
