@@ -89,8 +89,6 @@ pub(super) struct World {
     invocation: Invocation,
     /// The zone of the days.
     zone: Zone,
-    /// The rollups of a sweep are missing days of devices that it did not know.
-    registered_late: BTreeSet<DeviceId>,
     retention: Retention,
     /// It is a month later: readings expire.
     is_old: bool,
@@ -113,7 +111,6 @@ impl World {
             instances: Vec::new(),
             invocation: Invocation::until(deadline()),
             zone: ZONES[usize::try_from(seed).unwrap_or(0) % ZONES.len()].parse().expect("a zone"),
-            registered_late: BTreeSet::new(),
             retention: kept([30, 60, 90]),
             is_old: false,
             has_wrong_clocks: false,
@@ -126,8 +123,6 @@ impl World {
         for id in DEVICES {
             if world.rng.u8(..3) > 0 {
                 world.register(id).await;
-            } else {
-                world.registered_late.insert(device(id));
             }
         }
         world
@@ -549,7 +544,7 @@ impl World {
                     continue;
                 }
                 let range = stored.map_or(part, |day| day.range);
-                if range != part && !self.registered_late.contains(&id) {
+                if range != part {
                     wrong.push(format!("{id} {date} is {range:?}"));
                 }
                 let mut expected = Folded::default();
@@ -562,7 +557,7 @@ impl World {
                 }
                 match stored {
                     Some(day) if day.rollup != expected => wrong.push(format!("{id} {date}")),
-                    None if !expected.is_empty() && !self.registered_late.contains(&id) => {
+                    None if !expected.is_empty() => {
                         wrong.push(format!("{id} {date} is missing"));
                     }
                     _ => {}
