@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::FieldError;
-use domain::{Device, DeviceId, Place, Reading, RoomId, Timestamp};
+use domain::{Device, DeviceId, Hints, Place, Reading, Room, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::WideEvent;
@@ -55,6 +55,19 @@ impl Known {
 
     pub(crate) fn has_room(&self, id: &RoomId) -> bool {
         self.rooms.contains(id) || self.snapshot.rooms.contains_key(id)
+    }
+
+    /// The registered rooms without a name that senders name.
+    pub(crate) fn unnamed_rooms<'h>(&self, hints: impl Iterator<Item = &'h Hints>) -> Vec<Room> {
+        let named = hints.flat_map(|it| it.room_names.keys());
+        let registered = named.filter_map(|room| self.snapshot.rooms.get(room));
+        let unnamed = registered.filter(|room| room.name.is_none());
+        unnamed
+            .map(|room| (&room.id, room))
+            .collect::<BTreeMap<_, _>>()
+            .into_values()
+            .cloned()
+            .collect()
     }
 
     pub(crate) fn has_all_devices(&self) -> bool {

@@ -74,7 +74,8 @@ pub(crate) async fn register<C: Clock>(
     };
     let mut observations = observations(stored.readings.iter().filter(is_new));
     let mut registering = Registering::default();
-    if observations.is_empty() {
+    let mut rooms = known.unnamed_rooms(stored.hints.values());
+    if observations.is_empty() && rooms.is_empty() {
         return registering;
     }
     for (id, observation) in &mut observations {
@@ -99,7 +100,7 @@ pub(crate) async fn register<C: Clock>(
             .buffer_unordered(REGISTER_CONCURRENCY)
             .collect()
             .await;
-    let (mut rooms, mut failed) = (Vec::new(), None);
+    let mut failed = None;
     for (id, result) in results {
         match result {
             Ok(Registered::Device(found)) => {
@@ -126,7 +127,7 @@ pub(crate) async fn register<C: Clock>(
     registering
 }
 
-/// Names the rooms that the registry function has registered meanwhile: it knows no names.
+/// Names the rooms that the registry function has registered, now or before: it knows no names.
 async fn name<C: Clock>(
     registry: &CachedRegistry<C>,
     store: &impl TeachRegistry,

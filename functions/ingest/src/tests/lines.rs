@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use domain::{Device, DeviceId, Hints};
+use domain::{Device, DeviceId, Edit, Hints, RoomPatch};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use table::{ReadRegistry as _, TeachRegistry as _};
+use table::{EditRegistry as _, ReadRegistry as _, TeachRegistry as _};
 
 use super::*;
 use crate::intake::mode::Mode;
@@ -378,6 +378,21 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
     let before = bench.store.calls().registry_writes;
     bench.lines("/write?precision=s", &line(1_768_147_201, "")).await;
     assert_eq!(bench.store.calls().registry_writes, before, "it is known");
+    // A device or room that the registry function has registered, or whose name a person took away, has the sender's.
+    let named = |name: Option<&str>| RoomPatch {
+        name: name.map_or(Edit::Clear, |it| Edit::Set(it.parse().expect("one"))),
+        ..RoomPatch::default()
+    };
+    for (set, shown) in [(None, "Living Room"), (Some("Salon"), "Salon")] {
+        let id = "Living_Room".parse().expect("an id");
+        bench.store.edit_room(&id, &named(set), &invocation).await.expect("memory");
+        bench.clock.advance(Duration::from_secs(120));
+        for second in [2, 3] {
+            bench.lines("/write?precision=s", &line(1_768_147_200 + second, "")).await;
+            let rooms = bench.store.rooms(&invocation).await.expect("memory").found;
+            assert_eq!(rooms[0].name.as_ref().map(domain::Label::as_str), Some(shown));
+        }
+    }
     let patch = DevicePatch {
         metrics: [(
             "energy".parse().expect("a name"),
