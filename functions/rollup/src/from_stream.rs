@@ -76,7 +76,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let failed = |error: StoreError| (first, NotFolded::from(error));
         let State { stored, zone } = self.state(invocation, log).await.map_err(failed)?;
         let unknown = self.registered.unknown(changes.iter().map(|it| &it.change.key.device));
-        self.rules(&unknown, invocation).await.map_err(failed)?;
+        let mut rules = self.rules(&unknown, invocation).await.map_err(failed)?;
         // Only now the clock: the state and the devices were there before, so a sweep that folds a quarter
         // which is not over by this clock finds both.
         let now = self.clock.now();
@@ -87,9 +87,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if changes.is_empty() {
             return Ok(());
         }
-        let devices: BTreeSet<_> = changes.iter().map(|it| &it.change.key.device).collect();
+        let mut devices: BTreeSet<_> = changes.iter().map(|it| &it.change.key.device).collect();
+        devices.retain(|device| !unknown.contains(device));
         let devices: Vec<_> = devices.into_iter().cloned().collect();
-        let rules = self.rules(&devices, invocation).await.map_err(failed)?;
+        rules.extend(self.rules(&devices, invocation).await.map_err(failed)?);
         let days = in_order(by_day(&changes, zone));
         let written: Vec<_> = days.iter().map(|(_, day)| day.written).collect();
         for (n, ((device, date), day)) in days.into_iter().enumerate() {
