@@ -88,7 +88,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Ok(());
         }
         let mut devices: BTreeSet<_> = changes.iter().map(|it| &it.change.key.device).collect();
-        devices.retain(|device| !unknown.contains(device));
+        devices.retain(|device| unknown.binary_search(device).is_err());
         let devices: Vec<_> = devices.into_iter().cloned().collect();
         rules.extend(self.rules(&devices, invocation).await.map_err(failed)?);
         let days = in_order(by_day(&changes, zone));
