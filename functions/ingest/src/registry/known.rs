@@ -59,15 +59,9 @@ impl Known {
 
     /// The registered rooms without a name that senders name.
     pub(crate) fn unnamed_rooms<'h>(&self, hints: impl Iterator<Item = &'h Hints>) -> Vec<Room> {
-        let named = hints.flat_map(|it| it.room_names.keys());
-        let registered = named.filter_map(|room| self.snapshot.rooms.get(room));
-        let unnamed = registered.filter(|room| room.name.is_none());
-        unnamed
-            .map(|room| (&room.id, room))
-            .collect::<BTreeMap<_, _>>()
-            .into_values()
-            .cloned()
-            .collect()
+        let named: BTreeSet<&RoomId> = hints.flat_map(|it| it.room_names.keys()).collect();
+        let registered = named.into_iter().filter_map(|room| self.snapshot.rooms.get(room));
+        registered.filter(|room| room.name.is_none()).cloned().collect()
     }
 
     pub(crate) fn has_all_devices(&self) -> bool {

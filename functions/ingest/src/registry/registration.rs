@@ -55,7 +55,7 @@ pub(crate) struct Registering {
     left: BTreeSet<DeviceId>,
 }
 
-/// Registers the devices and rooms that the registry does not know.
+/// Registers the devices and rooms that the registry does not know, and names rooms that have no name.
 ///
 /// Repeated or concurrent calls keep the item that was stored first, which may be the registry function's. That
 /// registers the same devices and rooms from the stream, so an error is logged. Returns the devices that are

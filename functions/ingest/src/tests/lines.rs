@@ -378,7 +378,7 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
     let before = bench.store.calls().registry_writes;
     bench.lines("/write?precision=s", &line(1_768_147_201, "")).await;
     assert_eq!(bench.store.calls().registry_writes, before, "it is known");
-    // A device or room that the registry function has registered, or whose name a person took away, has the sender's.
+    // A room that the registry function has registered, or whose name a person took away, has the sender's.
     let named = |name: Option<&str>| RoomPatch {
         name: name.map_or(Edit::Clear, |it| Edit::Set(it.parse().expect("one"))),
         ..RoomPatch::default()
