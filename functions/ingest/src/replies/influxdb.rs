@@ -71,7 +71,7 @@ fn partial(dialect: Dialect, points: &Points<'_>, outcome: &Outcome) -> Response
         sentences.push(format!("and {others} more"));
     }
     let text = sentences.join("\n");
-    let message = match outcome.accepted {
+    let message = match outcome.accepted + outcome.accepted_before.len() {
         0 => text,
         _ => format!("partial write: {text} dropped={}", outcome.rejected.len()),
     };
