@@ -68,8 +68,8 @@ impl Outcome {
         }
     }
 
-    /// Adds the outcome of writing readings, of which an earlier attempt has left these places. Returns those that are
-    /// stored. Those of `arrived` have no timestamp of their own: sent again, they would be others.
+    /// Adds the outcome of writing readings. `left` are the places that no earlier attempt has stored. Returns the
+    /// readings that are stored. Those of `arrived` have no timestamp of their own: sent again, they would be others.
     pub(crate) fn add(
         &mut self,
         put: Readings,

@@ -34,6 +34,7 @@ pub(crate) fn respond(dialect: Dialect, written: &Written<'_>) -> Response {
     let counted = [
         ("x-roomtide-skipped", "strings", points.strings),
         ("x-roomtide-merged", "points", points.merged),
+        ("x-roomtide-accepted-before", "lines", outcome.accepted_before.len()),
     ];
     counted
         .into_iter()
