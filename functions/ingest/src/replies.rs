@@ -48,15 +48,14 @@ impl Outcome {
         log: &mut WideEvent,
     ) -> Self {
         self.not_stored.extend(readings.into_iter().flat_map(|it| it.origins).flatten());
-        self.not_stored.sort_unstable();
-        self.rejected.sort_by_key(|refusal| refusal.index);
         self.cause = Some(cause);
-        self.count(log);
-        self
+        self.finished(log)
     }
 
-    /// Counts the readings in the log.
-    pub(crate) fn count(&self, log: &mut WideEvent) {
+    /// The outcome in the order of the request, counted in the log.
+    pub(crate) fn finished(mut self, log: &mut WideEvent) -> Self {
+        self.not_stored.sort_unstable();
+        self.rejected.sort_by_key(|refusal| refusal.index);
         log.count("readings.accepted", self.accepted);
         if !self.accepted_before.is_empty() {
             log.set("readings.accepted_before", self.accepted_before.len());
@@ -66,6 +65,7 @@ impl Outcome {
         if !self.ignored.is_empty() {
             log.set("values.ignored", self.ignored.clone());
         }
+        self
     }
 
     /// Adds the outcome of writing readings. `left` are the places that no earlier attempt has stored. Returns the

@@ -53,8 +53,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         let Assembled { mut timed, mut arrivals, arrived, rejected, ignored, .. } = assembled;
         let mut outcome = Outcome { rejected, ignored, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
-            outcome.count(log);
-            return outcome;
+            return outcome.finished(log);
         }
         let request = self.retries.request(&timed.readings, mode);
         let all = || timed.readings.iter().chain(&arrivals.readings);
@@ -108,9 +107,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             self.metric_limit.refuse_more(&mut timed, &known, now, &mut outcome.rejected);
         }
         if mode.is_whole && !outcome.rejected.is_empty() {
-            outcome.rejected.sort_by_key(|refusal| refusal.index);
-            outcome.count(log);
-            return outcome;
+            return outcome.finished(log);
         }
 
         // Before anything of the past is stored, so that no answer about that time is silent.
@@ -150,13 +147,10 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             // The repetition stores none of them once more: somebody may have deleted or replaced them meanwhile.
             self.retries.keep(request, stored.readings.iter(), self.clock.now());
         }
-        outcome.not_stored.sort_unstable();
-        outcome.rejected.sort_by_key(|refusal| refusal.index);
         if let Some(cause) = &outcome.cause {
             log.error("table.error", cause);
         }
-        outcome.count(log);
-        outcome
+        outcome.finished(log)
     }
 
     /// Stores those of the readings with a timestamp that no earlier attempt of the same request has stored.
