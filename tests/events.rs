@@ -725,6 +725,9 @@ stored! {
     "ingest/switchbot-co2.json" answers 201 stores [
         "AABBCCDDEE01 2026-01-11T16:00:00.123Z battery=100 co2=1203 humidity=31 temperature=22.5",
     ];
+    "ingest/switchbot-curtain.json" answers 201 stores [
+        "AABBCCDDEE03 2026-01-11T16:00:00.123Z battery=90 opening=75",
+    ];
     "ingest/switchbot-plug.json" answers 201 stores ["AABBCCDDEE02 2026-01-11T16:00:05.000Z on=1"];
     "ingest/remo-devices.json" answers 201 stores [
         "8a1f 2018-06-24T14:20:00.000Z motion=1",

@@ -285,7 +285,7 @@ impl Replaying<'_> {
                 let function = function.context("the message names no function; add --function")?;
                 let reply = self.lambda.invoke(function, event, SystemClock.now())?;
                 let refused = reply["rejected"].as_array().is_some_and(|it| !it.is_empty());
-                if refused && reply["accepted"] == 0 {
+                if refused && reply["accepted"] == 0 && reply["accepted_before"].is_null() {
                     bail!("nothing of it is stored: {}", reply["rejected"]);
                 }
                 Ok(())

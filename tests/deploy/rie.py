@@ -42,6 +42,7 @@ EXPECTED = {
     "shelly-three-phases.json": (201, 1),
     "some-refused.json": (207, 1),
     "switchbot-co2.json": (201, 1),
+    "switchbot-curtain.json": (201, 1),
     "switchbot-meter.json": (201, 1),
     "switchbot-plug.json": (201, 1),
     "tasmota-lines.json": (204, 1),

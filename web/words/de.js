@@ -477,6 +477,7 @@ export const words = {
   metric_pressure: "Luftdruck",
   metric_illuminance: "Helligkeit",
   metric_contact: "Kontakt",
+  metric_opening: "Geöffnet",
   metric_occupancy: "Anwesenheit",
   metric_motion: "Bewegung",
   metric_water_leak: "Wasser",

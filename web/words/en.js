@@ -476,6 +476,7 @@ export const words = {
   metric_pressure: "Pressure",
   metric_illuminance: "Brightness",
   metric_contact: "Contact",
+  metric_opening: "Opening",
   metric_occupancy: "Presence",
   metric_motion: "Motion",
   metric_water_leak: "Water leak",

@@ -478,6 +478,7 @@ export const words = {
   metric_pressure: "Pression",
   metric_illuminance: "Luminosité",
   metric_contact: "Contact",
+  metric_opening: "Ouverture",
   metric_occupancy: "Présence",
   metric_motion: "Mouvement",
   metric_water_leak: "Fuite d’eau",

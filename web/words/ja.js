@@ -477,6 +477,7 @@ export const words = {
   metric_pressure: "気圧",
   metric_illuminance: "照度",
   metric_contact: "開閉",
+  metric_opening: "開度",
   metric_occupancy: "在室",
   metric_motion: "動き",
   metric_water_leak: "水漏れ",

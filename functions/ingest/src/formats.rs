@@ -42,7 +42,7 @@ pub(crate) enum Format {
     Payload(&'static PayloadFormat),
 }
 
-/// A format that devices, their scripts or their makers' clouds send by themselves.
+/// A format in which devices, their scripts or their makers' clouds send or answer.
 #[derive(Debug)]
 pub(crate) struct PayloadFormat {
     /// The name of the endpoint that takes it.

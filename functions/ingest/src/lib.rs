@@ -8,12 +8,12 @@
 mod event;
 mod first_questions;
 mod formats;
-mod halfway;
 mod intake;
 mod pipeline;
 mod readings;
 mod registry;
 mod replies;
+mod retry_memory;
 mod settings;
 mod store;
 #[cfg(test)]
@@ -113,8 +113,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         match outcome.cause {
             Some(cause) => Err(Failure::new(&outcome.not_stored, cause)),
             None => {
-                let Outcome { accepted, rejected, ignored, .. } = outcome;
-                Ok(Reply::Iot(Receipt::new(accepted, rejected, ignored)))
+                let Outcome { accepted, accepted_before, rejected, ignored, .. } = outcome;
+                let before = accepted_before.len();
+                Ok(Reply::Iot(Receipt::new(accepted, before, rejected, ignored)))
             }
         }
     }

@@ -9,11 +9,11 @@ use table::{
     PutReadings, ReadRegistry, ReadRollupState, RegisterDevices, TeachRegistry,
 };
 
-use crate::halfway::Halfway;
 use crate::intake::home_zone::HomeZone;
 use crate::registry::introduced::Counted;
 use crate::registry::metric_limit::MetricLimit;
 use crate::registry::places::KnownPlaces;
+use crate::retry_memory::RetryMemory;
 use crate::settings::Settings;
 
 /// The way of readings into the table.
@@ -26,7 +26,7 @@ pub(crate) struct Pipeline<S, C> {
     pub(crate) counted: Counted,
     pub(crate) zone: HomeZone<C>,
     pub(crate) late: LateMarking,
-    pub(crate) halfway: Halfway,
+    pub(crate) retries: RetryMemory,
     pub(crate) clock: C,
     pub(crate) settings: Settings,
 }
@@ -48,7 +48,7 @@ impl<S, C: Clock> Pipeline<S, C> {
             counted: Counted::default(),
             zone: HomeZone::new(settings, clock.clone()),
             late: LateMarking::new(settings.late_ahead),
-            halfway: Halfway::default(),
+            retries: RetryMemory::default(),
             clock,
             settings,
         }

@@ -17,6 +17,8 @@ use crate::registry::registration::Stored;
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) accepted: usize,
+    /// The places in the request of the readings that an earlier attempt of it has stored, and this one has not.
+    pub(crate) accepted_before: Vec<usize>,
     /// The readings that are refused, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
     /// How many of them are refused because their device is being deleted.
@@ -46,40 +48,50 @@ impl Outcome {
         log: &mut WideEvent,
     ) -> Self {
         self.not_stored.extend(readings.into_iter().flat_map(|it| it.origins).flatten());
-        self.not_stored.sort_unstable();
-        self.rejected.sort_by_key(|refusal| refusal.index);
         self.cause = Some(cause);
-        self.count(log);
-        self
+        self.finished(log)
     }
 
-    /// Counts the readings in the log.
-    pub(crate) fn count(&self, log: &mut WideEvent) {
+    /// The outcome in the order of the request, counted in the log.
+    pub(crate) fn finished(mut self, log: &mut WideEvent) -> Self {
+        self.not_stored.sort_unstable();
+        self.rejected.sort_by_key(|refusal| refusal.index);
         log.count("readings.accepted", self.accepted);
+        if !self.accepted_before.is_empty() {
+            log.set("readings.accepted_before", self.accepted_before.len());
+        }
         log.count("readings.rejected", self.rejected.len());
         log.count("readings.not_stored", self.not_stored.len());
         if !self.ignored.is_empty() {
             log.set("values.ignored", self.ignored.clone());
         }
+        self
     }
 
-    /// Adds the outcome of writing readings. Returns those that are stored. Those of `arrived` have no timestamp of their
-    /// own: sent again, they would be others.
+    /// Adds the outcome of writing readings. `left` are the places that no earlier attempt has stored. Returns the
+    /// readings that are stored. Those of `arrived` have no timestamp of their own: sent again, they would be others.
     pub(crate) fn add(
         &mut self,
         put: Readings,
         arrived: Option<Timestamp>,
+        left: &[usize],
         result: PutOutcome,
     ) -> Stored {
+        let mut left = left.iter().peekable();
         let mut not_stored = result.not_stored.into_iter().peekable();
         let mut stored = Stored::default();
         let Readings { readings, origins, hints } = put;
         let put = readings.into_iter().zip(origins).zip(hints).enumerate();
         for (n, ((reading, origins), hints)) in put {
+            let is_left = left.next_if_eq(&&n).is_some();
             if not_stored.next_if_eq(&n).is_some() {
                 self.not_stored.extend(origins);
             } else {
-                self.accepted += origins.len();
+                if is_left {
+                    self.accepted += origins.len();
+                } else {
+                    self.accepted_before.extend(&origins);
+                }
                 if !hints.is_empty() && Some(reading.at) != arrived {
                     let teaching = stored.teaching.entry(reading.device.clone()).or_default();
                     teaching.extend(origins);
@@ -99,11 +111,13 @@ impl Outcome {
         stored: &Stored,
     ) -> bool {
         let again = untaught.iter().filter_map(|id| stored.teaching.get(id));
-        let again: Vec<usize> = again.flatten().copied().collect();
+        let again: BTreeSet<usize> = again.flatten().copied().collect();
         if again.is_empty() {
             return false;
         }
-        self.accepted -= again.len();
+        let before = self.accepted_before.len();
+        self.accepted_before.retain(|place| !again.contains(place));
+        self.accepted -= again.len() - (before - self.accepted_before.len());
         self.not_stored.extend(again);
         self.cause.get_or_insert(cause);
         true

@@ -9,7 +9,6 @@ use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use table::{Added, Invocation, PutOutcome, StoreError, StoreResult};
 
-use crate::halfway::RequestHash;
 use crate::intake::mode::Mode;
 use crate::intake::submission::Submission;
 use crate::pipeline::{Pipeline, Store};
@@ -18,6 +17,7 @@ use crate::registry::introduced::Introducer;
 use crate::registry::known::{fill_in_rooms, look_up, refuse_deleted};
 use crate::registry::registration::{Stored, keep_learned, register, teach};
 use crate::replies::Outcome;
+use crate::retry_memory::RequestHash;
 
 /// The number of readings without a timestamp that are stored at once.
 const ARRIVAL_CONCURRENCY: usize = 16;
@@ -53,10 +53,9 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         let Assembled { mut timed, mut arrivals, arrived, rejected, ignored, .. } = assembled;
         let mut outcome = Outcome { rejected, ignored, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
-            outcome.count(log);
-            return outcome;
+            return outcome.finished(log);
         }
-        let request = self.halfway.request(&timed.readings, mode.merge);
+        let request = self.retries.request(&timed.readings, mode);
         let all = || timed.readings.iter().chain(&arrivals.readings);
         let memory = (&self.registry, &self.places);
         let known = match look_up(memory, &self.store, all(), mode, invocation, log).await {
@@ -73,8 +72,9 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
                 return outcome.of_none_stored([timed, arrivals], cause, log);
             }
             let unknown = known.leave_unknown(&mut timed);
-            let not_stored = self.halfway.left(request, &unknown.readings, self.clock.now());
-            outcome.add(unknown, arrived, PutOutcome { not_stored, cause: Some(cause) });
+            let left = self.retries.left(request, &unknown.readings, self.clock.now());
+            let put = PutOutcome { not_stored: left.clone(), cause: Some(cause) };
+            outcome.add(unknown, arrived, &left, put);
             let unknown = known.leave_unknown(&mut arrivals);
             outcome.not_stored.extend(unknown.origins.into_iter().flatten());
         }
@@ -107,9 +107,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             self.metric_limit.refuse_more(&mut timed, &known, now, &mut outcome.rejected);
         }
         if mode.is_whole && !outcome.rejected.is_empty() {
-            outcome.rejected.sort_by_key(|refusal| refusal.index);
-            outcome.count(log);
-            return outcome;
+            return outcome.finished(log);
         }
 
         // Before anything of the past is stored, so that no answer about that time is silent.
@@ -123,8 +121,10 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             }
         };
 
-        let put = self.put(&timed.readings, (request, mode.merge), invocation).await;
-        let mut stored = outcome.add(timed, arrived, put);
+        let left = self.retries.left(request, &timed.readings, self.clock.now());
+        let put = self.put(&timed.readings, &left, mode, invocation).await;
+        self.remember(request, &timed.readings, &left, &put);
+        let mut stored = outcome.add(timed, arrived, &left, put);
         // After the others, because one of them may have the very timestamp of the arrival.
         self.add_arrivals(arrivals, arrival_id, (&mut outcome, &mut stored), invocation).await;
         if marked.is_some_and(|until| until <= self.clock.now())
@@ -145,48 +145,58 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             && outcome.send_again(untaught, &stored)
         {
             // The repetition stores none of them once more: somebody may have deleted or replaced them meanwhile.
-            self.halfway.keep(request, stored.readings.iter(), self.clock.now());
+            self.retries.keep(request, stored.readings.iter(), self.clock.now());
         }
-        outcome.not_stored.sort_unstable();
-        outcome.rejected.sort_by_key(|refusal| refusal.index);
         if let Some(cause) = &outcome.cause {
             log.error("table.error", cause);
         }
-        outcome.count(log);
-        outcome
+        outcome.finished(log)
     }
 
-    /// Stores readings with a timestamp, but those that an earlier attempt of the same request has stored.
+    /// Stores those of the readings with a timestamp that no earlier attempt of the same request has stored.
     async fn put(
         &self,
         readings: &[Reading],
-        (request, is_merged): (RequestHash, bool),
+        left: &[usize],
+        mode: Mode,
         invocation: &Invocation,
     ) -> PutOutcome {
-        let places = self.halfway.left(request, readings, self.clock.now());
         let some: Vec<Reading>;
-        let left = if places.len() == readings.len() {
+        let unwritten = if left.len() == readings.len() {
             readings
         } else {
-            some = places.iter().map(|place| readings[*place].clone()).collect();
+            some = left.iter().map(|place| readings[*place].clone()).collect();
             &some
         };
+
         let retention = self.retention();
-        let mut outcome = if is_merged {
-            self.store.merge_readings(left, retention, invocation).await
+        let mut outcome = if mode.merge {
+            self.store.merge_readings(unwritten, retention, invocation).await
         } else {
-            self.store.put_readings(left, retention, invocation).await
+            self.store.put_readings(unwritten, retention, invocation).await
         };
+
         for place in &mut outcome.not_stored {
-            *place = places[*place];
-        }
-        self.halfway.overwrite(request, left.iter());
-        if let Some(StoreError::Throttled(_)) = outcome.cause {
-            let not_stored: HashSet<_> = outcome.not_stored.iter().collect();
-            let stored = readings.iter().enumerate().filter(|(n, _)| !not_stored.contains(n));
-            self.halfway.keep(request, stored.map(|(_, reading)| reading), self.clock.now());
+            *place = left[*place];
         }
         outcome
+    }
+
+    /// Remembers what a throttled request has stored so far, and forgets what others have stored in the same places.
+    fn remember(
+        &self,
+        request: RequestHash,
+        readings: &[Reading],
+        left: &[usize],
+        put: &PutOutcome,
+    ) {
+        self.retries.overwrite(request, left.iter().map(|place| &readings[*place]));
+
+        if let Some(StoreError::Throttled(_)) = put.cause {
+            let not_stored: HashSet<_> = put.not_stored.iter().collect();
+            let stored = readings.iter().enumerate().filter(|(n, _)| !not_stored.contains(n));
+            self.retries.keep(request, stored.map(|(_, reading)| reading), self.clock.now());
+        }
     }
 
     /// Marks those of the readings that are of the past; returns up to when the mark holds.

@@ -19,7 +19,10 @@ use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
-use table::{AddToken as _, EditRegistry as _, ManageTokens as _, ReadRegistry as _, StoreError};
+use table::{
+    AddToken as _, DeleteReadings as _, EditRegistry as _, ManageTokens as _, ReadRegistry as _,
+    ReadingKey, StoreError,
+};
 
 use super::*;
 
@@ -339,6 +342,58 @@ fn accounts(status: i64, answer: &Value) -> (usize, Vec<u64>, Vec<u64>) {
     };
     let refused = [indexes(&answer["rejected"]), indexes(&answer["errors"])].concat();
     (accepted, refused, numbers(&answer["not_stored"]))
+}
+
+/// Ten readings of one device.
+fn ten_readings() -> String {
+    let readings =
+        (0..10).map(|n| json!({"device_id": "d", "t": n, "timestamp": 1_700_000_000 + n}));
+    Value::from(readings.collect::<Vec<_>>()).to_string()
+}
+
+#[tokio::test]
+async fn what_a_repetition_passes_over_is_not_called_accepted() {
+    let bench = Bench::new();
+    bench.store.leave_not_stored(&[7, 8, 9]);
+    let (status, answer) = bench.post(&ten_readings()).await;
+    assert_eq!((status, &answer["not_stored"]), (503, &json!([7, 8, 9])));
+    // Somebody deletes them all, and sends the same again.
+    let keys: Vec<_> = bench.store.readings().iter().map(ReadingKey::of).collect();
+    bench.store.delete_readings(&keys, &invocation()).await;
+
+    bench.store.leave_not_stored(&[2]);
+    let (status, answer) = bench.post(&ten_readings()).await;
+    assert_eq!((status, &answer["not_stored"]), (503, &json!([9])));
+    let detail = answer["detail"].as_str().expect("a text");
+    let expected = "Of 10 readings 2 are stored and 7 were by an earlier attempt; send those of";
+    assert!(detail.starts_with(expected), "{detail}");
+
+    let again = bench.post(&ten_readings()).await;
+    assert_eq!(again, (201, json!({"accepted": 1, "accepted_before": 9})));
+    assert_eq!(bench.store.readings().len(), 3, "these were written after the deletion");
+
+    // A repetition is one within two minutes.
+    bench.clock.advance(Duration::from_secs(120));
+    assert_eq!(bench.post(&ten_readings()).await, (201, json!({"accepted": 10})));
+    assert_eq!(bench.store.readings().len(), 10);
+}
+
+#[tokio::test]
+async fn the_same_readings_with_their_rooms_given_are_another_request() {
+    let bench = Bench::new();
+    let send = async |query: &str| {
+        let mut event = http("POST", "/readings", &ten_readings());
+        event["rawQueryString"] = json!(query);
+        bench.reply(event).await
+    };
+    // The registry fills in a room.
+    bench.post(r#"{"device_id": "d", "room": "kitchen", "t": 1, "timestamp": 1600000000}"#).await;
+    bench.store.leave_not_stored(&[9]);
+    assert_eq!(send("").await.0, 503);
+
+    assert_eq!(send("rooms=given").await, (201, json!({"accepted": 10})));
+    let in_a_room = bench.store.readings().iter().filter(|reading| reading.room.is_some()).count();
+    assert_eq!(in_a_room, 1, "as they were sent, none of the ten is in a room");
 }
 
 proptest! {

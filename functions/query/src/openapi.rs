@@ -349,6 +349,7 @@ fn schemas() -> Value {
             "required": ["accepted"],
             "properties": {
                 "accepted": {"type": "integer"},
+                "accepted_before": {"type": "integer", "description": "How many an earlier attempt of the same request has stored and this one has passed over; what was deleted since is not there"},
                 "rejected": {"type": "array", "items": reference("FieldError")},
                 "more_rejected": {"type": "array", "items": {"type": "integer"}, "description": "The places of those refused beyond the first megabyte of refusals"},
                 "ignored": {"type": "array", "items": {"type": "string"}, "description": "The names of what a device's payload has and is not stored: words, and numbers that have no place"},

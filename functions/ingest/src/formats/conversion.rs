@@ -41,6 +41,10 @@ pub(crate) const KILOMETRES_PER_HOUR: Conversion = Conversion::By(|speed| speed 
 pub(crate) const MILES_PER_HOUR: Conversion = Conversion::By(|speed| speed * 0.447_04, 3);
 /// Knots to m/s.
 pub(crate) const KNOTS: Conversion = Conversion::By(|speed| speed * 0.514_444, 3);
+/// How far a cover is closed, in %, to how far it is open.
+pub(crate) const CLOSED: Conversion = Conversion::By(|closed| 100.0 - closed, 3);
+/// The tilt of slats that are level at 50 and closed at 0 and at 100, to how far they are open in %.
+pub(crate) const TILT: Conversion = Conversion::By(|tilt| 100.0 - 2.0 * f64::abs(tilt - 50.0), 3);
 /// Inches to mm.
 pub(crate) const INCHES: Conversion = Conversion::Times("25.4");
 

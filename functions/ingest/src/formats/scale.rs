@@ -16,7 +16,7 @@ pub(crate) enum Scale {
     Share,
     /// A number as it is; these numbers say that there is no sensor.
     Unless(&'static [&'static str]),
-    /// A number as it is, or a word that no metric has.
+    /// A number as it is; a word or a boolean is another metric's.
     IfNumber,
     /// Words, in any case, with the numbers that they are. A boolean is one of the words `true` and `false`.
     Words(&'static [(&'static str, &'static str)]),
@@ -40,6 +40,9 @@ pub(crate) const SWITCH: Scale = Scale::Words(&[
     ("not_detected", "0"),
     ("0", "0"),
 ]);
+
+/// True and false, and no number, which is another metric's.
+pub(crate) const TRUTH: Scale = Scale::Words(&[("true", "1"), ("false", "0")]);
 
 /// Open and closed.
 pub(crate) const OPENING: Scale = Scale::Words(&[
@@ -84,6 +87,7 @@ impl Scale {
             Value::String(text) if text.trim().is_empty() => return Ok(Scaled::Nothing),
             Value::String(text) => text.trim().to_owned(),
             Value::Bool(state) if matches!(self, Self::Words(_)) => state.to_string(),
+            Value::Bool(_) if matches!(self, Self::IfNumber) => return Ok(Scaled::UnknownWord),
             Value::Bool(_) => return Err(not_a_number(Kind::Boolean)),
             Value::Array(_) => return Err(not_a_number(Kind::Array)),
             Value::Object(_) => return Err(not_a_number(Kind::Object)),
@@ -124,6 +128,7 @@ const fn not_a_number(found: Kind) -> Fault {
 mod tests {
     use serde_json::json;
 
+    use super::super::conversion::{CLOSED, TILT};
     use super::*;
 
     #[test]
@@ -161,6 +166,13 @@ mod tests {
             (json!(1), Scale::Share, "1"),
             (json!("bright"), Scale::IfNumber, "?"),
             (json!("40"), Scale::IfNumber, "40"),
+            (json!(true), Scale::IfNumber, "?"),
+            (json!(1), TRUTH, "?"),
+            (json!(true), TRUTH, "1"),
+            (json!(40), Scale::Number(CLOSED), "60"),
+            (json!("68"), Scale::Number(TILT), "64"),
+            (json!(50), Scale::Number(TILT), "100"),
+            (json!(0), Scale::Number(TILT), "0"),
         ] {
             assert_eq!(read(value.clone(), scale), expected, "{value} {scale:?}");
         }

@@ -5,6 +5,7 @@
 use domain::Timestamp;
 use serde_json::Value;
 
+use super::conversion::{CLOSED, TILT};
 use super::payload::{Payload, Rest, Row, Unknown, has_row, text};
 use super::scale::{FAHRENHEIT, LOCK, MILLI, OPENING, SAME, SWITCH, Scale};
 use crate::formats::moment::Moment;
@@ -26,8 +27,6 @@ const REPORTED: &[Row] = &[
     ("lockState", "locked", LOCK),
     ("moveDetected", "motion", SWITCH),
     ("Detected", "presence", SWITCH),
-    ("slidePosition", "position", SAME),
-    ("position", "position", SAME),
     ("brightness", "brightness", Scale::IfNumber),
     ("targetTemperature", "set_temperature", SAME),
     ("switch1Status", "on_a", SWITCH),
@@ -53,6 +52,10 @@ pub(super) const BY_TYPE: &[(&str, Row)] = &[
     ("(EU)", ("power", "current_w", SAME)),
     ("PlugEU", ("power", "current_w", SAME)),
     ("", ("power", "on", SWITCH)),
+    // The commands of a Blind Tilt have 100 for open; its status has 50.
+    ("Blind", ("slidePosition", "opening", Scale::Number(TILT))),
+    ("", ("slidePosition", "opening", Scale::Number(CLOSED))),
+    ("", ("position", "opening", Scale::Number(CLOSED))),
 ];
 
 /// The device's own affairs, settings, and counts of a day, which fall by nature.

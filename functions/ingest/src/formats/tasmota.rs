@@ -120,7 +120,11 @@ const RECEIVED: &[Row] = &[
     ("ActivePower", "current_w", SAME),
     ("RMSVoltage", "voltage", SAME),
     ("RMSCurrent", "current", SAME),
-    ("Dimmer", "brightness", SAME),
+    // From 0 to 254; the light of a Tasmota itself is dimmed from 0 to 100.
+    ("Dimmer", "brightness_level", SAME),
+    ("Illuminance", "illuminance_raw", SAME),
+    // 1 is an alarm of the zone: the contact is open.
+    ("Contact", "open", SWITCH),
 ];
 
 /// A sensor that is inside the device: it measures what the device itself warms, so the value is the device's.

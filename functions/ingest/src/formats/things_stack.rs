@@ -40,7 +40,8 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     Ok(vec![read])
 }
 
-/// Reads what the network has normalized: groups such as `air` and `soil`. Of several measurements the first is read.
+/// Reads what the network has normalized: groups such as `air` and `soil`, and the battery in V. Of several
+/// measurements the first is read.
 ///
 /// Source: <https://www.thethingsindustries.com/docs/integrations/payload-formatters/javascript/uplink/>
 fn normalized(read: &mut Payload, measurements: &[Value]) {
@@ -51,7 +52,10 @@ fn normalized(read: &mut Payload, measurements: &[Value]) {
                 let name = if group == "air" { key.clone() } else { format!("{group}_{key}") };
                 (name, value.clone())
             })),
-            value => drop(values.insert(group.clone(), value.clone())),
+            value => {
+                let name = if group == "battery" { "battery_voltage" } else { group };
+                values.insert(name.to_owned(), value.clone());
+            }
         }
     }
     decoded(read, &values);

@@ -10,7 +10,9 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("battery", Some("%")),
     ("battery_low", None),
     ("battery_voltage", Some("V")),
-    ("brightness", None),
+    ("brightness", Some("%")),
+    // In steps of the device, of Zigbee's lights from 0 to 254.
+    ("brightness_level", None),
     ("carbon_monoxide", None),
     ("co2", Some("ppm")),
     ("contact", None),
@@ -27,11 +29,15 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("frequency", Some("Hz")),
     ("gas", None),
     ("gas_concentration", Some("ppm")),
+    // Of a gas meter or a sensor, in the device's own unit.
+    ("gas_reading", None),
     ("gas_resistance", Some("kOhm")),
     ("heating", None),
     ("heating_demand", Some("%")),
     ("humidity", Some("%")),
     ("illuminance", Some("lx")),
+    // As Zigbee has it, by a logarithm; of some devices in lx.
+    ("illuminance_raw", None),
     ("input", None),
     ("light_level", None),
     ("lightning_distance", Some("km")),
@@ -39,10 +45,13 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("link_quality", None),
     ("locked", None),
     ("motion", None),
+    ("motion_count", None),
     ("nox_index", None),
     ("occupancy", None),
     ("on", None),
     ("open", None),
+    // How far a cover is open: 100 is open. `position` is the same of devices that tell it so themselves.
+    ("opening", Some("%")),
     ("pm1", Some("µg/m³")),
     ("pm10", Some("µg/m³")),
     ("pm2_5", Some("µg/m³")),
@@ -63,11 +72,17 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("tamper", None),
     ("temperature", Some("°C")),
     ("tilt", Some("°")),
+    // How far slats are open: 100 is open.
+    ("tilt_opening", Some("%")),
     ("tvoc", Some("ppb")),
     ("uv_index", None),
     ("vibration", None),
+    // In the device's own unit: µg/m³, ppb, ppm or an index.
+    ("voc", None),
     ("voc_index", None),
     ("voltage", Some("V")),
+    // In the device's own unit: m³ or L.
+    ("water_consumed", None),
     ("water_leak", None),
     ("water_volume", Some("m³")),
     ("wind_direction", Some("°")),
@@ -77,7 +92,7 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
 ];
 
 /// The metrics that are totals, beside those that are so by their names.
-const COUNTERS: [&str; 3] = ["count", "rain", "water_volume"];
+const COUNTERS: [&str; 4] = ["count", "rain", "water_consumed", "water_volume"];
 
 /// What stands behind the name of a metric of one phase; `_n` is the neutral conductor.
 const PHASES: [&str; 9] = ["_a", "_b", "_c", "_d", "_e", "_f", "_g", "_h", "_n"];

@@ -4,8 +4,9 @@
 
 use serde_json::Value;
 
+use super::conversion::HUNDREDFOLD;
 use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
-use super::scale::{LOCK, MILLI, OPENING, SAME, SWITCH, Scale, Scaled};
+use super::scale::{LOCK, MILLI, OPENING, SAME, SWITCH, Scale, Scaled, TRUTH};
 use super::vocabulary;
 
 /// Warming and not.
@@ -30,7 +31,7 @@ const EXPOSED: &[Row] = &[
     ("illuminance_lux", "illuminance", SAME),
     ("co2", "co2", SAME),
     ("eco2", "eco2", SAME),
-    ("voc", "tvoc", SAME),
+    ("voc", "voc", SAME),
     ("voc_index", "voc_index", SAME),
     ("pm1", "pm1", SAME),
     ("pm25", "pm2_5", SAME),
@@ -60,24 +61,29 @@ const EXPOSED: &[Row] = &[
     ("state", "on", SWITCH),
     ("state", "open", OPENING),
     ("state", "locked", LOCK),
-    ("brightness", "brightness", SAME),
+    ("brightness", "brightness_level", SAME),
     ("position", "position", SAME),
+    // Of a sensor that is moved it is a boolean.
+    ("tilt", "tilt_opening", Scale::IfNumber),
     ("contact", "contact", SWITCH),
     ("occupancy", "occupancy", SWITCH),
     ("presence", "presence", SWITCH),
     ("water_leak", "water_leak", SWITCH),
     ("smoke", "smoke", SWITCH),
-    ("gas", "gas", SWITCH),
+    ("gas", "gas", TRUTH),
+    ("gas", "gas_reading", Scale::IfNumber),
     ("carbon_monoxide", "carbon_monoxide", SWITCH),
     ("vibration", "vibration", SWITCH),
     ("tamper", "tamper", SWITCH),
     ("window_open", "window_open", SWITCH),
+    ("window_open", "window_open", OPENING),
+    ("distance", "distance", Scale::Number(HUNDREDFOLD)),
     ("running_state", "heating", RUNNING),
     ("pi_heating_demand", "heating_demand", SAME),
     ("wind_speed", "wind_speed", SAME),
     ("wind_direction", "wind_direction", SAME),
     ("uv_index", "uv_index", SAME),
-    ("water_consumed", "water_volume", SAME),
+    ("water_consumed", "water_consumed", SAME),
     ("flow", "flow", SAME),
     ("linkquality", "link_quality", SAME),
 ];
@@ -247,7 +253,7 @@ mod tests {
             ),
             (
                 r#"{"state":"OFF","brightness":9,"temperature":31}"#,
-                "brightness=9 device_temperature=31 on=0",
+                "brightness_level=9 device_temperature=31 on=0",
             ),
             (
                 r#"{"state":"ON","power":9,"temperature":22,"humidity":40}"#,

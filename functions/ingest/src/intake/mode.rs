@@ -1,7 +1,7 @@
 //! How a sender wants its readings written, and in whose words it is answered. Stores nothing.
 
 /// The way readings are written.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Hash)]
 pub(crate) struct Mode {
     /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and
     /// timestamp, instead of replacing them.

@@ -34,6 +34,7 @@ pub(crate) fn respond(dialect: Dialect, written: &Written<'_>) -> Response {
     let counted = [
         ("x-roomtide-skipped", "strings", points.strings),
         ("x-roomtide-merged", "points", points.merged),
+        ("x-roomtide-accepted-before", "lines", outcome.accepted_before.len()),
     ];
     counted
         .into_iter()
@@ -71,7 +72,7 @@ fn partial(dialect: Dialect, points: &Points<'_>, outcome: &Outcome) -> Response
         sentences.push(format!("and {others} more"));
     }
     let text = sentences.join("\n");
-    let message = match outcome.accepted {
+    let message = match outcome.accepted + outcome.accepted_before.len() {
         0 => text,
         _ => format!("partial write: {text} dropped={}", outcome.rejected.len()),
     };

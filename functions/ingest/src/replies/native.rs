@@ -9,33 +9,40 @@ use super::Outcome;
 
 /// 204 nothing to store, 200 nothing stored and told what is not, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 503 not all stored.
 pub(crate) fn respond(outcome: Outcome) -> Response {
-    let Outcome { accepted, rejected, ignored, of_deleted, not_stored, cause } = outcome;
+    let Outcome { accepted, accepted_before, rejected, ignored, of_deleted, not_stored, cause } =
+        outcome;
+    let accepted_before = accepted_before.len();
+    let all_accepted = accepted + accepted_before;
     if let Some(cause) = cause {
+        let before = match accepted_before {
+            0 => String::new(),
+            before => format!(" and {before} were by an earlier attempt"),
+        };
         let detail = format!(
-            "Of {} readings {accepted} are stored; send those of not_stored again. With a \
+            "Of {} readings {accepted} are stored{before}; send those of not_stored again. With a \
              timestamp a reading is stored once however often it is sent; without one it is a new \
              reading each time.",
-            accepted + not_stored.len()
+            all_accepted + not_stored.len()
         );
         let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
         return problem.respond();
     }
-    if accepted == 0 && rejected.is_empty() && ignored.is_empty() {
+    if all_accepted == 0 && rejected.is_empty() && ignored.is_empty() {
         return Response { status: 204, headers: Vec::new(), body: Vec::new() };
     }
-    if accepted == 0 && rejected.is_empty() {
-        return Response::json(200, &Receipt::new(accepted, rejected, ignored));
+    if all_accepted == 0 && rejected.is_empty() {
+        return Response::json(200, &Receipt::new(accepted, accepted_before, rejected, ignored));
     }
-    if accepted == 0 && of_deleted == rejected.len() {
+    if all_accepted == 0 && of_deleted == rejected.len() {
         let gone = "Every reading is of a device that is being deleted; nothing is stored.";
         return Problem { errors: rejected, ..Problem::new(ProblemKind::Gone, gone) }.respond();
     }
-    if accepted == 0 {
+    if all_accepted == 0 {
         let none = Problem::new(ProblemKind::BadRequest, "No reading of the request is valid.");
         return Problem { errors: rejected, ..none }.respond();
     }
     let status = if rejected.is_empty() { 201 } else { 207 };
-    Response::json(status, &Receipt::new(accepted, rejected, ignored))
+    Response::json(status, &Receipt::new(accepted, accepted_before, rejected, ignored))
 }
 
 /// 403: a request that names a device of another sender is refused whole.
@@ -49,6 +56,9 @@ pub(crate) fn foreign(rejected: Vec<FieldError>) -> Problem {
 pub struct Receipt {
     /// Stored.
     pub accepted: usize,
+    /// Stored by an earlier attempt of the same request and passed over by this one: what was deleted since is not there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub accepted_before: usize,
     /// Refused, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<FieldError>,
@@ -64,8 +74,18 @@ pub struct Receipt {
 impl Receipt {
     /// A receipt for so many readings, and as many refusals in full as an answer holds.
     #[must_use]
-    pub fn new(accepted: usize, rejected: Vec<FieldError>, ignored: Vec<String>) -> Self {
+    pub fn new(
+        accepted: usize,
+        accepted_before: usize,
+        rejected: Vec<FieldError>,
+        ignored: Vec<String>,
+    ) -> Self {
         let (rejected, more_rejected) = told_in_full(rejected);
-        Self { accepted, rejected, more_rejected, ignored }
+        Self { accepted, accepted_before, rejected, more_rejected, ignored }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands on a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
