@@ -8,6 +8,7 @@ mod instances;
 pub(crate) mod proxy;
 mod query;
 pub(crate) mod registry;
+mod transactions;
 
 use fastrand::Rng;
 

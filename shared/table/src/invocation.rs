@@ -29,9 +29,6 @@ struct Consumed {
 /// seconds: writers such as Home Assistant's hang up after 10.
 const PATIENCE: Duration = Duration::from_secs(7);
 
-/// No single request to the table takes longer, whatever time is left.
-const MAX_OPERATION: Duration = Duration::from_secs(5);
-
 impl Invocation {
     /// Everything up to `deadline`, with nothing consumed.
     #[must_use]
@@ -86,8 +83,8 @@ impl Invocation {
 
     /// Runs one operation within the time left.
     pub async fn within<T>(&self, operation: impl Future<Output = T>) -> Result<T, StoreError> {
-        let limit = self.remaining().min(MAX_OPERATION);
-        tokio::time::timeout(limit, operation).await.map_err(|_| StoreError::TimedOut)
+        let within = tokio::time::timeout(self.remaining(), operation).await;
+        within.map_err(|_| StoreError::TimedOut)
     }
 
     /// Adds read units.
