@@ -10,6 +10,11 @@ use super::Outcome;
 /// 204 nothing to store, 200 nothing stored and told what is not, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 503 not all stored.
 pub(crate) fn respond(outcome: Outcome) -> Response {
     let Outcome { accepted, rejected, ignored, of_deleted, not_stored, cause } = outcome;
+    let refused = |problem: Problem| Problem {
+        errors: rejected.clone(),
+        ignored: ignored.clone(),
+        ..problem
+    };
     if let Some(cause) = cause {
         let detail = format!(
             "Of {} readings {accepted} are stored; send those of not_stored again. With a \
@@ -17,8 +22,7 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
              reading each time.",
             accepted + not_stored.len()
         );
-        let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
-        return problem.respond();
+        return refused(Problem { detail, not_stored, ..Problem::from(&cause) }).respond();
     }
     if accepted == 0 && rejected.is_empty() && ignored.is_empty() {
         return Response { status: 204, headers: Vec::new(), body: Vec::new() };
@@ -28,11 +32,11 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
     }
     if accepted == 0 && of_deleted == rejected.len() {
         let gone = "Every reading is of a device that is being deleted; nothing is stored.";
-        return Problem { errors: rejected, ..Problem::new(ProblemKind::Gone, gone) }.respond();
+        return refused(Problem::new(ProblemKind::Gone, gone)).respond();
     }
     if accepted == 0 {
-        let none = Problem::new(ProblemKind::BadRequest, "No reading of the request is valid.");
-        return Problem { errors: rejected, ..none }.respond();
+        let none = "No reading of the request is valid.";
+        return refused(Problem::new(ProblemKind::BadRequest, none)).respond();
     }
     let status = if rejected.is_empty() { 201 } else { 207 };
     Response::json(status, &Receipt::new(accepted, rejected, ignored))
