@@ -12,11 +12,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use local::{Options, System};
 use runtime::clock::Deadline;
-use serde_json::json;
+use serde_json::{Value, json};
 use table::layout::Layout;
 use table::{AddToken as _, Invocation, given};
 
 use crate::client::{Answer, get, post, send, send_with, system};
+use crate::given::percent_encoded;
 
 fn gzip(text: &str) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
@@ -35,6 +36,95 @@ fn telegraf(minutes: i64) -> String {
         format!("cpu,cpu=cpu{n},host=pi usage_idle=9{n}.5,usage_user=1.25,usage_system=0.5 {at}\n")
     };
     (0..minutes).flat_map(|minute| (0..10).map(move |n| line(minute, n))).collect()
+}
+
+/// The series of a query of InfluxQL, as the real influxd writes them.
+async fn series_of(system: &System, query: &str) -> Value {
+    let query = percent_encoded(query);
+    let answer = get(system, &format!("/query?db=home&epoch=ms&q={query}")).await.json();
+    answer["results"][0].get("series").cloned().unwrap_or_else(|| json!([]))
+}
+
+/// A series with tags and one row.
+fn one_row(tags: Value, column: &str, at: i64, value: i64) -> Value {
+    json!({"name": "air", "tags": tags, "columns": ["time", column], "values": [[at, value]]})
+}
+
+/// The answers are those of InfluxDB 1.6.7 to the same lines.
+#[tokio::test]
+async fn a_room_has_the_text_of_its_lines_whatever_its_id_is_and_before_and_after_a_move() {
+    const START: i64 = 1_768_147_200;
+    let system = system().await;
+    let moves = [
+        ("a", r"Living\ Room", r"Bed\ Room"),
+        ("b", "up/attic", "up/hall"),
+        ("c", "a:b", "hall"),
+        ("d", r"Living\ Room", r"Living\ Room"),
+        ("e", "hall", "Küche"),
+        ("für", r"Living\ Room", r"Bed\ Room"),
+    ];
+    for (minute, is_moved) in [(0, false), (1, true)] {
+        let line = |(n, (host, first, second)): (i64, (&str, &str, &str))| {
+            let (room, at) = (if is_moved { second } else { first }, START + 60 * minute + n);
+            format!("air,host={host},room={room} t={} {at}\n", minute + 1)
+        };
+        let lines: String = (0..).zip(moves).map(line).collect();
+        let path = "/write?precision=s&device_tags=host";
+        let written = send(&system, "POST", path, lines.as_bytes()).await;
+        assert_eq!(written.status, 204, "{}", text(&written));
+        system.settle().await.expect("delivered");
+    }
+
+    let of_room = |host: &str, room: &str, count| {
+        one_row(json!({"host": host, "room": room}), "count", 0, count)
+    };
+    let by_room = |room: &str, count| one_row(json!({"room": room}), "count", 0, count);
+    for (query, expected) in [
+        (
+            "SELECT count(t) FROM air GROUP BY host, room",
+            json!([
+                of_room("a", "Bed Room", 1),
+                of_room("a", "Living Room", 1),
+                of_room("b", "up/attic", 1),
+                of_room("b", "up/hall", 1),
+                of_room("c", "a:b", 1),
+                of_room("c", "hall", 1),
+                of_room("d", "Living Room", 2),
+                of_room("e", "Küche", 1),
+                of_room("e", "hall", 1),
+                of_room("für", "Bed Room", 1),
+                of_room("für", "Living Room", 1),
+            ]),
+        ),
+        (
+            "SELECT t, room FROM air WHERE host = 'b' OR host = 'e'",
+            json!([{"name": "air", "columns": ["time", "t", "room"], "values": [
+                [START * 1_000 + 1_000, 1, "up/attic"],
+                [START * 1_000 + 4_000, 1, "hall"],
+                [START * 1_000 + 61_000, 2, "up/hall"],
+                [START * 1_000 + 64_000, 2, "Küche"],
+            ]}]),
+        ),
+        (
+            "SELECT count(t) FROM air WHERE room = 'Bed Room'",
+            json!([{"name": "air", "columns": ["time", "count"], "values": [[0, 2]]}]),
+        ),
+        (
+            "SELECT count(t) FROM air WHERE room =~ /Room$/ GROUP BY room",
+            json!([by_room("Bed Room", 2), by_room("Living Room", 4)]),
+        ),
+        (
+            "SELECT max(t) FROM air WHERE room = 'up/hall' OR room = 'Küche' GROUP BY room",
+            json!([
+                one_row(json!({"room": "Küche"}), "max", START * 1_000 + 64_000, 2),
+                one_row(json!({"room": "up/hall"}), "max", START * 1_000 + 61_000, 2),
+            ]),
+        ),
+        ("SELECT count(t) FROM air WHERE room = 'Living_Room'", json!([])),
+    ] {
+        assert_eq!(series_of(&system, query).await, expected, "{query}");
+    }
+    system.shutdown().await.expect("stops");
 }
 
 #[tokio::test]

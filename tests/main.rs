@@ -26,6 +26,7 @@ mod loader;
 mod meters_model;
 mod model;
 mod openapi;
+mod openapi_members;
 mod patterns;
 mod permissions;
 mod registry_costs;

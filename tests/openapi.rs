@@ -14,6 +14,7 @@ use table::layout::Layout;
 use table::{AddToken as _, Invocation, given};
 
 use crate::client::{get, post, send, send_with, system};
+use crate::openapi_members::{Members, strict};
 
 /// The places of a document at which something stands for something else.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -152,6 +153,27 @@ async fn failures_of_http_itself_are_in_the_document() {
     system.shutdown().await.expect("stops");
 }
 
+/// A meter whose counter falls, a plug, a freezer that is warm now and a thermometer.
+fn cellar() -> Value {
+    let at = |minute: i64| format!("2026-01-11T16:{minute:02}:00Z");
+    let of = |(minute, kwh): (i64, f64)| {
+        let at = at(minute);
+        [
+            json!({"device_id": "m", "room": "cellar", "timestamp": at, "cumulative_kwh_p": kwh, "cumulative_kwh_n": minute + 1}),
+            json!({"device_id": "p", "room": "cellar", "timestamp": at, "current_w": 100}),
+            json!({"device_id": "f", "room": "cellar", "timestamp": at, "temperature": -18}),
+            json!({"device_id": "t", "room": "cellar", "timestamp": at, "temperature": 20 + minute}),
+        ]
+    };
+    let past = [(0, 100.0), (10, 100.5), (20, 0.1), (30, 0.4)].into_iter().flat_map(of);
+    let now =
+        [json!({"device_id": "f", "temperature": -5}), json!({"device_id": "p", "current_w": 5})];
+    past.chain(now).collect()
+}
+
+/// The members of answers that these requests do not have.
+const SENT_ELSEWHERE: [&str; 0] = [];
+
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one list of requests")]
 async fn real_answers_are_what_the_document_says() {
@@ -167,7 +189,176 @@ async fn real_answers_are_what_the_document_says() {
     let hour = "from=2026-01-11T16:00:00Z&to=2026-01-11T17:00:00Z";
     let series = |path: &str| format!("{path}?{hour}");
     let mut asked = BTreeSet::new();
+    let mut sent = Members::of(&document);
+    let components = strict(&document);
+    let hour_of = |path: &str, more: &str| format!("{path}?{hour}&{more}");
     for (method, path, url, body) in [
+        ("POST", "/readings", "/readings".to_owned(), cellar().to_string()),
+        (
+            "PATCH",
+            "/devices/{id}",
+            "/devices/m".to_owned(),
+            r#"{"metrics": {"cumulative_kwh_p": {
+                "modulus": 100000, "max_w": 50000, "tolerance": 0.5, "role": "production",
+                "exchanges": [{"timestamp": "2026-01-11T16:25:00Z", "old": 0.2, "new": 0.3}],
+                "verdicts": [{"timestamp": "2026-01-11T16:20:00Z", "verdict": "discard"}]
+            }}}"#
+            .to_owned(),
+        ),
+        (
+            "PATCH",
+            "/devices/{id}",
+            "/devices/p".to_owned(),
+            r#"{"behind": "m", "kind": "plug", "attributes": {"firmware": "1.4"}, "in_room_means": true,
+                "metrics": {"current_w": {"hold": "10m", "in_room_means": true}}}"#
+                .to_owned(),
+        ),
+        ("PATCH", "/devices/{id}", "/devices/f".to_owned(), r#"{"kind": "freezer"}"#.to_owned()),
+        (
+            "PATCH",
+            "/rooms/{id}",
+            "/rooms/cellar".to_owned(),
+            r#"{"outside": true, "home": "villa"}"#.to_owned(),
+        ),
+        ("GET", "/devices", "/devices?explain=1&limit=1".to_owned(), String::new()),
+        (
+            "GET",
+            "/devices/{id}/series",
+            hour_of("/devices/t/series", "every=15m&fn=mean&explain=1"),
+            String::new(),
+        ),
+        (
+            "GET",
+            "/homes/{id}/series",
+            hour_of("/homes/villa/series", "metric=temperature&rooms=1"),
+            String::new(),
+        ),
+        (
+            "GET",
+            "/rooms/{id}/series",
+            hour_of("/rooms/cellar/series", "metric=temperature&every=15m"),
+            String::new(),
+        ),
+        (
+            "GET",
+            "/series",
+            "/series?from=-1h&metric=temperature&devices=1&every=1h".to_owned(),
+            String::new(),
+        ),
+        (
+            "GET",
+            "/rooms/{id}/energy",
+            hour_of("/rooms/cellar/energy", "every=15m&events=1&devices=1&explain=1"),
+            String::new(),
+        ),
+        ("GET", "/rooms/{id}/energy", "/rooms/cellar/energy?from=-1h&every=1h".to_owned(), String::new()),
+        (
+            "GET",
+            "/devices/{id}/energy",
+            hour_of("/devices/m/energy", "every=15m"),
+            String::new(),
+        ),
+        ("GET", "/devices/{id}/events", hour_of("/devices/m/events", "tz=UTC"), String::new()),
+        (
+            "GET",
+            "/devices/{id}/conditions",
+            hour_of("/devices/t/conditions", "temperature=10..&explain=1"),
+            String::new(),
+        ),
+        (
+            "GET",
+            "/rooms/{id}/conditions",
+            hour_of("/rooms/cellar/conditions", "temperature=..60"),
+            String::new(),
+        ),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/warm".to_owned(),
+            r#"{"name": "Warm", "device": "f", "metric": "temperature", "above": -12, "clear": -15,
+                "repeat": "1h"}"#
+                .to_owned(),
+        ),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/mean".to_owned(),
+            r#"{"name": "Cold", "mean_of_room": "cellar", "metric": "temperature", "below": 5, "clear": 6}"#
+                .to_owned(),
+        ),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/silent".to_owned(),
+            r#"{"name": "Silent", "room": "cellar", "silent_for": "10m"}"#.to_owned(),
+        ),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/tag".to_owned(),
+            r#"{"name": "Silent", "device": "f", "silent_for": "10m"}"#.to_owned(),
+        ),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/tag".to_owned(),
+            r#"{"name": "Silent", "tag": "x", "silent_for": "1h"}"#.to_owned(),
+        ),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/demand".to_owned(),
+            r#"{"name": "Demand", "device": "m", "demand_kw": 5, "period": "15m"}"#.to_owned(),
+        ),
+        (
+            "PUT",
+            "/alerts/{id}",
+            "/alerts/steps".to_owned(),
+            r#"{"name": "Steps", "device": "m", "metric": "cumulative_kwh_p", "counter": ["reset"]}"#
+                .to_owned(),
+        ),
+        (
+            "GET",
+            "/alerts/{id}/history",
+            "/alerts/warm/history?compare=1".to_owned(),
+            String::new(),
+        ),
+        (
+            "POST",
+            "/alerts/preview",
+            "/alerts/preview".to_owned(),
+            r#"{"rule": {"device": "t", "metric": "temperature", "above": 25},
+                "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T00:00:00Z"}"#
+                .to_owned(),
+        ),
+        (
+            "POST",
+            "/alerts/preview",
+            "/alerts/preview".to_owned(),
+            r#"{"rule": {"device": "t", "silent_for": "5m"},
+                "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T00:00:00Z"}"#
+                .to_owned(),
+        ),
+        (
+            "PUT",
+            "/annotations/{id}",
+            "/annotations/2026-01-11T16:00:00.000Z-y".to_owned(),
+            r#"{"room": "cellar", "text": "Kettle"}"#.to_owned(),
+        ),
+        (
+            "PUT",
+            "/annotations/{id}",
+            "/annotations/2026-01-11T16:00:00.000Z-z".to_owned(),
+            r#"{"home": "villa", "text": "Kettle"}"#.to_owned(),
+        ),
+        (
+            "POST",
+            "/tokens",
+            "/tokens".to_owned(),
+            r#"{"scope": "write", "device": "d", "name": "x", "expires": "1h"}"#.to_owned(),
+        ),
+        ("DELETE", "/devices/{id}", "/devices/p".to_owned(), String::new()),
+        ("DELETE", "/devices/{id}", "/devices/m".to_owned(), String::new()),
         ("POST", "/readings", "/readings".to_owned(), readings.to_string()),
         (
             "POST",
@@ -384,7 +575,8 @@ async fn real_answers_are_what_the_document_says() {
             "{method} {url}: {} {content_type} is not in the document",
             answer.status
         );
-        let mut root = json!({"components": document["components"]});
+        sent.add_sent(&schema, "List", &answer.json());
+        let mut root = json!({"components": components});
         root.as_object_mut()
             .expect("an object")
             .extend(schema.as_object().expect("an object").clone());
@@ -397,6 +589,16 @@ async fn real_answers_are_what_the_document_says() {
     let of_values = own_endpoints().filter(|it| !matches!(it.reply, Reply::File(_)));
     let not_asked = of_values.map(|it| (it.method, it.path)).filter(|it| !asked.contains(it));
     assert_eq!(not_asked.collect::<Vec<_>>(), [], "this test asks each endpoint once");
+    let mut documented = Members::of(&document);
+    for endpoint in own_endpoints() {
+        let operation = &document["paths"][endpoint.path][endpoint.method.to_lowercase()];
+        for response in operation["responses"].as_object().expect("statuses").values() {
+            let schema = &response["content"]["application/json"]["schema"];
+            documented.add_documented(schema, "List");
+        }
+    }
+    let not_sent: Vec<&String> = documented.found.difference(&sent.found).collect();
+    assert_eq!(not_sent, SENT_ELSEWHERE, "the document names what no answer of these has");
     // The validation can fail: an answer of another kind does not pass as a device.
     let root = json!({"components": document["components"], "$ref": "#/components/schemas/Device"});
     let validator = jsonschema::validator_for(&root).expect("a schema");

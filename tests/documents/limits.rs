@@ -77,6 +77,16 @@ const REGISTRY: &[Limit] = &[
 const QUERIES: &[Limit] = &[
     ("Rows of a series", "grid.rs", "MAX_ROWS"),
     ("Devices in one answer of series, energy or conditions", "members.rs", "MAX_DEVICES"),
+    (
+        "Values that one answer in rows is made of: rows times the metrics of all devices",
+        "budget.rs",
+        "MAX_ROW_VALUES",
+    ),
+    (
+        "Read units of one answer in rows of several devices, as estimated",
+        "budget.rs",
+        "MAX_ROW_UNITS",
+    ),
     ("Range that one request reads from readings", "gather.rs", "MAX_READ"),
     ("Readings of a device that one request reads", "gather.rs", "MAX_READINGS"),
     ("Rollups of 15 minutes of a device that one request reads", "gather.rs", "MAX_ROLLUPS"),

@@ -27,7 +27,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         let body = request.line_protocol_body()?;
         let reader = Reader {
             precision: precision(&params, dialect)?,
-            rules: rules(&params, &grant),
+            rules: rules(&params, &grant)?,
             sender: Sender::of(&grant),
             times: Times::new(request.arrived.unwrap_or_else(|| self.clock.now()), &self.settings),
         };
@@ -66,7 +66,7 @@ fn precision(params: &Params, dialect: Dialect) -> Result<Precision, Problem> {
 }
 
 /// The settings of the token; those of the request come first.
-fn rules(params: &Params, grant: &Grant) -> Rules {
+fn rules(params: &Params, grant: &Grant) -> Result<Rules, Problem> {
     let mut rules = Rules::default();
     if let Some(scope) = grant.writing() {
         rules.device = Sender::Holder(&scope.devices).only_device().cloned();
@@ -76,9 +76,9 @@ fn rules(params: &Params, grant: &Grant) -> Rules {
         rules.device_tags.clone_from(&scope.device_tags);
         rules.room_tag.clone_from(&scope.room_tag);
     }
-    if let Some(tags) = params.get("device_tags") {
-        rules.device_tags = tags.split(',').map(ToOwned::to_owned).collect();
+    if let Some(tags) = params.words("device_tags")? {
+        rules.device_tags = tags.into_iter().map(ToOwned::to_owned).collect();
     }
     rules.room_tag = params.get("room_tag").map(ToOwned::to_owned).or(rules.room_tag);
-    rules
+    Ok(rules)
 }

@@ -2,9 +2,8 @@
 //!
 //! The language is the package `influxql`. The package `influxdb` has the parameters, and the statements that tell
 //! nothing that is stored. `select` reads what a `SELECT` wants: `read` days, quarters of an hour or readings, whichever
-//! is cheapest by the readings of a day (`density`), and `extreme` the instant of the one smallest or largest value.
+//! is cheapest, and `extreme` the instant of the one smallest or largest value.
 
-mod density;
 mod extreme;
 mod failure;
 mod read;
@@ -14,14 +13,13 @@ use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
 use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_open};
-use influxql::{Outcome, QueryError, Statement};
+use influxql::{Outcome, QueryError, RoomTexts, Statement};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use series::KnownState;
+use series::{Densities, KnownState};
 
 use crate::ports::Store;
-pub(crate) use density::Densities;
 use failure::Failure;
 use select::Context;
 
@@ -88,10 +86,13 @@ async fn run(
     }
     let horizon = known_state.horizon(store, now, invocation).await?;
     let (snapshot, horizon) = (&*snapshot, &horizon);
-    let context = Context { snapshot, horizon, known_state, densities, now };
+    let rooms = RoomTexts::of(snapshot.rooms.values());
+    let context = Context { snapshot, rooms: &rooms, horizon, known_state, densities, now };
     match statement {
         Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
-        Statement::Show(it) => Ok(influxql::show(it, snapshot.devices.values(), now)?.into()),
+        Statement::Show(it) => {
+            Ok(influxql::show(it, snapshot.devices.values(), &rooms, now)?.into())
+        }
         _ => Ok(Vec::new().into()),
     }
 }

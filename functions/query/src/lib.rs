@@ -39,9 +39,8 @@ use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 
-use crate::influxql::Densities;
 use crate::series::About;
-use ::series::KnownState;
+use ::series::{Densities, KnownState};
 use judging::Judging;
 use registry::deletion::Quiet;
 
@@ -107,7 +106,7 @@ struct Handlers<S, C> {
     registry: CachedRegistry<C>,
     known_state: KnownState,
     late: LateMarking,
-    /// For InfluxQL.
+    /// What is known of how dense the readings of devices are.
     densities: Densities,
     /// The times without anything of a deleted device after which its deletion ends.
     quiet: Quiet,
@@ -230,28 +229,28 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
                 Box::pin(remove::readings(registry, (store, late), clock, call))
             }
             Operation::DeviceSeries => {
-                Box::pin(series::series(About::Device, known, store, clock.now(), call))
+                Box::pin(series::series(About::Device, asked, store, clock.now(), call))
             }
             Operation::RoomSeries => {
-                Box::pin(series::series(About::Room, known, store, clock.now(), call))
+                Box::pin(series::series(About::Room, asked, store, clock.now(), call))
             }
             Operation::HomeSeries => {
-                Box::pin(series::series(About::Home, known, store, clock.now(), call))
+                Box::pin(series::series(About::Home, asked, store, clock.now(), call))
             }
             Operation::AllSeries => {
-                Box::pin(series::series(About::All, known, store, clock.now(), call))
+                Box::pin(series::series(About::All, asked, store, clock.now(), call))
             }
             Operation::DeviceEnergy => {
-                Box::pin(series::energy(About::Device, known, store, clock.now(), call))
+                Box::pin(series::energy(About::Device, asked, store, clock.now(), call))
             }
             Operation::RoomEnergy => {
-                Box::pin(series::energy(About::Room, known, store, clock.now(), call))
+                Box::pin(series::energy(About::Room, asked, store, clock.now(), call))
             }
             Operation::HomeEnergy => {
-                Box::pin(series::energy(About::Home, known, store, clock.now(), call))
+                Box::pin(series::energy(About::Home, asked, store, clock.now(), call))
             }
             Operation::AllEnergy => {
-                Box::pin(series::energy(About::All, known, store, clock.now(), call))
+                Box::pin(series::energy(About::All, asked, store, clock.now(), call))
             }
             Operation::DeviceEvents => {
                 Box::pin(series::device_events(known, store, clock.now(), call))

@@ -28,9 +28,9 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::{
-    Ask, DEVICE_CONCURRENCY, DeviceValues, Estimating, Events, Failure, Grid, Horizon, KnownState,
-    Lacking, Lag, LeftOut, Level, Place, Places, Store as SeriesStore, device_values, events,
-    gather, leave_out, places, values_within,
+    Ask, DEVICE_CONCURRENCY, Densities, DeviceRows, DeviceValues, Estimating, Events, Failure,
+    Grid, Horizon, KnownState, Lacking, Lag, LeftOut, Level, Place, Places, RowReader,
+    Store as SeriesStore, device_values, events, gather, leave_out, places, values_within,
 };
 use table::Invocation;
 
@@ -52,7 +52,7 @@ pub(crate) use verdicts::check_verdicts;
 /// `GET .../series`
 pub(crate) async fn series(
     about: About,
-    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+    (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
     store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
@@ -82,6 +82,10 @@ pub(crate) async fn series(
     let asks: Vec<_> = devices.iter().map(|it| Ask { rooms, ..ask(*it) }).collect();
     let invocation = call.invocation;
     let store = &Estimating::of(store);
+    let mut reader = RowReader::of(store, densities, invocation);
+    let rows: Vec<_> = asks.iter().map(|ask| DeviceRows::of(*ask, &names)).collect();
+    let spent = Box::pin(reader.spend(&rows)).await;
+    spent.map_err(|failure| problem(failure, call))?;
     let asked: Vec<_> = asks
         .iter()
         .map(|ask| Box::pin(device_values(store, ask, &names, spans, invocation)))
@@ -100,7 +104,7 @@ pub(crate) async fn series(
     if request.is_by_room {
         let source = sources(found.iter()).join("+");
         let rooms = subject.each_room();
-        let found = places(store, &asks, found, &rooms, &names, spans, invocation);
+        let found = places(&mut reader, &asks, found, &rooms, &names, spans);
         let found = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
         let Places { mut places, without_room } = found;
         let is_of_all = about == About::All;
@@ -159,7 +163,7 @@ fn columns_of(
 /// `GET .../energy`
 pub(crate) async fn energy(
     about: About,
-    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+    (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
     store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
@@ -193,7 +197,8 @@ pub(crate) async fn energy(
     let invocation = call.invocation;
     let store = &Estimating::of(store);
     let how = (request.is_apart, grid.range());
-    let found = meters(&subject, store, shown.collect(), how, ask, invocation);
+    let reader = RowReader::of(store, densities, invocation);
+    let found = meters(&subject, reader, shown.collect(), how, ask);
     let found = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
     let Meters { shown, at_times, mut left_out } = found;
     let read: Vec<_> = shown.iter().chain(&at_times).map(|(it, _)| it).collect();
@@ -346,7 +351,7 @@ pub(crate) async fn device_events(
     let is_lacking = rollups_lack.is_some();
     let columns = || EVENT_COLUMNS.map(ToOwned::to_owned).to_vec();
     let more = More { has_more, rollups_lack };
-    let response = write::respond(request.format, columns, &events, &more)?;
+    let response = write::respond(request.format, columns, events.into_iter(), &more)?;
     Ok(cached(call, &grid, is_lacking, now, response))
 }
 

@@ -112,25 +112,25 @@ impl Params {
     }
 
     /// The metrics that a parameter names; all without it.
-    pub fn metrics(&self, parameter: &str) -> Result<Option<Vec<MetricName>>, Problem> {
-        let Some(text) = self.get(parameter) else { return Ok(None) };
-        let parse = |name: &str| {
-            name.trim().parse().map_err(|why| Problem::field(parameter, format!("{why}")))
-        };
-        let names = text.split(',').map(parse).collect::<Result<Vec<MetricName>, _>>()?;
-        if names.len() > MAX_METRICS {
-            let message = format!("are {}; at most {MAX_METRICS} can be chosen", names.len());
-            return Err(Problem::field(parameter, message));
+    pub fn metrics(&self, name: &str) -> Result<Option<Vec<MetricName>>, Problem> {
+        let Some(words) = self.words(name)? else { return Ok(None) };
+        if words.len() > MAX_METRICS {
+            let message = format!("are {}; at most {MAX_METRICS} can be chosen", words.len());
+            return Err(Problem::field(name, message));
         }
-        match names.iter().enumerate().find(|(n, name)| names[..*n].contains(name)) {
-            Some((_, name)) => Err(Problem::field(parameter, format!("name {name} twice"))),
-            None => Ok(Some(names)),
-        }
+        let parse = |word: &str| word.parse().map_err(|why| Problem::field(name, format!("{why}")));
+        words.into_iter().map(parse).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The words of a list, in the order of the request; none without the parameter.
-    pub fn words(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.get(name).into_iter().flat_map(|text| text.split(',')).map(str::trim)
+    /// The words of a list, in the order of the request. Each list is read here, and none may name a word twice: an
+    /// answer would have a member twice, or an id a part.
+    pub fn words(&self, name: &str) -> Result<Option<Vec<&str>>, Problem> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        match words.iter().enumerate().find(|(n, word)| words[..*n].contains(word)) {
+            Some((_, word)) => Err(Problem::field(name, format!("names {} twice", excerpt(word)))),
+            None => Ok(Some(words)),
+        }
     }
 
     /// A text that two requests share if they ask for the same entries, whichever page of them and in
@@ -241,6 +241,23 @@ mod tests {
         assert!(!read("/devices", "latest=false").expect("a flag").flag("latest"));
         let params = read("/devices", "where=a%3E=1&tag=x&where=b=*").expect("repeatable");
         assert_eq!(params.each("where").collect::<Vec<_>>(), ["a>=1", "b=*"]);
+    }
+
+    #[test]
+    fn no_list_names_a_word_twice() {
+        for (path, name) in
+            [("/series", "fn"), ("/series", "metric"), ("/rooms/r/readings", "metrics")]
+        {
+            let words = if name == "fn" { ["mean", "min"] } else { ["a", "b"] };
+            let [first, second] = words;
+            let params = read(path, &format!("{name}={first},{second}")).expect("a list");
+            assert_eq!(params.words(name).expect("each once"), Some(words.to_vec()));
+            let twice = format!("{name}={first},{second},%20{first}");
+            let params = read(path, &twice).expect("known words");
+            let why = params.words(name).expect_err("twice").detail;
+            assert_eq!(why, format!("{name}: names {first} twice"));
+        }
+        assert_eq!(read("/series", "").expect("no list").words("fn").expect("none"), None);
     }
 
     #[test]

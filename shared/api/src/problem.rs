@@ -153,6 +153,8 @@ pub struct Problem {
     pub errors: Vec<FieldError>,
     /// Readings that are not stored, by their place in the request, where others are.
     pub not_stored: Vec<usize>,
+    /// The names of what a device's payload has and is not stored.
+    pub ignored: Vec<String>,
     /// The methods of the path, where the request has another one.
     pub allowed: Vec<&'static str>,
 }
@@ -174,6 +176,8 @@ struct Body<'a> {
     more_errors: &'a [usize],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_stored: &'a [usize],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    ignored: &'a [String],
 }
 
 impl Problem {
@@ -185,6 +189,7 @@ impl Problem {
             detail: detail.into(),
             errors: Vec::new(),
             not_stored: Vec::new(),
+            ignored: Vec::new(),
             allowed: Vec::new(),
         }
     }
@@ -217,6 +222,7 @@ impl Problem {
             errors: &errors,
             more_errors: &more_errors,
             not_stored: &self.not_stored,
+            ignored: &self.ignored,
         };
         let mut response = Response::json(self.kind.status(), &body);
         response.headers = vec![("content-type", "application/problem+json".to_owned())];

@@ -42,6 +42,7 @@ mod source;
 mod stay;
 mod sweep_group;
 mod teaching;
+pub mod text_id;
 mod timestamp;
 mod token;
 mod token_secret;

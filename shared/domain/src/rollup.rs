@@ -111,11 +111,21 @@ impl Rollup {
     /// The rollup of readings of one device, given in the order of their timestamps.
     #[must_use]
     pub fn fold<'a>(readings: impl IntoIterator<Item = &'a Reading>, rules: &FoldRules) -> Self {
+        Self::fold_some(readings, rules, |_| true)
+    }
+
+    /// The rollup of some of the metrics.
+    #[must_use]
+    pub fn fold_some<'a>(
+        readings: impl IntoIterator<Item = &'a Reading>,
+        rules: &FoldRules,
+        is_wanted: impl Fn(&MetricName) -> bool,
+    ) -> Self {
         let mut rollup = Self::default();
         let mut used: BTreeMap<&'a MetricName, MetricRule> = BTreeMap::new();
         for reading in readings {
             rollup.rooms.insert(reading.room.clone());
-            for name in reading.metrics().keys() {
+            for name in reading.metrics().keys().filter(|name| is_wanted(name)) {
                 let rule = used.entry(name).or_insert_with(|| rules.rule(name));
                 let Some(sample) = rule.sample(reading, name) else { continue };
                 let single = MetricRollup::of(sample, rule);

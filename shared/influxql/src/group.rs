@@ -9,8 +9,9 @@ use domain::{
 
 use crate::ast::{Cast, Expression};
 use crate::condition::{Operand, Verdict, holds, nanoseconds};
+use crate::room_tag::ROOM;
 use crate::rows::Rows;
-use crate::series::{Field, ROOM, Series};
+use crate::series::{Field, Series};
 use crate::value::Value;
 
 /// The points of a series that have the same tags.
@@ -359,7 +360,7 @@ pub(crate) fn may_hold(
     let Some(condition) = condition else { return true };
     let look_up = |name: &str, cast: Option<Cast>| -> Operand<'_> {
         let is_field = cast != Some(Cast::Tag) && series.field(name).is_some();
-        let is_open = series.has_rooms && name == ROOM && !is_room_known;
+        let is_open = series.has_rooms() && name == ROOM && !is_room_known;
         if is_field || is_open {
             return Operand::Unknown;
         }
@@ -368,11 +369,11 @@ pub(crate) fn may_hold(
     holds(condition, &look_up) != Verdict::No
 }
 
-/// Tells whether a condition may hold for a point in a room, whatever else is true of the point.
-pub(crate) fn may_hold_in(room: &RoomId, condition: Option<&Expression>) -> bool {
+/// Tells whether a condition may hold for a point whose tag `room` is a text, whatever else is true of the point.
+pub(crate) fn may_hold_in(room: &str, condition: Option<&Expression>) -> bool {
     let Some(condition) = condition else { return true };
     let look_up = |name: &str, _: Option<Cast>| match name {
-        ROOM => Operand::Text(room.as_str().into()),
+        ROOM => Operand::Text(room.into()),
         _ => Operand::Unknown,
     };
     holds(condition, &look_up) != Verdict::No

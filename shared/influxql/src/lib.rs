@@ -2,7 +2,7 @@
 //! text of the answer. Has no store, no HTTP and no clock.
 //!
 //! `parser` makes statements of the text (`lexer`, `ast`, `parameters`), `compile` checks a `SELECT` against the fields
-//! and tags that there are (`series`), `plan` joins it with those around it, and `selection` says what is read for it
+//! and tags that there are (`series`, `room_tag`), `plan` joins it with those around it, and `selection` says what is read for it
 //! (`wanted`). Of what was read, `group` groups points by tags, `aggregate`, `fill`, `transform` and `math` make values
 //! of them, and `table` makes `rows`: these are points for a statement around, or `answer` writes them. `show` lists
 //! names, values and series.
@@ -25,6 +25,7 @@ mod parameters;
 mod parser;
 mod pattern;
 mod plan;
+mod room_tag;
 mod rows;
 mod selection;
 mod series;
@@ -43,6 +44,7 @@ pub use group::Found;
 pub use parameters::Parameters;
 pub use parser::parse;
 pub use plan::{Plan, Statements};
+pub use room_tag::RoomTexts;
 pub use rows::Rows;
 pub use selection::{Answer, OutGroup, Selection};
 pub use show::{show, show_databases, show_retention_policies};

@@ -6,15 +6,16 @@ use std::collections::BTreeSet;
 use domain::{Device, Timestamp};
 
 use crate::answer::{OutSeries, OutValue, Outcome};
-use crate::ast::{Select, Sources};
+use crate::ast::{Name, Select, Sources};
 use crate::compile::{Around, Query, compile};
 use crate::condition::Range;
 use crate::error::QueryError;
 use crate::function::Call;
 use crate::group::Grouping;
+use crate::room_tag::RoomTexts;
 use crate::rows::Rows;
 use crate::selection::{Answer, OutGroup, Selection};
-use crate::series::{Schema, series_of_all};
+use crate::series::{Schema, Series, series_of_all};
 use crate::table::{Frame, Span};
 use crate::windows::Interval;
 
@@ -43,9 +44,10 @@ impl<'a> Plan<'a> {
     pub fn of(
         select: &Select,
         devices: &[&'a Device],
+        rooms: &'a RoomTexts<'a>,
         now: Timestamp,
     ) -> Result<Option<Self>, QueryError> {
-        Planning { devices, now }.plan(select, None)
+        Planning { devices, rooms, now }.plan(select, None)
     }
 
     const fn query(&self) -> &Query {
@@ -83,6 +85,7 @@ impl<'a> Plan<'a> {
 
 struct Planning<'d, 'a> {
     devices: &'d [&'a Device],
+    rooms: &'a RoomTexts<'a>,
     now: Timestamp,
 }
 
@@ -95,7 +98,7 @@ impl<'a> Planning<'_, 'a> {
         let is_subquery = around.is_some();
         match &select.sources {
             Sources::Measurements(names) => {
-                let series = series_of_all(self.devices.iter().copied(), names);
+                let series = self.series_of(names);
                 let query = compile(select, &Schema::of(&series), around, self.now)?;
                 let selection = Selection::of(query, series, is_subquery, self.now)?;
                 Ok(selection.map(Plan::Devices))
@@ -115,14 +118,17 @@ impl<'a> Planning<'_, 'a> {
         }
     }
 
+    /// The series of some measurements.
+    fn series_of(&self, names: &[Name]) -> Vec<Series<'a>> {
+        series_of_all(self.devices.iter().copied(), names, self.rooms)
+    }
+
     /// The columns of statements as fields, and their dimensions as tags.
     fn schema_of(&self, selects: &[Select]) -> Result<Schema, QueryError> {
         let mut schema = Schema::default();
         for select in selects {
             let own = match &select.sources {
-                Sources::Measurements(names) => {
-                    Schema::of(&series_of_all(self.devices.iter().copied(), names))
-                }
+                Sources::Measurements(names) => Schema::of(&self.series_of(names)),
                 Sources::Subqueries(selects) => self.schema_of(selects)?,
             };
             // Names are the same in whatever windows and order.

@@ -13,8 +13,9 @@ use crate::error::QueryError;
 use crate::extreme::{Extreme, extremes};
 use crate::function::{Aggregate, Call};
 use crate::group::{Found, Group, Grouping, may_hold, may_hold_in};
+use crate::room_tag::{ROOM, RoomTexts, room_of};
 use crate::rows::Rows;
-use crate::series::{Field, ROOM, Series};
+use crate::series::{Field, Series};
 use crate::table::{Frame, Span, rows};
 use crate::wanted::{Wanted, Way};
 
@@ -65,7 +66,7 @@ impl<'a> Selection<'a> {
         if !is_subquery {
             check_size(&query, &frame, &series)?;
         }
-        let is_by_room = series.iter().any(|it| it.has_rooms) && query.uses_tag(ROOM);
+        let is_by_room = series.iter().any(Series::has_rooms) && query.uses_tag(ROOM);
         let way = way(&query, &series, is_by_room, &frame);
         let own = milliseconds(frame.range);
         let (Some(own), Some(range)) = (own, milliseconds(query.widened(frame.range))) else {
@@ -99,9 +100,9 @@ impl<'a> Selection<'a> {
     /// By device, the rooms for whose points the condition may hold; without the devices for which it may hold
     /// wherever they were, also in a room that is not registered. `None` if these are more than `most` rooms, or a
     /// pattern may hold in rooms that nothing names.
-    pub fn rooms_by_device<'r>(
+    pub fn rooms_by_device(
         &self,
-        registered: impl Iterator<Item = &'r RoomId>,
+        registered: &RoomTexts<'_>,
         most: usize,
     ) -> Option<BTreeMap<&'a DeviceId, BTreeSet<RoomId>>> {
         let condition = self.query.condition.as_ref();
@@ -109,16 +110,19 @@ impl<'a> Selection<'a> {
         if !condition.is_none_or(|it| add_compared(it, ROOM, &mut named)) {
             return None;
         }
-        let named: BTreeSet<RoomId> = named.iter().filter_map(|it| it.parse().ok()).collect();
+        // A condition names a room by its id or by a line's text for it.
+        let ids = named.iter().flat_map(|text| [text.parse().ok(), room_of(text)]);
+        let named: BTreeSet<RoomId> = ids.flatten().collect();
         // A room as any that is not named.
         let mut others = (0..).filter_map(|n| format!("room-{n}").parse::<RoomId>().ok());
         let other = others.find(|room| !named.contains(room))?;
         // Most conditions name a few rooms, and only these are tried for each device.
         let mut possible: BTreeSet<&RoomId> = named.iter().collect();
-        for room in registered {
-            possible.insert(room);
+        for (room, text) in registered.iter() {
+            if [text, room.as_str()].into_iter().any(|text| may_hold_in(text, condition)) {
+                possible.insert(room);
+            }
         }
-        possible.retain(|room| may_hold_in(room, condition));
         let mut own: BTreeMap<&DeviceId, Vec<&Series<'a>>> = BTreeMap::new();
         for it in &self.series {
             for device in &it.devices {
@@ -132,13 +136,15 @@ impl<'a> Selection<'a> {
             if may_be_in(None) || may_be_in(Some(&other)) {
                 continue;
             }
-            let inside: Vec<_> =
-                possible.iter().copied().filter(|room| may_be_in(Some(room))).collect();
-            all.extend(inside.iter().copied());
+            let taught = series.iter().flat_map(|it| it.room_tag.taught()).map(|it| &it.id);
+            let inside = possible.iter().copied().chain(taught);
+            let inside: BTreeSet<RoomId> =
+                inside.filter(|room| may_be_in(Some(room))).cloned().collect();
+            all.extend(inside.iter().cloned());
             if all.len() > most {
                 return None;
             }
-            found.insert(device, inside.into_iter().cloned().collect());
+            found.insert(device, inside);
         }
         Some(found)
     }

@@ -2,19 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::text_id::before_digest;
 use domain::{Device, MetricName, RoomId};
 
 use crate::ast::Name;
+use crate::room_tag::{ROOM, RoomTag, RoomTexts};
 
 /// The tag and the field of what was not written by line protocol.
 const DEVICE: &str = "device";
-/// The tag that each reading says for itself.
-pub(crate) const ROOM: &str = "room";
 const VALUE: &str = "value";
 /// What stands before the measurement in the id of a device that has a measurement's fields but `value`.
 const OF_MEASUREMENT: &str = "::";
-/// The characters of the digest at the end of an id that cannot be read back.
-const DIGEST: usize = 12;
 
 /// The points of one measurement with the same tags. Line protocol makes two devices of those that have a field `value`
 /// and others; here they are one series again.
@@ -27,8 +25,7 @@ pub(crate) struct Series<'a> {
     /// Whether line protocol wrote it.
     is_written: bool,
     pub(crate) fields: BTreeMap<String, Field<'a>>,
-    /// Whether the points have the tag `room`, each with the room of its reading.
-    pub(crate) has_rooms: bool,
+    pub(crate) room_tag: RoomTag<'a>,
 }
 
 /// The metric of a device that is a field.
@@ -42,11 +39,12 @@ pub(crate) struct Field<'a> {
 pub(crate) fn series_of_all<'a>(
     devices: impl Iterator<Item = &'a Device>,
     sources: &[Name],
+    rooms: &'a RoomTexts<'a>,
 ) -> Vec<Series<'a>> {
     let is_meant = |series: &Series<'_>| {
         sources.is_empty() || sources.iter().any(|it| it.is_of(&series.measurement))
     };
-    let series = devices.flat_map(series_of).filter(is_meant).collect();
+    let series = devices.flat_map(|device| series_of(device, rooms)).filter(is_meant).collect();
     let mut series = joined(series);
     series.sort_by(|a, b| a.measurement.cmp(&b.measurement));
     series
@@ -54,10 +52,10 @@ pub(crate) fn series_of_all<'a>(
 
 /// The series of a device. What line protocol wrote has the names with which it was written; of other metrics
 /// the metric is the measurement, `value` its field, `device` and `room` its tags.
-fn series_of(device: &Device) -> Vec<Series<'_>> {
+fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>> {
     let mut written: BTreeMap<&str, Series<'_>> = BTreeMap::new();
     let mut native = Vec::new();
-    let has_rooms = has_room_of_its_own(device);
+    let has_rooms = RoomTag::of(device, rooms).is_of_readings();
     let tags = || {
         let taught = device.source().tags.iter().filter(|(name, _)| !has_rooms || *name != ROOM);
         taught.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -71,7 +69,7 @@ fn series_of(device: &Device) -> Vec<Series<'_>> {
                 tags: tags(),
                 is_written: true,
                 fields: BTreeMap::new(),
-                has_rooms,
+                room_tag: RoomTag::of(device, rooms),
             });
             // A field whose unit became another metric than its own name once had a metric of that name.
             let known = series.fields.entry(from.field.clone()).or_insert(field);
@@ -85,21 +83,11 @@ fn series_of(device: &Device) -> Vec<Series<'_>> {
                 tags: [(DEVICE.to_owned(), device.id().to_string())].into(),
                 is_written: false,
                 fields: [(VALUE.to_owned(), field)].into(),
-                has_rooms: true,
+                room_tag: RoomTag::ById,
             });
         }
     }
     written.into_values().chain(native).collect()
-}
-
-/// Whether each reading says the room for itself, though line protocol taught a tag `room`: where that tag is no part of
-/// the device's id, as with `device_tags`. Where the id was made of it, all readings have the one that was taught.
-fn has_room_of_its_own(device: &Device) -> bool {
-    let Some(taught) = device.source().tags.get(ROOM) else { return false };
-    // A text that is changed in an id, or that a digest stands for, may be a part of it.
-    let is_plain = taught.parse::<RoomId>().is_ok() && !taught.contains([':', '/', ' ']);
-    let (id, digested) = (device.id().as_str(), before_digest(device).is_some());
-    is_plain && !digested && !id.split(':').any(|part| part == taught)
 }
 
 /// Joins the field `value` of a measurement with its other fields, which line protocol gives to a device of their own.
@@ -123,6 +111,7 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
         match place.map(|place| &mut series[place]) {
             Some(other) if other.devices.len() == 1 => {
                 other.devices.extend(value.devices);
+                other.room_tag.join(value.room_tag);
                 other.fields.extend(value.fields);
             }
             _ => series.push(value),
@@ -133,34 +122,28 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
 
 /// What two devices of one series share: the id without a digest, and the tags where a digest stands for them.
 fn origin<'s>(series: &'s Series<'_>) -> (&'s str, Option<&'s BTreeMap<String, String>>) {
-    match before_digest(series.devices[0]) {
+    match before_digest(series.devices[0].id().as_str()) {
         Some(text) => (text, Some(&series.tags)),
         None => (series.devices[0].id().as_str(), None),
     }
 }
 
-/// The id without its digest, if it ends with one.
-fn before_digest(device: &Device) -> Option<&str> {
-    let is_digest = |end: &str| {
-        end.len() == DIGEST && end.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
-    };
-    let (text, end) = device.id().as_str().rsplit_once('-')?;
-    is_digest(end).then_some(text)
-}
-
 impl<'a> Series<'a> {
     /// The names of its tags.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        let room = self.has_rooms.then_some(ROOM);
+        let room = self.has_rooms().then_some(ROOM);
         self.tags.keys().map(String::as_str).chain(room)
+    }
+
+    /// Whether the points have the tag `room`, each with the room of its reading.
+    pub(crate) const fn has_rooms(&self) -> bool {
+        self.room_tag.is_of_readings()
     }
 
     /// A tag of the points of a room; empty where they lack it.
     pub(crate) fn tag<'t>(&'t self, name: &str, room: Option<&'t RoomId>) -> &'t str {
-        match room {
-            Some(room) if self.has_rooms && name == ROOM => room.as_str(),
-            _ => self.tags.get(name).map_or("", String::as_str),
-        }
+        let room = room.filter(|_| name == ROOM).and_then(|room| self.room_tag.text(room));
+        room.unwrap_or_else(|| self.tags.get(name).map_or("", String::as_str))
     }
 
     /// The metric of a field. Fields that differ only by case are one metric, which has the name of the first: so the
@@ -174,7 +157,7 @@ impl<'a> Series<'a> {
 
     /// The room in which the registry has the device.
     pub(crate) fn room_now(&self) -> Option<&RoomId> {
-        self.devices[0].place().room().filter(|_| self.has_rooms)
+        self.devices[0].place().room().filter(|_| self.has_rooms())
     }
 }
 

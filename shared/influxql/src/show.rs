@@ -9,6 +9,7 @@ use crate::ast::{Cast, Expression, Listed, Show};
 use crate::condition;
 use crate::error::QueryError;
 use crate::group::may_hold;
+use crate::room_tag::RoomTexts;
 use crate::series::{Series, series_of_all};
 use crate::value::Value;
 
@@ -36,10 +37,11 @@ pub fn show_retention_policies() -> OutSeries {
 pub fn show<'a>(
     show: &Show,
     devices: impl Iterator<Item = &'a Device>,
+    rooms: &'a RoomTexts<'a>,
     now: Timestamp,
 ) -> Result<Vec<OutSeries>, QueryError> {
     let (_, condition) = condition::split(show.condition.as_ref(), None, now)?;
-    let mut series = series_of_all(devices, &show.sources);
+    let mut series = series_of_all(devices, &show.sources, rooms);
     series.retain(|it| is_listed(it, condition.as_ref()));
     let by_measurement = |rows: &dyn Fn(&[Series<'_>]) -> BTreeSet<Vec<String>>,
                           columns: &[&str]| {

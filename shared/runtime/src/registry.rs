@@ -116,11 +116,19 @@ impl<C: Clock> CachedRegistry<C> {
         log: &mut WideEvent,
     ) -> StoreResult<Option<Device>> {
         if self.would_read_many() {
-            // Where the table does not answer, the registry in memory serves as for any other question.
-            if let Ok(found) = Box::pin(store.device(id, invocation)).await {
-                found.iter().for_each(|device| self.keep_device(device.clone()));
-                return Ok(found);
-            }
+            return match Box::pin(store.device(id, invocation)).await {
+                Ok(found) => {
+                    found.iter().for_each(|device| self.keep_device(device.clone()));
+                    Ok(found)
+                }
+                // What is in memory serves, as for any other question. The whole registry is not read in the place
+                // of one device: that would ask a busy table for the most of all.
+                Err(error) => {
+                    let remembered = self.current().and_then(|it| it.devices.get(id).cloned());
+                    log.warn("registry.error", &error);
+                    remembered.map(Some).ok_or(error)
+                }
+            };
         }
         let snapshot = self.snapshot(store, invocation, log).await?;
         if let Some(device) = snapshot.devices.get(id) {

@@ -98,8 +98,7 @@ async fn last_reading(
     invocation: &Invocation,
 ) -> Result<Option<Timestamp>, Failure> {
     let Some(piece) = piece else { return Ok(at) };
-    let lasts = piece.rollup.metrics.values().map(|metric| metric.last.at).max();
-    Ok(edge(store, ask, piece.range, Order::Descending, invocation).await?.or(lasts).or(at))
+    Ok(edge(store, ask, piece.range, Order::Descending, invocation).await?.or(piece.last).or(at))
 }
 
 /// The last reading before the range, and its room; where it has expired, the registry tells.

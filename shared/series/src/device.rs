@@ -91,10 +91,12 @@ pub async fn device_values<'a>(
 ) -> Result<DeviceValues<'a>, Failure> {
     let names: Vec<MetricName> =
         names.iter().filter(|name| ask.device.metrics().contains_key(*name)).cloned().collect();
-    let rule = |name: &MetricName| MetricRule::of(&ask.device.metrics()[name]);
+    let wanted: BTreeSet<MetricName> = names.iter().cloned().collect();
+    let (device, ask) = (ask.device, &Ask { metrics: Some(&wanted), ..*ask });
+    let rule = |name: &MetricName| MetricRule::of(&device.metrics()[name]);
     let spanning = names.iter().map(|name| (name.clone(), rule(name)));
     let spanning: BTreeMap<_, _> = spanning.filter(|(_, rule)| spans(rule)).collect();
-    let (gathered, beside);
+    let (mut gathered, beside);
     if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
         gathered = gather(store, ask, invocation).await?;
         let (values, rooms) = (BTreeMap::new(), BTreeSet::new());
@@ -114,6 +116,7 @@ pub async fn device_values<'a>(
     });
     let metrics = metrics.collect();
     let interval = usual_interval(&gathered, &names);
+    gathered.drop_values();
     let Beside { reach, rooms: rooms_beside, .. } = beside;
-    Ok(DeviceValues { device: ask.device, gathered, metrics, reach, rooms_beside, interval })
+    Ok(DeviceValues { device, gathered, metrics, reach, rooms_beside, interval })
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering as MemoryOrder;
 
 use chrono::TimeDelta;
 use domain::{
-    CalendarUnit, Device, FoldRules, MetricRule, Order, QuarterHour, Reading, Rollup, RoomId,
-    TimeRange, Timestamp,
+    CalendarUnit, Device, FoldRules, MetricName, MetricRule, Order, QuarterHour, Reading, Rollup,
+    RoomId, TimeRange, Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use rollups::is_closing;
@@ -84,6 +84,8 @@ pub struct Ask<'a> {
     pub rooms: Option<&'a BTreeSet<RoomId>>,
     /// Whether no piece holds readings of two rooms.
     pub is_by_room: bool,
+    /// Only these metrics; `None` are all.
+    pub metrics: Option<&'a BTreeSet<MetricName>>,
     /// The longest time for which readings are read.
     pub max_read: TimeDelta,
     /// The rows.
@@ -105,8 +107,13 @@ impl<'a> Ask<'a> {
         coarsest: Level,
         now: Timestamp,
     ) -> Self {
-        let (rooms, is_by_room, max_read) = (None, false, MAX_READ);
-        Self { device, rooms, is_by_room, max_read, grid, horizon, coarsest, now }
+        let (rooms, is_by_room, metrics, max_read) = (None, false, None, MAX_READ);
+        Self { device, rooms, is_by_room, metrics, max_read, grid, horizon, coarsest, now }
+    }
+
+    /// Whether a metric is asked for.
+    fn wants(&self, name: &MetricName) -> bool {
+        self.metrics.is_none_or(|metrics| metrics.contains(name))
     }
 
     /// Whether a reading of this room is asked for.
@@ -159,13 +166,28 @@ pub struct Piece {
     pub is_elsewhere: bool,
     /// Its first reading. Where the device has not moved, of a rollup the first with a value that counts.
     pub first: Timestamp,
+    /// Its last reading; of a rollup the last with a value that counts, if there is one.
+    pub last: Option<Timestamp>,
 }
 
 impl Piece {
+    /// That of a rollup of all metrics.
     fn new(range: TimeRange, level: Level, rollup: Rollup, is_elsewhere: bool) -> Self {
         let first = rollup.metrics.values().map(|metric| metric.first.at).min();
         let first = first.unwrap_or(range.from()).max(range.from());
-        Self { range, level, rollup, is_elsewhere, first }
+        let last = rollup.metrics.values().map(|metric| metric.last.at).max();
+        Self { range, level, rollup, is_elsewhere, first, last }
+    }
+
+    /// Whether a later piece without values tells the same of where the device was.
+    fn goes_on_with(&self, later: &Self) -> bool {
+        (self.level, self.is_elsewhere) == (later.level, later.is_elsewhere)
+            && self.rollup.rooms == later.rollup.rooms
+    }
+
+    fn join(&mut self, later: &Self) {
+        self.range = TimeRange::new(self.range.from(), later.range.to()).expect("it only grows");
+        self.last = later.last.or(self.last);
     }
 
     /// The time from its first reading on: until then the device may have been where it was before.
@@ -180,6 +202,8 @@ impl Piece {
 pub struct Gathered {
     /// In order; time without readings has none.
     pub pieces: Vec<Piece>,
+    /// The number of pieces that rows are made of, where these are dropped.
+    pub number: usize,
     /// What the pieces are made from.
     pub levels: BTreeSet<Level>,
     /// What readings were sent in each quarter of an hour, or in each day in whose place they were read.
@@ -193,9 +217,25 @@ pub struct Gathered {
 }
 
 impl Gathered {
+    /// Keeps where the device was, and no value: rows are made of them, and of hundreds of devices there is one copy.
+    pub(crate) fn drop_values(&mut self) {
+        self.number = self.pieces.len();
+        self.sent = Vec::new();
+        let mut stays: Vec<Piece> = Vec::new();
+        for mut piece in std::mem::take(&mut self.pieces) {
+            piece.rollup.metrics.clear();
+            match stays.last_mut().filter(|stay| stay.goes_on_with(&piece)) {
+                Some(stay) => stay.join(&piece),
+                None => stays.push(piece),
+            }
+        }
+        self.pieces = stays;
+    }
+
     /// Appends what is gathered of a later part of the range.
     pub(crate) fn append(&mut self, later: Self) {
         self.pieces.extend(later.pieces);
+        self.number += later.number;
         self.levels.extend(later.levels);
         self.sent.extend(later.sent);
         self.outdated += later.outdated;
@@ -464,7 +504,9 @@ impl<'a> Gathering<'a> {
                 self.gathered.frozen += usize::from(stored.is_frozen);
                 if !stored.rollup.is_empty() {
                     let rollup = std::mem::take(&mut stored.rollup);
-                    self.gathered.pieces.push(Piece::new(range, level, rollup, is_elsewhere));
+                    let mut piece = Piece::new(range, level, rollup, is_elsewhere);
+                    piece.rollup.metrics.retain(|name, _| self.ask.wants(name));
+                    self.gathered.pieces.push(piece);
                 }
             }
         }
@@ -543,13 +585,44 @@ impl<'a> Gathering<'a> {
         invocation: &Invocation,
     ) -> Result<(), Failure> {
         for range in joined(std::mem::take(&mut self.readings)) {
-            let readings = readings(store, self.ask, range, invocation).await?;
-            if self.ask.coarsest == Level::Readings {
-                self.check_readings(store, range, readings.first(), invocation).await?;
-            }
-            self.fold(range, &readings);
+            self.fold_readings(store, range, invocation).await?;
         }
         Ok(())
+    }
+
+    /// Folds the readings of a range page by page: no more of them are held than a page and the unit that it cuts.
+    async fn fold_readings(
+        &mut self,
+        store: &impl Store,
+        range: TimeRange,
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        let mut pages = Pages::of(self.ask, range);
+        let mut unfolded: Vec<Reading> = Vec::new();
+        let (mut from, mut is_first) = (range.from(), true);
+        while let Some(page) = pages.next(store, invocation).await? {
+            if is_first && self.ask.coarsest == Level::Readings {
+                self.check_readings(store, range, page.first(), invocation).await?;
+            }
+            is_first = false;
+            unfolded.extend(page);
+
+            let to = if pages.has_more { self.last_unit(&unfolded, from) } else { range.to() };
+            if let Ok(whole) = TimeRange::new(from, to) {
+                let end = unfolded.partition_point(|reading| reading.at < to);
+                self.fold(whole, &unfolded[..end]);
+                unfolded.drain(..end);
+                from = to;
+            }
+        }
+        Ok(())
+    }
+
+    /// The start of the last reading's unit, which the next page may go on with.
+    fn last_unit(&self, readings: &[Reading], from: Timestamp) -> Timestamp {
+        let Some(last) = readings.last() else { return from };
+        let row = self.ask.grid.rows()[self.ask.grid.place(last.at)];
+        self.unit_of(last, row).max(from)
     }
 
     /// Refuses a range whose first readings have expired.
@@ -588,13 +661,15 @@ impl<'a> Gathering<'a> {
                 let range = TimeRange::new(begin, end).expect("readings have different times");
                 let is_of_one =
                     |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
-                let sent = stay.chunk_by(is_of_one).map(|it| Rollup::fold(it, &self.rules));
-                let sent: Vec<Rollup> = sent.collect();
+                let wants = |name: &MetricName| self.ask.wants(name);
+                let fold = |some: &[Reading]| Rollup::fold_some(some, &self.rules, wants);
+                let sent: Vec<Rollup> = stay.chunk_by(is_of_one).map(fold).collect();
                 let mut rollup = Rollup::default();
                 sent.iter().for_each(|it| rollup.append(it, &self.rules));
                 self.gathered.sent.extend(sent);
+                let last = stay.last().map(|reading| reading.at);
                 let piece = Piece::new(range, Level::Readings, rollup, !is_here(&stay[0]));
-                self.gathered.pieces.push(Piece { first: stay[0].at, ..piece });
+                self.gathered.pieces.push(Piece { first: stay[0].at, last, ..piece });
             }
         }
     }
@@ -682,23 +757,51 @@ pub async fn readings(
     range: TimeRange,
     invocation: &Invocation,
 ) -> Result<Vec<Reading>, Failure> {
-    let (order, limit, consistent) = (Order::Ascending, PAGE, false);
-    let mut query = RangeQuery { range, order, after: None, limit, consistent };
+    let mut pages = Pages::of(ask, range);
     let mut readings: Vec<Reading> = Vec::new();
-    loop {
-        let page = store.device_readings(ask.device.id(), &query, invocation).await?;
-        readings.extend(page.readings);
-        if readings.len() > MAX_READINGS {
+    while let Some(page) = pages.next(store, invocation).await? {
+        readings.extend(page);
+    }
+    Ok(readings)
+}
+
+/// The pages of a device's readings, oldest first.
+struct Pages<'a> {
+    device: &'a Device,
+    query: RangeQuery,
+    has_more: bool,
+    /// The number of readings so far.
+    read: usize,
+}
+
+impl<'a> Pages<'a> {
+    const fn of(ask: &Ask<'a>, range: TimeRange) -> Self {
+        let (order, limit, consistent) = (Order::Ascending, PAGE, false);
+        let query = RangeQuery { range, order, after: None, limit, consistent };
+        Self { device: ask.device, query, has_more: true, read: 0 }
+    }
+
+    /// The next page; `None` behind the last one.
+    async fn next(
+        &mut self,
+        store: &impl Store,
+        invocation: &Invocation,
+    ) -> Result<Option<Vec<Reading>>, Failure> {
+        if !self.has_more {
+            return Ok(None);
+        }
+        let page = store.device_readings(self.device.id(), &self.query, invocation).await?;
+        self.has_more = page.has_more;
+        self.read += page.readings.len();
+        if self.read > MAX_READINGS {
             return Err(Failure::OutOfReach(format!(
                 "This takes more than {MAX_READINGS} readings of {} that are not rolled up. Narrow \
                  from and to.",
-                ask.device.id()
+                self.device.id()
             )));
         }
-        if !page.has_more {
-            return Ok(readings);
-        }
-        query.after = readings.last().map(ReadingKey::of);
+        self.query.after = page.readings.last().map(ReadingKey::of).or(self.query.after.take());
+        Ok(Some(page.readings))
     }
 }
 

@@ -5,11 +5,13 @@
 //! device, `neighbours` what is beside its range; `values` gives each row its share, `device` has both for all
 //! metrics, `places` for each room. `counting` says when a device counts beside its meter, `combine` makes one value
 //! of several devices, `energy` kWh of meters, `events` finds the notable steps of counters, `verdicts` what can be
-//! said of one, and `conditions` finds episodes. `estimating` adds up what the queries cost. All arithmetic is the domain's.
+//! said of one, and `conditions` finds episodes. `budget` says what an answer may cost, by `density`, and `estimating` adds up what the queries cost. All arithmetic is the domain's.
 
+mod budget;
 mod combine;
 pub mod conditions;
 mod counting;
+mod density;
 mod device;
 mod energy;
 mod estimating;
@@ -31,8 +33,10 @@ mod tests;
 mod values;
 mod verdicts;
 
+pub use budget::{Budget, DeviceRows, MAX_ROW_UNITS, MAX_ROW_VALUES, RowReader, TooDear};
 pub use combine::{Combine, Quotient, value_of};
 pub use counting::{Counted, Presences, counted, hold, presence, room_before, values_within};
+pub use density::{Cost, Densities};
 pub use device::{DeviceValues, MetricValues, device_values};
 pub use energy::{Amount, RowEnergy, sum};
 pub use estimating::Estimating;

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use domain::{DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::Invocation;
 
+use super::budget::{DeviceRows, RowReader};
 use super::device::{DeviceValues, device_values};
 use super::failure::Failure;
 use super::gather::Ask;
@@ -33,14 +33,13 @@ pub struct Places<'a> {
 }
 
 /// The rooms of devices, each with its devices, and the devices that are in no room.
-pub async fn places<'a>(
-    store: &impl Store,
+pub async fn places<'a, S: Store>(
+    reader: &mut RowReader<'_, S>,
     asks: &[Ask<'a>],
     found: Vec<DeviceValues<'a>>,
     rooms: &'a [BTreeSet<RoomId>],
     names: &[MetricName],
     spans: impl Fn(&MetricRule) -> bool + Copy,
-    invocation: &Invocation,
 ) -> Result<Places<'a>, Failure> {
     let mut without_room = Vec::new();
     let mut of_rooms: Vec<(RoomId, DeviceValues<'a>)> = Vec::new();
@@ -60,6 +59,9 @@ pub async fn places<'a>(
             Rooms::None => alone.push(values),
         }
     }
+    let rows: Vec<_> = moved.iter().map(|ask| DeviceRows::of(*ask, names)).collect();
+    Box::pin(reader.spend(&rows)).await?;
+    let RowReader { store, invocation, .. } = *reader;
     let again = moved.into_iter().map(|ask| {
         Box::pin(async move {
             let values = device_values(store, &ask, names, spans, invocation).await?;

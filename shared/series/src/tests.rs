@@ -17,9 +17,10 @@ use table::{
     RollupKey, RollupState, StoredRollup,
 };
 
-use super::device::device_values;
+use super::budget::MAX_ROW_VALUES;
+use super::device::{DeviceValues, device_values};
 use super::failure::Failure;
-use super::gather::{Ask, Gathered, Level, MAX_READ, gather};
+use super::gather::{Ask, Gathered, Level, MAX_READ, Piece, gather};
 use super::grid::Grid;
 use super::horizon::{KnownState, ceiling};
 use super::values::RowValues;
@@ -180,6 +181,7 @@ impl Home {
             device,
             rooms: None,
             is_by_room: false,
+            metrics: None,
             max_read: MAX_READ,
             grid,
             horizon: &horizon,
@@ -201,6 +203,7 @@ impl Home {
             device: &self.device,
             rooms: None,
             is_by_room: false,
+            metrics: None,
             max_read: MAX_READ,
             grid,
             horizon: &horizon,
@@ -254,6 +257,65 @@ impl Home {
         }
         expected
     }
+}
+
+/// Readings of more than three pages without a rollup: they are folded page by page.
+#[tokio::test]
+async fn rows_are_the_same_wherever_a_page_of_readings_ends() {
+    let first = at("2025-06-01T00:00:07Z");
+    let value = |n: i64| {
+        let counted = (n / 3 + 10).to_string();
+        [(COUNTER, counted), (POWER, (n % 97).to_string()), (GAUGE, (n % 31).to_string())]
+    };
+    let room = |n: i64| if (12_000..13_000).contains(&n) { "loft" } else { "hall" };
+    let of = |n: i64| reading(plus(first, n * 1_003), room(n), &value(n));
+    let home = Home::of((0..32_000).map(of).collect(), "UTC").await;
+    let (now, whole) = (plus(first, DAY), range(plus(first, -60_000), plus(first, 10 * HOUR)));
+    for (unit, coarsest) in [
+        (None, Level::Days),
+        (Some(CalendarUnit::Minute), Level::Readings),
+        (Some(CalendarUnit::QuarterHour), Level::QuarterHours),
+    ] {
+        let grid = unit.map_or_else(
+            || Grid::total(whole),
+            |unit| Grid::of(unit, whole, home.zone).expect("few rows"),
+        );
+        for (name, rows) in home.answer(&grid, coarsest, now).await {
+            assert_eq!(rows, home.expected(&grid, &name, now), "{unit:?} {name}");
+        }
+    }
+}
+
+/// Hundreds of devices are held at once.
+#[tokio::test]
+async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
+    let first = at("2025-06-01T00:00:00Z");
+    let room = |n: i64| if (400..500).contains(&n) { "loft" } else { "hall" };
+    let of = |n: i64| {
+        let others = [("humidity", "50".to_owned()), (GAUGE, n.to_string())];
+        reading(plus(first, n * 60_000), room(n), &others)
+    };
+    let home = Home::of((0..1_440).map(of).collect(), "UTC").await;
+    let horizon = KnownState::new(Following::default());
+    let horizon = horizon.read(&home.store, Timestamp::MAX, &invocation()).await.expect("memory");
+    let grid = Grid::of(CalendarUnit::Minute, range(first, plus(first, DAY)), home.zone);
+    let grid = grid.expect("few rows");
+    let ask = Ask::of(&home.device, (&grid, &horizon), Level::Readings, plus(first, 2 * DAY));
+    let names = [metric(GAUGE)];
+
+    let wanted = BTreeSet::from(names.clone());
+    let found = gather(&home.store, &Ask { metrics: Some(&wanted), ..ask }, &invocation()).await;
+    let pieces = found.expect("within reach").pieces;
+    let is_asked = |piece: &Piece| piece.rollup.metrics.keys().eq(&names);
+    assert!(pieces.len() == 1_440 && pieces.iter().all(is_asked), "only what is asked for");
+
+    let found = device_values(&home.store, &ask, &names, |_| true, &invocation()).await;
+    let DeviceValues { gathered, metrics, .. } = found.expect("within reach");
+    assert_eq!((gathered.number, gathered.pieces.len(), gathered.sent.len()), (1_440, 3, 0));
+    assert!(gathered.pieces.iter().all(|piece| piece.rollup.metrics.is_empty()));
+    assert_eq!(metrics[&metric(GAUGE)].rows.len(), 1_440);
+    let bytes = size_of::<RowValues>() * MAX_ROW_VALUES;
+    assert!(bytes < 450 << 20, "{bytes} of a function of 1,024 MB");
 }
 
 fn total(rows: &[RowValues]) -> Option<Exact> {
@@ -478,6 +540,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
             device: &home.device,
             rooms: Some(&rooms),
             is_by_room: false,
+            metrics: None,
             max_read: MAX_READ,
             grid: &grid,
             horizon: &horizon,

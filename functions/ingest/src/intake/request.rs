@@ -2,12 +2,12 @@
 
 use api::endpoints::Operation;
 use api::{Params, Problem, Request, inflate};
+use domain::text_id::id_of;
 use domain::{DeviceId, IdError, Label, Timestamp};
 use runtime::authentication::Grant;
 use sha2::{Digest as _, Sha256};
 
 use crate::event::{Message, TopicMessage};
-use crate::formats::line_protocol::mapping::id_of;
 use crate::formats::{Format, PayloadFormat};
 use crate::intake::mode::Mode;
 use crate::intake::sender::Sender;

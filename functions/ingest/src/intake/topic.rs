@@ -1,10 +1,10 @@
 //! The topics on which devices publish their own payloads: the format, the device, and what has no readings.
 
 use api::Problem;
+use domain::text_id::id_of;
 use domain::{DeviceId, Label};
 
 use crate::formats::PayloadFormat;
-use crate::formats::line_protocol::mapping::id_of;
 
 /// What a topic tells of its messages.
 #[derive(Debug)]

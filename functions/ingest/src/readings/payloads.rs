@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
+use domain::text_id::{id_of, part_id};
 use domain::{Hints, Label, MetricHints, Timestamp, Zone};
 
 use crate::formats::draft::{Content, Draft, Entry, Refusal};
-use crate::formats::line_protocol::mapping::{id_of, part_id};
 use crate::formats::moment::Moment;
 use crate::formats::payload::Payload;
 use crate::formats::vocabulary;

@@ -13,6 +13,11 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
         outcome;
     let accepted_before = accepted_before.len();
     let all_accepted = accepted + accepted_before;
+    let refused = |problem: Problem| Problem {
+        errors: rejected.clone(),
+        ignored: ignored.clone(),
+        ..problem
+    };
     if let Some(cause) = cause {
         let before = match accepted_before {
             0 => String::new(),
@@ -24,8 +29,7 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
              reading each time.",
             all_accepted + not_stored.len()
         );
-        let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
-        return problem.respond();
+        return refused(Problem { detail, not_stored, ..Problem::from(&cause) }).respond();
     }
     if all_accepted == 0 && rejected.is_empty() && ignored.is_empty() {
         return Response { status: 204, headers: Vec::new(), body: Vec::new() };
@@ -35,11 +39,11 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
     }
     if all_accepted == 0 && of_deleted == rejected.len() {
         let gone = "Every reading is of a device that is being deleted; nothing is stored.";
-        return Problem { errors: rejected, ..Problem::new(ProblemKind::Gone, gone) }.respond();
+        return refused(Problem::new(ProblemKind::Gone, gone)).respond();
     }
     if all_accepted == 0 {
-        let none = Problem::new(ProblemKind::BadRequest, "No reading of the request is valid.");
-        return Problem { errors: rejected, ..none }.respond();
+        let none = "No reading of the request is valid.";
+        return refused(Problem::new(ProblemKind::BadRequest, none)).respond();
     }
     let status = if rejected.is_empty() { 201 } else { 207 };
     Response::json(status, &Receipt::new(accepted, accepted_before, rejected, ignored))

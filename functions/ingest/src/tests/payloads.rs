@@ -276,6 +276,18 @@ async fn what_is_not_stored_of_a_message_is_in_the_log_and_what_is_the_device_s_
     let bad = sml.replace("5.5", "\"many\"");
     let (status, text) = bench.payload("/readings/tasmota?device=meter", &bad).await;
     assert_eq!(status, 400, "{text}");
+    assert!(text.contains(r#""ignored":["SML/Meter_number"]"#), "{text}");
+    let mut not_stored = 0;
+    for calls in 0..8 {
+        bench.store.fail_after(calls, StoreError::TimedOut);
+        let (_, text) = bench.payload("/readings/tasmota?device=meter", sml).await;
+        bench.store.end_failures();
+        if text.contains(r#""not_stored":[0]"#) {
+            not_stored += 1;
+            assert!(text.contains(r#""ignored":["SML/Meter_number"]"#), "{text}");
+        }
+    }
+    assert!(not_stored > 0);
     let some = sml.replace("\"SML\"", "\"ENERGY\":{\"Power\":\"many\"},\"SML\"");
     let (status, text) = bench.payload("/readings/tasmota?device=meter", &some).await;
     assert_eq!(status, 207, "{text}");

@@ -105,9 +105,9 @@ fn decode(query_fingerprint: &str, cursor: &str) -> Result<(TimeRange, ToldKey),
 struct ToldRow(Value);
 
 /// The columns of a message in CSV.
-const TOLD_COLUMNS: [&str; 12] = [
+const TOLD_COLUMNS: [&str; 13] = [
     "at", "rule", "name", "subject", "number", "news", "since", "fired", "ended", "value", "now",
-    "text",
+    "text", "seen",
 ];
 
 impl ToldRow {

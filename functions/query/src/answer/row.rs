@@ -44,6 +44,11 @@ impl Cell {
         Self(number.to_string())
     }
 
+    /// `true` or `false`; empty where nobody said which.
+    pub(crate) fn flag(flag: Option<bool>) -> Self {
+        flag.map_or_else(Self::empty, |flag| Self::number(&flag))
+    }
+
     /// An empty cell.
     pub(crate) const fn empty() -> Self {
         Self(String::new())

@@ -201,8 +201,19 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
 }
 
 /// The columns of a device in CSV.
-pub(crate) const DEVICE_COLUMNS: [&str; 8] =
-    ["device_id", "name", "room", "kind", "tags", "attributes", "metrics", "first_seen"];
+pub(crate) const DEVICE_COLUMNS: [&str; 11] = [
+    "device_id",
+    "name",
+    "room",
+    "kind",
+    "tags",
+    "attributes",
+    "metrics",
+    "first_seen",
+    "room_pinned",
+    "behind",
+    "in_room_means",
+];
 
 impl Row for DeviceRow<'_> {
     fn cells(&self) -> Vec<Cell> {
@@ -217,6 +228,9 @@ impl Row for DeviceRow<'_> {
             Cell::text(json!(self.attributes).to_string()),
             Cell::text(metrics.join(" ")),
             Cell::text(self.first_seen.to_string()),
+            Cell::flag(Some(self.room_pinned)),
+            Cell::text(self.behind.map_or("", DeviceId::as_str)),
+            Cell::flag(self.in_room_means),
         ]
     }
 
@@ -261,7 +275,7 @@ impl Row for RoomRow<'_> {
             Cell::text(self.room_id.as_str()),
             Cell::text(self.name.map_or("", Label::as_str)),
             Cell::text(self.home.map_or("", HomeId::as_str)),
-            Cell::text(self.outside.map_or("", |it| if it { "true" } else { "false" })),
+            Cell::flag(self.outside),
             Cell::text(self.first_seen.to_string()),
         ]
     }
@@ -409,12 +423,13 @@ pub(crate) struct LatestRow<'a> {
 }
 
 /// The columns of newest values in CSV, before the metrics.
-pub(crate) const LATEST_COLUMNS: [&str; 2] = ["device_id", "timestamp"];
+pub(crate) const LATEST_COLUMNS: [&str; 3] = ["device_id", "timestamp", "as_of"];
 
 impl Row for LatestRow<'_> {
     fn cells(&self) -> Vec<Cell> {
-        let timestamp = Cell::text(self.values.timestamp.to_string());
-        vec![Cell::text(self.device_id.as_str()), timestamp]
+        let LatestValues { timestamp, as_of, .. } = &self.values;
+        let times = [timestamp, as_of].map(|at| Cell::text(at.to_string()));
+        std::iter::once(Cell::text(self.device_id.as_str())).chain(times).collect()
     }
 
     fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {

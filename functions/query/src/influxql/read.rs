@@ -9,15 +9,17 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use influxql::{Found, QueryError, Wanted, Way};
 use table::{Invocation, RangeQuery, ReadingKey};
 
-use super::density::{Densities, Density, days_of};
 use super::failure::Failure;
 use crate::ports::Store;
-use series::{Ask, DEVICE_CONCURRENCY, Grid, Horizon, Level, gather, readings};
+use series::{
+    Ask, Budget, DEVICE_CONCURRENCY, Densities, Grid, Horizon, Level, TooDear, gather, readings,
+};
 
-/// The read units of a statement, as estimated before anything is read.
-const MAX_UNITS: f64 = 2_000.0;
-/// The length of a range up to which quarters are read without asking how many readings a day has.
-const SHORT: TimeDelta = TimeDelta::days(2);
+/// The read units of a statement, as estimated before anything is read: fewer than of rows, for a dashboard asks again
+/// every few seconds.
+pub(super) const MAX_UNITS: f64 = 2_000.0;
+/// The length of a row that is made of days, where its edges lie anywhere.
+const LONG_ROW: TimeDelta = TimeDelta::days(2);
 /// The numbers of readings that are read one after the other for some that are wanted.
 const PAGES: [usize; 2] = [10, 100];
 /// The readings of a device among which some are looked for.
@@ -33,41 +35,34 @@ pub(super) struct Reads<'a> {
     /// The rows of rollups; one row, the range, for readings.
     pub(super) grid: Grid,
     pub(super) horizon: &'a Horizon,
-    pub(super) densities: &'a Densities,
     /// Whether points are told apart by the room of their reading.
     pub(super) is_by_room: bool,
     pub(super) now: Timestamp,
 }
 
-/// The read units of a statement, as estimated: of its subqueries together.
-#[derive(Debug, Default)]
-pub(super) struct Units(f64);
-
-/// Reads what is wanted of each device, in their order.
+/// Reads what is wanted of each device, in their order. The budget is that of all subqueries of a statement.
 pub(super) async fn read(
     store: &impl Store,
     reads: &Reads<'_>,
     wanted: &[Wanted<'_>],
-    spent: &mut Units,
+    budget: &mut Budget<'_>,
     invocation: &Invocation,
 ) -> Result<Vec<Found>, Failure> {
-    let levels = wanted.iter().map(|it| Box::pin(reads.level(store, it, invocation)));
+    let densities = budget.densities;
+    let levels = wanted.iter().map(|it| Box::pin(reads.level(store, it, densities, invocation)));
     let levels: Vec<_> = levels.collect();
     let levels: Vec<(Level, f64)> =
         stream::iter(levels).buffered(DEVICE_CONCURRENCY).try_collect().await?;
-    spent.0 += levels.iter().map(|(_, units)| units).sum::<f64>();
-    if spent.0 > MAX_UNITS {
-        return Err(too_dear(spent.0).into());
-    }
+    budget.spend(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
     let found = wanted.iter().zip(levels);
     let found = found.map(|(it, (level, _))| Box::pin(reads.found(store, it, level, invocation)));
     let found: Vec<_> = found.collect();
     stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
 }
 
-fn too_dear(units: f64) -> QueryError {
+fn too_dear(TooDear { units, max_units }: TooDear) -> QueryError {
     QueryError::new(format!(
-        "max-select-read-units limit exceeded: ({units:.0}/{MAX_UNITS}); narrow the time range, ask for fewer \
+        "max-select-read-units limit exceeded: ({units:.0}/{max_units}); narrow the time range, ask for fewer \
          series, or by windows of whole quarters of an hour or of days with tz()"
     ))
 }
@@ -79,6 +74,7 @@ impl Reads<'_> {
             device,
             rooms: None,
             is_by_room: self.is_by_room,
+            metrics: None,
             max_read: TimeDelta::MAX,
             grid: &self.grid,
             horizon: self.horizon,
@@ -92,42 +88,26 @@ impl Reads<'_> {
         self.way == Way::Rollups && self.coarsest() > Level::Readings
     }
 
-    /// The part of the range in which the device may have readings.
-    fn lived(&self, device: &Device) -> TimeDelta {
-        let from = self.range.from().max(device.first_seen());
-        // Forecasts may lie ahead, but not many.
-        let to = self.range.to().min(self.now);
-        to.since(from).max(TimeDelta::zero())
-    }
-
     /// The items from which a device's rows are made, and about how many units they cost.
     async fn level(
         &self,
         store: &impl Store,
         wanted: &Wanted<'_>,
+        densities: &Densities,
         invocation: &Invocation,
     ) -> Result<(Level, f64), Failure> {
-        let lived = self.lived(wanted.device);
-        let days = days_of(lived);
         let coarsest = match self.way {
             Way::Some(..) => return Ok((Level::Readings, 1.0)),
             Way::Readings => Level::Readings,
             Way::Rollups => self.coarsest(),
         };
-        if coarsest == Level::Days {
-            return Ok((coarsest, 1.0 + days * 0.05));
-        }
-        let mut density = Density::usual(wanted.device);
-        if lived > SHORT {
-            let zone = self.horizon.zone();
-            let dates = (zone.date(self.range.from()), zone.date(self.range.last()));
-            density = self.densities.of(store, wanted.device, dates, invocation).await?;
-        }
-        let (readings, quarters) = (density.read_units(days), density.quarter_units(days));
-        if coarsest == Level::QuarterHours && quarters < readings {
-            return Ok((Level::QuarterHours, quarters));
-        }
-        Ok((Level::Readings, readings))
+        let ask = self.ask(wanted.device, coarsest);
+        let cost = densities.cost(store, &ask, invocation).await?;
+        let level = match coarsest {
+            Level::QuarterHours if cost.quarters >= cost.readings => Level::Readings,
+            level => level,
+        };
+        Ok((level, cost.of(level)))
     }
 
     /// The coarsest level whose items lie in one row each, except for a few at the edges.
@@ -138,7 +118,7 @@ impl Reads<'_> {
         // The first edge and the last may be anywhere.
         let edges = || rows.iter().skip(1).map(|row| row.from());
         let length = |range: &TimeRange| range.to().since(range.from());
-        let is_long = |row: &TimeRange| length(row) >= SHORT;
+        let is_long = |row: &TimeRange| length(row) >= LONG_ROW;
         let has_days = length(&self.range) >= TimeDelta::days(1);
         let is_of_days = edges().all(is_midnight)
             || rows.len() <= 3

@@ -6,22 +6,24 @@ use std::pin::Pin;
 
 use domain::{Device, DeviceId, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use influxql::{Found, Outcome, Plan, Rows, Select, Selection, Wanted};
+use influxql::{Found, Outcome, Plan, RoomTexts, Rows, Select, Selection, Wanted};
 use runtime::registry::Snapshot;
 use table::Invocation;
 
-use super::density::Densities;
 use super::extreme;
 use super::failure::Failure;
-use super::read::{Reads, Units, read};
+use super::read::{MAX_UNITS, Reads, read};
 use crate::ports::Store;
 use crate::registry::presence::{self, Knowledge};
-use series::{DEVICE_CONCURRENCY, Grid, Horizon, KnownState, Lacking, may_have_been_in};
+use series::{
+    Budget, DEVICE_CONCURRENCY, Densities, Grid, Horizon, KnownState, Lacking, may_have_been_in,
+};
 
 /// What every `SELECT` of a query works on.
 #[derive(Debug)]
 pub(super) struct Context<'a> {
     pub(super) snapshot: &'a Snapshot,
+    pub(super) rooms: &'a RoomTexts<'a>,
     pub(super) horizon: &'a Horizon,
     pub(super) known_state: &'a KnownState,
     pub(super) densities: &'a Densities,
@@ -36,10 +38,11 @@ pub(super) async fn select(
     invocation: &Invocation,
 ) -> Result<Outcome, Failure> {
     let devices: Vec<&Device> = context.snapshot.devices.values().collect();
-    let Some(plan) = Plan::of(select, &devices, context.now)? else {
+    let Some(plan) = Plan::of(select, &devices, context.rooms, context.now)? else {
         return Ok(Vec::new().into());
     };
-    let mut run = Run { store, context, invocation, units: Units::default(), warning: None };
+    let budget = Budget::of(MAX_UNITS, context.densities);
+    let mut run = Run { store, context, invocation, budget, warning: None };
     let rows = run.rows(&plan).await?;
     Ok(plan.outcome(rows, run.warning))
 }
@@ -50,7 +53,7 @@ struct Run<'r, S> {
     context: &'r Context<'r>,
     invocation: &'r Invocation,
     /// What its subqueries read together.
-    units: Units,
+    budget: Budget<'r>,
     warning: Option<String>,
 }
 
@@ -76,10 +79,10 @@ impl<S: Store> Run<'_, S> {
 
     async fn of_devices(&mut self, selection: &Selection<'_>) -> Result<Vec<Rows>, Failure> {
         let Self { store, context, invocation, .. } = *self;
-        let Context { horizon, densities, now, .. } = *context;
+        let Context { horizon, now, .. } = *context;
         let Selection { way, range, is_by_room, .. } = *selection;
         let grid = Grid::between(range, selection.cuts.clone());
-        let reads = Reads { way, range, grid, horizon, densities, is_by_room, now };
+        let reads = Reads { way, range, grid, horizon, is_by_room, now };
         let mut wanted = selection.wanted();
         // Which devices were in a room rollups tell, also where the values are those of readings.
         let mut lacking = None;
@@ -89,7 +92,7 @@ impl<S: Store> Run<'_, S> {
         if is_by_room {
             wanted = without_absent(wanted, selection, store, context, invocation).await?;
         }
-        let found = Box::pin(read(store, &reads, &wanted, &mut self.units, invocation)).await?;
+        let found = Box::pin(read(store, &reads, &wanted, &mut self.budget, invocation)).await?;
         let lag = lacking.and_then(|it| it.of(range, None));
         self.warning = lag.map(|it| it.text()).or(self.warning.take());
         let ids = wanted.iter().map(|it| it.device.id().clone());
@@ -117,7 +120,7 @@ async fn without_absent<'a>(
 ) -> Result<Vec<Wanted<'a>>, Failure> {
     let Context { snapshot, horizon, known_state, now, .. } = *context;
     let range = selection.range;
-    let Some(rooms) = selection.rooms_by_device(snapshot.rooms.keys(), MAX_ROOMS) else {
+    let Some(rooms) = selection.rooms_by_device(context.rooms, MAX_ROOMS) else {
         return Ok(wanted);
     };
     let all: BTreeSet<&RoomId> = rooms.values().flatten().collect();

@@ -116,7 +116,7 @@ impl Explanation {
             },
             sources: sources(devices.iter().copied()),
             devices: subject.knowledge,
-            pieces: gathered().map(|it| it.pieces.len()).sum(),
+            pieces: gathered().map(|it| it.number).sum(),
             outdated: gathered().map(|it| it.outdated).sum(),
             frozen: gathered().map(|it| it.frozen).sum(),
             estimated_read_units: subject.units + lacking.map_or(0.0, |_| Lacking::READ_UNITS),

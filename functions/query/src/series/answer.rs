@@ -329,7 +329,7 @@ impl<'a> Series<'a> {
             rooms: is_by_room.then_some(rooms),
             explain,
         };
-        respond(self.request.format, || self.header(), &self.rows(), &about)
+        respond(self.request.format, || self.header(), self.rows(), &about)
     }
 
     fn header(&self) -> Vec<String> {
@@ -349,13 +349,13 @@ impl<'a> Series<'a> {
     }
 
     /// Of several rows of a unit, those that have a value.
-    fn rows(&self) -> Vec<SeriesRow<'a>> {
+    fn rows(&self) -> impl Iterator<Item = SeriesRow<'a>> {
         let is_apart = self.is_apart();
         let places = self.grid.rows().iter().enumerate();
-        let rows = places.flat_map(|(place, range)| {
+        let rows = places.flat_map(move |(place, range)| {
             self.groups.iter().map(move |group| group.row(place, *range, self))
         });
-        rows.filter(|row| !is_apart || row.has_values()).collect()
+        rows.filter(move |row| !is_apart || row.has_values())
     }
 }
 

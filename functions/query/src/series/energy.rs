@@ -185,7 +185,7 @@ impl<'a> Energy<'a> {
             events_has_more: events.map(|it| it.has_more),
             explain,
         };
-        respond(self.request.format, || self.header(), &self.rows(), &about)
+        respond(self.request.format, || self.header(), self.rows(), &about)
     }
 
     /// Those of a sum's devices about which only a person can tell whether they belong there: senders of one value
@@ -227,24 +227,20 @@ impl<'a> Energy<'a> {
         names.map(|name| (*name).to_owned()).collect()
     }
 
-    fn rows(&self) -> Vec<EnergyRow<'_>> {
+    fn rows(&self) -> impl Iterator<Item = EnergyRow<'_>> {
         let places = self.grid.rows().iter().enumerate();
+        places.flat_map(|(place, range)| self.rows_at(place, *range))
+    }
+
+    /// The row of some time, or one of each device.
+    fn rows_at(&self, place: usize, range: TimeRange) -> Vec<EnergyRow<'_>> {
         if !self.is_apart() {
-            return places
-                .map(|(place, range)| {
-                    let counting = self.counting.iter().copied();
-                    self.row(*range, None, &sum(counting, place))
-                })
-                .collect();
+            return vec![self.row(range, None, &sum(self.counting.iter().copied(), place))];
         }
-        let each = |(place, range): (usize, &TimeRange)| {
-            let range = *range;
-            let row = move |(it, meter): &'a (DeviceValues<'a>, Meter<'a>)| {
-                self.row(range, Some(it.device.id()), &RowEnergy::of(it, meter, place))
-            };
-            self.devices.iter().map(row).collect::<Vec<_>>()
+        let row = |(it, meter): &'a (DeviceValues<'a>, Meter<'a>)| {
+            self.row(range, Some(it.device.id()), &RowEnergy::of(it, meter, place))
         };
-        places.flat_map(each).collect()
+        self.devices.iter().map(row).collect()
     }
 
     fn row<'r>(

@@ -30,7 +30,9 @@ pub(crate) struct SeriesRequest {
 impl SeriesRequest {
     /// Reads the parameters.
     pub(crate) fn of(request: &Request, params: &Params, now: Timestamp) -> Result<Self, Problem> {
-        let functions: Vec<Function> = params.words("fn").filter_map(Function::parse).collect();
+        let functions = params.words("fn")?;
+        let functions =
+            functions.map(|words| words.into_iter().filter_map(Function::parse).collect());
         let (is_apart, is_by_room) = (params.flag("devices"), params.flag("rooms"));
         if is_apart && is_by_room {
             let message =
@@ -40,7 +42,7 @@ impl SeriesRequest {
         Ok(Self {
             format: params.format(request),
             metrics: params.metrics("metric")?,
-            functions: (!functions.is_empty()).then_some(functions),
+            functions,
             unit: params.parse("every")?,
             zone: params.parse("tz")?,
             range: time_range(params, now)?,

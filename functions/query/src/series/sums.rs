@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{Device, DeviceId, Meter, MetricName, MetricRule, RoomId, TimeRange, meters_above};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
-    Ask, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Place, Presences, Store, counted,
-    device_values, hold, leave_out, presence, room_before, values_within,
+    Ask, DEVICE_CONCURRENCY, DeviceRows, DeviceValues, Failure, LeftOut, Place, Presences,
+    RowReader, Store, counted, device_values, hold, leave_out, presence, room_before,
+    values_within,
 };
 use table::Invocation;
 
@@ -29,14 +30,14 @@ pub(super) struct Meters<'a> {
 
 /// Reads the meters of devices. A device behind others is read when it counts itself, or whole where devices are shown
 /// apart.
-pub(super) async fn meters<'a>(
+pub(super) async fn meters<'a, S: Store>(
     subject: &'a Subject,
-    store: &impl Store,
+    mut reader: RowReader<'_, S>,
     metered: Vec<(&'a Device, Meter<'a>)>,
     (is_apart, range): (bool, TimeRange),
     ask: impl Fn(&'a Device) -> Ask<'a> + Copy,
-    invocation: &Invocation,
 ) -> Result<Meters<'a>, Failure> {
+    let RowReader { store, invocation, .. } = reader;
     let is_summed =
         |meter: &Meter<'_>| subject.is_shared() && meter.is_of_sums() && meter.other_role.is_none();
     let counting = metered.iter().filter(|(_, meter)| is_summed(meter) && !meter.used.is_empty());
@@ -51,7 +52,7 @@ pub(super) async fn meters<'a>(
         is_apart || of_others.contains(device.id()) || above(device, meter).is_empty()
     });
     let first = first.into_iter().map(|(device, meter)| (device, meter, vec![range])).collect();
-    let mut shown = read(store, first, ask, invocation).await?;
+    let mut shown = read(&mut reader, first, ask).await?;
 
     let mut presences = Presences::new();
     for (it, _) in shown.iter().filter(|(it, _)| of_others.contains(it.device.id())) {
@@ -80,23 +81,31 @@ pub(super) async fn meters<'a>(
             rest.push((device, meter, parts));
         }
     }
-    let mut at_times = read(store, partly, ask, invocation).await?;
+    let mut at_times = read(&mut reader, partly, ask).await?;
     if !is_apart {
         shown.retain(|(it, _)| at_times.iter().all(|(of, _)| of.device.id() != it.device.id()));
         shown.append(&mut at_times);
     }
-    shown.extend(read(store, rest, ask, invocation).await?);
+    shown.extend(read(&mut reader, rest, ask).await?);
     shown.sort_by_key(|(it, _)| it.device.id());
     Ok(Meters { shown, at_times, left_out })
 }
 
 /// Reads devices in parts of the range, each with its meter.
-async fn read<'a>(
-    store: &impl Store,
+async fn read<'a, S: Store>(
+    reader: &mut RowReader<'_, S>,
     devices: Vec<(&'a Device, Meter<'a>, Vec<TimeRange>)>,
     ask: impl Fn(&'a Device) -> Ask<'a>,
-    invocation: &Invocation,
 ) -> Result<Vec<Metered<'a>>, Failure> {
+    let rows = devices.iter().map(|(device, meter, parts)| DeviceRows {
+        ask: ask(device),
+        metrics: meter.names().count(),
+        parts: parts.clone(),
+    });
+    let rows: Vec<_> = rows.collect();
+    Box::pin(reader.spend(&rows)).await?;
+
+    let RowReader { store, invocation, .. } = *reader;
     let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
     let found = devices.into_iter().map(|(device, meter, parts)| {
         let ask = ask(device);

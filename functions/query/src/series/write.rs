@@ -20,39 +20,39 @@ const LACK: &str = "x-rows-lack";
 const LACKING: [&str; 5] = ["rollups_lack", "rooms_lack", "without_room", "left_out", "unsure"];
 
 /// The rows; in JSON with what is to be said of them, which is an object of at least one member.
+///
+/// No row is made behind those that fill an answer.
 pub(crate) fn respond(
     format: Format,
     columns: impl FnOnce() -> Vec<String>,
-    rows: &[impl Line],
+    rows: impl Iterator<Item = impl Line>,
     about: &impl Serialize,
 ) -> Result<Response, Problem> {
-    let mut body = Vec::new();
-    match format {
-        Format::Csv => {
-            body.extend(record(columns()));
-            rows.iter().for_each(|row| body.extend(record(row.cells())));
-        }
-        Format::Ndjson => {
-            for row in rows {
-                body.extend(json(row));
-                body.push(b'\n');
+    let mut body = match format {
+        Format::Csv => record(columns()),
+        Format::Ndjson => Vec::new(),
+        Format::Json => br#"{"data":["#.to_vec(),
+    };
+    for (n, row) in rows.enumerate() {
+        match format {
+            Format::Csv => body.extend(record(row.cells())),
+            Format::Ndjson => body.extend([json(&row), b"\n".to_vec()].concat()),
+            Format::Json => {
+                body.extend_from_slice(if n > 0 { b"," } else { b"" });
+                body.extend(json(&row));
             }
         }
-        Format::Json => {
-            body.extend_from_slice(br#"{"data":"#);
-            body.extend(json(&rows));
-            body.push(b',');
-            body.extend_from_slice(&json(about)[1..]);
-            body.push(b'\n');
+        if body.len() > MAX_CARRIED {
+            return Err(too_large());
         }
     }
+    if format == Format::Json {
+        body.extend_from_slice(b"],");
+        body.extend_from_slice(&json(about)[1..]);
+        body.push(b'\n');
+    }
     if carried_bytes(&body) > MAX_CARRIED {
-        let detail = format!(
-            "The answer has {} bytes, more than the {MAX_CARRIED} that one answer holds. Narrow from \
-             and to, or ask for fewer metrics, functions or devices, or a longer unit.",
-            body.len()
-        );
-        return Err(Problem::new(ProblemKind::Unanswerable, detail));
+        return Err(too_large());
     }
     let response = Response::new(200, format.content_type(), body);
     let lacking = match format {
@@ -60,6 +60,14 @@ pub(crate) fn respond(
         Format::Csv | Format::Ndjson => lacking(about),
     };
     Ok(if lacking.is_empty() { response } else { response.with(LACK, lacking.join(", ")) })
+}
+
+fn too_large() -> Problem {
+    let detail = format!(
+        "The answer has more than the {MAX_CARRIED} bytes that one answer holds. Narrow from and to, or ask for \
+         fewer metrics, functions or devices, or a longer unit."
+    );
+    Problem::new(ProblemKind::Unanswerable, detail)
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {

@@ -481,7 +481,7 @@ async fn what_was_told_is_walked_newest_first_with_its_text() {
     assert_eq!(some["data"].as_array().map(Vec::len), Some(1));
     let csv = bench.get("/alerts/r/history?format=csv&limit=1").await.text;
     assert!(
-        csv.starts_with("at,rule,name,subject,number,news,since,fired,ended,value,now,text\n"),
+        csv.starts_with("at,rule,name,subject,number,news,since,fired,ended,value,now,text,seen\n"),
         "{csv}"
     );
     for url in [

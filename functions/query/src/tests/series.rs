@@ -824,3 +824,56 @@ async fn a_metric_that_is_missing_reads_a_registry_again_after_a_pause() {
     assert_eq!(reads().await, usual + 2, "devices and rooms");
     assert_eq!([reads().await, reads().await], [usual; 2]);
 }
+
+/// Devices in the room `r` of the home `h`, each with a reading at the start and one after 60 days.
+async fn large_home(devices: usize) -> Bench {
+    let bench = Bench::empty();
+    let of = |n: usize| {
+        [reading(&format!("d{n:03}"), 0, "r"), reading(&format!("d{n:03}"), 86_400, "r")]
+    };
+    bench.store(&(0..devices).flat_map(of).collect::<Vec<_>>()).await;
+    assert_eq!(bench.patch("/rooms/r", r#"{"home": "h"}"#).await.status, 200);
+    bench.clock.set(at(90_000));
+    bench
+}
+
+#[tokio::test]
+async fn an_answer_of_too_many_values_is_refused_before_any_reading_is_read() {
+    let bench = large_home(150).await;
+    let day = 1_440;
+    let url = |minutes: i64| {
+        let (from, to) = (at(86_400), at(86_400 + minutes));
+        format!("/homes/h/series?metric=temperature&every=1m&from={from}&to={to}")
+    };
+    assert_eq!(bench.get(&url(day)).await.status, 200);
+    let before = bench.store.calls().reads;
+    let refused = bench.get(&url(6 * day)).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let detail = refused.json()["detail"].as_str().expect("a text").to_owned();
+    assert!(detail.starts_with("This is made of 1296000 values, of 8640 rows"), "{detail}");
+    assert!(detail.contains("150 devices") && detail.contains("longer unit"), "{detail}");
+    assert!(bench.store.calls().reads - before < 10, "{}", bench.store.calls().reads - before);
+    // What it advises is answered.
+    let coarser = url(6 * day).replace("every=1m", "every=5m");
+    assert_eq!(bench.get(&coarser).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_answer_that_would_cost_too_much_is_refused_with_what_to_ask_instead() {
+    let bench = large_home(150).await;
+    given::seal(&bench.store, "UTC", at(86_400)).await;
+    let url = |path: &str, days: i64| {
+        let (from, to) = (at(0), at(days * 1_440));
+        format!("{path}?metric=temperature&every=1h&from={from}&to={to}")
+    };
+    assert_eq!(bench.get(&url("/homes/h/series", 10)).await.status, 200);
+    let refused = bench.get(&url("/homes/h/series", 60)).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let detail = refused.json()["detail"].as_str().expect("a text").to_owned();
+    assert!(detail.contains("read units of 150 devices") && detail.contains("10000"), "{detail}");
+    assert!(detail.contains("by 1d, 1w, 1mo or 1y in the home's time zone, UTC"), "{detail}");
+    let by_day = url("/homes/h/series", 60).replace("every=1h", "every=1d");
+    assert_eq!(bench.get(&by_day).await.status, 200);
+    // A single device has bounds of its own.
+    assert_eq!(bench.get(&url("/devices/d001/series", 60)).await.status, 200);
+}

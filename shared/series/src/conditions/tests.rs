@@ -213,6 +213,7 @@ impl Home {
             device: &self.device,
             rooms,
             is_by_room: false,
+            metrics: None,
             max_read: MAX_READ,
             grid,
             horizon: &self.horizon,

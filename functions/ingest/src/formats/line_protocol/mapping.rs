@@ -1,7 +1,6 @@
 //! A line's devices and metrics. A pure function of the line and the sender's settings; see
 //! docs/connect/influxdb-clients.md for its rule in three sentences.
 
-mod digest;
 mod home_assistant;
 mod metric_name;
 #[cfg(test)]
@@ -9,6 +8,7 @@ mod tests;
 
 use std::borrow::Cow;
 
+use domain::text_id::{are_readable, digest, finish, id_of, parts};
 use domain::{
     Decimal, DecimalError, DeviceId, Hints, IdError, Label, MetricHints, MetricName, RoomId,
     SourceField,
@@ -17,7 +17,6 @@ use domain::{
 use super::{Line, MAX_FIELDS, Value, decimal};
 use crate::formats::conversion::Conversion;
 use crate::formats::{units, vocabulary};
-use digest::{digest, ends_like_a_digest};
 use home_assistant::{Entity, string};
 pub(crate) use metric_name::metric_name;
 
@@ -54,9 +53,6 @@ const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
 /// Measurements of a computer's inside, whose temperatures are no room's: the units in their names are not read.
 const MACHINES: [&str; 6] =
     ["hddtemp", "ipmi_sensor", "nvidia_smi", "sensors", "smart_device", "temp"];
-
-/// The length of an id without a digest at the most; a digest and its dash have 13 characters.
-const MAX_READABLE: usize = 112;
 
 /// The sender's settings of the mapping.
 #[derive(Debug, Clone, Default)]
@@ -326,46 +322,6 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// The id of a text: as it is if it can be read back, else with a digest.
-fn finish<T>(text: &str, is_readable: bool, digest: impl FnOnce() -> String) -> Result<T, IdError>
-where
-    T: std::str::FromStr<Err = IdError>,
-{
-    if is_readable && text.len() <= MAX_READABLE {
-        match text.parse() {
-            // The text is reserved, or a segment of a path.
-            Err(IdError::Reserved(_) | IdError::DotSegment(_)) => {}
-            parsed => return parsed,
-        }
-    }
-    let shown: String = text
-        .chars()
-        .map(|c| if is_plain(c) || c == ':' { c } else { '_' })
-        .take(MAX_READABLE)
-        .collect();
-    format!("{shown}-{}", digest()).parse()
-}
-
-/// The parts of a tag's value: a slash separates, a blank is `_`.
-fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    value
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .map(|part| if part.contains(' ') { part.replace(' ', "_").into() } else { part.into() })
-}
-
-/// Whether an id of these parts can be read back: it holds nothing but what an id may, and its end is no
-/// digest's.
-fn are_readable<'a>(mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone) -> bool {
-    parts.clone().all(|part| part.chars().all(is_plain))
-        && !parts.next_back().is_some_and(|last| ends_like_a_digest(last))
-}
-
-/// Whether a character may stand in a part of an id.
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
-}
-
 fn describes(tag: &str, measurement: &str) -> bool {
     DESCRIBING_TAGS.iter().any(|(of, tags)| {
         let is_of = match *of {
@@ -383,29 +339,6 @@ fn room(tags: &[(Cow<'_, str>, Cow<'_, str>)], rules: &Rules) -> Option<(RoomId,
         None => ROOM_TAGS.into_iter().find_map(value)?,
     };
     id_of(text).ok()
-}
-
-/// The id of a text that people chose, and the text where the id is not that.
-pub(crate) fn id_of<T>(text: &str) -> Result<(T, Option<Label>), IdError>
-where
-    T: std::str::FromStr<Err = IdError> + Clone + Into<String>,
-{
-    let parts: Vec<_> = parts(text).collect();
-    let is_readable = are_readable(parts.iter());
-    let id: T = finish(&parts.join(":"), is_readable, || digest([parts].iter()))?;
-    let shown: String = id.clone().into();
-    let name = text.parse().ok().filter(|_| shown != text);
-    Ok((id, name))
-}
-
-/// The id of a part of a device, and the part's text where the id is not made of it.
-pub(crate) fn part_id(device: &DeviceId, part: &str) -> Result<(DeviceId, Option<Label>), IdError> {
-    let is_readable = part.chars().all(|c| is_plain(c) || c == ':') && !ends_like_a_digest(part);
-    let id: DeviceId = finish(&format!("{device}:{part}"), is_readable, || {
-        digest([vec![device.as_str().into()], vec![part.into()]].iter())
-    })?;
-    let name = part.parse().ok().filter(|_| !id.as_str().ends_with(part));
-    Ok((id, name))
 }
 
 /// The name that a line says: the tag or the field of Home Assistant.

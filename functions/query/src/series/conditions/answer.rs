@@ -50,7 +50,7 @@ impl Answer<'_> {
     pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
         let request = self.request;
         let names = request.question.names();
-        let rows: Vec<Row<'_>> = self.episodes.iter().map(|it| Row { it, names: &names }).collect();
+        let rows = self.episodes.iter().map(|it| Row { it, names: &names });
         let conditions = request.question.conditions.iter();
         let about = About {
             from: request.question.range.from(),
@@ -63,7 +63,7 @@ impl Answer<'_> {
             rooms_lack: self.knowledge.filter(|it| it.lacks_devices()),
             explain,
         };
-        respond(request.format, || columns(&names), &rows, &about)
+        respond(request.format, || columns(&names), rows, &about)
     }
 }
 

@@ -1,8 +1,7 @@
 //! The name of a metric that a field or a measurement becomes. Knows no line.
 
+use domain::text_id::short_digest;
 use domain::{MetricName, MetricNameError};
-
-use super::digest::short_digest;
 
 /// The largest length of a metric's name.
 const MAX_LENGTH: usize = 64;

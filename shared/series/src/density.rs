@@ -9,25 +9,53 @@ use domain::{Bucket, Device, DeviceId, LocalDate, Order};
 use table::sizes::ItemSizes;
 use table::{Invocation, StoreResult};
 
+use crate::gather::{Ask, Level};
 use crate::ports::Store;
 
 /// The bytes of a read unit.
 const UNIT: f64 = 8_192.0;
+/// The read units of the rollup of a day, about.
+const DAY_UNITS: f64 = 0.05;
+/// The length of a range up to which a usual density is taken.
+const SHORT: TimeDelta = TimeDelta::days(2);
 /// The readings of a day of a device without a known density: one a minute.
 const USUAL_READINGS: f64 = 1_440.0;
 /// The devices and dates that are remembered; beyond them all are forgotten.
 const MAX_REMEMBERED: usize = 10_000;
 
+/// The read units of some time of a device, as estimated, by the items that are read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Of its readings.
+    pub readings: f64,
+    /// Of its quarters of an hour.
+    pub quarters: f64,
+    /// Of its days.
+    pub days: f64,
+}
+
+impl Cost {
+    /// That of the items of a level.
+    #[must_use]
+    pub const fn of(self, level: Level) -> f64 {
+        match level {
+            Level::Readings => self.readings,
+            Level::QuarterHours => self.quarters,
+            Level::Days => self.days,
+        }
+    }
+}
+
 /// The number of a device's readings in a day, and the bytes of its items.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Density {
+struct Density {
     readings: f64,
     sizes: ItemSizes,
 }
 
 impl Density {
     /// The density that is assumed for a device before it is known.
-    pub(super) fn usual(device: &Device) -> Self {
+    fn usual(device: &Device) -> Self {
         Self::of(device, usize::MAX, USUAL_READINGS)
     }
 
@@ -36,14 +64,13 @@ impl Density {
         Self { readings, sizes: ItemSizes::of(device, metrics) }
     }
 
-    /// The read units of the readings of so many days.
-    pub(super) fn read_units(self, days: f64) -> f64 {
-        self.readings * as_float(self.sizes.reading) * days / UNIT
-    }
-
-    /// The read units of the quarters of so many days.
-    pub(super) fn quarter_units(self, days: f64) -> f64 {
-        self.readings.min(96.0) * as_float(self.sizes.rollup) * days / UNIT
+    /// The read units of so many days.
+    fn cost(self, days: f64) -> Cost {
+        Cost {
+            readings: self.readings * as_float(self.sizes.reading) * days / UNIT,
+            quarters: self.readings.min(96.0) * as_float(self.sizes.rollup) * days / UNIT,
+            days: 1.0 + days * DAY_UNITS,
+        }
     }
 }
 
@@ -52,14 +79,14 @@ fn as_float(number: usize) -> f64 {
 }
 
 /// A length in days.
-pub(super) fn days_of(length: TimeDelta) -> f64 {
+fn days_of(length: TimeDelta) -> f64 {
     length.as_seconds_f64() / 86_400.0
 }
 
 /// The newest day of devices up to a date, as this process has read it, so that a question that is asked again
 /// costs no more than what it reads. An older answer is as good: it only chooses the cheaper items.
 #[derive(Debug, Default)]
-pub(crate) struct Densities(Mutex<HashMap<(DeviceId, LocalDate), NewestDay>>);
+pub struct Densities(Mutex<HashMap<(DeviceId, LocalDate), NewestDay>>);
 
 #[derive(Debug, Clone, Copy)]
 struct NewestDay {
@@ -69,8 +96,29 @@ struct NewestDay {
 }
 
 impl Densities {
+    /// About what it costs to read what is asked of a device, as far as it may have readings then.
+    pub async fn cost(
+        &self,
+        store: &impl Store,
+        ask: &Ask<'_>,
+        invocation: &Invocation,
+    ) -> StoreResult<Cost> {
+        let Ask { device, horizon, now, .. } = *ask;
+        let range = ask.grid.range();
+        // Forecasts may lie ahead, but not many.
+        let (from, to) = (range.from().max(device.first_seen()), range.to().min(now));
+        let lived = to.since(from).max(TimeDelta::zero());
+        if lived <= SHORT || ask.coarsest == Level::Days {
+            return Ok(Density::usual(device).cost(days_of(lived)));
+        }
+
+        let zone = horizon.zone();
+        let dates = (zone.date(range.from()), zone.date(range.last()));
+        Ok(self.of(store, device, dates, invocation).await?.cost(days_of(lived)))
+    }
+
     /// The density of a device between two dates, both inside: of the newest day that has a rollup.
-    pub(super) async fn of(
+    async fn of(
         &self,
         store: &impl Store,
         device: &Device,

@@ -1,0 +1,160 @@
+//! Ids of texts that people chose, such as the name of a room. Knows no sender.
+
+use std::borrow::Cow;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{DeviceId, IdError, Label};
+
+/// The length of an id without a digest at the most; a digest and its dash have 13 characters.
+const MAX_READABLE: usize = 112;
+
+/// Base 32 of RFC 4648, in lower case.
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// The length of a digest.
+const DIGEST: usize = 12;
+
+/// The id of a text that people chose, and the text where the id is not that.
+pub fn id_of<T>(text: &str) -> Result<(T, Option<Label>), IdError>
+where
+    T: std::str::FromStr<Err = IdError> + Clone + Into<String>,
+{
+    let parts: Vec<_> = parts(text).collect();
+    let is_readable = are_readable(parts.iter());
+    let id: T = finish(&parts.join(":"), is_readable, || digest([parts].iter()))?;
+    let shown: String = id.clone().into();
+    let name = text.parse().ok().filter(|_| shown != text);
+    Ok((id, name))
+}
+
+/// The id of a part of a device, and the part's text where the id is not made of it.
+pub fn part_id(device: &DeviceId, part: &str) -> Result<(DeviceId, Option<Label>), IdError> {
+    let is_readable = part.chars().all(|c| is_plain(c) || c == ':') && !ends_like_a_digest(part);
+    let id: DeviceId = finish(&format!("{device}:{part}"), is_readable, || {
+        digest([vec![device.as_str().into()], vec![part.into()]].iter())
+    })?;
+    let name = part.parse().ok().filter(|_| !id.as_str().ends_with(part));
+    Ok((id, name))
+}
+
+/// The id of a text: as it is if it can be read back, else with a digest.
+pub fn finish<T>(
+    text: &str,
+    is_readable: bool,
+    digest: impl FnOnce() -> String,
+) -> Result<T, IdError>
+where
+    T: std::str::FromStr<Err = IdError>,
+{
+    if is_readable && text.len() <= MAX_READABLE {
+        match text.parse() {
+            // The text is reserved, or a segment of a path.
+            Err(IdError::Reserved(_) | IdError::DotSegment(_)) => {}
+            parsed => return parsed,
+        }
+    }
+    let shown: String = shown(text).take(MAX_READABLE).collect();
+    format!("{shown}-{}", digest()).parse()
+}
+
+/// The parts of a tag's value: a slash separates, a blank is `_`.
+pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    value
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(|part| if part.contains(' ') { part.replace(' ', "_").into() } else { part.into() })
+}
+
+/// Whether an id of these parts can be read back: it holds nothing but what an id may, and its end is no
+/// digest's.
+pub fn are_readable<'a>(
+    mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone,
+) -> bool {
+    parts.clone().all(|part| part.chars().all(is_plain))
+        && !parts.next_back().is_some_and(|last| ends_like_a_digest(last))
+}
+
+/// Whether a character may stand in a part of an id.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+/// A text as it is shown in an id.
+fn shown(text: &str) -> impl Iterator<Item = char> {
+    text.chars().map(|c| if is_plain(c) || c == ':' { c } else { '_' })
+}
+
+/// The part of an id before its digest, if it ends with one.
+#[must_use]
+pub fn before_digest(id: &str) -> Option<&str> {
+    let (text, end) = id.rsplit_once('-')?;
+    is_digest(end).then_some(text)
+}
+
+/// Whether an id may be made of a text, among others.
+#[must_use]
+pub fn may_be_made_of(id: &str, text: &str) -> bool {
+    let read = before_digest(id).unwrap_or(id);
+    let is_cut = read.len() < id.len() && read.len() >= MAX_READABLE;
+    let id_parts: Vec<&str> = read.split(':').collect();
+    let text = parts(text).collect::<Vec<_>>().join(":");
+    let text: String = shown(&text).collect();
+    let text_parts: Vec<&str> = text.split(':').collect();
+    is_cut || id_parts.windows(text_parts.len()).any(|some| some == text_parts)
+}
+
+/// 12 characters of a digest of lists of texts: 60 bits.
+pub fn digest<'a>(lists: impl Iterator<Item = &'a Vec<Cow<'a, str>>>) -> String {
+    let mut hash = Sha256::new();
+    for list in lists {
+        hash.update(list.len().to_be_bytes());
+        for text in list {
+            hash.update(text.len().to_be_bytes());
+            hash.update(text.as_bytes());
+        }
+    }
+    shortened(&hash.finalize(), DIGEST)
+}
+
+/// Whether a text ends as one does that has a digest behind it.
+fn ends_like_a_digest(text: &str) -> bool {
+    before_digest(text).is_some()
+}
+
+fn is_digest(end: &str) -> bool {
+    end.len() == DIGEST && end.bytes().all(|byte| ALPHABET.contains(&byte))
+}
+
+/// 6 characters of a digest of a text: 30 bits.
+#[must_use]
+pub fn short_digest(text: &str) -> String {
+    shortened(&Sha256::digest(text), 6)
+}
+
+fn shortened(hash: &[u8], length: usize) -> String {
+    hash[..length].iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_tells_whether_a_text_may_be_a_part_of_it() {
+        for (id, text, is_part) in [
+            ("pi:Living_Room", "Living Room", true),
+            ("pi:Living_Room:t::cpu", "Living Room", true),
+            ("pi:Living_Room_2", "Living Room", false),
+            ("pi:up:hall", "up/hall", true),
+            ("pi:up:attic", "up/hall", false),
+            ("pi", "Living Room", false),
+            ("pi:K_che-abcdefghijkl", "Küche", true),
+            ("pi:Flur-abcdefghijkl", "Küche", false),
+        ] {
+            assert_eq!(may_be_made_of(id, text), is_part, "{id} {text}");
+        }
+        let cut = format!("{}-abcdefghijkl", "x".repeat(MAX_READABLE));
+        assert!(may_be_made_of(&cut, "hall"), "the end is not shown");
+    }
+}

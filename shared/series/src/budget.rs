@@ -1,0 +1,169 @@
+//! What one answer may cost, told before anything of it is read. Reads nothing but what tells how dense readings are.
+
+use domain::{MetricName, TimeRange};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use table::Invocation;
+
+use crate::density::Densities;
+use crate::failure::Failure;
+use crate::gather::{Ask, Level};
+use crate::grid::Grid;
+use crate::members::DEVICE_CONCURRENCY;
+use crate::ports::Store;
+
+/// The read units of one answer in rows, as estimated.
+pub const MAX_ROW_UNITS: f64 = 10_000.0;
+/// The values that one answer in rows is made of: rows times the metrics of each device. Each takes about 400 bytes of
+/// the function's memory, whether something was measured or not.
+pub const MAX_ROW_VALUES: usize = 1_000_000;
+
+/// What an answer costs so far, and the most that it may.
+#[derive(Debug)]
+pub struct Budget<'a> {
+    /// What is known of how dense readings are.
+    pub densities: &'a Densities,
+    max_units: f64,
+    units: f64,
+    values: usize,
+    devices: usize,
+}
+
+/// An answer would cost too many read units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TooDear {
+    /// As estimated.
+    pub units: f64,
+    /// The most that there may be.
+    pub max_units: f64,
+}
+
+/// The rows of one device that are about to be read.
+#[derive(Debug, Clone)]
+pub struct DeviceRows<'a> {
+    /// What is asked.
+    pub ask: Ask<'a>,
+    /// The number of its metrics.
+    pub metrics: usize,
+    /// The parts of the range that are read.
+    pub parts: Vec<TimeRange>,
+}
+
+impl<'a> DeviceRows<'a> {
+    /// Those of the whole range, with the metrics of these names.
+    #[must_use]
+    pub fn of(ask: Ask<'a>, names: &[MetricName]) -> Self {
+        let known = ask.device.metrics();
+        let metrics = names.iter().filter(|name| known.contains_key(*name)).count();
+        Self { ask, metrics, parts: vec![ask.grid.range()] }
+    }
+}
+
+impl<'a> Budget<'a> {
+    /// One of so many read units.
+    #[must_use]
+    pub const fn of(max_units: f64, densities: &'a Densities) -> Self {
+        Self { densities, max_units, units: 0.0, values: 0, devices: 0 }
+    }
+
+    /// Adds what something costs.
+    pub fn spend(&mut self, units: f64) -> Result<(), TooDear> {
+        self.units += units;
+        let Self { units, max_units, .. } = *self;
+        if units > max_units { Err(TooDear { units, max_units }) } else { Ok(()) }
+    }
+
+    /// Adds the rows of devices.
+    async fn spend_on_rows(
+        &mut self,
+        store: &impl Store,
+        rows: &[DeviceRows<'_>],
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        let Some(first) = rows.first() else { return Ok(()) };
+        self.devices += rows.len();
+        self.values += rows.iter().map(|it| it.metrics * it.ask.grid.rows().len()).sum::<usize>();
+        if self.values > MAX_ROW_VALUES {
+            return Err(Failure::OutOfReach(self.too_many(&first.ask)));
+        }
+        // A single device has bounds of its own.
+        if self.devices == 1 {
+            return Ok(());
+        }
+        let costs = rows.iter().map(|it| Box::pin(cost(store, it, self.densities, invocation)));
+        let costs: Vec<_> = costs.collect();
+        let costs: Vec<f64> =
+            stream::iter(costs).buffered(DEVICE_CONCURRENCY).try_collect().await?;
+        let spent = self.spend(costs.iter().sum());
+        spent.map_err(|why| Failure::OutOfReach(self.too_dear(&first.ask, why)))
+    }
+
+    fn too_many(&self, ask: &Ask<'_>) -> String {
+        let (rows, devices) = (ask.grid.rows().len(), self.devices);
+        format!(
+            "This is made of {} values, of {rows} rows of the metrics of {devices} devices, and one answer is made \
+             of at most {MAX_ROW_VALUES}. Narrow from and to, or ask for a longer unit, for fewer metrics, or room by \
+             room or device by device.",
+            self.values
+        )
+    }
+
+    fn too_dear(&self, ask: &Ask<'_>, TooDear { units, max_units }: TooDear) -> String {
+        let longer = match ask.coarsest {
+            Level::Readings => ", or ask by 15m or longer".to_owned(),
+            Level::QuarterHours => {
+                let zone = ask.horizon.zone();
+                format!(", or ask by 1d, 1w, 1mo or 1y in the home's time zone, {zone}")
+            }
+            Level::Days => String::new(),
+        };
+        format!(
+            "This takes about {units:.0} read units of {} devices, and one answer takes at most {max_units}. Narrow \
+             from and to{longer}, or ask room by room or device by device.",
+            self.devices
+        )
+    }
+}
+
+/// Reads rows within a budget.
+#[derive(Debug)]
+pub struct RowReader<'r, S> {
+    /// The table.
+    pub store: &'r S,
+    /// What the answer may cost.
+    pub budget: Budget<'r>,
+    /// The invocation that reads.
+    pub invocation: &'r Invocation,
+}
+
+impl<'r, S: Store> RowReader<'r, S> {
+    /// One that has read nothing yet.
+    #[must_use]
+    pub const fn of(store: &'r S, densities: &'r Densities, invocation: &'r Invocation) -> Self {
+        Self { store, budget: Budget::of(MAX_ROW_UNITS, densities), invocation }
+    }
+
+    /// Adds the rows of devices to the budget.
+    ///
+    /// # Errors
+    ///
+    /// If they are too many or too dear together; the message says what to ask instead.
+    pub async fn spend(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), Failure> {
+        self.budget.spend_on_rows(self.store, rows, self.invocation).await
+    }
+}
+
+/// About how many read units the rows of a device take.
+async fn cost(
+    store: &impl Store,
+    rows: &DeviceRows<'_>,
+    densities: &Densities,
+    invocation: &Invocation,
+) -> Result<f64, Failure> {
+    let mut units = 0.0;
+    for part in &rows.parts {
+        let grid = Grid::total(*part);
+        let ask = Ask { grid: &grid, ..rows.ask };
+        units += densities.cost(store, &ask, invocation).await?.of(ask.coarsest);
+    }
+    Ok(units)
+}
