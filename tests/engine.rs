@@ -1,18 +1,19 @@
 //! Engines that speak `DynamoDB`'s protocol, and fresh tables on them. Decides nothing about the tables:
 //! `template.yaml` does.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use aws::{Credentials, StoreConfig};
 use dynamodb::DynamoStore;
+use local::System;
 use local::table_definition::TableDefinition;
 use local::template::Template;
-use local::{Options, System};
 use serde_json::{Value, json};
 use table::layout::Layout;
 use table::shards::Shards;
+use tokio::sync::Mutex;
 
 use crate::wire::{self, Message};
 
@@ -21,21 +22,33 @@ use crate::wire::{self, Message};
 pub(crate) struct Engine {
     endpoint: String,
     key: String,
-    // The system's own table is not used: its stream is delivered, which would write beside a test.
-    _system: Option<Arc<System>>,
+    _embedded: Option<Arc<local::Engine>>,
 }
 
 impl Engine {
-    /// The embedded engine, one of its own for each test.
+    /// The embedded engine, one for all tests of a process that run at the same time: each has tables of
+    /// its own. Its file goes with the last of them.
     pub(crate) async fn embedded() -> Self {
-        let system = Box::pin(System::start(Options::default())).await.expect("the engine starts");
-        let key = system.store_config().credentials.access_key_id.clone();
-        Self { endpoint: system.engine_endpoint().to_owned(), key, _system: Some(Arc::new(system)) }
+        static RUNNING: Mutex<Weak<local::Engine>> = Mutex::const_new(Weak::new());
+        let mut running = RUNNING.lock().await;
+
+        let embedded = match running.upgrade() {
+            Some(embedded) => embedded,
+            None => {
+                let start = tokio::task::spawn_blocking(local::Engine::in_memory);
+                Arc::new(start.await.expect("no panic").expect("the engine starts"))
+            }
+        };
+        *running = Arc::downgrade(&embedded);
+
+        let config = embedded.store_config();
+        let endpoint = config.endpoint.expect("it is on this machine");
+        Self { endpoint, key: config.credentials.access_key_id, _embedded: Some(embedded) }
     }
 
     /// An engine that runs already.
     pub(crate) fn at(endpoint: String) -> Self {
-        Self { endpoint, key: "local".to_owned(), _system: None }
+        Self { endpoint, key: "local".to_owned(), _embedded: None }
     }
 
     /// A fresh table, as the template deploys it with or without its index by room.
@@ -62,7 +75,7 @@ impl Engine {
         // An engine that outlives the process keeps the tables of earlier runs.
         let name = format!("roomtide-{}-{number}", std::process::id());
         let definition = Template::own()
-            .and_then(|own| TableDefinition::from_template(&own, parameters))
+            .and_then(|own| TableDefinition::from_template(own, parameters))
             .expect("the template has a table");
         let credentials = Credentials {
             access_key_id: self.key.clone(),
@@ -102,7 +115,7 @@ impl Table {
     pub(crate) fn of(system: &System) -> Self {
         let config = system.store_config().clone();
         let key = config.credentials.access_key_id.clone();
-        let engine = Engine { endpoint: system.engine_endpoint().to_owned(), key, _system: None };
+        let engine = Engine { endpoint: system.engine_endpoint().to_owned(), key, _embedded: None };
         Self { engine, config, layout: Layout::default() }
     }
 

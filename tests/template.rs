@@ -75,7 +75,7 @@ fn the_table_has_the_keys_of_the_code() {
 #[test]
 fn the_index_of_attributes_is_there_for_whom_it_is_switched_on() {
     let on = [("AttributeIndex", "on")];
-    let table = TableDefinition::from_template(&template(), &on).expect("a table");
+    let table = TableDefinition::from_template(template(), &on).expect("a table");
     assert_eq!(table.layout(), Layout { attribute_index: true, ..Layout::default() });
     let deployed = table.global_secondary_indexes.last().expect("an index");
     assert_eq!(deployed.index_name, ATTRIBUTE_INDEX.name);
@@ -144,7 +144,7 @@ fn every_choice_of_indexes_fits_in_the_free_units() {
 #[test]
 fn without_the_index_nothing_of_it_is_left() {
     let off = [("RoomIndex", "off")];
-    let table = TableDefinition::from_template(&template(), &off).expect("a table");
+    let table = TableDefinition::from_template(template(), &off).expect("a table");
     assert!(table.global_secondary_indexes.is_empty());
     assert_eq!(table.layout(), Layout { room_index: false, ..Layout::default() });
     let names: Vec<_> =
@@ -157,7 +157,7 @@ fn without_the_index_nothing_of_it_is_left() {
 #[test]
 fn the_index_by_conditions_is_as_the_code_has_it_where_it_is_on() {
     let on = [("ConditionsIndex", "on")];
-    let table = TableDefinition::from_template(&template(), &on).expect("a table");
+    let table = TableDefinition::from_template(template(), &on).expect("a table");
     assert_eq!(table.layout(), Layout { conditions_index: true, ..Layout::default() });
     let deployed = table.global_secondary_indexes.iter();
     let deployed = deployed.filter(|it| it.index_name == CONDITIONS_INDEX.name);
@@ -651,7 +651,7 @@ fn queues_of(resources: &Map<String, Value>, package: &str) -> Vec<Value> {
 
 // ---- Reading the template ----------------------------------------------------------------------
 
-fn template() -> Template {
+fn template() -> &'static Template {
     Template::own().expect("template.yaml can be read")
 }
 

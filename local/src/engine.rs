@@ -24,6 +24,7 @@ mod stream_positions;
 mod throttle;
 mod writer;
 
+use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -68,7 +69,7 @@ const USED: &[u8] = b"used\n";
 const ADDRESS: &str = "engine-address";
 
 /// A running engine with its table.
-pub(crate) struct Engine {
+pub struct Engine {
     database: Database,
     file: PathBuf,
     endpoint: String,
@@ -82,7 +83,18 @@ pub(crate) struct Engine {
     scratch: Option<TempDir>,
 }
 
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
 impl Engine {
+    /// Starts an engine without a system around it, for who needs nothing but tables. Its data go with it. Blocks.
+    pub fn in_memory() -> anyhow::Result<Self> {
+        Self::start(&Data::Memory, &TableDefinition::own()?, None)
+    }
+
     /// Opens or creates the data, makes the table where it is missing, and answers from then on.
     ///
     /// With a `burst` it refuses what the deployed table would have no provisioned units for.
@@ -116,7 +128,7 @@ impl Engine {
         let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
         let (writer, writing) = Writer::start(Arc::clone(&turns))?;
-        let throttle = burst.map(|burst| Throttle::of(&Template::own()?, burst)).transpose()?;
+        let throttle = burst.map(|burst| Throttle::of(Template::own()?, burst)).transpose()?;
         let turns_of_others = Arc::clone(&turns);
         let ranges = Ranges::open(&file, TABLE).context("cannot read the file")?;
         let operations = Operations {
@@ -169,7 +181,8 @@ impl Engine {
     }
 
     /// How a store reaches the table.
-    pub(crate) fn store_config(&self) -> StoreConfig {
+    #[must_use]
+    pub fn store_config(&self) -> StoreConfig {
         store_config(self.endpoint.clone(), self.key.clone())
     }
 
@@ -595,7 +608,7 @@ mod tests {
             assert!(engine.is_empty().unwrap());
             engine.stop().unwrap();
         }
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap(), None).unwrap();
+        let engine = Engine::in_memory().unwrap();
         let file = engine.file().to_owned();
         assert!(file.exists());
         engine.stop().unwrap();

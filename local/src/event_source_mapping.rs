@@ -107,7 +107,7 @@ mod tests {
 
     /// The mapping to a function of the template.
     fn own(function: &str) -> EventSourceMapping {
-        let mappings = EventSourceMapping::from_template(&Template::own().unwrap()).unwrap();
+        let mappings = EventSourceMapping::from_template(Template::own().unwrap()).unwrap();
         mappings.into_iter().find(|mapping| mapping.function == function).unwrap()
     }
 

@@ -24,6 +24,7 @@ mod data_directory;
 mod dead_letters;
 mod engine;
 mod event_source_mapping;
+mod function_run;
 mod functions;
 mod gateway;
 mod hint;
@@ -42,6 +43,7 @@ mod work_queue;
 
 pub use bulk::Bulk;
 pub use data_directory::DataDirectory;
+pub use engine::Engine;
 pub use ingest::{
     Event as IngestEvent, LineTextError, LineTexts, PointsRead, read_line, read_points,
     read_reading,

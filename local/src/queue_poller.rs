@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
 use crate::engine::{Message, Queue};
+use crate::function_run::run_function;
 use crate::functions::QueueFunction;
 use crate::queue_source::QueueSource;
 use crate::stop::{is_stopped, pause};
@@ -142,9 +143,7 @@ impl QueuePoller {
     async fn invoke(&self, messages: &[Message]) -> Option<SqsBatchResponse> {
         let timeout = self.source.timeout;
         let event = event(messages);
-        // In a task of its own, so that a panic of the function does not end the poller.
-        let response = tokio::spawn((self.function)(event, Deadline::after(timeout)));
-        tokio::time::timeout(timeout, response).await.ok()?.ok()
+        run_function((self.function)(event, Deadline::after(timeout)), timeout).await.ok()
     }
 
     fn give_up(&self, message: Message) {

@@ -100,7 +100,7 @@ Resources:
 
     #[test]
     fn the_template_s_queue_is_understood() {
-        let sources = QueueSource::from_template(&Template::own().unwrap()).unwrap();
+        let sources = QueueSource::from_template(Template::own().unwrap()).unwrap();
         let [source] = &sources[..] else { panic!("{sources:?}") };
         assert_eq!((&*source.queue, &*source.function), ("RollupQueue", "RollupFunction"));
         assert_eq!(source.visibility_timeout, source.timeout * 6);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use tokio::sync::{oneshot, watch};
 
+use crate::function_run::run_function;
 use crate::functions::ScheduledFunction;
 use crate::schedule::Schedule;
 use crate::stop::{is_stopped, pause};
@@ -32,13 +33,10 @@ pub(crate) async fn run(
             pause(Duration::from_millis(left).min(MAX_SLEEP), &mut stop).await;
         } else {
             let deadline = Deadline::after(schedule.timeout);
-            // In a task of its own, so that a panic of the function does not end the schedule.
-            let ended = tokio::spawn(function(schedule.event(due), deadline));
-            match tokio::time::timeout(schedule.timeout, ended).await {
-                Ok(Ok(Ok(()))) => {}
-                Ok(Ok(Err(error))) => warn(format_args!("{schedule}: {error:#}")),
-                Ok(Err(panic)) => warn(format_args!("{schedule}: {panic}")),
-                Err(_) => warn(format_args!("{schedule}: the function took too long")),
+            let function = function(schedule.event(due), deadline);
+            let ended = run_function(function, schedule.timeout).await;
+            if let Err(error) = ended.flatten() {
+                warn(format_args!("{schedule}: {error:#}"));
             }
             due = schedule.next(SystemClock.now());
             if let Some(first) = first.take() {

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use crate::dead_letters::DeadLetters;
 use crate::engine::{Record, Stream};
 use crate::event_source_mapping::EventSourceMapping;
+use crate::function_run::run_function;
 use crate::functions::StreamFunction;
 use crate::stop::{is_stopped, pause};
 use crate::warning::WarningLimiter;
@@ -186,9 +187,7 @@ impl StreamPoller {
         let mut event = Event::default();
         event.records = records.to_vec();
         let timeout = self.mapping.timeout;
-        // In a task of its own, so that a panic of the function does not end the poller.
-        let response = tokio::spawn((self.function)(event, Deadline::after(timeout)));
-        tokio::time::timeout(timeout, response).await.ok()?.ok()
+        run_function((self.function)(event, Deadline::after(timeout)), timeout).await.ok()
     }
 
     fn give_up(&self, records: &[EventRecord]) {

@@ -166,15 +166,15 @@ impl System {
         check_host(&options)?;
         let template = Template::own()?;
         let attributes = if options.attribute_index == Some(true) { "on" } else { "off" };
-        let table = TableDefinition::from_template(&template, &[("AttributeIndex", attributes)])?;
-        let mappings = EventSourceMapping::from_template(&template)?;
-        let sources = QueueSource::from_template(&template)?;
-        let schedules = Schedule::from_template(&template)?;
+        let table = TableDefinition::from_template(template, &[("AttributeIndex", attributes)])?;
+        let mappings = EventSourceMapping::from_template(template)?;
+        let sources = QueueSource::from_template(template)?;
+        let schedules = Schedule::from_template(template)?;
         let addresses = Addresses::listen(&options).await?;
         let (url, ingest_url) = (addresses.url(), addresses.ingest_url());
 
         let layout = table.layout();
-        let engine = start_engine(&options, &template, table).await?;
+        let engine = start_engine(&options, template, table).await?;
         let config = engine.store_config();
         let store = connect(&options, &engine, layout).await?;
         let dead_letters = DeadLetters::default();
@@ -359,12 +359,6 @@ impl System {
     pub async fn invoke_rollup(&self, event: rollup::Event) -> anyhow::Result<rollup::Reply> {
         let reply = self.consumers.rollup.handle(event, Deadline::after(TIMEOUT));
         Box::pin(reply).await.map_err(|error| anyhow!(error))
-    }
-
-    /// Invokes the alerting function.
-    pub async fn invoke_alerting(&self, event: alerting::Event) -> anyhow::Result<()> {
-        let done = self.consumers.alerting.handle(event, Deadline::after(TIMEOUT));
-        Ok(Box::pin(done).await?)
     }
 
     /// Waits until every function has received the stream and the queue, with what the functions wrote and

@@ -40,7 +40,7 @@ impl TableApi {
         let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let (max_read_units, _) =
             table.max_units(&Invocation::until(Deadline::after(TIMEOUT))).await?;
-        let mappings = EventSourceMapping::from_template(&Template::own()?)?;
+        let mappings = EventSourceMapping::from_template(Template::own()?)?;
         let following = functions::following(&mappings)?;
         let functions = Functions::start(&table, &options, following, Auth::Owner, None);
         let functions = Box::pin(functions).await;

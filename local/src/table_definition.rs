@@ -95,7 +95,7 @@ pub struct TimeToLive {
 impl TableDefinition {
     /// Reads the table of the deployed template, with its default parameters.
     pub fn own() -> anyhow::Result<Self> {
-        Self::from_template(&Template::own()?, &[])
+        Self::from_template(Template::own()?, &[])
     }
 
     /// Reads the table that a template deploys with `parameters`.
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn without_its_index_the_table_defines_no_attribute_too_many() {
         let template = Template::own().unwrap();
-        let table = TableDefinition::from_template(&template, &[("RoomIndex", "off")]).unwrap();
+        let table = TableDefinition::from_template(template, &[("RoomIndex", "off")]).unwrap();
         assert!(table.global_secondary_indexes.is_empty());
         assert_eq!(table.attribute_definitions.len(), 2);
         assert_eq!(table.create_request("t").get("GlobalSecondaryIndexes"), None);

@@ -5,6 +5,7 @@
 //! condition functions. References to resources stay as they are.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -16,9 +17,15 @@ use serde_json::{Map, Value};
 pub struct Template(Value);
 
 impl Template {
-    /// Returns the template of the deployed system, as it was at build time.
-    pub fn own() -> anyhow::Result<Self> {
-        Self::parse(include_str!("../../template.yaml")).context("template.yaml")
+    /// Returns the template of the deployed system, as it was at build time. It is parsed once.
+    pub fn own() -> anyhow::Result<&'static Self> {
+        static OWN: OnceLock<Template> = OnceLock::new();
+        if let Some(template) = OWN.get() {
+            return Ok(template);
+        }
+
+        let template = Self::parse(include_str!("../../template.yaml")).context("template.yaml")?;
+        Ok(OWN.get_or_init(|| template))
     }
 
     /// Parses a template's YAML.

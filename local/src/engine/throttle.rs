@@ -195,7 +195,7 @@ mod tests {
     use crate::functions::PROVISIONED;
 
     fn throttle(burst: Burst) -> Throttle {
-        Throttle::of(&Template::own().unwrap(), burst).unwrap()
+        Throttle::of(Template::own().unwrap(), burst).unwrap()
     }
 
     #[test]
