@@ -35,6 +35,12 @@ pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Follo
     Ok(Following::gathering_for(mapping.window))
 }
 
+/// Makes the mapping of the rollup function gather for as long as rollups are told to.
+pub(crate) fn gather(mappings: &mut [EventSourceMapping], following: Following) {
+    let of_rollups = mappings.iter_mut().filter(|mapping| mapping.function == ROLLUP);
+    of_rollups.for_each(|mapping| mapping.window = following.window());
+}
+
 /// The units a second that the rollup function counts with: the engine has no ceiling of its own.
 const MAX_UNITS: u32 = 100_000;
 

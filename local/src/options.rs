@@ -7,6 +7,7 @@ use std::time::Duration;
 use alerts::Url;
 use api::FrameAncestors;
 use domain::{Timestamp, Zone};
+use rollups::Following;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;
 
@@ -59,6 +60,9 @@ pub struct Options {
     /// The number of days after which rollups of a day expire; by default they do not. Not less than that of
     /// 15 minutes.
     pub day_retention_days: Option<u32>,
+    /// How soon rollups follow changes; by default as the template's batching window says, a sixtieth of which a
+    /// machine gathers them.
+    pub following: Option<Following>,
     /// The zone of the days by which readings are rolled up, if the table has none yet; UTC by default.
     pub time_zone: Zone,
     /// The number of partitions of the registry's devices; by default that of the table, 1 of a new one.
@@ -96,6 +100,7 @@ impl Default for Options {
             retention_days: None,
             quarter_retention_days: None,
             day_retention_days: None,
+            following: None,
             time_zone: Zone::UTC,
             device_shards: None,
             conditions_index: None,

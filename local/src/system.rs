@@ -167,7 +167,10 @@ impl System {
         let template = Template::own()?;
         let attributes = if options.attribute_index == Some(true) { "on" } else { "off" };
         let table = TableDefinition::from_template(template, &[("AttributeIndex", attributes)])?;
-        let mappings = EventSourceMapping::from_template(template)?;
+        let mut mappings = EventSourceMapping::from_template(template)?;
+        if let Some(following) = options.following {
+            functions::gather(&mut mappings, following);
+        }
         let sources = QueueSource::from_template(template)?;
         let schedules = Schedule::from_template(template)?;
         let addresses = Addresses::listen(&options).await?;
@@ -178,7 +181,7 @@ impl System {
         let config = engine.store_config();
         let store = connect(&options, &engine, layout).await?;
         let dead_letters = DeadLetters::default();
-        let following = functions::following(&mappings)?;
+        let following = options.following.map_or_else(|| functions::following(&mappings), Ok)?;
         let told = ingest_url.clone();
         let functions = Functions::start(&store, &options, following, Auth::Owner, told);
         let functions = Box::pin(functions).await;

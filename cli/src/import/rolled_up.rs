@@ -17,8 +17,10 @@ use crate::client::{Ask, Client};
 
 /// Where the server tells it.
 const PATH: &str = "/health?details=1";
-/// The pause between two looks, and the time without any progress after which nobody waits longer.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The pauses between looks, of which each is twice the one before, and the time without any progress after which nobody
+/// waits longer.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How the wait ended.
@@ -48,6 +50,7 @@ pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited>
     let interrupted = client.interrupted();
     let (mut stored, mut before) = (None, None);
     let mut quiet = Stopwatch::start();
+    let mut pause = FIRST_PAUSE;
     loop {
         let (folded, at) = match look(client) {
             Ok(Some(told)) => told,
@@ -68,7 +71,8 @@ pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited>
         }
         let left = stored.since(folded).num_seconds();
         bar.set_message(format!("rolling up: {left} seconds of changes are left"));
-        thread::sleep(PAUSE);
+        thread::sleep(pause);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 

@@ -66,20 +66,22 @@ pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client,
     Ok((client, resume))
 }
 
-/// Waits until series and energy have what was stored, and says so. Returns whether they have.
+/// Waits until series and energy have what was stored, and says so. Returns whether they have. An import that stores
+/// nothing waits as well: one before it may have been killed a moment ago.
 pub(super) fn after_upload(client: &Client, stored: u64) -> anyhow::Result<bool> {
-    if stored == 0 {
-        return Ok(true);
-    }
     let bar = progress::spinner();
     let waited = rolled_up::wait(client, &bar);
     bar.finish_and_clear();
     let waited = waited?;
-    print(match waited {
+
+    let said = match waited {
         Waited::RolledUp => ROLLED_UP,
         Waited::Untold => UNTOLD,
         Waited::Behind => BEHIND,
-    });
+    };
+    if stored > 0 {
+        print(said);
+    }
     Ok(waited == Waited::RolledUp)
 }
 
@@ -234,6 +236,21 @@ mod tests {
         }
         assert!(answered(401, "{}").is_err());
         assert!(answered(200, "<html>").is_err());
+    }
+
+    #[test]
+    fn an_import_that_stores_nothing_waits_for_what_a_killed_one_stored() {
+        const BEHIND: &str =
+            r#"{"rollups":{"folded_until":"2026-01-11T16:00:00Z","at":"2026-01-11T16:00:09Z"}}"#;
+        const FOLDED: &str =
+            r#"{"rollups":{"folded_until":"2026-01-11T16:00:10Z","at":"2026-01-11T16:00:10Z"}}"#;
+        let (looked, looks) = std::sync::mpsc::channel();
+        let server = fake_server::serve(move |n, _| {
+            looked.send(n).unwrap();
+            Reply::of(200, if n == 0 { BEHIND } else { FOLDED })
+        });
+        assert!(after_upload(&Client::impatient(&server.url, Duration::ZERO), 0).unwrap());
+        assert_eq!(looks.try_iter().count(), 2, "it is behind at first");
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn store_warm_reading(server: &Server) {
 #[test]
 fn a_rule_is_made_changed_paused_acknowledged_and_deleted() {
     let data = tempfile::tempdir().unwrap();
-    let server = Server::start(&data.path().join("data"), &[]);
+    let server = Server::start(&data.path().join("data"));
     assert!(ok(&server, &["list"]).starts_with("no rules"));
     let said = freezer(&server);
     assert!(said.contains("Freezer warm: device freezer metric temperature above -12"), "{said}");
@@ -86,7 +86,7 @@ fn a_rule_is_made_changed_paused_acknowledged_and_deleted() {
 #[test]
 fn rules_and_channels_move_to_another_system_without_what_is_secret() {
     let data = tempfile::tempdir().unwrap();
-    let [here, there] = ["here", "there"].map(|name| Server::start(&data.path().join(name), &[]));
+    let [here, there] = ["here", "there"].map(|name| Server::start(&data.path().join(name)));
     let topic = data.path().join("topic");
     fs::write(&topic, "geheim-1\n").unwrap();
     let topic = format!("topic=@{}", topic.display());

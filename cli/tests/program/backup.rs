@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use local::Options;
 use serde_json::{Value, json};
 
 use crate::server::{self, PROGRAM, Server};
@@ -122,7 +123,7 @@ fn answers(server: &Server) -> Vec<Value> {
 fn an_export_into_an_empty_table_gives_equal_answers() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let server = Server::start(&at("old"), &[]);
+    let server = Server::start(&at("old"));
     furnish(&server);
     let before = answers(&server);
     let data = at("old").display().to_string();
@@ -140,7 +141,7 @@ fn an_export_into_an_empty_table_gives_equal_answers() {
     assert_eq!(text, fs::read_to_string(at("http.ndjson")).unwrap());
 
     for file in ["running.ndjson.gz", "http.ndjson"] {
-        let server = Server::start(&at(&format!("new-{file}")), &[]);
+        let server = Server::start(&at(&format!("new-{file}")));
         let imported = run(&["import", "--url", &server.url], &at(file));
         assert_eq!(imported.0, 0, "{file}: {}", imported.1);
         assert!(
@@ -153,7 +154,7 @@ fn an_export_into_an_empty_table_gives_equal_answers() {
         server.wait_for("/rooms", |it| it["data"].as_array().unwrap().len() == 3);
         assert_eq!(answers(&server), before, "{file}");
     }
-    let server = Server::start(&at("new-csv"), &[]);
+    let server = Server::start(&at("new-csv"));
     let imported = run(&["import", "--url", &server.url], &at("readings.csv"));
     assert_eq!(imported.0, 0, "{}", imported.1);
     let range = format!("/devices/-plug/readings?{RANGE}");
@@ -164,7 +165,7 @@ fn an_export_into_an_empty_table_gives_equal_answers() {
 fn an_export_may_be_of_a_part_and_fails_without_leaving_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let server = Server::start(&at("data"), &[]);
+    let server = Server::start(&at("data"));
     furnish(&server);
     let export = |arguments: &[&str]| {
         let arguments = [&["export", "--url", &server.url], arguments].concat();
@@ -214,7 +215,7 @@ fn a_narrow_file_keeps_every_value_whatever_the_batch() {
     }
     let text = rows.join("\n");
     fs::write(&file, text).unwrap();
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     let options =
         ["import", "--url", &server.url, "--batch", "10", "--timestamp", "when", "--device", "id"];
     let (code, said) = run(&options, &file);
@@ -234,7 +235,7 @@ fn an_import_goes_on_only_if_the_table_has_what_it_stored() {
     let mut lines: Vec<String> = (0..16_000).map(line).collect();
     lines.extend(["bad,d,1".to_owned(), "1768147299,d,99".to_owned()]);
     fs::write(at("file.csv"), format!("timestamp,device_id,t\n{}\n", lines.join("\n"))).unwrap();
-    let server = Server::start(&at("first"), &[]);
+    let server = Server::start(&at("first"));
     let url = server.url.clone();
     let strict = ["import", "--strict", "--url", &url];
     let (code, said) = run(&strict, &at("file.csv"));
@@ -244,10 +245,8 @@ fn an_import_goes_on_only_if_the_table_has_what_it_stored() {
     assert!(said.contains("continuing after them"), "{said}");
     drop(server);
 
-    let port = url.rsplit(':').next().unwrap();
-    let mut second = Command::new(PROGRAM);
-    let second = second.args(["--empty", "--port", port, "--data-dir"]).arg(at("second"));
-    let server = Server::run(second);
+    let port = url.rsplit(':').next().unwrap().parse().unwrap();
+    let server = Server::with(&at("second"), Options { port, ..Options::default() });
     let (code, said) = run(&["import", "--url", &url], &at("file.csv"));
     assert!(code == 3 && said.contains("starting over"), "{said}");
     let rows = server.get(&format!("/devices/d/readings?{RANGE}"))["data"].clone();
@@ -271,7 +270,7 @@ fn what_is_refused_is_named_and_the_exit_code_says_so() {
                 ;d;1\n\
                 2026-10-26;d;warm\n";
     fs::write(&file, text).unwrap();
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     let import = |more: &[&str]| {
         let options = ["import", "--url", &server.url, "--time-zone", "Europe/Berlin"];
         let columns =
@@ -365,7 +364,7 @@ fn an_import_waits_until_all_of_it_is_rolled_up_whatever_it_is() {
         .step_by(90)
         .map(|n| line("sparse", n, &[("late", 0)]) + &line("alone", n, &[("t", n)]))
         .collect();
-    let server = Server::start(&at("first"), &[]);
+    let server = Server::start(&at("first"));
     let import = |server: &Server, file: &str, more: &[&str]| {
         let (code, said) = run(&[&["import", "--url", &server.url], more].concat(), &at(file));
         assert!(
@@ -388,7 +387,7 @@ fn an_import_waits_until_all_of_it_is_rolled_up_whatever_it_is() {
     let (code, said) = run(&["export", "--url", &server.url], &at("backup.ndjson.gz"));
     assert_eq!(code, 0, "{said}");
     drop(server);
-    let server = Server::start(&at("second"), &[]);
+    let server = Server::start(&at("second"));
     import(&server, "backup.ndjson.gz", &[]);
     ["sparse", "zero", "alone"].iter().for_each(|device| check_sums(&server, device, &all));
 }
@@ -397,7 +396,7 @@ fn an_import_waits_until_all_of_it_is_rolled_up_whatever_it_is() {
 fn a_backup_keeps_verdicts_and_what_they_change() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let server = Server::start(&at("first"), &[]);
+    let server = Server::start(&at("first"));
     // A jump of 800 kWh in a minute, and a fall that is a reset.
     let values = [5, 6, 806, 807, 2, 3];
     let lines = values.iter().enumerate().map(|(n, kwh)| {
@@ -429,7 +428,7 @@ fn a_backup_keeps_verdicts_and_what_they_change() {
     }
     drop(server);
     for file in ["by-url.ndjson", "by-data.ndjson"] {
-        let server = Server::start(&at(&format!("new-{file}")), &[]);
+        let server = Server::start(&at(&format!("new-{file}")));
         let (code, said) = run(&["import", "--url", &server.url], &at(file));
         assert_eq!(code, 0, "{said}");
         let restored = &server.get("/devices/meter")["metrics"]["cumulative_kwh_p"]["verdicts"];

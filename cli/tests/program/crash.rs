@@ -12,7 +12,7 @@ use runtime::clock::Deadline;
 use table::layout::Layout;
 use table::{Invocation, ReadRollups as _, ReadStoredReadings as _};
 
-use crate::server::Server;
+use crate::server::ServerProcess;
 
 #[test]
 fn no_acknowledged_reading_is_lost_by_a_kill() {
@@ -21,7 +21,7 @@ fn no_acknowledged_reading_is_lost_by_a_kill() {
     let agent = ureq::Agent::new_with_config(config.build());
     let mut acknowledged = 0;
     for round in 0..4 {
-        let server = Server::start(directory.path(), &[]);
+        let server = ServerProcess::start(directory.path(), &[]);
         let url = format!("{}/readings", server.url);
         let (posting, client) = (url.clone(), agent.clone());
         let before = acknowledged;
@@ -54,7 +54,7 @@ fn no_acknowledged_reading_is_lost_by_a_kill() {
         acknowledged = writer.join().unwrap();
     }
 
-    let server = Server::start(directory.path(), &[]);
+    let server = ServerProcess::start(directory.path(), &[]);
     let mut found = 0;
     let from = 1_768_147_200;
     for start in (0..acknowledged).step_by(10_000) {

@@ -9,11 +9,16 @@ use std::time::Duration;
 
 use crate::server::{PROGRAM, Server};
 
-/// A file of readings, one in ten minutes.
-fn write(file: &Path, days: i64) {
+/// The readings of a file of which one round is stored while the next one is sent: a round is 16,000.
+const TWO_ROUNDS: i64 = 24_000;
+/// The seconds between two readings.
+const EVERY: i64 = 120;
+
+/// A file of so many readings.
+fn write(file: &Path, count: i64) {
     let mut writer = std::io::BufWriter::new(fs::File::create(file).unwrap());
-    for n in 0..days * 144 {
-        let at = 1_700_000_000 + 600 * n;
+    for n in 0..count {
+        let at = 1_700_000_000 + EVERY * n;
         writeln!(
             writer,
             r#"{{"device_id": "d", "timestamp": {at}, "room": "cellar", "energy_kwh": {n}}}"#
@@ -52,22 +57,22 @@ fn readings(data: &Path, file: &Path) -> usize {
 fn an_import_needs_no_server_and_all_of_it_is_rolled_up() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, 40);
-    for stored in ["5760 readings stored", "5760 readings stored"] {
+    write(&file, 5 * 720);
+    for _ in 0..2 {
         let output = roomtide(&["import", file.to_str().unwrap()], &data);
-        assert!(output.status.success() && said(&output).contains(stored), "{}", said(&output));
+        assert!(output.status.success() && said(&output).contains("3600 readings stored"));
         let (quarters, days) = rollups(&data);
-        assert_eq!(quarters, 3_841);
-        assert!((40..=41).contains(&days), "{days}");
+        assert_eq!(quarters, 5 * 96 + 1);
+        assert!((5..=6).contains(&days), "{days}");
     }
-    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 5_760);
+    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 3_600);
 }
 
 #[test]
 fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, 300);
+    write(&file, TWO_ROUNDS);
     let state = directory.path().join("r.ndjson.roomtide-import");
     let import = || {
         let mut import = Command::new(PROGRAM);
@@ -75,8 +80,8 @@ fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
         import
     };
     let mut killed = import().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    assert!((0..1_200).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
+    assert!((0..6_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
         state.exists()
     }));
     // Within the next round.
@@ -89,7 +94,7 @@ fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
     rollups(&data);
     let output = import().output().unwrap();
     assert!(output.status.success() && said(&output).contains("continuing"), "{}", said(&output));
-    assert_eq!(readings(&data, &out), 43_200);
+    assert_eq!(readings(&data, &out), 24_000);
     rollups(&data);
 }
 
@@ -97,7 +102,7 @@ fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
 fn an_interrupted_import_names_no_reading_that_is_not_stored() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, 300);
+    write(&file, TWO_ROUNDS);
     let mut import = Command::new(PROGRAM);
     let import = import.arg("import").arg(&file).arg("--data-dir").arg(&data);
     let import = import.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -178,7 +183,7 @@ fn a_directory_that_is_in_use_is_not_imported_into() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
     write(&file, 1);
-    let server = Server::start(&data, &[]);
+    let server = Server::start(&data);
     let output = roomtide(&["import", file.to_str().unwrap()], &data);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("is in use by another roomtide"), "{}", said(&output));
@@ -190,7 +195,7 @@ fn a_directory_that_is_in_use_is_not_imported_into() {
 fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, 300);
+    write(&file, TWO_ROUNDS);
     let mut import = Command::new("sh");
     // A shell's limit of the size of files, in blocks of 512 or 1,024 bytes.
     import.args(["-c", "trap '' XFSZ; ulimit -f 12000; exec \"$@\"", "sh", PROGRAM, "import"]);
@@ -203,7 +208,7 @@ fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
     rollups(&data);
     let output = roomtide(&["import", file.to_str().unwrap()], &data);
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 43_200);
+    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 24_000);
     rollups(&data);
 }
 
@@ -211,7 +216,7 @@ fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
 fn a_full_disk_leaves_no_directory_in_which_nothing_is_stored() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("r.ndjson");
-    write(&file, 60);
+    write(&file, 8_640);
     let (above, old) = (directory.path().join("above"), directory.path().join("old"));
     fs::create_dir(&old).unwrap();
     fs::write(old.join("notes.txt"), "").unwrap();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::server::{PROGRAM, Server};
+use crate::server::{PROGRAM, ServerProcess};
 
 /// A shell's limit of the size of files, beyond which writing fails as on a bad disk. Large enough for an
 /// empty table, in blocks of 512 or 1,024 bytes.
@@ -16,7 +16,7 @@ fn a_disk_that_takes_nothing_more_is_shown_once_on_the_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
     command.args(["-c", LIMIT, "sh", PROGRAM, "--empty", "--port", "0", "--data-dir"]);
-    let mut server = Server::run(command.arg(directory.path()).stderr(Stdio::piped()));
+    let mut server = ServerProcess::run(command.arg(directory.path()).stderr(Stdio::piped()));
     let stderr = BufReader::new(server.process.stderr.take().unwrap());
     let (tell, lines) = mpsc::channel();
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|l| tell.send(l)));

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::server::{PROGRAM, Server};
+use crate::server::{self, PROGRAM, Server};
 
 /// What two senders wrote: Home Assistant's integration and Telegraf's plugin.
 const LINES: [&str; 3] = [
@@ -108,7 +108,7 @@ fn what_is_written_and_what_is_imported_is_one_series() {
     let file = directory.path().join("export");
     std::fs::write(&file, export(&lines)).unwrap();
     let [written, imported] =
-        ["written", "imported"].map(|name| Server::start(&directory.path().join(name), &[]));
+        ["written", "imported"].map(|name| Server::start(&directory.path().join(name)));
     let answer = http(&written, "POST /write?db=home", &lines.join("\n"));
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     let done = import(&imported, &file, &[]);
@@ -201,7 +201,7 @@ fn a_dry_run_writes_the_map_and_the_import_follows_what_a_person_made_of_it() {
         .replace("entity_id=living\",yes", "entity_id=living\",no")
         .replace("room=Living\\ room\",yes,,", "room=Living\\ room\",yes,server,Big room");
     std::fs::write(&map, text).unwrap();
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     let done = import(&server, &file, &mapped);
     let said = String::from_utf8(done.stdout).unwrap();
     assert!(done.status.success(), "{said}");
@@ -268,7 +268,7 @@ fn a_meter_s_log_needs_its_device_and_options_for_columns_make_it_any_csv() {
 }
 
 #[test]
-fn a_directory_is_emoncms() {
+fn a_directory_is_emoncms_and_so_is_an_archive_of_it_on_standard_input() {
     let directory = tempfile::tempdir().unwrap();
     let fina = directory.path().join("phpfina");
     std::fs::create_dir(&fina).unwrap();
@@ -280,13 +280,25 @@ fn a_directory_is_emoncms() {
         .unwrap();
     let list = r#"[{"id": "7", "name": "use_kwh", "tag": "emonpi", "unit": "kWh"}]"#;
     std::fs::write(directory.path().join("list.json"), list).unwrap();
-    let (code, said) = dry_run(directory.path(), &[]);
-    assert_eq!(code, Some(0), "{said}");
-    for expected in [
-        "feeds        1 of Emoncms\n",
-        "2 points from 2026-02-15T18:37:00.000Z to 2026-02-15T18:37:10.000Z: emonpi use_kwh",
-        "unit         emonpi use_kwh: kWh, a counter\n",
-    ] {
-        assert!(said.contains(expected), "{expected:?} is not in {said}");
+    let unpacked = dry_run(directory.path(), &[]);
+
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("emoncms.tar");
+    let mut archive = tar::Builder::new(std::fs::File::create(&file).unwrap());
+    archive.append_dir_all("backup", directory.path()).unwrap();
+    archive.into_inner().unwrap();
+    let mut piped = Command::new(PROGRAM);
+    let piped = piped.args(["import", "--dry-run", "-"]);
+    let piped = server::run(piped.stdin(std::fs::File::open(&file).unwrap()));
+
+    for (code, said) in [unpacked, piped] {
+        assert_eq!(code, Some(0), "{said}");
+        for expected in [
+            "feeds        1 of Emoncms\n",
+            "2 points from 2026-02-15T18:37:00.000Z to 2026-02-15T18:37:10.000Z: emonpi use_kwh",
+            "unit         emonpi use_kwh: kWh, a counter\n",
+        ] {
+            assert!(said.contains(expected), "{expected:?} is not in {said}");
+        }
     }
 }

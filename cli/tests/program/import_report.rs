@@ -56,7 +56,7 @@ fn table(server: &Server) -> Vec<String> {
 fn counts_and_sums_of_each_month_are_compared_and_the_gap_is_named_until_it_is_filled() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     std::fs::write(&file, lines(0..100)).unwrap();
     // The live sender begins twenty minutes after the history's end.
     write(&server, &lines(120..130));
@@ -100,7 +100,7 @@ fn counts_and_sums_of_each_month_are_compared_and_the_gap_is_named_until_it_is_f
 fn a_day_whose_readings_are_in_no_rollup_is_not_taken_back() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     let kwh = |value: &str, at: i64| {
         format!(
             "kWh,domain=sensor,entity_id=meter value={value},state_class_str=\"total_increasing\" {at}000000000\n"
@@ -132,7 +132,7 @@ fn a_day_whose_readings_are_in_no_rollup_is_not_taken_back() {
 fn what_was_refused_is_not_missing() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     let mut text = String::new();
     for minute in 0..3 {
         let at = START + 60 * minute;
@@ -153,7 +153,7 @@ fn what_was_refused_is_not_missing() {
 fn the_lines_of_the_report_take_an_import_back() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     // A device that was there, with readings of another day, and one of the history's second day. Both come at once:
     // the list may lack for a second what comes after the first.
     let value =
@@ -220,7 +220,7 @@ fn sixty_days() -> (String, u64) {
 fn the_dry_run_says_what_is_wrong_in_the_energy_and_the_server_counts_it_so() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     let (lines, used) = sixty_days();
     std::fs::write(&file, lines).unwrap();
     let truth = format!("{}.{:02}", used / 100, used % 100);
@@ -248,7 +248,7 @@ fn the_dry_run_says_what_is_wrong_in_the_energy_and_the_server_counts_it_so() {
 fn thinned_history_keeps_the_ends_of_quarters() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     // A kWh a minute is more than is believed.
     std::fs::write(&file, lines(31..151).replace("kWh,", "Wh,")).unwrap();
     let thin = ["--thin", "15m", "--thin-before", "2026-02-01T00:30:00Z"];
@@ -313,7 +313,7 @@ fn thinned_history_keeps_counters_exact() {
         let answers =
             [&["--thin", "15m", "--thin-before", "2026-02-01T06:10:00Z"][..], &[]].map(|options| {
                 let data = directory.path().join(format!("{seed}-{}", options.len()));
-                let server = Server::start(&data, &[]);
+                let server = Server::start(&data);
                 said(&file, &server, &[options, &["--again"]].concat(), 0);
                 let mut answers = Vec::new();
                 for (device, metric) in [("sensor.meter", "energy"), ("sensor.warm", "power")] {
@@ -360,7 +360,7 @@ fn the_registry_notes_until_when_there_are_hourly_means_only() {
         )
         .unwrap();
     drop(database);
-    let server = Server::start(&directory.path().join("data"), &[]);
+    let server = Server::start(&directory.path().join("data"));
     // It had readings before: nobody knows whether these are means of hours.
     write(&server, "°C,domain=sensor,entity_id=old value=1 1768000000000000000");
     let dry = said(&file, &server, &["--dry-run"], 0);

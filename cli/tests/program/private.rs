@@ -14,7 +14,7 @@ use runtime::clock::Deadline;
 use table::layout::Layout;
 use table::{AddToken as _, Invocation};
 
-use crate::server::{PROGRAM, Server, devices};
+use crate::server::{PROGRAM, ServerProcess, devices};
 
 const READING: &str = r#"{"device_id": "d", "timestamp": "2026-01-11T16:00:00Z", "t": 1}"#;
 
@@ -45,7 +45,7 @@ fn open_to_others(directory: &Path, found: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     open
 }
 
-fn post(server: &Server) {
+fn post(server: &ServerProcess) {
     let answer = ureq::post(format!("{}/readings", server.url)).send(READING).unwrap();
     assert_eq!(answer.status(), 201);
 }
@@ -60,7 +60,7 @@ fn no_file_is_readable_by_others_while_the_server_runs_nor_after_a_kill() {
         let temporary = place.path().join(name);
         fs::create_dir(&temporary).unwrap();
         fs::set_permissions(&temporary, Permissions::from_mode(0o700)).unwrap();
-        let server = Server::run(
+        let server = ServerProcess::run(
             careless().args(["--empty", "--port", "0"]).args(words).env("TMPDIR", &temporary),
         );
         post(&server);
@@ -89,7 +89,7 @@ fn kill(id: u32) {
 fn data_that_others_could_read_is_closed_to_them_at_the_next_start() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
-    Server::start(&data, &[]).kill();
+    ServerProcess::start(&data, &[]).kill();
     let open = |path: &Path, mode: u32| {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     };
@@ -103,7 +103,7 @@ fn data_that_others_could_read_is_closed_to_them_at_the_next_start() {
     reopen();
     let mut command = Command::new(PROGRAM);
     command.args(["--empty", "--port", "0", "--data-dir"]).arg(&data).stderr(Stdio::piped());
-    let mut server = Server::run(&mut command);
+    let mut server = ServerProcess::run(&mut command);
     post(&server);
     assert_eq!(mode(&data), 0o700);
     assert_eq!(open_to_others(&data, &mut Vec::new()), Vec::<PathBuf>::new());
@@ -117,7 +117,7 @@ fn data_that_others_could_read_is_closed_to_them_at_the_next_start() {
     let notes = data.join("notes.txt");
     fs::write(&notes, "x").unwrap();
     open(&notes, 0o644);
-    let server = Server::start(&data, &[]);
+    let server = ServerProcess::start(&data, &[]);
     post(&server);
     assert_eq!(mode(&data), 0o755);
     assert_eq!(open_to_others(&data, &mut Vec::new()), [notes]);
@@ -127,7 +127,7 @@ fn data_that_others_could_read_is_closed_to_them_at_the_next_start() {
 fn the_engine_s_key_is_shown_to_whoever_asks_for_it_only() {
     let directory = tempfile::tempdir().unwrap();
     for (words, is_shown) in [(&[][..], false), (&["--print-engine-key"], true)] {
-        let mut server = Server::start(directory.path(), words);
+        let mut server = ServerProcess::start(directory.path(), words);
         let address = fs::read_to_string(directory.path().join("engine-address")).unwrap();
         let key = address.lines().nth(1).unwrap();
         let mut said = String::new();
@@ -143,7 +143,7 @@ fn the_engine_s_key_is_shown_to_whoever_asks_for_it_only() {
 #[cfg(target_os = "linux")]
 fn token_and_replay_open_no_port_that_answers_without_a_token() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start(directory.path(), &["--auth"]);
+    let server = ServerProcess::start(directory.path(), &["--auth"]);
     // So many that the list of them waits for somebody to read it.
     fill_with_tokens(directory.path());
     drop(server);
@@ -171,7 +171,7 @@ fn token_and_replay_open_no_port_that_answers_without_a_token() {
 #[test]
 fn token_works_beside_a_server_and_replay_says_that_the_data_is_in_use() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start(directory.path(), &["--auth"]);
+    let server = ServerProcess::start(directory.path(), &["--auth"]);
     let run = |words: &[&str]| {
         let mut command = Command::new(PROGRAM);
         command.args(words).arg("--data-dir").arg(directory.path()).output().unwrap()
@@ -257,7 +257,7 @@ fn fill_with_tokens(directory: &Path) {
     runtime.block_on(async {
         let store = DynamoStore::connect(&config, Layout::default());
         let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
-        for n in 0..1_000 {
+        for n in 0..500 {
             let token = Token {
                 hash: TokenHash::of(&n.to_string()),
                 scope: Scope::Read,

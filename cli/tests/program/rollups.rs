@@ -56,7 +56,7 @@ fn spoil(data: &Path, day: i64) {
 fn rollups_are_verified_rebuilt_after_a_kill_and_restored_from_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let server = Server::start(&data, &[]);
+    let server = Server::start(&data);
     import(&server, directory.path());
     let verify = ["rollups", "verify", "--again-after", "1s"];
     // The function folds them as soon as the stream has told it.
@@ -99,14 +99,10 @@ fn rollups_are_verified_rebuilt_after_a_kill_and_restored_from_a_file() {
 
     // A table whose readings have expired, but for one that has no rollup yet.
     let data = directory.path().join("restored");
-    let server = Server::start(&data, &[]);
+    let server = Server::start(&data);
     let now = r#"{"device_id":"meter","room":"hall","current_w":1}"#;
     ureq::post(format!("{}/readings", server.url)).send(now).unwrap();
-    let devices = format!("{}/devices/meter", server.url);
-    assert!((0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        ureq::get(&devices).call().is_ok()
-    }));
+    server.wait_for("/devices", |devices| !devices["data"].as_array().unwrap().is_empty());
     let restore = ["import", first.to_str().unwrap(), "--rollups"];
     let (code, said) = run(&restore, &data);
     let count = format!("{} rollups and 1 stay restored", DAYS * 97);

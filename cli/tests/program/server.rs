@@ -1,4 +1,5 @@
-//! The program as a process: started, asked, ended. Asserts nothing.
+//! A server in this process, as `roomtide serve` starts it but for the time that it takes; and one as a process, for
+//! what is about processes: kills, output, modes of files. Asserts nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,40 +7,47 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
+use local::{Data, Options, System};
+use rollups::Following;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
 /// The program's file.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_roomtide");
+/// How long rollups may take after a change until answers no longer say that they may lack it: enough for a busy machine.
+const SLACK: Duration = Duration::from_secs(2);
 
-/// A server that runs until it is killed or dropped.
+/// A server of this process that runs until it is dropped.
 pub(crate) struct Server {
-    pub(crate) process: Child,
     pub(crate) url: String,
-    // Held, so that what the server says goes somewhere.
-    pub(crate) output: BufReader<ChildStdout>,
+    /// Present until it is dropped.
+    system: Option<System>,
+    runtime: Runtime,
 }
 
 impl Server {
     /// Serves `data`, empty at first, on any port.
-    pub(crate) fn start(data: &Path, words: &[&str]) -> Self {
-        let mut command = Command::new(PROGRAM);
-        Self::run(command.args(["--empty", "--port", "0", "--data-dir"]).arg(data).args(words))
+    pub(crate) fn start(data: &Path) -> Self {
+        Self::with(data, Options::default())
     }
 
-    /// Runs a command that becomes a server.
-    pub(crate) fn run(command: &mut Command) -> Self {
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut first = String::new();
-        output.read_line(&mut first).unwrap();
-        let url = first.trim_end().rsplit(' ').next().unwrap().to_owned();
-        Self { process, url, output }
+    /// Serves `data` as told. Days are those of `Etc/UTC`, and rollups follow soon.
+    pub(crate) fn with(data: &Path, options: Options) -> Self {
+        let options = Options {
+            data: Data::Dir(data.to_owned()),
+            time_zone: "Etc/UTC".parse().unwrap(),
+            following: Some(Following::at_once(SLACK)),
+            ..options
+        };
+        let runtime = Runtime::new().unwrap();
+        let system = runtime.block_on(Box::pin(System::start(options))).unwrap();
+        Self { url: system.url().to_owned(), system: Some(system), runtime }
     }
 
     /// The body of what it answers, which is no error.
     pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> String {
         let request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
-        let agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(20)));
+        let agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(60)));
         let agent = ureq::Agent::from(agent.http_status_as_error(false).build());
         let answer = match method {
             "GET" => agent.run(request.body(()).unwrap()),
@@ -57,14 +65,48 @@ impl Server {
 
     /// Waits until it answers as expected: until the registry knows what the stream tells, for example.
     pub(crate) fn wait_for(&self, path: &str, expected: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..200 {
+        for _ in 0..1_000 {
             let found = self.get(path);
             if expected(&found) {
                 return found;
             }
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(20));
         }
         panic!("{path}: {}", self.get(path));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let stopped = self.system.take().map(|system| self.runtime.block_on(system.shutdown()));
+        // A test that fails says why itself.
+        assert!(stopped.is_none_or(|stopped| stopped.is_ok()) || std::thread::panicking());
+    }
+}
+
+/// A server as a process, that runs until it is killed or dropped.
+pub(crate) struct ServerProcess {
+    pub(crate) process: Child,
+    pub(crate) url: String,
+    // Held, so that what the server says goes somewhere.
+    pub(crate) output: BufReader<ChildStdout>,
+}
+
+impl ServerProcess {
+    /// Serves `data`, empty at first, on any port.
+    pub(crate) fn start(data: &Path, words: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        Self::run(command.args(["--empty", "--port", "0", "--data-dir"]).arg(data).args(words))
+    }
+
+    /// Runs a command that becomes a server.
+    pub(crate) fn run(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut first = String::new();
+        output.read_line(&mut first).unwrap();
+        let url = first.trim_end().rsplit(' ').next().unwrap().to_owned();
+        Self { process, url, output }
     }
 
     /// Ends it without a chance to tidy up.
@@ -74,7 +116,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

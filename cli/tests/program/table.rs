@@ -28,7 +28,7 @@ fn run(data: &Path, table: Option<&str>, words: &[&str]) -> (Option<i32>, String
 fn readings_are_exported_from_a_table_as_from_a_server() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let server = Server::start(&data, &[]);
+    let server = Server::start(&data);
     let posted = ureq::post(format!("{}/readings", server.url)).send(READINGS).unwrap();
     assert_eq!(posted.status(), 201);
     let file = |name: &str| directory.path().join(name);
@@ -59,7 +59,7 @@ fn readings_are_exported_from_a_table_as_from_a_server() {
 fn status_tells_the_same_of_a_server_of_its_data_and_of_its_table() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let server = Server::start(&data, &[]);
+    let server = Server::start(&data);
     ureq::post(format!("{}/readings", server.url)).send(READINGS).unwrap();
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let own = |words: &[&str]| {
@@ -84,7 +84,7 @@ fn status_tells_the_same_of_a_server_of_its_data_and_of_its_table() {
 
     let opened = Command::new(PROGRAM).args(["open", "--print", "--url", &server.url]).output();
     assert_eq!(String::from_utf8(opened.unwrap().stdout).unwrap(), format!("{}/\n", server.url));
-    server.kill();
+    drop(server);
     for command in ["status", "open"] {
         let output = Command::new(PROGRAM).args([command, "--url", "http://127.0.0.1:1"]).output();
         let output = output.unwrap();
@@ -98,7 +98,7 @@ fn status_tells_the_same_of_a_server_of_its_data_and_of_its_table() {
 fn a_list_of_tokens_is_json_and_the_first_ones_are_made_once() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let _server = Server::start(&data, &[]);
+    let _server = Server::start(&data);
     let (code, made) = run(&data, None, &["token", "first"]);
     assert_eq!((code, made.matches(": rt_").count()), (Some(0), 3), "{made}");
     let (code, again) = run(&data, None, &["token", "first"]);

@@ -26,6 +26,8 @@ pub fn is_late(at: Timestamp, now: Timestamp) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Following {
     window: TimeDelta,
+    /// The time that is left to the function for what it has gathered.
+    slack: TimeDelta,
 }
 
 impl Default for Following {
@@ -39,28 +41,40 @@ impl Following {
     /// Where changes are gathered for so long.
     #[must_use]
     pub fn gathering_for(window: Duration) -> Self {
-        let window = TimeDelta::from_std(window).unwrap_or(TimeDelta::MAX);
-        Self { window: window.min(TimeDelta::days(1)) }
+        let window = TimeDelta::from_std(window).unwrap_or(TimeDelta::MAX).min(TimeDelta::days(1));
+        Self { window, slack: (window / 2).max(MIN_SLACK) }
+    }
+
+    /// Where nothing is gathered, and the function needs no longer than `slack`, as in a test that waits for it.
+    #[must_use]
+    pub fn at_once(slack: Duration) -> Self {
+        Self { slack: TimeDelta::from_std(slack).unwrap_or(MIN_SLACK), window: TimeDelta::zero() }
+    }
+
+    /// The time for which changes are gathered.
+    #[must_use]
+    pub fn window(&self) -> Duration {
+        self.window.to_std().unwrap_or_default()
     }
 
     /// The time for which answers tell of a change after it was stored. Later either a rollup has it, or the
     /// function has noted that it is behind.
     #[must_use]
     pub fn told_for(&self) -> TimeDelta {
-        self.window + self.slack()
+        self.window + self.slack
     }
 
     /// Whether the function is behind if a change of that time is not folded yet. Noted so early, it is known
     /// before answers tell nothing of the change any more.
     #[must_use]
     pub fn is_behind(&self, written: Timestamp, now: Timestamp) -> bool {
-        now.since(written) > self.window + self.slack() / 4
+        now.since(written) > self.window + self.slack / 4
     }
 
     /// The time between two notes of a function that stays behind.
     #[must_use]
     pub fn note_interval(&self) -> TimeDelta {
-        self.slack()
+        self.slack
     }
 
     /// The instant since which changes may be missing of rollups of a range of these groups of devices; `None`
@@ -99,10 +113,6 @@ impl Following {
         let valid = self.note_interval() * 3;
         let is_new = |at: Timestamp| now.since(at) < valid && at.since(now) < SKEW;
         late.backlog.filter(|it| is_new(it.at)).map(|it| it.since)
-    }
-
-    fn slack(&self) -> TimeDelta {
-        (self.window / 2).max(MIN_SLACK)
     }
 }
 
