@@ -5,6 +5,7 @@ mod capacity;
 mod deletions;
 mod ingest;
 mod instances;
+mod patience;
 pub(crate) mod proxy;
 mod query;
 pub(crate) mod registry;

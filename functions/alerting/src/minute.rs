@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::{RuleId, Timestamp};
 use judging::{Failure, Judged, Rules};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
-use table::{AlertKey, Invocation, StoreError, StoreResult};
+use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, StoreError, StoreResult};
 
 use crate::Alerting;
 use crate::ports::Store;
@@ -17,6 +17,8 @@ use crate::ports::Store;
 const PAGE: usize = 100;
 /// With less time left no further state is judged.
 const ENOUGH: Duration = Duration::from_secs(2);
+/// The time that each part of the minute has at least, however much there is to do in those before it.
+const LEAST_SHARE: Duration = Duration::from_secs(4);
 /// The most failures that a log event names; all are counted.
 const MAX_NAMED: usize = 10;
 
@@ -39,6 +41,8 @@ pub(crate) struct Minute {
     pub(crate) failures: Vec<String>,
     /// Whether something is left to the next minute.
     pub(crate) is_cut: bool,
+    /// Rules on groups and rooms that are judged on nothing, because there are too many devices.
+    unjudged: Vec<RuleId>,
 }
 
 impl Minute {
@@ -49,6 +53,12 @@ impl Minute {
         log.set("alerting.looks", self.looks);
         log.set("alerting.is_cut", self.is_cut);
         log.set("alerting.failed_judgements", self.failed);
+        if !self.unjudged.is_empty() {
+            let rules: Vec<&str> = self.unjudged.iter().map(RuleId::as_str).collect();
+            let why =
+                format!("{}: there are more than {MAX_CACHED_ENTRIES} devices", rules.join(", "));
+            log.warn("alerting.unjudged_rules", &NotJudged(why));
+        }
         if !self.failures.is_empty() {
             log.warn("alerting.judgement_failures", &NotJudged(self.failures.join("; ")));
         }
@@ -57,6 +67,8 @@ impl Minute {
     fn add(&mut self, judged: Judged) {
         self.judged += judged.judged;
         self.messages += judged.messages;
+        self.is_cut |= judged.is_cut;
+        self.unjudged.extend(judged.unjudged);
         for (key, failure) in judged.failures {
             self.fail(&key, &failure);
         }
@@ -86,6 +98,11 @@ impl Minute {
     }
 }
 
+/// The time that is left, less the least shares of the parts that follow.
+fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
+    invocation.part_of(invocation.remaining().saturating_sub(LEAST_SHARE * following))
+}
+
 fn why(failure: &Failure) -> String {
     match failure {
         Failure::Store(error) => chain(error),
@@ -98,12 +115,19 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn judge_minute(&self, rules: &Rules, invocation: &Invocation) -> Minute {
         let mut minute = Minute::default();
         let now = self.clock.now();
-        let due = self.judge_due(rules, now, &mut minute, invocation).await;
+
+        let part = leaving_shares(3, invocation);
+        let due = self.judge_due(rules, now, &mut minute, &part).await;
         minute.add_part("states that are due", due.map(|()| Judged::default()));
-        let looks = self.look(rules, now, &mut minute, invocation).await;
+
+        let part = leaving_shares(2, invocation);
+        let looks = self.look(rules, now, &mut minute, &part).await;
         minute.add_part("looks", looks.map(|()| Judged::default()));
-        let silence = Box::pin(self.judging.judge_silence(&self.store, now, invocation)).await;
+
+        let part = leaving_shares(1, invocation);
+        let silence = Box::pin(self.judging.judge_silence(&self.store, now, &part)).await;
         minute.add_part("silence", silence);
+
         let sealed = Box::pin(self.judging.judge_sealed(&self.store, now, invocation)).await;
         minute.add_part("sealed quarters", sealed);
         minute

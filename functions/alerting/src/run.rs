@@ -9,6 +9,7 @@ use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::WideEvent;
 use table::{Invocation, StoreError, StoreResult};
+use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
 use crate::ports::{NAME, Store};
@@ -94,7 +95,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn send(&self, rules: &Rules, invocation: &Invocation) -> StoreResult<AllSent> {
         // As they are this moment: whether they fail, and until when they are left alone.
         let channels = self.store.channels(invocation).await?.found;
-        let round = Round { rules, invocation };
+        let round = Round { rules, invocation, told: OnceCell::new() };
         Ok(AllSent::of(self.send_all(&channels, &round).await))
     }
 

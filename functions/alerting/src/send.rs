@@ -13,7 +13,10 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use judging::Rules;
 use runtime::clock::Clock;
-use table::{Failing, Invocation, StoreError, StoreResult, StoredChannel, WaitingMessage};
+use table::{
+    Failing, Invocation, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingMessage,
+};
+use tokio::sync::OnceCell;
 
 use crate::Alerting;
 use crate::carrier::NotCarried;
@@ -21,13 +24,16 @@ use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
-use crate::storm::Storms;
+use crate::storm::{Storms, may_storm, told_of_late};
 use crate::waiting::{choose, due, first_attempt, is_test, states_needed};
 
 /// How long a message is leased: longer than a request may take.
 const LEASE: TimeDelta = TimeDelta::seconds(30);
 /// The time that a request and what follows it need; with less left none is begun.
 const ENOUGH: Duration = Duration::from_secs(15);
+/// The longest time from a lease to its request. A request that begins much later could end after the lease, when somebody
+/// else sends the same messages.
+const MAX_PREPARING: Duration = Duration::from_secs(10);
 /// The most messages of a channel that are read at once.
 const PAGE: usize = 100;
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
@@ -39,6 +45,8 @@ const CONCURRENCY: usize = 50;
 pub(crate) struct Round<'a> {
     pub(crate) rules: &'a Rules,
     pub(crate) invocation: &'a Invocation,
+    /// What was told of late, by which storms are found: read once, when the first channel needs it.
+    pub(crate) told: OnceCell<Vec<ToldMessage>>,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -61,7 +69,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut sent = Sent { failing_since, ..Sent::default() };
         let waiting = self.waiting(channel, now, round.invocation).await?;
         let mut due = due(waiting, channel, round.rules.zone, now);
-        let storms = Storms::find(&self.store, &due, now, round.invocation).await?;
+        let storms = self.storms(&due, now, round).await?;
         due.retain(|it| !storms.holds(it));
         if due.is_empty() {
             return Ok(sent);
@@ -84,12 +92,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             sent.is_cut = true;
             return Ok(sent);
         }
+
+        let before_request = round.invocation.remaining().saturating_sub(sending::TIMEOUT);
+        let preparing = round.invocation.part_of(MAX_PREPARING.min(before_request));
         let is_repeated = chosen.send.iter().any(|it| it.lease.is_some());
-        let leased = self.lease(&chosen.send, round.invocation).await?;
+        let leased = self.lease(&chosen.send, &preparing).await?;
         if leased.is_empty() {
             return Ok(sent);
         }
-        match self.deliver(channel, (&leased, &storms), is_repeated, round).await? {
+        let delivered =
+            self.deliver(channel, (&leased, &storms), is_repeated, round, &preparing).await?;
+        match delivered {
             Ok(()) => {
                 sent.messages = leased.len();
                 self.delivered(channel, &leased, round.invocation).await?;
@@ -101,6 +114,20 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             }
         }
         Ok(sent)
+    }
+
+    /// The storms among messages that are due; without a message that may be of one nothing is read.
+    async fn storms(
+        &self,
+        due: &[WaitingMessage],
+        now: Timestamp,
+        round: &Round<'_>,
+    ) -> StoreResult<Storms> {
+        if !due.iter().any(may_storm) {
+            return Ok(Storms::default());
+        }
+        let read = || told_of_late(&self.store, now, round.invocation);
+        Ok(Storms::of(due, round.told.get_or_try_init(read).await?))
     }
 
     async fn waiting(
@@ -160,8 +187,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         (leased, storms): (&[WaitingMessage], &Storms),
         is_repeated: bool,
         round: &Round<'_>,
+        preparing: &Invocation,
     ) -> StoreResult<Result<(), NotCarried>> {
-        let secret = self.store.channel_secret(&channel.id, round.invocation).await?;
+        let secret = self.store.channel_secret(&channel.id, preparing).await?;
         let secret = match secret.map(|it| it.secret()) {
             Some(Ok(secret)) => secret,
             Some(Err(_)) => {
@@ -169,7 +197,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             }
             None => return Ok(Err(unusable("it has no secret"))),
         };
-        let registered = Registered::of(&self.store, leased, round.invocation).await;
+        let registered = Registered::of(&self.store, leased, preparing).await;
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
         let sender = Sender { page_url, zone, storms: &storms.counted };
         let outgoing = sender.outgoing(leased, &registered, &secret, is_repeated, self.clock.now());

@@ -33,34 +33,9 @@ pub(crate) struct Storms {
 }
 
 impl Storms {
-    /// Finds the rules that storm, among those of the messages that are due. Only a rule on each of several devices
-    /// can; without one nothing is read.
-    pub(crate) async fn find(
-        store: &impl ReadToldMessages,
-        due: &[WaitingMessage],
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Self> {
-        if !due.iter().any(may_storm) {
-            return Ok(Self::default());
-        }
-        let since = now.saturating_add(-WINDOW);
-        // A judgement by a clock that is ahead is one of now.
-        let Ok(range) = TimeRange::new(since, Timestamp::MAX) else { return Ok(Self::default()) };
-        let (mut told, mut after) = (Vec::new(), None);
-        loop {
-            let query = ToldQuery { range, rule: None, after, limit: PAGE };
-            let page = store.told_messages(&query, invocation).await?;
-            told.extend(page.listing.found);
-            after = told.last().map(ToldMessage::key);
-            if !page.has_more || after.is_none() || told.len() >= MAX_TOLD {
-                return Ok(Self::of(due, &told));
-            }
-        }
-    }
-
-    /// The rules that storm, by what is due and what was told in the last ten minutes.
-    fn of(due: &[WaitingMessage], told: &[ToldMessage]) -> Self {
+    /// The rules that storm, by what is due and what was told in the last ten minutes. Only a rule on each of several
+    /// devices can.
+    pub(crate) fn of(due: &[WaitingMessage], told: &[ToldMessage]) -> Self {
         let mut waiting: BTreeMap<&RuleId, BTreeSet<&Subject>> = BTreeMap::new();
         for message in due.iter().filter(|it| may_storm(it)) {
             let alert = &message.told.alert;
@@ -88,6 +63,29 @@ impl Storms {
     }
 }
 
-fn may_storm(message: &WaitingMessage) -> bool {
+/// What was told in the last ten minutes.
+pub(crate) async fn told_of_late(
+    store: &impl ReadToldMessages,
+    now: Timestamp,
+    invocation: &Invocation,
+) -> StoreResult<Vec<ToldMessage>> {
+    let (mut told, mut after) = (Vec::new(), None);
+    // A judgement by a clock that is ahead is one of now.
+    let Ok(range) = TimeRange::new(now.saturating_add(-WINDOW), Timestamp::MAX) else {
+        return Ok(told);
+    };
+    loop {
+        let query = ToldQuery { range, rule: None, after, limit: PAGE };
+        let page = store.told_messages(&query, invocation).await?;
+        told.extend(page.listing.found);
+        after = told.last().map(ToldMessage::key);
+        if !page.has_more || after.is_none() || told.len() >= MAX_TOLD {
+            return Ok(told);
+        }
+    }
+}
+
+/// Whether a message may be one of a storm.
+pub(crate) fn may_storm(message: &WaitingMessage) -> bool {
     !is_test(message) && matches!(message.told.rule.scope, Scope::Each(_))
 }

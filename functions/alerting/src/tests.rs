@@ -116,7 +116,12 @@ impl World {
 
     /// The function is invoked by its schedule: it judges and sends.
     pub(crate) async fn scheduled(&self) -> Result<(), NotDone> {
-        self.alerting.handle(Event::Schedule, Deadline::after(Duration::from_secs(50))).await
+        self.scheduled_within(Duration::from_secs(50)).await
+    }
+
+    /// The function is invoked by its schedule, with so much time.
+    pub(crate) async fn scheduled_within(&self, time: Duration) -> Result<(), NotDone> {
+        self.alerting.handle(Event::Schedule, Deadline::after(time)).await
     }
 
     /// The function is invoked by a hint: it sends.
@@ -184,7 +189,7 @@ impl World {
         self.put_rule(id, members).await
     }
 
-    async fn put_rule(&self, id: &str, members: Value) -> StoredRule {
+    pub(crate) async fn put_rule(&self, id: &str, members: Value) -> StoredRule {
         let rule = Rule::from_json(members, at(NOON)).expect("a rule");
         let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
         assert!(self.store.put_alert_rule(&rule, &invocation()).await.expect("asked"));

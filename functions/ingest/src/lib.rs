@@ -95,8 +95,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         submission: Result<Option<Submission<'_>>, Problem>,
         deadline: Deadline,
     ) -> Result<Reply, Failure> {
-        // Nobody waits for the answer.
-        let invocation = Invocation::until(deadline).patient();
+        let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin("ingest");
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
         let outcome = match submission {

@@ -81,7 +81,7 @@ pub async fn learn(
     readings: Vec<Reading>,
     deadline: Deadline,
 ) -> Result<(), String> {
-    let invocation = Invocation::until(deadline).patient();
+    let invocation = Invocation::until(deadline);
     let recorded = |(record, change)| Recorded { record, change };
     let readings: Vec<_> = readings.into_iter().enumerate().map(recorded).collect();
     let mut log = WideEvent::begin("registry");

@@ -8,7 +8,7 @@ use table::Invocation;
 use crate::Settings;
 
 /// Such work gets one part in this many of the table's ceilings.
-const PARTS: f64 = 5.0;
+const PARTS: u32 = 5;
 
 /// The time after which the next invocation by the schedule is due soon, and goes on.
 const TURN: Duration = Duration::from_secs(50);
@@ -19,6 +19,7 @@ pub(crate) struct Pace {
     started: Stopwatch,
     read_units_per_second: f64,
     write_units_per_second: f64,
+    units_of_turn: u64,
 }
 
 impl Pace {
@@ -26,14 +27,20 @@ impl Pace {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             started: Stopwatch::start(),
-            read_units_per_second: f64::from(settings.max_read_units) / PARTS,
-            write_units_per_second: f64::from(settings.max_write_units) / PARTS,
+            read_units_per_second: f64::from(settings.max_read_units) / f64::from(PARTS),
+            write_units_per_second: f64::from(settings.max_write_units) / f64::from(PARTS),
+            units_of_turn: u64::from(settings.max_write_units) * TURN.as_secs() / u64::from(PARTS),
         }
     }
 
     /// Whether what is left should be left to the next invocation: two at once would do the same work.
     pub(crate) fn is_turn_over(&self) -> bool {
         self.started.elapsed() >= TURN
+    }
+
+    /// The write units that such work may consume in a turn.
+    pub(crate) const fn write_units_of_turn(&self) -> u64 {
+        self.units_of_turn
     }
 
     /// Waits until as much time has passed as the consumed units are worth, or until none is left.

@@ -1,6 +1,6 @@
 //! One invocation by the schedule: which groups of devices are swept, and in which order. Folds nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
@@ -121,8 +121,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if !swept.is_empty() && run.pace.is_turn_over() {
                 break;
             }
-            self.sweep(&groups, (from, target), state.zone, run).await?;
-            groups.iter().for_each(|group| sealed_until[*group] = target);
+            let reached_until = self.sweep(&groups, (from, target), state.zone, run).await?;
+            groups.iter().for_each(|group| sealed_until[*group] = reached_until);
             run.state = reached(sealed_until);
             swept.extend(groups);
         }
@@ -156,34 +156,40 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The groups that are swept in this invocation, by the time until which they are sealed.
+    /// The groups that are swept in this invocation, each with the time until which it is sealed; those that are
+    /// furthest behind come first.
     ///
     /// A home's devices are swept all at once: then it is noted once in a quarter of an hour that they are,
     /// which costs less than a write each minute. Of a fleet it is the group whose minute it is, and those
-    /// that have missed their turns.
+    /// that have missed their turns, each by itself: all at once would not be done within an invocation.
     async fn groups_to_sweep(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
         target: Timestamp,
         now: Timestamp,
         run: &Run<'_>,
-    ) -> Result<BTreeMap<Timestamp, BTreeSet<usize>>, StoreError> {
+    ) -> Result<Vec<(Timestamp, BTreeSet<usize>)>, StoreError> {
         let mut behind: Vec<usize> =
             (0..SWEEP_GROUPS).filter(|group| sealed_until[*group] < target).collect();
         if behind.is_empty() {
-            return Ok(BTreeMap::new());
+            return Ok(Vec::new());
         }
+        behind.sort_by_key(|group| sealed_until[*group]);
+
         let listed = self.listed_for(target, run.invocation).await?;
         if listed.devices.len() > MAX_HOME {
             let due = due_group(now);
             let is_late = |group: usize| target.since(sealed_until[group]) > MAX_LAG;
             behind.retain(|group| *group == due || is_late(*group));
+            return Ok(behind
+                .into_iter()
+                .map(|group| (sealed_until[group], [group].into()))
+                .collect());
         }
-        let mut groups: BTreeMap<Timestamp, BTreeSet<usize>> = BTreeMap::new();
-        for group in behind {
-            groups.entry(sealed_until[group]).or_default().insert(group);
-        }
-        Ok(groups)
+        let together = behind.chunk_by(|one, other| sealed_until[*one] == sealed_until[*other]);
+        let of_chunk =
+            |groups: &[usize]| (sealed_until[groups[0]], groups.iter().copied().collect());
+        Ok(together.map(of_chunk).collect())
     }
 }
 

@@ -49,6 +49,11 @@ impl Bench {
 
     /// At the start.
     pub(super) fn on(store: MemoryStore, zone: &str) -> Self {
+        Self::with(store, zone, 500)
+    }
+
+    /// At the start, on a table that may consume so many units of each kind a second.
+    pub(super) fn with(store: MemoryStore, zone: &str, max_units: u32) -> Self {
         let clock = TestClock::at(at(0));
         let (work, dead_letters) = (MemoryWorkQueue::default(), MemoryQueue::default());
         let line = Arc::new(Mutex::new(Value::Null));
@@ -60,8 +65,8 @@ impl Bench {
             zone: zone.parse().expect("a zone"),
             retention: Retention::default(),
             following: rollups::Following::default(),
-            max_read_units: 500,
-            max_write_units: 500,
+            max_read_units: max_units,
+            max_write_units: max_units,
         };
         let rollup = Rollup::new(
             store.clone(),

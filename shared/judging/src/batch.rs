@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use alerts::{SETTLING, Subject, Watch, passes};
 use domain::{Device, DeviceId, Reading, Timestamp};
 use series::Failure;
-use table::{AlertKey, Invocation, StoredAlertState, StoredRule};
+use table::{AlertKey, Invocation, StoreError, StoredAlertState, StoredRule};
 
 use crate::case::Case;
 use crate::devices::Devices;
 use crate::episodes::episodes_of;
-use crate::judged::{Judged, check_time, may_succeed};
+use crate::judged::{Judged, has_time, may_succeed};
 use crate::judging::Judging;
 use crate::observed::observation;
 use crate::ports::Store;
@@ -83,9 +83,10 @@ impl Judging {
                 continue;
             }
             let case = Case { rule, subject: &key.subject, touched: since(written) };
-            let result = match check_time(invocation) {
-                Ok(()) => self.judge(store, &rules, case, now, invocation).await,
-                Err(failure) => Err(failure),
+            let result = if has_time(invocation) {
+                self.judge(store, &rules, case, now, invocation).await
+            } else {
+                Err(StoreError::TimedOut.into())
             };
             if let (Err(failure), Subject::Device(device)) = (&result, &key.subject)
                 && may_succeed(failure)

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use domain::RuleId;
 use series::Failure;
-use table::{AlertKey, Invocation, StoreError};
+use table::{AlertKey, Invocation};
 
 use crate::outcome::Outcome;
 
@@ -19,6 +20,11 @@ pub struct Judged {
     pub messages: usize,
     /// What could not be judged, and why.
     pub failures: Vec<(AlertKey, Failure)>,
+    /// Whether the time did not suffice: something is left.
+    pub is_cut: bool,
+    /// The rules that are judged on nothing, because there are more devices than memory holds and nobody knows which of
+    /// them the rule is about.
+    pub unjudged: Vec<RuleId>,
 }
 
 impl Judged {
@@ -38,12 +44,14 @@ impl Judged {
         self.judged += more.judged;
         self.messages += more.messages;
         self.failures.extend(more.failures);
+        self.is_cut |= more.is_cut;
+        self.unjudged.extend(more.unjudged);
     }
 
     /// Whether nothing is left that may succeed later.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        !self.failures.iter().any(|(_, failure)| may_succeed(failure))
+        !self.is_cut && !self.failures.iter().any(|(_, failure)| may_succeed(failure))
     }
 }
 
@@ -56,10 +64,7 @@ pub(crate) fn may_succeed(failure: &Failure) -> bool {
     }
 }
 
-/// Refuses to begin a judgement for which there is no time.
-pub(crate) fn check_time(invocation: &Invocation) -> Result<(), Failure> {
-    if invocation.remaining() < LEAST_TIME {
-        return Err(StoreError::TimedOut.into());
-    }
-    Ok(())
+/// Whether there is time for one more judgement.
+pub(crate) fn has_time(invocation: &Invocation) -> bool {
+    invocation.remaining() >= LEAST_TIME
 }

@@ -10,11 +10,11 @@ use table::{Invocation, StoreResult};
 
 use crate::demand::Peaks;
 use crate::devices::Devices;
-use crate::judged_edge::JudgedEdge;
 use crate::known::Known;
 use crate::next_questions::NextQuestions;
 use crate::ports::Store;
 use crate::rules::Rules;
+use crate::sealed_progress::SealedProgress;
 use crate::silence::SilenceLimits;
 
 /// How long rules and channels are used.
@@ -29,7 +29,7 @@ pub struct Judging {
     pub(crate) rollups: KnownState,
     pub(crate) peaks: Peaks,
     pub(crate) questions: NextQuestions,
-    pub(crate) sealed: JudgedEdge,
+    pub(crate) sealed: SealedProgress,
 }
 
 impl Default for Judging {
@@ -49,7 +49,7 @@ impl Judging {
             rollups: KnownState::new(Following::default()),
             peaks: Peaks::default(),
             questions: NextQuestions::default(),
-            sealed: JudgedEdge::default(),
+            sealed: SealedProgress::default(),
         }
     }
 

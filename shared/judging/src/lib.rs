@@ -20,7 +20,6 @@ mod ending;
 mod energy;
 mod episodes;
 mod judged;
-mod judged_edge;
 mod judging;
 mod known;
 mod look;
@@ -36,6 +35,7 @@ mod room_mean;
 mod rules;
 mod saved;
 mod sealed;
+mod sealed_progress;
 mod seen;
 mod silence;
 

@@ -6,7 +6,7 @@ use series::Failure;
 use table::{AlertKey, Invocation, Look};
 
 use crate::case::Case;
-use crate::judged::{Judged, check_time};
+use crate::judged::{Judged, has_time};
 use crate::judging::Judging;
 use crate::ports::Store;
 use crate::rules::Rules;
@@ -26,11 +26,12 @@ impl Judging {
         let subject = Subject::Device(look.device.clone());
         let mut judged = Judged::default();
         for rule in rules.of(&look.device, device.as_ref()) {
+            if !has_time(invocation) {
+                judged.is_cut = true;
+                break;
+            }
             let case = Case { rule, subject: &subject, touched: Some(look.since) };
-            let result = match check_time(invocation) {
-                Ok(()) => self.judge(store, rules, case, now, invocation).await,
-                Err(failure) => Err(failure),
-            };
+            let result = self.judge(store, rules, case, now, invocation).await;
             judged.add(AlertKey { rule: rule.id.clone(), subject: subject.clone() }, result);
         }
         Ok(judged)

@@ -1,6 +1,6 @@
 //! When each rule asks about the silence of each device next. Asks about none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
@@ -12,19 +12,26 @@ use table::AlertKey;
 pub(crate) struct NextQuestions(Mutex<BTreeMap<AlertKey, Timestamp>>);
 
 impl NextQuestions {
-    /// Whether a pair is to be asked about. A time that no right clock sets is not believed.
-    pub(crate) fn is_due(&self, key: &AlertKey, now: Timestamp) -> bool {
+    /// The pairs that are to be asked about now. The others of `keys` keep their times, and all further pairs are
+    /// forgotten. A time that no right clock sets is not believed.
+    pub(crate) fn due(&self, keys: Vec<AlertKey>, now: Timestamp) -> Vec<AlertKey> {
         let latest = now.saturating_add(TimeDelta::days(15));
-        self.known().get(key).is_none_or(|next| *next <= now || *next > latest)
+        let mut known = self.known();
+        let mut kept = BTreeMap::new();
+        let mut due = Vec::new();
+
+        for key in keys {
+            match known.remove(&key) {
+                Some(next) if next > now && next <= latest => drop(kept.insert(key, next)),
+                _ => due.push(key),
+            }
+        }
+        *known = kept;
+        due
     }
 
-    pub(crate) fn set(&self, key: &AlertKey, next: Timestamp) {
-        self.known().insert(key.clone(), next);
-    }
-
-    /// Forgets the pairs that there are no longer.
-    pub(crate) fn keep(&self, keys: &BTreeSet<AlertKey>) {
-        self.known().retain(|key, _| keys.contains(key));
+    pub(crate) fn set(&self, key: AlertKey, next: Timestamp) {
+        self.known().insert(key, next);
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<AlertKey, Timestamp>> {

@@ -14,7 +14,8 @@ use crate::rules::Rules;
 use crate::{budget, counter, demand};
 
 impl Judging {
-    /// Judges a rule on a device. Where nothing is new, nothing is put: what was told once stays told.
+    /// Judges a rule on a device. Where nothing is new, nothing is put: what was told once stays told. The state is read
+    /// before the figures, as for episodes.
     pub(crate) async fn judge_once(
         &self,
         store: &impl Store,
@@ -28,9 +29,12 @@ impl Judging {
         let Some(device) = self.device(store, device, now, invocation).await? else {
             return nothing;
         };
-        let figures = self.figures(store, rule, &device, now, invocation).await?;
+
         for _ in 0..MAX_ATTEMPTS {
+            // The state before the figures: of two judgements the one that saw older readings is refused.
             let known = stored_state(store, key, invocation).await?;
+            let figures = self.figures(store, rule, &device, now, invocation).await?;
+
             let once = match known.as_ref().map(|it| &it.state) {
                 Some(AlertState::Once(once)) => Some(once),
                 Some(AlertState::Episodes(_)) | None => None,

@@ -1,22 +1,23 @@
 //! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
 //! when it could be silent, and writes nothing where it is not.
 
-use std::collections::BTreeSet;
-
 use alerts::{MAX_AHEAD, MAX_UNJUDGED, NoData, Rule, Subject, Watch};
 use chrono::TimeDelta;
 use domain::{DeviceId, Order, TimeRange, Timestamp};
 use series::Failure;
-use table::{AlertKey, Invocation, QueryReadings, RangeQuery};
+use table::{Invocation, QueryReadings, RangeQuery, StoredRule};
 
 use crate::case::Case;
-use crate::judged::{Judged, check_time};
+use crate::judged::{Judged, has_time};
 use crate::judging::Judging;
+use crate::outcome::Outcome;
 use crate::ports::Store;
-use crate::rules::subjects_of;
+use crate::rules::Rules;
 
 impl Judging {
-    /// Judges the rules about silence, and those that fire without data, on each device that could be silent by now.
+    /// Judges the rules about silence, and those that fire without data, on each device that could be silent by now. What
+    /// the time does not suffice for is asked about when it is next called: the order is drawn by lot, so that nothing
+    /// waits for ever behind what fails or is asked anew by each process.
     pub async fn judge_silence(
         &self,
         store: &impl Store,
@@ -25,48 +26,56 @@ impl Judging {
     ) -> Result<Judged, Failure> {
         let mut judged = Judged::default();
         let rules = self.rules(store, now, invocation).await?;
-        let about: Vec<_> = rules.rules.iter().filter(|it| fires_of_silence(&it.rule)).collect();
-        if about.is_empty() {
+        if !rules.rules.iter().any(fires_of_silence) {
             return Ok(judged);
         }
+
         let devices = self.devices(store, now, invocation).await?;
-        let mut keys = BTreeSet::new();
-        for rule in about {
-            for subject in subjects_of(&rule.rule, devices.iter()) {
-                let key = AlertKey { rule: rule.id.clone(), subject };
-                keys.insert(key.clone());
-                let Subject::Device(device) = &key.subject else { continue };
-                if !self.questions.is_due(&key, now) {
-                    continue;
+        judged.unjudged = rules.of_unknown_devices(&devices, fires_of_silence);
+        let mut due = self.questions.due(rules.keys(&devices, fires_of_silence), now);
+        fastrand::shuffle(&mut due);
+
+        for key in due {
+            let Some(rule) = rules.get(&key.rule) else { continue };
+            if !has_time(invocation) {
+                judged.is_cut = true;
+                break;
+            }
+            let case = Case { rule, subject: &key.subject, touched: None };
+            let asked = Box::pin(self.ask(store, &rules, case, now, invocation)).await;
+            match asked {
+                Ok((next, outcome)) => {
+                    self.questions.set(key.clone(), next);
+                    outcome.into_iter().for_each(|outcome| judged.add(key.clone(), Ok(outcome)));
                 }
-                if check_time(invocation).is_err() {
-                    return Ok(judged);
-                }
-                let asked = self.silent_from(store, (&rule.rule, device), now, invocation).await;
-                let next = match asked {
-                    // Nobody has heard of it yet.
-                    Ok(None) => now.saturating_add(MAX_UNJUDGED),
-                    Ok(Some(at)) if at > now => at,
-                    Ok(Some(_)) => {
-                        let case = Case { rule, subject: &key.subject, touched: None };
-                        let result = self.judge(store, &rules, case, now, invocation).await;
-                        let has_failed = result.is_err();
-                        judged.add(key.clone(), result);
-                        if has_failed {
-                            continue;
-                        }
-                        now.saturating_add(MAX_UNJUDGED)
-                    }
-                    Err(failure) => {
-                        judged.add(key, Err(failure));
-                        continue;
-                    }
-                };
-                self.questions.set(&key, next);
+                Err(failure) => judged.add(key, Err(failure)),
             }
         }
-        self.questions.keep(&keys);
         Ok(judged)
+    }
+
+    /// Asks whether a device is silent, and judges the rule on it if so. Returns when to ask again.
+    async fn ask(
+        &self,
+        store: &impl Store,
+        rules: &Rules,
+        case: Case<'_>,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> Result<(Timestamp, Option<Outcome>), Failure> {
+        let later = now.saturating_add(MAX_UNJUDGED);
+        // A room is judged by its mean, when that is sealed.
+        let Subject::Device(device) = case.subject else { return Ok((later, None)) };
+
+        match self.silent_from(store, (&case.rule.rule, device), now, invocation).await? {
+            // Nobody has heard of it yet.
+            None => Ok((later, None)),
+            Some(at) if at > now => Ok((at, None)),
+            Some(_) => {
+                let outcome = self.judge(store, rules, case, now, invocation).await?;
+                Ok((later, Some(outcome)))
+            }
+        }
     }
 
     /// When a device is silent if nothing more comes; `None` if nothing ever came.
@@ -89,7 +98,8 @@ impl Judging {
 }
 
 /// Whether silence is a breach to a rule.
-fn fires_of_silence(rule: &Rule) -> bool {
+fn fires_of_silence(rule: &StoredRule) -> bool {
+    let rule = &rule.rule;
     let is_breach = match rule.watch {
         Watch::Silence { .. } => true,
         Watch::Metric { .. } => rule.no_data == NoData::Fire,

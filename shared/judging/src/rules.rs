@@ -3,8 +3,9 @@
 use alerts::{Group, Rule, Scope, Subject, Watch};
 use chrono::TimeDelta;
 use domain::{ChannelId, Device, DeviceId, RuleId, TimeRange, Timestamp, Zone};
-use table::{Invocation, StoreResult, StoredChannel, StoredRule, UnreadableItem};
+use table::{AlertKey, Invocation, StoreResult, StoredChannel, StoredRule, UnreadableItem};
 
+use crate::devices::Devices;
 use crate::ports::Store;
 
 /// A longer time since the system last ran is a pause, although nobody has noted it yet.
@@ -70,6 +71,32 @@ impl Rules {
         device: Option<&'d Device>,
     ) -> impl Iterator<Item = &'a StoredRule> + use<'a, 'd> {
         self.rules.iter().filter(move |it| it.rule.is_on && is_about(&it.rule.scope, id, device))
+    }
+
+    /// Some of the rules, each with each device or room that it is about.
+    pub(crate) fn keys(
+        &self,
+        devices: &Devices,
+        is_asked: impl Fn(&StoredRule) -> bool,
+    ) -> Vec<AlertKey> {
+        let mut keys = Vec::new();
+        for rule in self.rules.iter().filter(|rule| is_asked(rule)) {
+            let subjects = subjects_of(&rule.rule, devices.iter()).into_iter();
+            keys.extend(subjects.map(|subject| AlertKey { rule: rule.id.clone(), subject }));
+        }
+        keys
+    }
+
+    /// Those of some rules whose devices are not known, because there are more than memory holds.
+    pub(crate) fn of_unknown_devices(
+        &self,
+        devices: &Devices,
+        is_asked: impl Fn(&StoredRule) -> bool,
+    ) -> Vec<RuleId> {
+        let is_unknown = |rule: &&StoredRule| {
+            !devices.is_whole() && !matches!(rule.rule.scope, Scope::Device(_)) && is_asked(rule)
+        };
+        self.rules.iter().filter(is_unknown).map(|rule| rule.id.clone()).collect()
     }
 
     /// Whether a rule is about what devices share, so that it has to be known what a device is.

@@ -6,7 +6,7 @@ use series::Failure;
 use table::{AlertKey, Invocation, NoteLooks, StoredRule};
 
 use crate::case::Case;
-use crate::judged::{Judged, check_time};
+use crate::judged::{Judged, has_time};
 use crate::judging::Judging;
 use crate::ports::Store;
 use crate::rules::subjects_of;
@@ -31,8 +31,7 @@ impl Judging {
         let subjects = subjects_of(&rule.rule, devices.iter());
         let (mut judged, mut later) = (Judged::default(), Vec::new());
         for (n, subject) in subjects.iter().enumerate() {
-            let has_time = n < MAX_AT_ONCE && check_time(invocation).is_ok();
-            let result = if has_time {
+            let result = if n < MAX_AT_ONCE && has_time(invocation) {
                 let case = Case { rule, subject, touched: None };
                 Some(self.judge(store, &rules, case, now, invocation).await)
             } else {

@@ -3,17 +3,19 @@
 use alerts::{Scope, Watch};
 use domain::Timestamp;
 use series::Failure;
-use table::{AlertKey, Invocation, StoredRule};
+use table::{Invocation, StoredRule};
 
 use crate::case::Case;
-use crate::judged::{Judged, check_time};
+use crate::judged::{Judged, has_time, may_succeed};
 use crate::judging::Judging;
 use crate::ports::Store;
-use crate::rules::subjects_of;
 
 impl Judging {
-    /// Judges the rules that wait for sealed quarters, once for each quarter that is sealed. What fails is judged again
-    /// when it is next called.
+    /// Judges the rules that wait for sealed quarters, once for each quarter that is sealed. What fails, and what the
+    /// time does not suffice for, is judged when it is next called.
+    ///
+    /// The order is drawn by lot. This process remembers what it has judged, but another one begins anew: a fixed order
+    /// would let the last subjects wait for ever where processes end sooner than all is judged.
     pub async fn judge_sealed(
         &self,
         store: &impl Store,
@@ -22,41 +24,56 @@ impl Judging {
     ) -> Result<Judged, Failure> {
         let mut judged = Judged::default();
         let rules = self.rules(store, now, invocation).await?;
-        let waiting: Vec<_> = rules.rules.iter().filter(|it| waits(it)).collect();
-        if waiting.is_empty() {
+        if !rules.rules.iter().any(waits) {
             return Ok(judged);
         }
+
         let horizon = self.rollups.read(store, now, invocation).await?;
         let Some(edge) = horizon.state().map(|state| horizon.believed(state.sealed())) else {
             return Ok(judged);
         };
-        if self.sealed.get() == Some(edge) {
+        if self.sealed.is_whole(edge) {
             return Ok(judged);
         }
+
         let devices = self.devices(store, now, invocation).await?;
-        for rule in waiting {
-            for subject in subjects_of(&rule.rule, devices.iter()) {
-                let case = Case { rule, subject: &subject, touched: None };
-                let result = match check_time(invocation) {
-                    Ok(()) => self.judge(store, &rules, case, now, invocation).await,
-                    Err(failure) => Err(failure),
-                };
-                judged.add(AlertKey { rule: rule.id.clone(), subject }, result);
+        judged.unjudged = rules.of_unknown_devices(&devices, needs_the_list);
+        let mut left = self.sealed.left(edge, rules.keys(&devices, waits));
+        fastrand::shuffle(&mut left);
+
+        for key in left {
+            let Some(rule) = rules.get(&key.rule) else { continue };
+            if !has_time(invocation) {
+                judged.is_cut = true;
+                break;
             }
+            let case = Case { rule, subject: &key.subject, touched: None };
+            let result = self.judge(store, &rules, case, now, invocation).await;
+            if !result.as_ref().is_err_and(may_succeed) {
+                self.sealed.note(&key);
+            }
+            judged.add(key, result);
         }
+
         if judged.is_done() {
-            self.sealed.set(edge);
+            self.sealed.note_whole();
         }
         Ok(judged)
     }
 }
 
 /// Whether a rule waits for whole quarters.
-fn waits(it: &StoredRule) -> bool {
-    let waits = match it.rule.watch {
+fn waits(rule: &StoredRule) -> bool {
+    let waits = match rule.rule.watch {
         Watch::Budget { .. } | Watch::Counter { .. } => true,
-        Watch::Metric { .. } => matches!(it.rule.scope, Scope::RoomMean(_)),
+        Watch::Metric { .. } => matches!(rule.rule.scope, Scope::RoomMean(_)),
         Watch::Silence { .. } | Watch::Demand { .. } => false,
     };
-    it.rule.is_on && waits
+    rule.rule.is_on && waits
+}
+
+/// Whether a rule that waits for whole quarters finds its devices in the list only. A counter's steps are found by looks
+/// too.
+fn needs_the_list(rule: &StoredRule) -> bool {
+    waits(rule) && !matches!(rule.rule.watch, Watch::Counter { .. })
 }

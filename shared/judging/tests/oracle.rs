@@ -2,6 +2,7 @@
 //! it. Has no table of DynamoDB.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use alerts::{News, Rule, Subject};
 use chrono::TimeDelta;
@@ -17,9 +18,9 @@ use series::KnownState;
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
-    EditAlertRules as _, EditRegistry as _, KeepRollupState as _, ListDevices as _, Look,
-    PutReadings as _, ReadAlertStates as _, ReadRollupState as _, StoredRule, ToldMessage,
-    UpdateOutcome,
+    Deadline, EditAlertRules as _, EditRegistry as _, Invocation, KeepRollupState as _,
+    ListDevices as _, Look, MAX_CACHED_ENTRIES, PutReadings as _, ReadAlertStates as _,
+    ReadRollupState as _, StoredRule, ToldMessage, UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -82,8 +83,15 @@ impl World {
         }
     }
 
-    /// What is not done within a sealing: the quarters and days of all devices, as the rollup function folds them.
+    /// Seals a quarter, and judges what waited for it.
     async fn seal(&self, quarter: QuarterHour, now: Timestamp) {
+        self.seal_unjudged(quarter, now).await;
+        let judged = Box::pin(self.judging.judge_sealed(&self.store, now, &invocation())).await;
+        assert!(judged.expect("memory").is_done());
+    }
+
+    /// What is not done within a sealing: the quarters and days of all devices, as the rollup function folds them.
+    async fn seal_unjudged(&self, quarter: QuarterHour, now: Timestamp) {
         let zone: Zone = ZONE.parse().expect("a zone");
         let seen = SeenRooms::default();
         for device in self.devices().await {
@@ -105,8 +113,6 @@ impl World {
         self.store.advance_sealed(&groups, end, None, &invocation()).await.expect("memory");
         let state = self.store.rollup_state(&invocation()).await.expect("memory");
         assert!(state.is_some_and(|it| it.sealed == [end; SWEEP_GROUPS]));
-        let judged = Box::pin(self.judging.judge_sealed(&self.store, now, &invocation())).await;
-        assert!(judged.expect("memory").is_done());
     }
 
     /// Seals all quarters from the first one of a story up to an instant.
@@ -252,6 +258,112 @@ async fn silence_is_told_of_the_devices_that_are_silent_and_of_no_others() {
 async fn in_order_each_silence_is_told_once_at_its_time() {
     for seed in 0..3 * SCHEDULES {
         silence(seed, true).await;
+    }
+}
+
+// ---- More than the time suffices for -----------------------------------------------------------
+
+/// The devices of a story in which no minute has time for all.
+const MANY: usize = 150;
+/// The minutes of such a story: far more than a right order needs.
+const MINUTES: usize = 3_000;
+
+/// Judges as each minute does, with time for a few judgements only, until all devices are told and nothing is left. Where
+/// processes are replaced, each minute has a new one. Returns how many judgements it took.
+async fn judge_in_pieces(world: &mut World, now: Timestamp, is_replaced: bool) -> usize {
+    let (mut judgements, mut was_cut) = (0, false);
+    for _ in 0..MINUTES {
+        if is_replaced {
+            world.judging = Judging::new();
+        }
+        // A judgement begins with a second left, so this is time for 5 milliseconds of them.
+        let piece = Invocation::until(Deadline::after(Duration::from_millis(1_005)));
+        let silence = Box::pin(world.judging.judge_silence(&world.store, now, &piece)).await;
+        let mut judged = silence.expect("memory");
+        let sealed = Box::pin(world.judging.judge_sealed(&world.store, now, &piece)).await;
+        judged.append(sealed.expect("memory"));
+
+        assert!(judged.failures.is_empty(), "{:?}", judged.failures);
+        judgements += judged.judged;
+        was_cut |= judged.is_cut;
+        if world.told().len() == MANY && (is_replaced || judged.is_done()) {
+            assert!(was_cut, "the time sufficed");
+            return judgements;
+        }
+    }
+    panic!("{} of {MANY} devices are told", world.told().len());
+}
+
+fn meter(number: usize, minute: i64, kwh: &str) -> Reading {
+    given::reading(&format!("d{number}"), at(minute), Some("hall"), &[("cumulative_kwh_p", kwh)])
+}
+
+/// A world in which the budget of each of many meters is passed in a quarter that is sealed and not judged.
+async fn many_beyond_their_budget() -> World {
+    let rule = json!({"name": "Day", "room": "hall", "budget_kwh": 2.5, "per": "day"});
+    let first: Vec<_> = (0..MANY).map(|number| meter(number, 1, "10")).collect();
+    let world = World::new(rule, &first).await;
+    world.put(&(0..MANY).map(|number| meter(number, 10, "13")).collect::<Vec<_>>()).await;
+    world.seal_unjudged(QuarterHour::of(at(0)), at(40)).await;
+    world
+}
+
+#[tokio::test]
+async fn what_a_minute_has_no_time_for_goes_on_where_it_ended() {
+    let mut world = many_beyond_their_budget().await;
+    assert_eq!(judge_in_pieces(&mut world, at(40), false).await, MANY, "each is judged once");
+
+    let rule = json!({"name": "Gone", "room": "hall", "silent_for": "10m"});
+    let first: Vec<_> = (0..MANY).map(|number| sensor(number, 0)).collect();
+    let mut world = World::new(rule, &first).await;
+    assert_eq!(judge_in_pieces(&mut world, at(40), false).await, MANY, "each is judged once");
+}
+
+#[tokio::test]
+async fn nothing_waits_for_ever_where_each_minute_has_a_new_process() {
+    let mut world = many_beyond_their_budget().await;
+    judge_in_pieces(&mut world, at(40), true).await;
+
+    let rule = json!({"name": "Gone", "room": "hall", "silent_for": "10m"});
+    let first: Vec<_> = (0..MANY).map(|number| sensor(number, 0)).collect();
+    let mut world = World::new(rule, &first).await;
+    judge_in_pieces(&mut world, at(40), true).await;
+}
+
+#[tokio::test]
+async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by_looks() {
+    let first: Vec<_> = (0..=MAX_CACHED_ENTRIES).map(|number| meter(number, 1, "10")).collect();
+    let budget = json!({"name": "Day", "room": "hall", "budget_kwh": 2.5, "per": "day"});
+    let mut world = World::new(budget, &first).await;
+
+    let rule_of = |members: Value| Rule::from_json(members, at(-10)).expect("a rule");
+    for (members, is_unjudged) in [
+        (json!({"name": "Day", "room": "hall", "budget_kwh": 2.5, "per": "day"}), true),
+        (json!({"name": "Gone", "room": "hall", "silent_for": "10m"}), true),
+        (json!({"name": "Cold", "mean_of_room": "hall", "metric": "t", "below": 5}), true),
+        (
+            json!({"name": "Reset", "room": "hall", "metric": "cumulative_kwh_p", "counter": ["reset"]}),
+            false,
+        ),
+        (json!({"name": "Day", "device": "d1", "budget_kwh": 2.5, "per": "day"}), false),
+    ] {
+        let id = "r".parse().expect("an id");
+        assert!(world.store.delete_alert_rule(&id, &invocation()).await.expect("memory"));
+        let rule = StoredRule { id, version: 1, rule: rule_of(members.clone()) };
+        assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        world.judging = Judging::new();
+        let given = invocation();
+        let silence = Box::pin(world.judging.judge_silence(&world.store, at(40), &given)).await;
+        let mut judged = silence.expect("memory");
+        let sealed = Box::pin(world.judging.judge_sealed(&world.store, at(40), &given)).await;
+        judged.append(sealed.expect("memory"));
+        assert_eq!(!judged.unjudged.is_empty(), is_unjudged, "{members}");
+
+        let look = Look { device: "d1".parse().expect("an id"), since: at(0), touch: 1 };
+        let rules = world.judging.rules(&world.store, at(40), &given).await.expect("memory");
+        let looked = world.judging.look(&world.store, &rules, &look, at(40), &given);
+        let judged = Box::pin(looked).await.expect("memory").judged;
+        assert_eq!(judged, usize::from(members["mean_of_room"].is_null()), "{members}");
     }
 }
 

@@ -77,11 +77,10 @@ impl<C: Clock> HttpFunction<C> {
         store: &impl FindToken,
         handler: &impl Handler,
     ) -> ApiGatewayV2httpResponse {
-        let invocation = Invocation::until(deadline);
-        // A person waits for a chart rather than for an error.
         let invocation = match self.function {
-            Function::Ingest => invocation,
-            Function::Query => invocation.patient(),
+            Function::Ingest => Invocation::for_sender(deadline),
+            // A person waits for a chart rather than for an error.
+            Function::Query => Invocation::until(deadline),
         };
         let mut log = WideEvent::begin(self.function.name());
         let response = match gateway::request(event) {

@@ -54,7 +54,7 @@ impl<C: Clock> QueueFunction<C> {
         consumer: &K,
     ) -> SqsBatchResponse {
         // No sender waits: what is throttled is repeated to the end.
-        let invocation = Invocation::until(deadline).patient();
+        let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(self.name);
         log.set("queue.messages", event.records.len());
         let mut response = SqsBatchResponse::default();

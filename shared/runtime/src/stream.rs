@@ -156,7 +156,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         consumer: &impl Consumer<T>,
     ) -> DynamoDbEventResponse {
         // No sender waits: what is throttled is repeated to the end.
-        let invocation = Invocation::until(deadline).patient();
+        let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(self.name);
         let batch = decoded(event, decode).await;
         log.set("stream.records", batch.sequence_numbers.len());

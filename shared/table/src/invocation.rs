@@ -25,15 +25,22 @@ struct Consumed {
     is_throttled: AtomicBool,
 }
 
-/// How long what the table throttles is repeated. With the last attempt and its way a sender has an answer within 8
-/// seconds: writers such as Home Assistant's hang up after 10.
-const PATIENCE: Duration = Duration::from_secs(7);
+/// How long what the table throttles is repeated while a sender waits. With the last attempt and its way the sender has an
+/// answer within 8 seconds: writers such as Home Assistant's hang up after 10.
+const SENDERS_PATIENCE: Duration = Duration::from_secs(7);
 
 impl Invocation {
-    /// Everything up to `deadline`, with nothing consumed.
+    /// Everything up to `deadline`, with nothing consumed. What the table throttles is repeated to the deadline.
     #[must_use]
     pub fn until(deadline: Deadline) -> Self {
-        Self { deadline, patience: Deadline::after(PATIENCE), consumed: Arc::default() }
+        Self { deadline, patience: deadline, consumed: Arc::default() }
+    }
+
+    /// The same for a sender that hangs up long before `deadline`: what the table throttles is repeated for 7 seconds, and
+    /// then nothing more is begun.
+    #[must_use]
+    pub fn for_sender(deadline: Deadline) -> Self {
+        Self { patience: Deadline::after(SENDERS_PATIENCE), ..Self::until(deadline) }
     }
 
     /// A part of the invocation that may use half of its patience; what it consumes is counted for both.
@@ -49,12 +56,6 @@ impl Invocation {
     pub fn part_of(&self, time: Duration) -> Self {
         let deadline = Deadline::after(time.min(self.remaining()));
         Self { deadline, patience: deadline, consumed: Arc::clone(&self.consumed) }
-    }
-
-    /// The same, which repeats what the table throttles to its end.
-    #[must_use]
-    pub fn patient(self) -> Self {
-        Self { patience: self.deadline, ..self }
     }
 
     /// The time for which a throttled request is repeated.

@@ -1,5 +1,7 @@
 //! Sending: what is sent when, once, and what becomes of channels that fail.
 
+use std::time::Duration;
+
 use alerts::{News, Reach, Url};
 use chrono::TimeDelta;
 use domain::Timestamp;
@@ -389,4 +391,16 @@ async fn a_heartbeat_is_asked_every_five_minutes_and_not_when_the_table_fails() 
     world.receiver.will([Reply::Status(500)]);
     minutes(2).await;
     assert_eq!(world.receiver.take().len(), 2, "one that failed is repeated");
+}
+
+/// Twenty seconds are kept for sending, so a minute of less has no time to judge.
+#[tokio::test]
+async fn a_minute_without_time_for_silence_says_that_it_was_cut() {
+    let world = World::new();
+    let members = json!({"name": "Gone", "device": "freezer", "silent_for": "10m"});
+    world.put_rule("r", members).await;
+    world.scheduled_within(Duration::from_millis(20_500)).await.expect("done");
+    assert_eq!(world.line()["alerting.is_cut"], true);
+    world.scheduled().await.expect("done");
+    assert_eq!(world.line()["alerting.is_cut"], false);
 }

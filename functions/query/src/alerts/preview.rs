@@ -1,6 +1,6 @@
 //! `POST /alerts/preview`: the episodes that a rule would have had. Saves and tells nothing.
 
-use ::alerts::{Rule, Subject};
+use ::alerts::{Rule, Scope, Subject};
 use api::{Problem, Response};
 use chrono::TimeDelta;
 use domain::{DeviceId, TimeRange, Timestamp};
@@ -9,6 +9,7 @@ use runtime::http::Call;
 use serde_json::{Map, Value, json};
 use series::{KnownState, Lacking};
 use std::time::Duration;
+use table::MAX_CACHED_ENTRIES;
 
 use super::body::{self, wrong};
 use super::rules;
@@ -41,6 +42,12 @@ pub(crate) async fn preview(
     };
     let devices = judging.devices(store, now, call.invocation).await;
     let devices = devices.map_err(|error| call.failed(&error))?;
+    if !devices.is_whole() && !matches!(rule.scope, Scope::Device(_)) {
+        let why = format!(
+            "there are more than {MAX_CACHED_ENTRIES} devices, so a preview is of a rule with device only"
+        );
+        return Err(Problem::field("rule", why));
+    }
     let mut subjects = subjects_of(&rule, devices.iter());
     if let Some(asked) = asked {
         if !subjects.contains(&asked) {

@@ -1,12 +1,13 @@
 //! What is odd about a rule that was saved: it is stored all the same, because devices may come later.
 
-use ::alerts::{Group, Rule, Scope, Watch};
+use ::alerts::{Group, NoData, Rule, Scope, Watch};
 use api::Problem;
 use domain::{Device, MetricName};
 use judging::{MAX_PROMPT, subjects_of};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
+use table::MAX_CACHED_ENTRIES;
 
 use crate::ports::Store;
 use crate::registry::lookup;
@@ -39,31 +40,57 @@ pub(crate) async fn of(
                 warnings.push(format!("mean_of_room: there is no room {id} yet"));
             }
         }
-        Scope::Each(Group::Kind(_)) => {
-            if count(rule, registry, store, call).await? == Some(0) {
-                warnings.push("kind: no device is of it yet".to_owned());
-            }
-        }
-        Scope::Each(Group::Tag(_)) => {
-            if count(rule, registry, store, call).await? == Some(0) {
-                warnings.push("tag: no device has it yet".to_owned());
-            }
-        }
+        Scope::Each(Group::Kind(_) | Group::Tag(_)) => {}
     }
-    let is_each = matches!(rule.scope, Scope::Each(_));
-    if is_each
-        && matches!(rule.watch, Watch::Demand { .. })
-        && count(rule, registry, store, call).await?.is_none_or(|it| it > MAX_PROMPT)
-    {
-        warnings.push(format!(
-            "demand_kw: it is about more than {MAX_PROMPT} devices, so no period is judged while it runs"
-        ));
+    if !matches!(rule.scope, Scope::Device(_)) {
+        warnings.extend(match count(rule, registry, store, call).await? {
+            Some(number) => of_number(rule, number),
+            None => of_unknown_devices(rule),
+        });
     }
+
     let channels = store.channels(call.invocation).await.map_err(|error| call.failed(&error))?;
     if channels.found.is_empty() {
         warnings.push("there is no channel, so nobody is told".to_owned());
     }
     Ok(warnings)
+}
+
+/// What is odd about the number of devices that a rule is about.
+fn of_number(rule: &Rule, number: usize) -> Option<String> {
+    match (&rule.scope, &rule.watch) {
+        (Scope::Each(Group::Kind(_)), _) if number == 0 => {
+            Some("kind: no device is of it yet".to_owned())
+        }
+        (Scope::Each(Group::Tag(_)), _) if number == 0 => {
+            Some("tag: no device has it yet".to_owned())
+        }
+        (Scope::Each(_), Watch::Demand { .. }) if number > MAX_PROMPT => Some(format!(
+            "demand_kw: it is about more than {MAX_PROMPT} devices, so no period is judged while it runs"
+        )),
+        _ => None,
+    }
+}
+
+/// What is not judged of a rule on several devices where there are more devices than memory holds. Limits of a metric and
+/// steps of a counter are judged all the same, when a quarter of an hour in which they are passed is sealed.
+fn of_unknown_devices(rule: &Rule) -> Option<String> {
+    let (member, unjudged) = match (&rule.scope, &rule.watch) {
+        (Scope::Device(_), _) => return None,
+        (Scope::RoomMean(_), _) => ("mean_of_room", "no mean is judged"),
+        (Scope::Each(_), Watch::Silence { .. }) => ("silent_for", "silence is not judged"),
+        (Scope::Each(_), Watch::Budget { .. }) => ("budget_kwh", "no budget is judged"),
+        (Scope::Each(_), Watch::Demand { .. }) => {
+            ("demand_kw", "no period is judged while it runs")
+        }
+        (Scope::Each(_), Watch::Metric { .. }) if rule.no_data() == NoData::Fire => {
+            ("no_data", "silence does not fire")
+        }
+        (Scope::Each(_), Watch::Metric { .. } | Watch::Counter { .. }) => return None,
+    };
+    Some(format!(
+        "{member}: there are more than {MAX_CACHED_ENTRIES} devices, so {unjudged}; a rule with device is judged"
+    ))
 }
 
 fn of_metric(rule: &Rule, device: &Device) -> Option<String> {

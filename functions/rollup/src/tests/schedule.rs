@@ -5,6 +5,10 @@ use table::{Backlog, KeepRollupState as _, QueueDepth, ReadRefold as _, StoreErr
 
 use super::*;
 
+/// Units a second of which a turn has enough for five quarters of an hour of ten devices, as the provisioned ones of a home
+/// with more devices.
+const SMALL: u32 = 5;
+
 /// A minute of the quarter from 17:00 on in which the group of `d` is swept.
 fn turn() -> i64 {
     let group = i64::try_from(sweep_group(&id("d"))).expect("small");
@@ -210,6 +214,55 @@ async fn all_groups_catch_up_at_once_after_an_outage() {
     assert_eq!(bench.state().await.sealed, [at(10 * 24 * 60 - 15); SWEEP_GROUPS]);
     assert!(bench.quarter("d", 3 * 24 * 60).is_some());
     assert!(bench.day("d", "2026-01-15").is_some());
+}
+
+/// Each invocation ends after some calls, as one does whose time is over, and the next one is by a new process.
+#[tokio::test]
+async fn a_sweep_that_never_has_time_for_a_day_of_all_devices_moves_on() {
+    const DEVICES: usize = 10;
+    const CALLS: usize = 150;
+    let first = Bench::new().await;
+    let day = 24 * 60;
+    for device in 0..DEVICES {
+        first.register(&format!("many-{device}")).await;
+        for minute in (0..day).step_by(15) {
+            first.write(&format!("many-{device}"), minute, "1").await;
+        }
+    }
+
+    let reached = async |bench: &Bench| bench.state().await.sealed();
+    for invocation in 0..100 {
+        let bench = Bench::with(first.store.clone(), "Asia/Tokyo", SMALL);
+        bench.clock.set(at(2 * day));
+        bench.store.fail_after(CALLS, StoreError::TimedOut);
+        let done = bench.rollup.handle_schedule(deadline()).await;
+        bench.store.end_failures();
+        if done.is_ok() && reached(&bench).await >= at(2 * day - 15) {
+            assert!(invocation > 2, "the time sufficed");
+            let last = format!("many-{}", DEVICES - 1);
+            assert!((0..day).step_by(15).all(|minute| bench.quarter(&last, minute).is_some()));
+            return;
+        }
+    }
+    panic!("sealed up to {}", reached(&first).await);
+}
+
+/// Of a fleet that is far behind, groups are done one after the other: all of them at once would fit into no invocation.
+#[tokio::test]
+async fn a_fleet_that_is_far_behind_is_swept_group_by_group() {
+    let first = Bench::new().await;
+    for n in 0..120 {
+        first.register(&format!("other-{n}")).await;
+        first.write(&format!("other-{n}"), 0, "1").await;
+    }
+    first.clock.set(at(60));
+    // After the writes of some groups the time is over.
+    first.store.fail_after(120, StoreError::TimedOut);
+    first.rollup.handle_schedule(deadline()).await.expect_err("its time is over");
+    first.store.end_failures();
+    let sealed = first.state().await.sealed;
+    let done = sealed.iter().filter(|sealed| **sealed == at(45)).count();
+    assert!(done > 0 && done < SWEEP_GROUPS, "{sealed:?}");
 }
 
 #[tokio::test]

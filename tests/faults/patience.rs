@@ -1,0 +1,151 @@
+//! A table that throttles for longer than a sender would wait: what nobody waits for is repeated until it is done.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::alerts::{Answer, Request, Rule};
+use alerting::{Alerting, Carrier, Event, NoEmail, Settings};
+use chrono::TimeDelta;
+use dynamodb::DynamoStore;
+use rollup::{Retention, Rollup};
+use runtime::clock::{Deadline, Stopwatch, TestClock};
+use runtime::dead_letters::MemoryQueue;
+use runtime::telemetry::Telemetry;
+use runtime::work_queue::MemoryWorkQueue;
+use sending::{SendRequest, Unanswered};
+use serde_json::json;
+use table::given::{channel, channel_id, seal, store_home};
+use table::{
+    ChannelSecret, EditAlertRules as _, EditChannels as _, PutReadings as _, ReadRollupState as _,
+    ReadWaitingMessages as _, StoredChannel, StoredRule,
+};
+
+use super::proxy::{Call, Fault, Proxy};
+use crate::engine::{Engine, Table};
+use crate::given::{at, invocation, reading};
+
+/// For so long an operation is throttled: a sender's request would have been given up a second before.
+const THROTTLED: Duration = Duration::from_secs(8);
+const MINUTE: i64 = 60_000;
+
+/// A proxy that throttles an operation from now on, for a time.
+async fn throttling(table: &Table, operation: &'static str) -> Proxy {
+    let since = Stopwatch::start();
+    let plan = move |call: &Call| {
+        let is_throttled = call.operation == operation && since.elapsed() < THROTTLED;
+        is_throttled.then_some(Fault::Throttled)
+    };
+    Proxy::start(table.endpoint(), plan).await
+}
+
+fn deadline() -> Deadline {
+    Deadline::after(Duration::from_secs(50))
+}
+
+/// A receiver that takes every message, and counts them.
+#[derive(Debug, Clone, Default)]
+struct Receiver(Arc<Mutex<usize>>);
+
+impl Receiver {
+    fn count(&self) -> usize {
+        *self.0.lock().expect("no panic")
+    }
+}
+
+impl SendRequest for Receiver {
+    fn send(&self, _: &Request) -> Result<Answer, Unanswered> {
+        *self.0.lock().expect("no panic") += 1;
+        Ok(Answer { status: 200, retry_after: None, text: String::new() })
+    }
+}
+
+/// A device that is silent for an hour, a rule that tells so, and a channel.
+async fn store_silence(store: &DynamoStore) {
+    store_home(store, &[reading("d", 0, &[("t", "1")])]).await;
+    seal(store, "UTC", at(0)).await;
+    let members = json!({"name": "Gone", "device": "d", "silent_for": "10m"});
+    let rule = Rule::from_json(members, at(0)).expect("a rule");
+    let rule = StoredRule { id: "r".parse().expect("an id"), version: 1, rule };
+    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+
+    let secret = json!({
+        "kind": "webhook", "address": "https://c.example.org/",
+        "key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    });
+    let secret = ChannelSecret(secret.as_object().expect("an object").clone());
+    let channel = StoredChannel { quiet_hours: None, ..channel("c") };
+    assert!(store.put_channel(&channel, Some(&secret), &invocation()).await.expect("stored"));
+}
+
+/// Judges and sends while an operation is throttled, and once more after the lease. The message is sent once.
+async fn tell_once_while_throttled(operation: &'static str) {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    store_silence(&table.store()).await;
+    let proxy = throttling(&table, operation).await;
+    let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));
+    let alerting = Alerting::new(
+        table.store_by_way_of(proxy.url()),
+        Carrier::new(receiver.clone(), NoEmail),
+        clock.clone(),
+        Telemetry::to(Arc::new(|_| {})),
+        Settings { page_url: "https://page.example.org/".to_owned(), heartbeat: None },
+    );
+
+    let watch = Stopwatch::start();
+    Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect("done in the end");
+    assert!(watch.elapsed() > Duration::from_secs(7), "it was not throttled");
+    assert_eq!(receiver.count(), 1, "{operation}: what the minute judged is sent");
+    let later = at(60 * MINUTE).saturating_add(TimeDelta::minutes(10));
+    let waiting =
+        table.store().waiting_messages(&channel_id("c"), later, None, 9, &invocation()).await;
+    assert!(waiting.expect("read").listing.found.is_empty(), "{operation}: it is finished");
+
+    clock.set(later);
+    Box::pin(alerting.handle(Event::Hint, deadline())).await.expect("done");
+    assert_eq!(receiver.count(), 1, "{operation}: it is told again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_finished_though_the_table_throttles_longer_than_a_sender_waits() {
+    tell_once_while_throttled("DeleteItem").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_minute_judged_is_sent_though_the_table_throttles_longer_than_a_sender_waits() {
+    tell_once_while_throttled("TransactWriteItems").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_goes_on_though_the_table_throttles_longer_than_a_sender_waits() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(false).await;
+    let store = table.store();
+    seal(&store, "UTC", at(0)).await;
+    store_home(&store, &[reading("d", MINUTE, &[("t", "1")])]).await;
+    let written =
+        store.put_readings(&[reading("d", 16 * MINUTE, &[("t", "2")])], None, &invocation());
+    assert!(written.await.cause.is_none());
+
+    let proxy = throttling(&table, "Query").await;
+    let settings = rollup::Settings {
+        zone: "UTC".parse().expect("a zone"),
+        retention: Retention::default(),
+        following: rollups::Following::default(),
+        max_read_units: u32::MAX,
+        max_write_units: u32::MAX,
+    };
+    let rollup = Rollup::new(
+        table.store_by_way_of(proxy.url()),
+        MemoryWorkQueue::default(),
+        MemoryQueue::default(),
+        TestClock::at(at(60 * MINUTE)),
+        Telemetry::to(Arc::new(|_| {})),
+        settings,
+    );
+    let watch = Stopwatch::start();
+    Box::pin(rollup.handle_schedule(deadline())).await.expect("done in the end");
+    assert!(watch.elapsed() > Duration::from_secs(7), "it was not throttled");
+    let state = store.rollup_state(&invocation()).await.expect("read").expect("a state");
+    assert_eq!(state.sealed(), at(45 * MINUTE));
+}
