@@ -9,7 +9,6 @@ mod patience;
 pub(crate) mod proxy;
 mod query;
 pub(crate) mod registry;
-mod transactions;
 
 use fastrand::Rng;
 

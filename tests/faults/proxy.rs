@@ -17,8 +17,6 @@ use crate::wire::{self, Connection, Message};
 pub(crate) enum Fault {
     /// Refused for want of capacity; nothing is done.
     Throttled,
-    /// A transaction that is cancelled, with this reason for its first part; nothing is done.
-    Cancelled(&'static str),
     /// Answered with a 500.
     Failed(Effect),
     /// Answered with a 503 that says nothing, as whatever stands before a service may.
@@ -138,10 +136,6 @@ async fn converse(mut client: Connection, shared: &Shared) -> Result<()> {
             Some(Fault::Throttled) => {
                 error(400, "ProvisionedThroughputExceededException").write(&mut client).await?;
             }
-            Some(Fault::Cancelled(reason)) => {
-                let parts = call.body["TransactItems"].as_array().map_or(0, Vec::len);
-                cancelled(reason, parts).write(&mut client).await?;
-            }
             Some(Fault::Failed(effect)) => {
                 take_effect(&mut engine, &request, effect).await?;
                 error(500, "InternalServerError").write(&mut client).await?;
@@ -194,18 +188,6 @@ fn error(status: u16, name: &str) -> Message {
     let body =
         json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{name}"), "message": "by plan"});
     Message::answer(status, &body)
-}
-
-/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
-fn cancelled(reason: &str, parts: usize) -> Message {
-    let mut reasons = vec![json!({"Code": "None"}); parts];
-    reasons[0] = json!({"Code": reason});
-    let body = json!({
-        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
-        "Message": "by plan",
-        "CancellationReasons": reasons,
-    });
-    Message::answer(400, &body)
 }
 
 /// Does a part of a batch and hands the rest back; anything but a batch is done whole.

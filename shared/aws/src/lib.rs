@@ -25,9 +25,6 @@ pub use config::{Credentials, QueueConfig, ServiceConfig, StoreConfig};
 /// milliseconds.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a request may take with all its attempts, whatever time is left; longer where an attempt may be.
-const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// The settings of a client of one service in `region`, or at `endpoint` if there is one. The client
 /// trusts the certificates of `ca_bundle` instead of Amazon's and the system's, if there is one.
 ///
@@ -54,7 +51,6 @@ pub fn settings(
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(1))
         .operation_attempt_timeout(attempt_timeout)
-        .operation_timeout(attempt_timeout.max(OPERATION_TIMEOUT))
         .build();
     let mut settings = SdkConfig::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())
@@ -65,26 +61,4 @@ pub fn settings(
         .http_client(http::client(endpoint, ca_bundle));
     settings.set_endpoint_url(endpoint.map(str::to_owned));
     settings.build()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn operation_timeout(attempt: Duration) -> Option<Duration> {
-        let credentials = Credentials {
-            access_key_id: "key".to_owned(),
-            secret_access_key: "secret".to_owned(),
-            session_token: None,
-        };
-        let settings = settings("us-east-1", None, &credentials, None, attempt);
-        settings.timeout_config().and_then(TimeoutConfig::operation_timeout)
-    }
-
-    #[test]
-    fn an_attempt_has_all_its_time_however_short_an_operation_is_elsewhere() {
-        assert_eq!(operation_timeout(ATTEMPT_TIMEOUT), Some(OPERATION_TIMEOUT));
-        let on_this_machine = Duration::from_secs(20);
-        assert_eq!(operation_timeout(on_this_machine), Some(on_this_machine));
-    }
 }

@@ -7,8 +7,8 @@ use crate::DynamoStore;
 use crate::attribute::{SdkItem, to_sdk};
 use crate::range::{Filter, Range, RangePage};
 use crate::update::Update;
-use table::item;
 use table::item::attribute::{ABOUT, TEXT, UNTIL};
+use table::item::{self, Attribute};
 use table::keys::{self, Key};
 use table::{
     AnnotationPage, AnnotationQuery, Belonging, EditAnnotations, Invocation, ItemKey,
@@ -40,8 +40,14 @@ impl EditAnnotations for DynamoStore {
         annotation: &Annotation,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let mut update = Update::or_put(Key::Annotation(annotation.id.clone()));
-        update.replace(&[ABOUT, TEXT, UNTIL], item::from_annotation(annotation));
+        let Annotation { id, to, about, text } = annotation;
+        let mut update = Update::or_put(Key::Annotation(id.clone()));
+        update.set(&[ABOUT], Attribute::S(about.to_string()));
+        update.set(&[TEXT], Attribute::S(text.to_string()));
+        match to {
+            Some(to) => update.set(&[UNTIL], Attribute::S(to.to_string())),
+            None => update.remove(&[UNTIL]),
+        }
         update.send(self, invocation).await.map(drop)
     }
 

@@ -73,7 +73,7 @@ impl EditRegistry for DynamoStore {
                     return Ok(UpdateOutcome::Updated(Edited { device, room }));
                 }
                 // Somebody was faster: the edit is made of what is there after a while.
-                DeviceWrite::Lost(_) | DeviceWrite::CompanionRefused => {
+                DeviceWrite::Lost(_) | DeviceWrite::CompanionRefused | DeviceWrite::Busy(_) => {
                     if !pauses.pause(invocation).await {
                         break;
                     }

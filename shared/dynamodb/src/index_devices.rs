@@ -168,9 +168,25 @@ impl DynamoStore {
             )
             .build()
             .expect("key, table and condition are set");
-        let check = TransactWriteItem::builder().condition_check(check).build();
-        let entries = entries.iter().flat_map(|entry| self.parts(entry.clone()));
-        let parts = [check].into_iter().chain(entries).collect();
-        Ok(self.transact(parts, invocation).await?.is_ok())
+        let entries = entries.iter().flat_map(|it| self.parts(it.clone()));
+        let parts = [TransactWriteItem::builder().condition_check(check).build()];
+        let answer = self
+            .client
+            .transact_write_items()
+            .set_transact_items(Some(parts.into_iter().chain(entries).collect()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        match invocation.within(answer).await? {
+            Ok(answer) => {
+                let units = answer.consumed_capacity().iter();
+                units.for_each(|units| note_write(invocation, Some(units)));
+                Ok(true)
+            }
+            Err(error) => match error.as_service_error() {
+                // An edit was faster, or is being made.
+                Some(TransactWriteItemsError::TransactionCanceledException(_)) => Ok(false),
+                _ => Err(store_error(error)),
+            },
+        }
     }
 }

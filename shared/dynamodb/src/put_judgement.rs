@@ -6,6 +6,7 @@ use domain::{RuleId, Timestamp};
 
 use crate::DynamoStore;
 use crate::attribute::to_sdk;
+use crate::pause::while_throttled;
 use crate::put::Put;
 use crate::write_device::failed;
 use table::item::{self, attribute::RULE_CHANGED};
@@ -39,9 +40,13 @@ impl PutJudgements for DynamoStore {
         // The condition of the state holds for the messages too.
         let told = judgement.told().iter().map(|it| self.put_part(item::from_told(it)));
         let waiting = judgement.waiting().iter().map(|it| self.put_part(item::from_waiting(it)));
-        let conditional = [self.rule_check(rule, changed), self.conditional_part(put)];
-        let parts = conditional.into_iter().chain(told).chain(waiting).collect();
-        Ok(match self.transact(parts, invocation).await? {
+        let parts: Vec<_> = [self.rule_check(rule, changed), self.conditional_part(put)]
+            .into_iter()
+            .chain(told)
+            .chain(waiting)
+            .collect();
+        let send = || self.transact(parts.clone(), invocation);
+        Ok(match while_throttled(invocation, send).await? {
             Ok(()) => JudgementOutcome::Stored,
             Err(reasons) if reasons.first().is_some_and(failed) => JudgementOutcome::RuleChanged,
             Err(_) => JudgementOutcome::StateMoved,

@@ -78,16 +78,11 @@ impl KeepRollupState for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<()> {
         let advanced = self.advance(groups, sealed, queue, invocation).await?;
-        if let UpdateOutcome::Updated(_) = advanced {
-            return Ok(());
-        }
-
-        // Another sweep was faster with some of them, which says nothing of the queue.
-        if queue.is_some() {
-            self.advance(&BTreeSet::new(), sealed, queue, invocation).await?;
-        }
-        for group in groups {
-            self.advance(&[*group].into(), sealed, None, invocation).await?;
+        if let UpdateOutcome::ConditionFailed(_) = advanced {
+            // Another sweep was faster with some of them.
+            for group in groups {
+                self.advance(&[*group].into(), sealed, queue, invocation).await?;
+            }
         }
         Ok(())
     }
@@ -141,7 +136,14 @@ impl KeepRollupState for DynamoStore {
     async fn set_room_walk(&self, walk: &RoomWalk, invocation: &Invocation) -> StoreResult<()> {
         let mut update = Update::or_put(Key::RoomWalk);
         update.only_if_still(&[DONE], None);
-        update.replace(&[SINCE, AFTER, DONE], item::from_room_walk(walk));
+        update.set(&[SINCE], Attribute::S(walk.begun.to_string()));
+        match &walk.after {
+            Some(after) => update.set(&[AFTER], Attribute::S(after.to_string())),
+            None => update.remove(&[AFTER]),
+        }
+        if walk.is_done {
+            update.set(&[DONE], item::mark());
+        }
         update.send(self, invocation).await.map(drop)
     }
 

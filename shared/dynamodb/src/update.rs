@@ -13,7 +13,7 @@ use crate::error::store_error;
 use crate::pause::while_throttled;
 use crate::{DynamoStore, note_write};
 use table::item::attribute::DELETED;
-use table::item::{self, Attribute, Decode, Item};
+use table::item::{self, Attribute, Decode};
 use table::keys::{Key, PK};
 use table::{Invocation, StoreResult, UpdateOutcome};
 
@@ -105,16 +105,6 @@ impl Update {
     pub(super) fn remove(&mut self, path: &[&str]) {
         let name = self.name(path);
         self.removes.push(name);
-    }
-
-    /// Gives the attributes of these names the values that they have in `item`, and removes those that it lacks.
-    pub(super) fn replace(&mut self, names: &[&str], mut item: Item) {
-        for name in names {
-            match item.remove(*name) {
-                Some(value) => self.set(&[name], value),
-                None => self.remove(&[name]),
-            }
-        }
     }
 
     /// Adds to a number, which counts as 0 where it is missing.

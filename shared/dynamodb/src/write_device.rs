@@ -9,7 +9,6 @@ use aws_sdk_dynamodb::types::{
 
 use crate::attribute::{self, SdkItem, to_sdk};
 use crate::error::store_error;
-use crate::pause::while_throttled;
 use crate::put::Put;
 use crate::update::Update;
 use crate::{DynamoStore, note_write};
@@ -27,6 +26,8 @@ pub(super) enum DeviceWrite {
     Lost(Option<Device>),
     /// Nothing is written: a companion's condition does not hold.
     CompanionRefused,
+    /// Nothing is written: it succeeds later.
+    Busy(StoreError),
 }
 
 /// The outcome of a write of a device's item with its companions.
@@ -37,6 +38,8 @@ pub(super) enum ItemWrite {
     Lost(Option<SdkItem>),
     /// Nothing is written: a companion's condition does not hold.
     CompanionRefused,
+    /// Nothing is written: it succeeds later.
+    Busy(StoreError),
 }
 
 /// The reasons for which a transaction is cancelled that succeeds later: another one holds the item, or
@@ -69,6 +72,7 @@ impl DynamoStore {
                 DeviceWrite::Lost(was.map_or(Ok(None), attribute::read_present)?)
             }
             ItemWrite::CompanionRefused => DeviceWrite::CompanionRefused,
+            ItemWrite::Busy(error) => DeviceWrite::Busy(error),
         })
     }
 
@@ -91,26 +95,20 @@ impl DynamoStore {
                 .into_iter()
                 .chain(companions)
                 .collect();
-        Ok(match self.transact(parts, invocation).await? {
-            Ok(()) => ItemWrite::Done(None),
-            Err(reasons) => match reasons.into_iter().next().filter(failed) {
-                Some(device) => ItemWrite::Lost(device.item),
-                None => ItemWrite::CompanionRefused,
-            },
+        let reasons = match self.transact(parts, invocation).await {
+            Ok(Ok(())) => return Ok(ItemWrite::Done(None)),
+            Ok(Err(reasons)) => reasons,
+            Err(error @ StoreError::Throttled(_)) => return Ok(ItemWrite::Busy(error)),
+            Err(error) => return Err(error),
+        };
+        Ok(match reasons.into_iter().next().filter(failed) {
+            Some(device) => ItemWrite::Lost(device.item),
+            None => ItemWrite::CompanionRefused,
         })
     }
 
-    /// Writes all parts or none; the reasons of each where a condition does not hold. A transaction that another one
-    /// or the table's capacity stops is repeated while there is patience, as any other request.
+    /// Writes all parts or none; the reasons of each where a condition does not hold.
     pub(super) async fn transact(
-        &self,
-        parts: Vec<TransactWriteItem>,
-        invocation: &Invocation,
-    ) -> StoreResult<Result<(), Vec<CancellationReason>>> {
-        while_throttled(invocation, || self.transact_once(parts.clone(), invocation)).await
-    }
-
-    async fn transact_once(
         &self,
         parts: Vec<TransactWriteItem>,
         invocation: &Invocation,

@@ -29,6 +29,9 @@ struct Consumed {
 /// answer within 8 seconds: writers such as Home Assistant's hang up after 10.
 const SENDERS_PATIENCE: Duration = Duration::from_secs(7);
 
+/// No single request to the table takes longer, whatever time is left.
+const MAX_OPERATION: Duration = Duration::from_secs(5);
+
 impl Invocation {
     /// Everything up to `deadline`, with nothing consumed. What the table throttles is repeated to the deadline.
     #[must_use]
@@ -84,8 +87,8 @@ impl Invocation {
 
     /// Runs one operation within the time left.
     pub async fn within<T>(&self, operation: impl Future<Output = T>) -> Result<T, StoreError> {
-        let within = tokio::time::timeout(self.remaining(), operation).await;
-        within.map_err(|_| StoreError::TimedOut)
+        let limit = self.remaining().min(MAX_OPERATION);
+        tokio::time::timeout(limit, operation).await.map_err(|_| StoreError::TimedOut)
     }
 
     /// Adds read units.

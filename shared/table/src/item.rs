@@ -35,7 +35,7 @@ pub use self::alert_state::from_alert_state;
 pub use self::annotation::from_annotation;
 pub use self::conditions::from_conditions_schema;
 pub use self::device::{
-    DeviceItem, attributes, description, exchanges, from_device, from_fold_settings, from_place,
+    DESCRIPTION, DeviceItem, attributes, exchanges, from_device, from_fold_settings, from_place,
     hold, metric, source, tags, tombstone_expiry, verdicts,
 };
 pub use self::error::{ItemError, UnreadableItem};

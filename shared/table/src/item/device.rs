@@ -130,14 +130,24 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
     }
 }
 
-/// The attributes that a device loses when its deletion begins: all but its key and what a device registered anew may
-/// not know, its version and the number of its fold settings.
-#[must_use]
-pub fn description(device: &Device) -> Vec<String> {
-    let kept = [keys::PK, keys::SK, DEVICE_VERSION, SETTINGS];
-    let item = from_device(device, Layout::default());
-    item.into_keys().filter(|name| !kept.contains(&name.as_str())).collect()
-}
+/// The attributes that a device loses when its deletion begins. What a device registered anew may not know
+/// stays: the number of its fold settings.
+pub const DESCRIPTION: [&str; 14] = [
+    STAY,
+    SOURCE,
+    keys::ROOM,
+    ROOM_AT,
+    NAME,
+    KIND,
+    TAGS,
+    METRICS,
+    FIRST_SEEN,
+    BEHIND,
+    BEHIND_IT,
+    IN_ROOM_MEANS,
+    CHANGES,
+    INTRODUCED_ROOMS,
+];
 
 /// How long a deleted device is remembered: longer than the stream keeps records of its readings, a day.
 const TOMBSTONE_DAYS: i64 = 7;
