@@ -171,8 +171,71 @@ fn cellar() -> Value {
     past.chain(now).collect()
 }
 
-/// The members of answers that these requests do not have.
-const SENT_ELSEWHERE: [&str; 0] = [];
+/// The members of answers that these requests need not have: some take a day, a damage or an index, and what rollups
+/// lack is gone after some seconds. The tests of `functions/query` and `functions/ingest` ask for them.
+const SENT_ELSEWHERE: [&str; 61] = [
+    "Acknowledged.acknowledged",
+    "Acknowledged.since",
+    "Alert.clear",
+    "Alert.room",
+    "AlertPreview.rollups_lack",
+    "AlertPreview.subjects.by_extremes.from",
+    "AlertPreview.subjects.by_extremes.to",
+    "AlertPreview.subjects.episodes.value",
+    "AlertState.clear",
+    "AlertState.count",
+    "AlertState.last",
+    "AlertState.silent",
+    "Channel.failing_since",
+    "Channel.next",
+    "Conditions.rollups_lack",
+    "Conditions.rooms_lack",
+    "ConditionsExplanation.plans.ranges",
+    "ConditionsSchema.metrics",
+    "ConditionsSchema.ready",
+    "ConditionsSchema.version",
+    "Deletion.left_at_least",
+    "Device.metrics.cycle",
+    "Device.metrics.hourly_until",
+    "Device.metrics.net",
+    "Energy.data.estimated",
+    "Energy.rest",
+    "Energy.rest.kwh",
+    "Energy.rest.timestamp",
+    "Energy.rest_kwh",
+    "Energy.rollups_lack",
+    "Energy.rooms_lack",
+    "Energy.unsure",
+    "EnergyDevice.role",
+    "Event.amount_if_wrapped",
+    "Event.until",
+    "Events.rollups_lack",
+    "Health.rollups.backlog",
+    "Health.rollups.backlog.at",
+    "Health.rollups.backlog.since",
+    "Health.rollups.queue",
+    "Health.rollups.queue.at",
+    "Health.rollups.queue.messages",
+    "LeftOut.behind",
+    "LeftOut.during",
+    "LeftOut.during.from",
+    "LeftOut.during.to",
+    "Plan.driver",
+    "Receipt.more_rejected",
+    "RollupsLack.changes_since",
+    "RollupsLack.outdated",
+    "RollupsLack.quarters",
+    "SchemaMetric.bits",
+    "SchemaMetric.domain",
+    "SchemaMetric.encoding",
+    "SchemaMetric.metric",
+    "Series.rollups_lack",
+    "Series.rooms_lack",
+    "Series.without_room",
+    "ToldMessage.ended",
+    "Unsure.device_id",
+    "Unsure.metrics",
+];
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one list of requests")]
@@ -597,8 +660,11 @@ async fn real_answers_are_what_the_document_says() {
             documented.add_documented(schema, "List");
         }
     }
-    let not_sent: Vec<&String> = documented.found.difference(&sent.found).collect();
-    assert_eq!(not_sent, SENT_ELSEWHERE, "the document names what no answer of these has");
+    let elsewhere: BTreeSet<String> = SENT_ELSEWHERE.map(str::to_owned).into();
+    assert!(elsewhere.is_subset(&documented.found), "members that the document does not name");
+    let sent: BTreeSet<String> = sent.found.union(&elsewhere).cloned().collect();
+    let not_sent: Vec<&String> = documented.found.difference(&sent).collect();
+    assert!(not_sent.is_empty(), "the document names what no answer of these has: {not_sent:?}");
     // The validation can fail: an answer of another kind does not pass as a device.
     let root = json!({"components": document["components"], "$ref": "#/components/schemas/Device"});
     let validator = jsonschema::validator_for(&root).expect("a schema");

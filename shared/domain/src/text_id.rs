@@ -68,6 +68,7 @@ pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
 
 /// Whether an id of these parts can be read back: it holds nothing but what an id may, and its end is no
 /// digest's.
+#[must_use]
 pub fn are_readable<'a>(
     mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone,
 ) -> bool {
@@ -105,6 +106,7 @@ pub fn may_be_made_of(id: &str, text: &str) -> bool {
 }
 
 /// 12 characters of a digest of lists of texts: 60 bits.
+#[must_use]
 pub fn digest<'a>(lists: impl Iterator<Item = &'a Vec<Cow<'a, str>>>) -> String {
     let mut hash = Sha256::new();
     for list in lists {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::text_id::{id_of, may_be_made_of};
-use domain::{Device, Room, RoomId};
+use domain::{Device, Label, Room, RoomId};
 
 /// The tag that each reading says for itself.
 pub(crate) const ROOM: &str = "room";
@@ -15,9 +15,10 @@ pub struct RoomTexts<'a>(BTreeMap<&'a RoomId, &'a str>);
 impl<'a> RoomTexts<'a> {
     /// Those of the registry's rooms: the name if the id is made of it, as that of a room which a line named first;
     /// else the id.
+    #[must_use]
     pub fn of(rooms: impl Iterator<Item = &'a Room>) -> Self {
         let text = |room: &'a Room| {
-            let name = room.name.as_ref().map(|name| name.as_str());
+            let name = room.name.as_ref().map(Label::as_str);
             name.filter(|name| room_of(name).as_ref() == Some(&room.id)).unwrap_or(room.id.as_str())
         };
         Self(rooms.map(|room| (&room.id, text(room))).collect())

@@ -31,7 +31,25 @@ pub(super) fn schemas() -> Value {
                 "left_out": {"type": "array", "items": reference("NotOfRoom")},
                 "rollups_lack": reference("RollupsLack"),
                 "rooms_lack": reference("RoomsLack"),
-                "explain": reference("Explanation"),
+                "explain": reference("ConditionsExplanation"),
+            },
+        },
+        "ConditionsExplanation": {
+            "type": "object",
+            "description": "The plan that the episodes come from, and what each plan would cost and did cost",
+            "required": ["plan", "plans", "consumed_read_units"],
+            "properties": {
+                "plan": {"enum": ["plain", "z-order"]},
+                "consumed_read_units": metric,
+                "plans": {"type": "array", "items": {
+                    "type": "object", "required": ["plan", "estimated_read_units", "consumed_read_units"], "properties": {
+                        "plan": {"enum": ["plain", "z-order"]},
+                        "estimated_read_units": {"type": ["number", "null"]},
+                        "consumed_read_units": metric,
+                        "ranges": {"type": "integer"},
+                        "reason": {"type": "string", "description": "Why it was not tried or not brought to its end"},
+                    },
+                }},
             },
         },
         "SchemaMetric": {"type": "object", "required": ["metric"], "additionalProperties": false, "properties": {

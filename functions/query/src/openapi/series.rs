@@ -10,6 +10,7 @@ pub(super) fn schemas() -> Value {
     let timestamp = json!({"type": "string", "format": "date-time"});
     let text = json!({"type": ["string", "null"]});
     let metric = json!({"type": "number"});
+    let names = json!({"type": "array", "items": {"type": "string"}});
     json!({
         "NotOfRoom": {"type": "object", "required": ["device_id", "metric", "not_of_room"], "properties": {
             "device_id": reference("Id"), "metric": {"type": "string"}, "not_of_room": reference("NotOfRoomReason"),
@@ -27,7 +28,26 @@ pub(super) fn schemas() -> Value {
             },
         },
         "RoomsLack": {"type": "string", "description": "Only while it is not noted yet of all rollups who was in which room, and there are too many devices to ask each"},
-        "Explanation": {"type": "object", "description": "How the rows came about and what they cost; devices tells how it is known who was in the rooms", "properties": {"devices": {"type": "string"}}},
+        "Explanation": {
+            "type": "object",
+            "description": "How the rows came about and what they cost",
+            "properties": {
+                "reads": {"type": "string"},
+                "sources": {"type": "array", "items": {"type": "string"}},
+                "devices": {"type": "string", "description": "How it is known who was in the rooms"},
+                "pieces": {"type": "integer", "description": "The rollups, and the parts of rows made from readings"},
+                "outdated": {"type": "integer", "description": "Rollups of older settings"},
+                "frozen": {"type": "integer", "description": "Rollups that a reading has changed since, too late to be folded"},
+                "estimated_read_units": metric, "consumed_read_units": metric,
+                "zone_database": {"type": "string"},
+                "meters": {"type": "array", "description": "Of energy, what the metrics of each device count as", "items": {
+                    "type": "object", "required": ["device_id", "used"], "properties": {
+                        "device_id": reference("Id"), "used": names, "sold": names,
+                        "not_counted": {"type": "object", "additionalProperties": {"type": "string"}},
+                    },
+                }},
+            },
+        },
         "Series": {
             "type": "object",
             "required": ["data", "from", "to", "every", "tz", "source", "units"],
