@@ -272,12 +272,13 @@ const MINUTES: usize = 3_000;
 /// processes are replaced, each minute has a new one. Returns how many judgements it took.
 async fn judge_in_pieces(world: &mut World, now: Timestamp, is_replaced: bool) -> usize {
     let (mut judgements, mut was_cut) = (0, false);
+    // A judgement begins with a second left, so the rest is for judgements and what comes before them.
+    let mut time = Duration::from_millis(1_003);
     for _ in 0..MINUTES {
         if is_replaced {
             world.judging = Judging::new();
         }
-        // A judgement begins with a second left, so this is time for 5 milliseconds of them.
-        let piece = Invocation::until(Deadline::after(Duration::from_millis(1_005)));
+        let piece = Invocation::until(Deadline::after(time));
         let silence = Box::pin(world.judging.judge_silence(&world.store, now, &piece)).await;
         let mut judged = silence.expect("memory");
         let sealed = Box::pin(world.judging.judge_sealed(&world.store, now, &piece)).await;
@@ -285,6 +286,9 @@ async fn judge_in_pieces(world: &mut World, now: Timestamp, is_replaced: bool) -
 
         assert!(judged.failures.is_empty(), "{:?}", judged.failures);
         judgements += judged.judged;
+        if judged.judged == 0 {
+            time += Duration::from_millis(1);
+        }
         was_cut |= judged.is_cut;
         if world.told().len() == MANY && (is_replaced || judged.is_done()) {
             assert!(was_cut, "the time sufficed");

@@ -840,3 +840,40 @@ async fn what_was_told_is_compared_with_what_the_readings_say_now() {
     }
     assert_eq!(says().await, "gone");
 }
+
+/// Which devices a group has is not known there, so nothing is judged in silence.
+#[tokio::test]
+async fn beyond_memory_a_rule_on_a_group_says_what_is_not_judged() {
+    let bench = super::bench_beyond_memory().await;
+    bench.put("/channels/phone", &ntfy()).await;
+    let limit = json!({"metric": "t", "above": 8});
+    let fires = json!({"metric": "t", "above": 8, "no_data": "fire"});
+    let budget = json!({"budget_kwh": 2, "per": "day"});
+    let (silence, steps) =
+        (json!({"silent_for": "10m"}), json!({"metric": "cumulative_kwh_p", "counter": ["reset"]}));
+    for (watch, scope, odd) in [
+        (&silence, "room", Some("silent_for")),
+        (&budget, "room", Some("budget_kwh")),
+        (&fires, "room", Some("no_data")),
+        (&limit, "mean_of_room", Some("mean_of_room")),
+        (&limit, "room", None),
+        (&steps, "room", None),
+        (&silence, "device", None),
+        (&budget, "device", None),
+    ] {
+        let mut rule = watch.clone();
+        rule["name"] = "Warm".into();
+        rule[scope] = if scope == "device" { "d00001" } else { "r" }.into();
+        let saved = bench.put("/alerts/r", &rule).await;
+        assert_eq!(saved.status, 200, "{}", saved.text);
+        let warning = saved.json()["warnings"][0].as_str().map(ToOwned::to_owned);
+        let expected =
+            odd.map(|member| format!("{member}: there are more than 10000 devices, so "));
+        assert_eq!(warning.is_some(), expected.is_some(), "{rule}: {warning:?}");
+        let (warning, expected) = (warning.unwrap_or_default(), expected.unwrap_or_default());
+        assert!(warning.starts_with(&expected), "{rule}: {warning}");
+
+        let previewed = bench.ask("/alerts/preview", &json!({"rule": rule})).await;
+        assert_eq!(previewed.status, if scope == "device" { 200 } else { 400 }, "{rule}");
+    }
+}
