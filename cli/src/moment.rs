@@ -21,7 +21,9 @@ mod tests {
     fn a_relative_time_is_counted_from_now_and_any_other_is_as_it_stands() {
         let before = SystemClock.now();
         let month = from_now("-30d").unwrap().since(before);
-        assert!((TimeDelta::zero()..TimeDelta::minutes(1)).contains(&(month + TimeDelta::days(30))));
+        assert!(
+            (TimeDelta::zero()..TimeDelta::minutes(1)).contains(&(month + TimeDelta::days(30)))
+        );
         let at = "2026-01-11T16:00:00.000Z";
         assert_eq!(from_now(at).unwrap().to_string(), at);
         assert!(from_now("yesterday").is_err());

@@ -178,8 +178,12 @@ mod tests {
                 ..Options::default()
             };
             Box::pin(System::start(options)).await.unwrap().shutdown().await.unwrap();
-            let place =
-                Place { data_dir: Some(data_dir.clone()), table: None, region: None, endpoint: None };
+            let place = Place {
+                data_dir: Some(data_dir.clone()),
+                table: None,
+                region: None,
+                endpoint: None,
+            };
             let table = Box::pin(place.open()).await.unwrap().with_indexes().await.unwrap();
             assert_eq!(table.store.has_conditions_index(), is_on);
             table.close().await.unwrap();

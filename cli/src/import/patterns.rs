@@ -42,7 +42,8 @@ impl Patterns {
 /// Whether a text is of a pattern. Where the rest does not fit, the last `*` takes one character more; no earlier one
 /// has to, so that the steps are at most the product of both lengths.
 fn is_match(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);
     // The place behind the last `*`, and where the text begins that it does not take.
     let mut star = None;

@@ -65,7 +65,8 @@ impl Target {
             }
             Err(_) => {}
         }
-        let hint = || format!("no Roomtide answers at {default}; at another address it needs --url");
+        let hint =
+            || format!("no Roomtide answers at {default}; at another address it needs --url");
         let directory = Directory::at(place.data_dir()).await.with_context(hint)?;
         print(format_args!("no Roomtide answers at {default}: storing into {}", directory.name));
         Ok(Self::Here(directory))
@@ -162,7 +163,11 @@ mod tests {
     const ROOMTIDE: &str = r#"{"status":"ready","up":"0s"}"#;
 
     /// Where an import goes for which these places are named, while this is answered at the default address.
-    async fn chosen(words: &[&str], has_token: bool, ready: &'static str) -> anyhow::Result<Target> {
+    async fn chosen(
+        words: &[&str],
+        has_token: bool,
+        ready: &'static str,
+    ) -> anyhow::Result<Target> {
         let server = fake_server::serve(move |_, _| Reply::of(200, ready));
         let place = Line::parse_from([&["import"], words].concat()).place;
         Target::by_default(&server.url, &place, has_token).await

@@ -6,9 +6,8 @@
 use std::str::FromStr;
 
 use chrono::{
-    Datelike as _,
-    DateTime, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
-    TimeZone,
+    DateTime, Datelike as _, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime,
+    TimeDelta, TimeZone,
 };
 use domain::{Timestamp, TimestampError, excerpt};
 

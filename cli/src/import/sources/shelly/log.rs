@@ -222,10 +222,11 @@ fn row(
         .ok_or_else(|| format!("{at:?} is no time of a measurement"))?;
     let number = |place: &usize| match cells[*place] {
         "" => Ok(None),
-        cell => {
-            let number = Decimal::from_str(cell).ok().filter(|number| number.abs() <= MAX_CELL);
-            number.map(Some).ok_or_else(|| format!("{cell:?} is not a number of a meter"))
-        }
+        cell => match Decimal::from_str(cell) {
+            Ok(number) if number.abs() <= MAX_CELL => Ok(Some(number)),
+            Ok(_) => Err(format!("{cell:?} is too large for a meter")),
+            Err(_) => Err(format!("{cell:?} is not a number")),
+        },
     };
     Ok((begin, columns.places.iter().map(number).collect::<Result<_, _>>()?))
 }

@@ -144,6 +144,6 @@ fn a_time_and_a_number_that_no_meter_has_are_refused() {
     let (lines, _, refused) = told(log.source(&anchors), 1_771_180_620);
     assert!(!lines.is_empty());
     assert_eq!(refused.len(), 2, "{refused:?}");
-    assert!(refused[0].contains("is not a number of a meter"), "{refused:?}");
+    assert!(refused[0].contains("is too large for a meter"), "{refused:?}");
     assert!(refused[1].contains("is no time of a measurement"), "{refused:?}");
 }
