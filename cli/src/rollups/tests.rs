@@ -372,6 +372,12 @@ async fn a_zone_is_not_changed_where_that_would_lose_a_day() {
 
     let from = "2026-02-11T23:00:00.000Z";
     assert!(error.contains(&format!("--from {from}")), "{error}");
+    std::fs::write(bench.progress(), "somebody's").unwrap();
+    let error = bench.rebuild(&["--time-zone", "Europe/Berlin", "--from", from]).await.unwrap_err();
+    assert!(error.to_string().contains("is not replaced"), "{error}");
+    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
+    assert_eq!(state.zone, "UTC", "as long as no progress can be kept");
+    std::fs::remove_file(bench.progress()).unwrap();
     bench.rebuild(&["--time-zone", "Europe/Berlin", "--from", from]).await.unwrap();
     let zone = async |date| bench.day("a", date).await.and_then(|day| day.zone);
     assert_eq!(zone("2026-02-10").await.as_deref(), Some("UTC"));
