@@ -28,6 +28,8 @@ The queue is the stack's output FailuresUrl; its messages expire after 14 days. 
 environment. Messages are hidden from others while they are looked at, for five minutes at most.";
 /// The messages that are received at once where nothing is done with them.
 const RECEIVED_AT_ONCE: i32 = 10;
+/// How often what is received may be nothing new, before nothing new is expected: SQS hands out in any order.
+const MAX_IN_VAIN: usize = 100;
 /// The exit code when some messages could not be replayed.
 const SOME_LEFT: u8 = 3;
 
@@ -205,17 +207,20 @@ async fn list(queue: &Queue) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Receives until what comes was there before, or was sent since: reading a long queue takes longer than messages stay
-/// hidden.
+/// Receives until nothing comes, or only what was there before or was sent since: reading a long queue takes longer than
+/// messages stay hidden.
 async fn receive_all(queue: &Queue, begun: Timestamp, hidden: &mut Hidden) -> anyhow::Result<()> {
-    loop {
-        let known = sent_until(begun, hidden);
+    let mut in_vain = 0;
+    while in_vain < MAX_IN_VAIN {
         let received = queue.receive(RECEIVED_AT_ONCE).await?;
-        hidden.extend(received.into_iter().map(|message| (message.id.clone(), message)));
-        if sent_until(begun, hidden) == known {
-            return Ok(());
+        if received.is_empty() {
+            break;
         }
+        let known = sent_until(begun, hidden);
+        hidden.extend(received.into_iter().map(|message| (message.id.clone(), message)));
+        in_vain = if sent_until(begun, hidden) == known { in_vain + 1 } else { 0 };
     }
+    Ok(())
 }
 
 /// The number of messages that were sent until then.
@@ -287,7 +292,7 @@ async fn each_received(
         if is_known || !received.is_sent_until(begun) {
             hidden.insert(received.id.clone(), received);
             in_vain += 1;
-            if in_vain > sent_until(begun, hidden) {
+            if in_vain > sent_until(begun, hidden) + MAX_IN_VAIN {
                 return Ok(());
             }
             continue;
