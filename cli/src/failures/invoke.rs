@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 use aws::{Call, Service, ServiceConfig};
+use chrono::DateTime;
+use runtime::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 
 /// The time for an invocation: longer than the function may take.
@@ -26,7 +28,9 @@ impl Lambda {
     pub(super) async fn invoke(&self, function: &str, event: &Value) -> anyhow::Result<Value> {
         let path = format!("/2015-03-31/functions/{function}/invocations");
         let (headers, body) = (&[][..], &event.to_string());
-        let call = Call { path: &path, headers, body, now: SystemTime::now() };
+        let now = DateTime::from_timestamp_millis(SystemClock.now().as_millis());
+        let now = SystemTime::from(now.unwrap_or_default());
+        let call = Call { path: &path, headers, body, now };
         let reply = self.0.post(call).await?;
 
         if reply.headers.iter().any(|(name, _)| name == FUNCTION_ERROR) {
