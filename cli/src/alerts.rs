@@ -159,6 +159,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn act(args: &Args) -> anyhow::Result<ExitCode> {
+    let is_file = matches!(args.action, Action::Export { .. } | Action::Import { .. });
+    if args.json && is_file {
+        bail!("--json: what alerts export writes and alerts import reads is TOML");
+    }
     let token = args.token.as_deref().map(client::token).transpose()?;
     let server = Server { client: Client::new(&args.url, token.as_deref())? };
     let show = |answer: &Value, text: String| {
@@ -357,5 +361,27 @@ impl Server {
             return Err(self.client.error(path, answer));
         }
         serde_json::from_str(&answer.text).with_context(|| format!("{path} is not JSON"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_file_of_rules_is_toml_whatever_is_asked() {
+        for words in [&["export"][..], &["import", "alerts.toml"]] {
+            let words = [&["alerts", "--json", "--url", "http://127.0.0.1:1"], words].concat();
+            let error = act(&Line::parse_from(words).args).unwrap_err().to_string();
+            assert!(error.starts_with("--json: ") && error.contains("TOML"), "{error}");
+        }
     }
 }

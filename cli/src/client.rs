@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use runtime::clock::Stopwatch;
+use serde_json::Value;
 
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem, Units};
 use crate::here::Here;
@@ -20,6 +21,9 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// The time after which a request is over whose answer was lost: longer than a function may take.
 const MAX_REQUEST: Duration = Duration::from_secs(30);
 
+/// What anybody may ask Roomtide, and an InfluxDB: at each of its addresses, whatever its version.
+const READY: &str = "/ready";
+
 /// A client of one server.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -30,6 +34,8 @@ pub(crate) struct Client {
     authorization: Option<String>,
     /// Whether the server has answered before: without that, a failed connection is not retried.
     reached: AtomicBool,
+    /// Whether the server has shown that it is Roomtide: without that, it gets no token.
+    recognized: AtomicBool,
     first_pause: Duration,
     max_request: Duration,
     interrupted: Arc<AtomicBool>,
@@ -51,6 +57,7 @@ impl Client {
             url: url.trim_end_matches('/').to_owned(),
             authorization: token.map(|token| format!("Bearer {token}")),
             reached: AtomicBool::new(false),
+            recognized: AtomicBool::new(false),
             first_pause: Duration::from_millis(250),
             max_request: MAX_REQUEST,
             interrupted: Arc::default(),
@@ -75,11 +82,39 @@ impl Client {
         Arc::clone(&self.interrupted)
     }
 
-    /// Sends a request until its answer is final, or until `stop` is set.
-    ///
+    /// Sends a request until its answer is final, or until `stop` is set. A token is sent only to a server that is
+    /// Roomtide.
+    pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
+        if self.authorization.is_some() {
+            self.ensure_roomtide(stop)?;
+        }
+        self.send_until_final(ask, self.authorization.as_deref(), stop)
+    }
+
+    /// Fails if something else than Roomtide answers, which is asked once and gets no token.
+    pub(crate) fn ensure_roomtide(&self, stop: &AtomicBool) -> anyhow::Result<()> {
+        if self.here.is_some() || self.recognized.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let answer = self.send_until_final(Ask::get(READY), None, stop)?;
+        if !is_roomtide(&answer) {
+            bail!(
+                "{} answers, but is no Roomtide: nothing was sent to it; --url names the address of another server",
+                self.url
+            );
+        }
+        self.recognized.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// A write whose answer is lost may still be under way. It is retried only when it is over, so that it
     /// never overwrites a later write.
-    pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
+    fn send_until_final(
+        &self,
+        ask: Ask<'_>,
+        authorization: Option<&str>,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Answer> {
         let mut pause = self.first_pause;
         let mut last = anyhow::anyhow!("not sent");
         for _ in 0..ATTEMPTS {
@@ -94,7 +129,7 @@ impl Client {
             }
             let attempt = Stopwatch::start();
             let mut wait = pause;
-            match self.send_once(ask) {
+            match self.send_once(ask, authorization) {
                 Ok((answer, retry_after)) => {
                     self.reached.store(true, Ordering::Relaxed);
                     if !matches!(answer.status, 429 | 500 | 502 | 503 | 504) {
@@ -142,10 +177,14 @@ impl Client {
         Some(thread::spawn(move || here.store()))
     }
 
-    fn send_once(&self, ask: Ask<'_>) -> Result<(Answer, Option<Duration>), ureq::Error> {
+    fn send_once(
+        &self,
+        ask: Ask<'_>,
+        authorization: Option<&str>,
+    ) -> Result<(Answer, Option<Duration>), ureq::Error> {
         let url = format!("{}{}", self.url, ask.path);
         let mut request = http::Request::builder().method(ask.method).uri(url);
-        if let Some(authorization) = &self.authorization {
+        if let Some(authorization) = authorization {
             request = request.header("authorization", authorization);
         }
         for (name, value) in ask.headers {
@@ -188,6 +227,13 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// Whether an answer to `GET /ready` is that of Roomtide. An InfluxDB tells for how long it has been running; Roomtide,
+/// whose functions do not run between requests, always tells that it has just begun.
+fn is_roomtide(answer: &Answer) -> bool {
+    let told: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+    answer.status == 200 && told["status"] == "ready" && told["up"] == "0s"
+}
+
 /// Returns whether a failed request certainly did not reach the server.
 fn is_unsent(error: &ureq::Error) -> bool {
     match error {
@@ -215,7 +261,54 @@ fn sleep(pause: Duration, flags: &[&AtomicBool]) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use local::{Options, System};
+
     use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    #[test]
+    fn a_token_is_sent_to_roomtide_only() {
+        for (status, body, is_roomtide) in [
+            (200, r#"{"status":"ready","started":"2026-01-11T16:00:00.000Z","up":"0s"}"#, true),
+            (200, r#"{"status":"ready","started":"2026-01-11T16:00:00Z","up":"1h2m3.45s"}"#, false),
+            (200, "<html>", false),
+            (404, "{}", false),
+        ] {
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let told = Arc::clone(&seen);
+            let server = fake_server::serve(move |_, request| {
+                let has_token = request.headers.iter().any(|it| it.starts_with("authorization:"));
+                told.lock().unwrap().push((request.path.clone(), has_token));
+                if request.path == READY { Reply::of(status, body) } else { Reply::of(200, "{}") }
+            });
+            let client = Client::new(&server.url, Some("rt_secret")).unwrap();
+            for _ in 0..2 {
+                let sent = client.send(Ask::get("/devices"), &AtomicBool::new(false));
+                assert_eq!(sent.is_ok(), is_roomtide, "{body}: {sent:?}");
+            }
+            let asked = |path: &str, has_token| (path.to_owned(), has_token);
+            let expected = if is_roomtide {
+                vec![asked(READY, false), asked("/devices", true), asked("/devices", true)]
+            } else {
+                vec![asked(READY, false), asked(READY, false)]
+            };
+            assert_eq!(*seen.lock().unwrap(), expected);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn roomtide_is_recognized_at_both_of_its_addresses() {
+        let options = Options { auth: true, ingest_port: Some(0), port: 0, ..Options::default() };
+        let system = System::start(options).await.unwrap();
+        for url in [system.url(), system.ingest_url().unwrap()] {
+            let client = Client::new(&url.to_string(), None).unwrap();
+            let recognized = move || client.ensure_roomtide(&AtomicBool::new(false));
+            tokio::task::spawn_blocking(recognized).await.unwrap().unwrap();
+        }
+        system.shutdown().await.unwrap();
+    }
 
     #[test]
     fn a_token_may_be_in_a_file() {

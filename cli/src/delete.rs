@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
+use crate::moment::from_now;
 use crate::output::{counted, print};
 use crate::progress;
 
@@ -59,12 +60,12 @@ enum What {
         /// The device
         #[arg(allow_hyphen_values = true)]
         id: DeviceId,
-        /// The time from which readings are deleted, such as 2026-01-11T16:00:00Z
-        #[arg(long)]
-        from: String,
-        /// The time before which they are deleted
-        #[arg(long)]
-        to: String,
+        /// The time from which readings are deleted, such as 2026-01-11T16:00:00Z or -1d
+        #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true, value_parser = from_now)]
+        from: Timestamp,
+        /// The time before which they are deleted, such as now: that at which the command begins
+        #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true, value_parser = from_now)]
+        to: Timestamp,
     },
     /// Delete a room in which no device is
     Room {
@@ -133,24 +134,21 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 fn delete(args: &Args) -> anyhow::Result<()> {
+    let token = args.token.as_deref().map(client::token).transpose()?;
+    let client = Client::new(&args.url, token.as_deref())?;
     if !args.yes {
         if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
             bail!("nothing is deleted: the question needs a terminal; --yes deletes without one");
         }
         confirm(&args.what, &mut io::stdin().lock())?;
     }
-    let token = args.token.as_deref().map(client::token).transpose()?;
-    let client = Client::new(&args.url, token.as_deref())?;
     match &args.what {
         What::Device { id, also, if_empty, no_wait } => {
             let ids: Vec<&DeviceId> = [id].into_iter().chain(also).collect();
             devices(&ids, (*if_empty, *no_wait), &client, thread::sleep)?;
         }
         What::Readings { id, from, to } => {
-            let word = |text: &str| -> String {
-                form_urlencoded::byte_serialize(text.as_bytes()).collect()
-            };
-            let path = format!("/devices/{id}/readings?from={}&to={}", word(from), word(to));
+            let path = format!("/devices/{id}/readings?from={from}&to={to}");
             let deleted = to_the_end(&path, &client, thread::sleep)?;
             print(format_args!("{} of {id} deleted", counted(deleted, "reading")));
         }
@@ -335,7 +333,7 @@ fn ask(path: &str, client: &Client) -> anyhow::Result<Option<Progress>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -377,6 +375,33 @@ mod tests {
         let sleep = |time: Duration| *slept.lock().unwrap() += time.as_secs();
         assert_eq!(to_the_end("/devices/d", &client, sleep).unwrap(), 10_007);
         assert_eq!(*slept.lock().unwrap(), 3);
+    }
+
+    #[test]
+    fn a_relative_time_is_the_same_in_every_request_of_a_deletion() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
+        }
+        let paths = Arc::new(Mutex::new(Vec::new()));
+        let asked = Arc::clone(&paths);
+        let server = fake_server::serve(move |n, request| {
+            asked.lock().unwrap().push(request.path);
+            let has_more = n < 2;
+            Reply::of(200, &format!(r#"{{"deleted": 1, "has_more": {has_more}, "left": 1}}"#))
+        });
+        let words = ["delete", "--yes", "--url", &server.url, "readings", "d"];
+        let range = ["--from", "-1d", "--to", "now"];
+        let Line { args } = clap::Parser::parse_from(words.into_iter().chain(range));
+        delete(&args).unwrap();
+        let paths = paths.lock().unwrap();
+        assert!(paths.len() == 3 && paths.iter().all(|path| *path == paths[0]), "{paths:?}");
+        let (_, range) = paths[0].split_once("?from=").unwrap();
+        let (from, to) = range.split_once("&to=").unwrap();
+        let [from, to] = [from, to].map(|text| Timestamp::parse_absolute(text).unwrap());
+        assert_eq!(to.since(from).num_hours(), 24);
+        assert!(args.what.question().contains(&format!("from {from} to {to} ")));
     }
 
     #[test]

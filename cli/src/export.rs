@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use domain::{DeviceId, RoomId, TimeRange};
+use domain::{DeviceId, RoomId, TimeRange, Timestamp};
 use indicatif::ProgressBar;
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
@@ -27,6 +27,7 @@ use self::file::TEMPORARY;
 use self::format::{Format, Kind, Output};
 use crate::import::{Line, RUN, Record, sorted};
 use crate::interrupted;
+use crate::moment::from_now;
 use crate::output::{counted, print, print_error};
 use crate::place::Place;
 use crate::progress;
@@ -75,17 +76,19 @@ pub(crate) struct ExportArgs {
         long,
         value_name = "TIMESTAMP",
         allow_hyphen_values = true,
-        default_value = "1970-01-01T00:00:00Z"
+        default_value = "1970-01-01T00:00:00Z",
+        value_parser = from_now
     )]
-    from: String,
+    from: Timestamp,
     /// The end of the range, which is not part of it
     #[arg(
         long,
         value_name = "TIMESTAMP",
         allow_hyphen_values = true,
-        default_value = "9999-12-31T23:59:59.999Z"
+        default_value = "9999-12-31T23:59:59.999Z",
+        value_parser = from_now
     )]
-    to: String,
+    to: Timestamp,
     /// Write the rollups of 15 minutes and of days instead, and the stays of devices in rooms, which `import
     /// --rollups` restores: where readings have expired, they are the only copy
     #[arg(long, conflicts_with_all = ["url", "room"])]
@@ -173,7 +176,7 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
         );
     }
     let now = SystemClock.now();
-    let range = TimeRange::parse(Some(&from), Some(&to), now).context("--from, --to")?;
+    let range = TimeRange::new(from, to).context("--from, --to")?;
     let table = place.open().await?.with_devices().await?;
     let mut file = create(&path, format)?;
     let exported = rollups::export(&table.store, &device, range, now, &mut file).await;
@@ -220,12 +223,9 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     let mut unsorted = unsorted.context(TEMPORARY)?;
 
     let bar = progress::bar(sources.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
-    let range: String = form_urlencoded::Serializer::new(String::new())
-        .extend_pairs([("from", &args.from), ("to", &args.to)])
-        .finish();
     let (mut readings, mut seen, mut gone) = (0, BTreeSet::new(), BTreeSet::new());
     for (of, source) in sources {
-        let path = format!("{source}?{range}&limit=10000");
+        let path = format!("{source}?from={}&to={}&limit=10000", args.from, args.to);
         let each = |row: &RawValue| {
             #[derive(Deserialize)]
             struct Row {
@@ -319,5 +319,50 @@ fn all_known<T: Ord + Display>(
     match asked.iter().find(|id| !known.contains(id)) {
         Some(id) => bail!("there is no {what} {:?}", id.to_string()),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ExportArgs,
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_relative_time_is_the_same_in_every_page_of_every_device() {
+        let paths = Arc::new(Mutex::new(Vec::new()));
+        let asked = Arc::clone(&paths);
+        let server = fake_server::serve(move |_, request| {
+            let path = request.path;
+            if path.starts_with("/devices?") {
+                return Reply::of(200, r#"{"data": [{"device_id": "a"}, {"device_id": "b"}]}"#);
+            }
+            let is_first = !path.contains("cursor=");
+            if !path.contains("/readings?") || !is_first {
+                asked.lock().unwrap().push(path);
+                return Reply::of(200, r#"{"data": []}"#);
+            }
+            asked.lock().unwrap().push(path);
+            Reply::of(200, r#"{"data": [], "next_cursor": "c"}"#)
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.ndjson");
+        let words = ["export", file.to_str().unwrap(), "--url", &server.url, "--from", "-30d"];
+        run(Line::parse_from(words).args).await.unwrap();
+        let paths = paths.lock().unwrap();
+        let from = |path: &String| Some(path.split_once("from=")?.1.split_once('&')?.0.to_owned());
+        let from: Vec<String> = paths.iter().filter_map(from).collect();
+        assert_eq!(from.len(), 4, "{paths:?}");
+        assert!(from.iter().all(|text| *text == from[0]), "{from:?}");
+        assert!(Timestamp::parse_absolute(&from[0]).is_ok(), "{from:?}");
     }
 }

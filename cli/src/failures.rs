@@ -6,10 +6,11 @@ mod invoke;
 mod message;
 mod queue;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use aws::QueueConfig;
+use aws::{QueueConfig, ServiceConfig};
 use clap::{Args as ClapArgs, Subcommand};
 use domain::Timestamp;
 use runtime::clock::{Clock as _, SystemClock};
@@ -25,6 +26,10 @@ use crate::place::NO_CREDENTIALS;
 const AFTER_HELP: &str = "\
 The queue is the stack's output FailuresUrl; its messages expire after 14 days. Credentials are those of the \
 environment. Messages are hidden from others while they are looked at, for five minutes at most.";
+/// The messages that are received at once where nothing is done with them.
+const RECEIVED_AT_ONCE: i32 = 10;
+/// How often what is received may be nothing new, before nothing new is expected: SQS hands out in any order.
+const MAX_IN_VAIN: usize = 100;
 /// The exit code when some messages could not be replayed.
 const SOME_LEFT: u8 = 3;
 
@@ -126,14 +131,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Replay { place, choice, function, work_queue } => {
             let (queue, lambda) = place.open()?;
             let replaying = Replaying { queue: &queue, lambda, function, work_queue };
-            let counts = each(&queue, &choice, async |message| replaying.replay(message).await);
-            let counts = counts.await?;
+            let replay = async |message: &Message| replaying.replay(message).await;
+            let counts = each(&queue, &choice, SystemClock.now(), replay).await?;
             let done = counted(counts.done, "message");
             print(format_args!("{done} done and deleted, {} left in the queue", counts.left));
             counts
         }
         Action::Drop { place, choice } => {
-            let counts = each(&place.open()?.0, &choice, async |_| Ok(())).await?;
+            let queue = place.open()?.0;
+            let counts = each(&queue, &choice, SystemClock.now(), async |_| Ok(())).await?;
             print(format_args!("{} deleted", counted(counts.done, "message")));
             counts
         }
@@ -147,10 +153,11 @@ impl Place {
         let (credentials, known) = runtime::config::credentials().context(NO_CREDENTIALS)?;
         let region = region.or_else(|| region_of(&url)).or(known);
         let region = region.context("no region; add --region, such as eu-west-1")?;
-        let lambda = Lambda::connect(&region, endpoint.as_deref(), credentials.clone());
         let ca_bundle = runtime::config::ca_bundle()?;
-        let config = QueueConfig { url, region, endpoint, credentials, ca_bundle };
-        Ok((Queue::connect(&config), lambda))
+        let lambda = ServiceConfig { region, endpoint, credentials, ca_bundle };
+        let ServiceConfig { region, endpoint, credentials, ca_bundle } = lambda.clone();
+        let queue = QueueConfig { url, region, endpoint, credentials, ca_bundle };
+        Ok((Queue::connect(&queue), Lambda::connect(&lambda)))
     }
 }
 
@@ -174,7 +181,7 @@ impl Row {
             Replay::Impossible(todo) => format!("\n          {todo}"),
             _ => String::new(),
         };
-        format!("{}  {sent}  {kind:<7}  {about}{todo}", &id[..id.len().min(8)])
+        format!("{id:.8}  {sent}  {kind:<7}  {about}{todo}")
     }
 
     fn as_json(&self) -> Value {
@@ -185,26 +192,53 @@ impl Row {
     }
 }
 
+/// Messages that are hidden, by their ids. Only the newest handle of a message that came again gives it back.
+type Hidden = BTreeMap<String, Received>;
+
 /// Reads the whole queue, and gives every message back.
 async fn list(queue: &Queue) -> anyhow::Result<Vec<Row>> {
-    let mut hidden = Vec::new();
-    let result = receive_all(queue, &mut hidden).await;
-    for message in &hidden {
-        queue.give_back(message).await?;
-    }
-    result?;
-    let mut rows: Vec<Row> = hidden.into_iter().map(row).collect();
+    let mut hidden = Hidden::new();
+    let read = receive_all(queue, SystemClock.now(), &mut hidden).await;
+    give_back(queue, &hidden).await;
+    read?;
+
+    let mut rows: Vec<Row> = hidden.into_values().map(row).collect();
     rows.sort_by(|a, b| a.sent.cmp(&b.sent));
     Ok(rows)
 }
 
-async fn receive_all(queue: &Queue, hidden: &mut Vec<Received>) -> anyhow::Result<()> {
-    loop {
-        let received = queue.receive().await?;
+/// Receives until nothing comes, or only what was there before or was sent since: reading a long queue takes longer than
+/// messages stay hidden.
+async fn receive_all(queue: &Queue, begun: Timestamp, hidden: &mut Hidden) -> anyhow::Result<()> {
+    let mut in_vain = 0;
+    while in_vain < MAX_IN_VAIN {
+        let received = queue.receive(RECEIVED_AT_ONCE).await?;
         if received.is_empty() {
-            return Ok(());
+            break;
         }
-        hidden.extend(received);
+        let known = sent_until(begun, hidden);
+        hidden.extend(received.into_iter().map(|message| (message.id.clone(), message)));
+        in_vain = if sent_until(begun, hidden) == known { in_vain + 1 } else { 0 };
+    }
+    Ok(())
+}
+
+/// The number of messages that were sent until then.
+fn sent_until(begun: Timestamp, hidden: &Hidden) -> usize {
+    hidden.values().filter(|message| message.is_sent_until(begun)).count()
+}
+
+/// Makes messages visible again, each of them whatever becomes of the others.
+async fn give_back(queue: &Queue, hidden: &Hidden) {
+    let mut failed = Vec::new();
+    for message in hidden.values() {
+        failed.extend(queue.give_back(message).await.err());
+    }
+    if let Some(why) = failed.first() {
+        let count = counted(failed.len() as u64, "message");
+        print_error(format_args!(
+            "{count} could not be shown to others at once, and will be in five minutes at most: {why:#}"
+        ));
     }
 }
 
@@ -214,51 +248,75 @@ fn row(received: Received) -> Row {
     Row { id: received.id, sent, message }
 }
 
-/// Does something with each message that is chosen. Deletes those with which it succeeds, and gives the others back.
+/// What became of the messages so far, and those that are to be given back.
+#[derive(Default)]
+struct Tried {
+    hidden: Hidden,
+    counts: Counts,
+}
+
+/// Does something with each message that is chosen, once. Deletes those with which it succeeds, and gives the others
+/// back.
+///
+/// What was sent after `begun` is left: a fold that fails again would come back, and be done again, for ever.
 async fn each(
     queue: &Queue,
     choice: &Choice,
+    begun: Timestamp,
     action: impl AsyncFn(&Message) -> anyhow::Result<()>,
 ) -> anyhow::Result<Counts> {
-    let (mut hidden, mut counts) = (Vec::new(), Counts::default());
-    let mut matched = 0;
-    let result = async {
-        loop {
-            let received = queue.receive().await?;
-            if received.is_empty() {
-                return Ok(());
-            }
-            for received in received {
-                let message = Message::of(&received.body, received.sent);
-                if !choice.has(&received.id, message.kind) {
-                    hidden.push(received);
-                    continue;
-                }
-                matched += 1;
-                match action(&message).await {
-                    Ok(()) => {
-                        queue.delete(&received).await?;
-                        counts.done += 1;
-                    }
-                    Err(why) => {
-                        let Message { kind, about, .. } = &message;
-                        print_error(format_args!("left: {kind}, {about}: {why:#}"));
-                        hidden.push(received);
-                        counts.left += 1;
-                    }
-                }
-            }
-        }
-    };
-    let result: anyhow::Result<()> = result.await;
-    for message in &hidden {
-        queue.give_back(message).await?;
-    }
-    result?;
-    if matched == 0 && !choice.all {
+    let mut tried = Tried::default();
+    let done = each_received(queue, choice, begun, action, &mut tried).await;
+    give_back(queue, &tried.hidden).await;
+    done?;
+
+    if tried.counts == Counts::default() && !choice.all {
         bail!("no message of the queue is meant; `failures list` shows them");
     }
-    Ok(counts)
+    Ok(tried.counts)
+}
+
+/// Receives one message after the other: those of a whole batch would be visible again before the last is done.
+async fn each_received(
+    queue: &Queue,
+    choice: &Choice,
+    begun: Timestamp,
+    action: impl AsyncFn(&Message) -> anyhow::Result<()>,
+    tried: &mut Tried,
+) -> anyhow::Result<()> {
+    let Tried { hidden, counts } = tried;
+    // Messages one after the other with which there was nothing to do.
+    let mut in_vain = 0;
+    while let Some(received) = queue.receive(1).await?.pop() {
+        let is_known = hidden.contains_key(&received.id);
+        if is_known || !received.is_sent_until(begun) {
+            hidden.insert(received.id.clone(), received);
+            in_vain += 1;
+            if in_vain > sent_until(begun, hidden) + MAX_IN_VAIN {
+                return Ok(());
+            }
+            continue;
+        }
+        in_vain = 0;
+        let message = Message::of(&received.body, received.sent);
+        if !choice.has(&received.id, message.kind) {
+            hidden.insert(received.id.clone(), received);
+            continue;
+        }
+        match action(&message).await {
+            Ok(()) => {
+                queue.delete(&received).await?;
+                counts.done += 1;
+            }
+            Err(why) => {
+                let Message { kind, about, .. } = &message;
+                print_error(format_args!("left: {kind}, {about}: {why:#}"));
+                hidden.insert(received.id.clone(), received);
+                counts.left += 1;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where messages are done again.
@@ -283,7 +341,7 @@ impl Replaying<'_> {
             Replay::Invoke { function, event } => {
                 let function = self.function.as_ref().or(function.as_ref());
                 let function = function.context("the message names no function; add --function")?;
-                let reply = self.lambda.invoke(function, event, SystemClock.now())?;
+                let reply = self.lambda.invoke(function, event).await?;
                 let refused = reply["rejected"].as_array().is_some_and(|it| !it.is_empty());
                 if refused && reply["accepted"] == 0 && reply["accepted_before"].is_null() {
                     bail!("nothing of it is stored: {}", reply["rejected"]);

@@ -3,6 +3,7 @@
 
 mod anchors;
 mod args;
+mod beforehand;
 mod clock_change;
 mod columns;
 mod comparison;
@@ -93,9 +94,6 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
     }
     if args.rollups {
-        if args.csv.is_given() {
-            bail!("--rollups: the options for CSV do not fit it");
-        }
         let table = args.place.open().await?.with_indexes().await?;
         let restored = rollups::restore(&table.store, &args.file, now).await;
         table.close().await?;
@@ -105,16 +103,22 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
         bail!("--table: readings are imported with --url; only --rollups go into a table");
     }
     if !args.dry_run {
-        args.target = Target::of(args.url.as_deref(), &args.place).await?;
+        let has_token = args.token.is_some();
+        args.target = Target::of(args.url.as_deref(), &args.place, has_token).await?;
     }
     let target = args.target.clone();
     // Files and the client block the thread.
-    let imported = tokio::task::spawn_blocking(move || match import(&args, now) {
-        Err(error) if error.is::<OrderChanged>() => {
-            print(format_args!("{OrderChanged}; starting over"));
-            import(&args, now)
+    let imported = tokio::task::spawn_blocking(move || {
+        if !args.dry_run {
+            beforehand::check(&args)?;
         }
-        imported => imported,
+        match import(&args, now) {
+            Err(error) if error.is::<OrderChanged>() => {
+                print(format_args!("{OrderChanged}; starting over"));
+                import(&args, now)
+            }
+            imported => imported,
+        }
     })
     .await?;
     let closed = target.close().await;

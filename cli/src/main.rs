@@ -13,6 +13,7 @@ mod here;
 mod import;
 mod interrupted;
 mod mcp;
+mod moment;
 mod open;
 mod output;
 mod pace;

@@ -118,7 +118,10 @@ mod tests {
 
     #[test]
     fn each_line_is_a_request_of_its_own_and_notifications_have_no_answer() {
-        let server = fake_server::serve(|_, request| {
+        let server = fake_server::serve(|n, request| {
+            if n == 0 {
+                return Reply::of(200, r#"{"status":"ready","up":"0s"}"#);
+            }
             assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/mcp"));
             assert!(request.headers.contains(&"authorization: bearer rt_a".to_owned()));
             let Ok(message) = serde_json::from_str::<Value>(&request.body) else {

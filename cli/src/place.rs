@@ -1,6 +1,6 @@
 //! The table that a command reads or changes: the one of a data directory, or a deployed one. Changes nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use aws::StoreConfig;
@@ -14,9 +14,10 @@ use crate::patience::{keep_to, patiently};
 /// The table: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
-    /// The directory of the local data; the server may be running, but not for an import
-    #[arg(long, value_name = "DIR", default_value = DATA_DIR, global = true)]
-    pub(crate) data_dir: PathBuf,
+    /// The directory of the local data, by default roomtide-data; the server may be running, but not for an import
+    // Without a default value, because a directory that is written out is named, whichever it is.
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<PathBuf>,
     /// A deployed table, reached with the AWS credentials of the environment
     #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
     pub(crate) table: Option<String>,
@@ -49,8 +50,18 @@ pub(crate) struct OpenTable {
     pub(crate) store: DynamoStore,
     /// Its name for people.
     pub(crate) name: String,
+    /// What tells it from all other tables.
+    identity: String,
     config: StoreConfig,
     data: Option<DataDirectory>,
+}
+
+/// The file that keeps how far a command came, and the table on which it works: progress on another table is no
+/// progress.
+#[derive(Debug)]
+pub(crate) struct ProgressFile {
+    pub(crate) path: PathBuf,
+    pub(crate) table: String,
 }
 
 impl Place {
@@ -58,26 +69,35 @@ impl Place {
     pub(crate) async fn open(self) -> anyhow::Result<OpenTable> {
         if let Some(config) = self.deployed()? {
             let name = format!("the table {} in {}", config.table, config.region);
+            let address = config.endpoint.as_deref().unwrap_or("AWS");
+            let identity = format!("{name} at {address}");
             let store = DynamoStore::connect(&config, LAYOUT);
-            return Ok(OpenTable { store, name, config, data: None });
+            return Ok(OpenTable { store, name, identity, config, data: None });
         }
-        let data_dir = self.data_dir;
+        let data_dir = self.data_dir();
         let name = data_dir.display().to_string();
-        let Some(data) = DataDirectory::open(&data_dir).await? else {
+        let Some(data) = DataDirectory::open(data_dir).await? else {
             bail!(
                 "there is no data in {name}; start the server once, or name another --data-dir or a --table"
             )
         };
+        let directory = std::fs::canonicalize(data_dir);
+        let directory = directory.with_context(|| format!("cannot find {name}"))?;
+        let identity = format!("the data in {}", directory.display());
         let config = data.store_config().clone();
         let store = DynamoStore::connect(&config, LAYOUT);
-        Ok(OpenTable { store, name, config, data: Some(data) })
+        Ok(OpenTable { store, name, identity, config, data: Some(data) })
     }
 
-    /// Returns whether a place is named, other than the directory that is there by default.
-    pub(crate) fn is_named(&self) -> bool {
+    /// The directory of the local data.
+    pub(crate) fn data_dir(&self) -> &Path {
+        self.data_dir.as_deref().unwrap_or(Path::new(DATA_DIR))
+    }
+
+    /// Returns whether a place is written out, be it the directory that is taken by default.
+    pub(crate) const fn is_named(&self) -> bool {
         let Self { data_dir, table, region, endpoint } = self;
-        let deployed = [table, region, endpoint];
-        data_dir != DATA_DIR || deployed.into_iter().any(Option::is_some)
+        data_dir.is_some() || table.is_some() || region.is_some() || endpoint.is_some()
     }
 
     /// How the deployed table is reached, if one is named.
@@ -91,11 +111,11 @@ impl Place {
         Ok(Some(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout }))
     }
 
-    /// The file that keeps how far a command came on this table.
-    pub(crate) fn progress_file(&self, command: &str) -> PathBuf {
+    /// The file that keeps how far a command comes, where no other is named.
+    pub(crate) fn progress_path(&self, command: &str) -> PathBuf {
         match &self.table {
             Some(table) => format!("{table}.roomtide-{command}").into(),
-            None => self.data_dir.join(format!("roomtide.{command}")),
+            None => self.data_dir().join(format!("roomtide.{command}")),
         }
     }
 }
@@ -118,6 +138,11 @@ impl OpenTable {
         let mut table = self.with_devices().await?;
         table.store = patiently(async |it| table.store.clone().as_laid_out(it).await).await?;
         Ok(table)
+    }
+
+    /// The progress of a command on this table, kept in a file.
+    pub(crate) fn progress_in(&self, path: PathBuf) -> ProgressFile {
+        ProgressFile { path, table: self.identity.clone() }
     }
 
     /// Returns the way for many rollups at once, if this process has the data open.
@@ -153,8 +178,12 @@ mod tests {
                 ..Options::default()
             };
             Box::pin(System::start(options)).await.unwrap().shutdown().await.unwrap();
-            let place =
-                Place { data_dir: data_dir.clone(), table: None, region: None, endpoint: None };
+            let place = Place {
+                data_dir: Some(data_dir.clone()),
+                table: None,
+                region: None,
+                endpoint: None,
+            };
             let table = Box::pin(place.open()).await.unwrap().with_indexes().await.unwrap();
             assert_eq!(table.store.has_conditions_index(), is_on);
             table.close().await.unwrap();

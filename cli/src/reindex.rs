@@ -2,7 +2,7 @@
 //! nothing.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use domain::{Device, Timestamp};
@@ -15,7 +15,7 @@ use table::{IndexDevices as _, ListDevices as _};
 use crate::interrupted::Interrupted;
 use crate::output::{counted, print};
 use crate::patience::patiently;
-use crate::place::Place;
+use crate::place::{Place, ProgressFile};
 use crate::{progress, progress_file};
 
 /// The command line of `roomtide reindex`.
@@ -40,6 +40,9 @@ const CONCURRENCY: usize = 16;
 struct Progress {
     /// What tells the run from others.
     run: String,
+    /// The table whose devices are done. A file of an earlier version names none.
+    #[serde(default)]
+    table: String,
     /// The last device that is done.
     after: Option<String>,
     /// The number of values that were missing or wrong.
@@ -49,8 +52,9 @@ struct Progress {
 /// Runs the command. Ctrl-C ends it; then the same command continues.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { place, state, again } = args;
-    let file = state.unwrap_or_else(|| place.progress_file("reindex"));
+    let path = state.unwrap_or_else(|| place.progress_path("reindex"));
     let table = place.open().await?.with_indexes().await?;
+    let file = table.progress_in(path);
     let work = async {
         let store = &table.store;
         if !store.layout().attribute_index {
@@ -75,15 +79,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 
 async fn reindex(
     store: &DynamoStore,
-    file: &Path,
+    ProgressFile { path: file, table }: &ProgressFile,
     again: bool,
     now: Timestamp,
 ) -> anyhow::Result<String> {
     progress_file::ensure_ours::<Progress>(file)?;
-    let read = || serde_json::from_slice(&fs::read(file).ok()?).ok();
-    let mut progress: Progress = match (!again).then(read).flatten() {
+    let read = || -> Option<Progress> { serde_json::from_slice(&fs::read(file).ok()?).ok() };
+    let earlier = (!again).then(read).flatten().filter(|earlier| earlier.table == *table);
+    let mut progress = match earlier {
         Some(progress) => progress,
-        None => Progress { run: new_run()?, after: None, wrong: 0 },
+        None => Progress { run: new_run()?, table: table.clone(), after: None, wrong: 0 },
     };
     patiently(async |it| store.begin_index(&progress.run, it).await).await?;
     let listing = patiently(async |it| store.all_devices(it).await).await?;
@@ -166,15 +171,19 @@ mod tests {
         let is_indexed = async || store.is_indexed(&invocation()).await.unwrap();
         assert!(store.layout().attribute_index && !is_indexed().await);
         let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("reindex");
+        let path = directory.path().join("reindex");
+        let file = ProgressFile { path: path.clone(), table: "this one".to_owned() };
         let run = async |again| reindex(&store, &file, again, Timestamp::MIN).await;
 
-        let interrupted =
-            Progress { run: "7".to_owned(), after: Some("d19".to_owned()), wrong: 20 };
-        progress_file::replace(&file, &serde_json::to_vec(&interrupted).unwrap()).unwrap();
+        let interrupt = |table: &str| {
+            let (run, table) = ("7".to_owned(), table.to_owned());
+            let progress = Progress { run, table, after: Some("d19".to_owned()), wrong: 20 };
+            progress_file::replace(&path, &serde_json::to_vec(&progress).unwrap()).unwrap();
+        };
+        interrupt("this one");
         let said = run(false).await.unwrap();
         assert!(said.starts_with("40 devices, 40 values stored or deleted"), "{said}");
-        assert!(is_indexed().await && !file.exists());
+        assert!(is_indexed().await && !path.exists());
         let query = SearchQuery {
             subject: &domain::Subject::Name,
             range: &domain::SearchRange::All,
@@ -183,8 +192,9 @@ mod tests {
         };
         let found = async || store.search(&query, &invocation()).await.unwrap().hits.len();
         assert_eq!(found().await, 20, "what the interrupted run had done is not looked at");
-        assert!(run(true).await.unwrap().starts_with("40 devices, 20 values"));
-        assert_eq!(found().await, 40);
+        interrupt("another one");
+        assert!(run(false).await.unwrap().starts_with("40 devices, 20 values"));
+        assert_eq!(found().await, 40, "progress on another table is none on this one");
         assert!(run(true).await.unwrap().starts_with("40 devices, 0 values"));
 
         named(&without, 40..41).await;

@@ -59,8 +59,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Verify(_) => "verify",
         Action::Rebuild(_) => "rebuild",
     };
-    let progress = place.progress_file(command);
+    let scope = match &action {
+        Action::Verify(verify) => &verify.scope,
+        Action::Rebuild(rebuild) => &rebuild.scope,
+    };
+    let path = scope.state.clone().unwrap_or_else(|| place.progress_path(command));
     let table = place.open().await?.with_indexes().await?;
+    let progress = table.progress_in(path);
     let (store, bulk) = (&table.store, table.bulk());
     let work = async {
         match action {

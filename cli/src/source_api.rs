@@ -47,7 +47,7 @@ impl SourceApi {
         match (url, place.deployed()?) {
             (Some(url), _) => Self::server(url, token),
             (None, Some(config)) => Self::table(config).await,
-            (None, None) => Self::local(&place.data_dir).await,
+            (None, None) => Self::local(place.data_dir()).await,
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let system = match (&args.url, &deployed) {
         (Some(url), _) => url.clone(),
         (None, Some(config)) => format!("table {} in {}", config.table, config.region),
-        (None, None) => format!("data in {}", args.place.data_dir.display()),
+        (None, None) => format!("data in {}", args.place.data_dir().display()),
     };
     let api = SourceApi::of(args.url.as_deref(), args.token.as_deref(), &args.place).await?;
     let asked = ask(system, &api).await;

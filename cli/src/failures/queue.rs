@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail};
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::MessageSystemAttributeName;
+use domain::Timestamp;
 
 /// The seconds for which a received message is hidden: a command that is killed keeps nothing for longer.
 const HIDDEN_SECONDS: i32 = 300;
@@ -28,6 +29,16 @@ pub(super) struct Received {
     handle: String,
 }
 
+impl Received {
+    /// Whether it was sent until then, by the clock of SQS. A message that comes to a dead-letter queue by itself keeps
+    /// the time of the queue before.
+    ///
+    /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html>
+    pub(super) const fn is_sent_until(&self, at: Timestamp) -> bool {
+        self.sent <= at.as_millis()
+    }
+}
+
 impl Queue {
     /// A client of the queue; nothing is asked yet.
     pub(super) fn connect(config: &QueueConfig) -> Self {
@@ -39,9 +50,10 @@ impl Queue {
         Self { client: Client::new(&settings), url: config.url.clone() }
     }
 
-    /// Receives at most ten messages; none if the queue has none that are visible.
-    pub(super) async fn receive(&self) -> anyhow::Result<Vec<Received>> {
-        let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(10);
+    /// Receives at most so many messages, and at most ten; none if the queue has none that are visible.
+    pub(super) async fn receive(&self, count: i32) -> anyhow::Result<Vec<Received>> {
+        let request = self.client.receive_message().queue_url(&self.url);
+        let request = request.max_number_of_messages(count);
         let request = request.visibility_timeout(HIDDEN_SECONDS).wait_time_seconds(WAIT_SECONDS);
         let request =
             request.message_system_attribute_names(MessageSystemAttributeName::SentTimestamp);

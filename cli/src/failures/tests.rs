@@ -15,7 +15,13 @@ const LETTER: &str = r#"{"pk":"d","sk":"TS x","reason":"no time"}"#;
 #[derive(Default)]
 struct Aws {
     visible: BTreeMap<String, String>,
-    hidden: BTreeMap<String, String>,
+    /// By the handle of the last time that it was received.
+    hidden: BTreeMap<String, (String, String)>,
+    received: usize,
+    /// Whether an invocation takes longer than messages stay hidden.
+    is_slow: bool,
+    /// The message that cannot be given back.
+    stuck: Option<&'static str>,
     sent: Vec<Value>,
     invoked: Vec<(String, Value)>,
 }
@@ -28,6 +34,10 @@ impl Aws {
         if let Some(path) = request.path.strip_prefix("/2015-03-31/functions/") {
             let function = path.strip_suffix("/invocations").unwrap().to_owned();
             self.invoked.push((function, body));
+            assert!(self.invoked.len() < 20, "for ever");
+            if self.is_slow {
+                self.visible.extend(std::mem::take(&mut self.hidden).into_values());
+            }
             let failed = if reply.contains("errorMessage") {
                 "x-amz-function-error: Unhandled\r\n"
             } else {
@@ -38,22 +48,33 @@ impl Aws {
         let handle = || body["ReceiptHandle"].as_str().unwrap();
         match header("x-amz-target: amazonsqs.").unwrap() {
             "receivemessage" => {
-                let received = std::mem::take(&mut self.visible);
-                let message = |(id, body): (&String, &String)| {
-                    json!({"MessageId": id, "Body": body, "ReceiptHandle": id,
-                        "Attributes": {"SentTimestamp": "1768147200000"}})
-                };
-                let messages: Vec<Value> = received.iter().map(message).collect();
-                self.hidden.extend(received);
+                let mut messages = Vec::new();
+                for _ in 0..body["MaxNumberOfMessages"].as_u64().unwrap() {
+                    let Some((id, text)) = self.visible.pop_first() else { break };
+                    self.received += 1;
+                    let handle = format!("{id}, {}", self.received);
+                    messages.push(json!({"MessageId": id, "Body": text, "ReceiptHandle": handle,
+                        "Attributes": {"SentTimestamp": "1768147200000"}}));
+                    self.hidden.insert(handle, (id, text));
+                }
                 Reply::of(200, &json!({"Messages": messages}).to_string())
             }
             "deletemessage" => {
-                self.hidden.remove(handle()).unwrap();
+                let handle = handle();
+                let id = handle.split(',').next().unwrap();
+                // SQS deletes by the handle of a message that is visible again, too.
+                let found =
+                    self.hidden.remove(handle).is_some() | self.visible.remove(id).is_some();
+                assert!(found, "{handle}");
                 Reply::of(200, "{}")
             }
             "changemessagevisibility" => {
                 assert_eq!(body["VisibilityTimeout"], 0);
-                let (id, text) = self.hidden.remove_entry(handle()).unwrap();
+                let handle = handle();
+                if self.stuck.is_some_and(|stuck| handle.starts_with(stuck)) {
+                    return Reply::of(400, r#"{"__type": "com.amazonaws.sqs#MessageNotInflight"}"#);
+                }
+                let (id, text) = self.hidden.remove(handle).unwrap();
                 self.visible.insert(id, text);
                 Reply::of(200, "{}")
             }
@@ -82,7 +103,12 @@ fn playing(messages: &[(&str, &str)], reply: &'static str) -> (Queue, Lambda, Ar
         secret_access_key: key(),
         session_token: Some("temporary".to_owned()),
     };
-    let lambda = Lambda::connect("eu-west-1", Some(&server.url), credentials.clone());
+    let lambda = Lambda::connect(&ServiceConfig {
+        region: "eu-west-1".to_owned(),
+        endpoint: Some(server.url.clone()),
+        credentials: credentials.clone(),
+        ca_bundle: None,
+    });
     let queue = Queue::connect(&QueueConfig {
         url: format!("{}/1/failures", server.url),
         region: "eu-west-1".to_owned(),
@@ -107,7 +133,8 @@ fn choice(id: &[&str], kind: Option<Kind>, all: bool) -> Choice {
 
 async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
     let replaying = Replaying { queue, lambda, function: None, work_queue: None };
-    each(queue, &choice, async |message| replaying.replay(message).await).await
+    let replay = async |message: &Message| replaying.replay(message).await;
+    each(queue, &choice, SystemClock.now(), replay).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,13 +184,45 @@ async fn a_message_that_fails_again_or_is_refused_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_chosen_is_dropped() {
     let (queue, _, aws) = playing(&MESSAGES, "");
-    let drop = async |choice| each(&queue, &choice, async |_| Ok(())).await;
+    let now = SystemClock.now();
+    let drop = async |choice| each(&queue, &choice, now, async |_| Ok(())).await;
     assert_eq!(drop(choice(&["it"], None, false)).await.unwrap().done, 1);
     assert_eq!(drop(choice(&[], Some(Kind::Stream), false)).await.unwrap().done, 1);
     let error = drop(choice(&["none"], None, false)).await.unwrap_err().to_string();
     assert!(error.contains("`failures list`"), "{error}");
     let aws = aws.lock().unwrap();
     assert_eq!(aws.visible.keys().collect::<Vec<_>>(), ["fold", "mqtt", "rule"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_done_again_once_however_often_it_comes() {
+    let mqtt = MESSAGES[2].1;
+    let messages = [("a", mqtt), ("b", mqtt), ("c", mqtt), ("item", LETTER)];
+    let (queue, lambda, aws) = playing(&messages, r#"{"errorMessage": "no time"}"#);
+    aws.lock().unwrap().is_slow = true;
+    let counts = replay(&queue, lambda, choice(&[], None, true)).await.unwrap();
+    assert_eq!(counts, Counts { done: 0, left: 4 });
+    let aws = aws.lock().unwrap();
+    assert_eq!((aws.invoked.len(), aws.visible.len(), aws.hidden.len()), (3, 4, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
+    let (queue, _, aws) = playing(&MESSAGES, "");
+    let before = Timestamp::from_millis(1_768_147_199_999).unwrap();
+    let counts = each(&queue, &choice(&[], None, true), before, async |_| Ok(())).await.unwrap();
+    assert_eq!(counts, Counts::default());
+    let aws = aws.lock().unwrap();
+    assert_eq!((aws.visible.len(), aws.hidden.len()), (5, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_cannot_be_given_back_keeps_no_other_hidden() {
+    let (queue, _, aws) = playing(&MESSAGES, "");
+    aws.lock().unwrap().stuck = Some("fold");
+    assert_eq!(list(&queue).await.unwrap().len(), 5);
+    let aws = aws.lock().unwrap();
+    assert_eq!((aws.visible.len(), aws.hidden.len()), (4, 1));
 }
 
 #[test]

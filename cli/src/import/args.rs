@@ -53,23 +53,27 @@ pub(crate) struct ImportArgs {
     /// backup, Emoncms' backup or directory, or the address of a running InfluxDB, such as
     /// http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
-    /// The address of the server, which it prints at its start. By default http://127.0.0.1:8080, if something answers
+    /// The address of the server, which it prints at its start. By default http://127.0.0.1:8080, if Roomtide answers
     /// there and no --data-dir is named; else the readings are stored into --data-dir, past any server and faster
-    #[arg(long)]
+    #[arg(long, conflicts_with = "data_dir")]
     pub(super) url: Option<String>,
     /// Where the import goes, which `run` finds out.
     #[arg(skip)]
     pub(super) target: Target,
     /// An access token, if the server asks for one; a file with settings of devices or rooms, as a backup
     /// is, needs an admin's. @FILE reads it from a file, because every user of the machine sees a command line
-    #[arg(long)]
+    #[arg(long, conflicts_with = "data_dir")]
     pub(super) token: Option<String>,
     /// Check the whole file and estimate the cost, but send nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Restore rollups and stays that `export --rollups` wrote, into the table of --data-dir or --table, where
-    /// it has none
-    #[arg(long, conflicts_with_all = ["url", "token", "dry_run", "strict", "merge", "again", "state", "batch", "format"])]
+    /// it has none. All of the file: no other option fits it
+    #[arg(long, conflicts_with_all = [
+        "url", "token", "dry_run", "strict", "merge", "again", "state", "report", "pace", "thin", "thin_before", "batch",
+        "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
+        "room", "metric", "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision",
+    ])]
     pub(super) rollups: bool,
     #[command(flatten)]
     pub(super) place: Place,
@@ -175,6 +179,11 @@ impl ImportArgs {
     /// Refuses options that do not fit the kind of the file.
     pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
         let file = self.file.display();
+        // Of an address and of a directory nothing is read that tells the format.
+        let is_told = self.address().is_some() || self.file.is_dir();
+        if let Some(asked) = self.format.filter(|asked| is_told && *asked != format) {
+            bail!("{file} is {}; --format says that it is {}", format.name(), asked.name());
+        }
         let is_source = !matches!(format, Format::Csv | Format::Ndjson | Format::ExportedLines);
         if matches!(format, Format::Ndjson | Format::ExportedLines) && self.csv.is_given()
             || is_source && self.csv.is_any_given(false, format != Format::Shelly)
@@ -315,5 +324,63 @@ impl CsvArgs {
             || room.is_some()
             || !metric.is_empty()
             || with_map && !map.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+
+    #[test]
+    fn rollups_are_restored_with_no_option_that_would_do_nothing() {
+        let mut command = Line::command();
+        command.build();
+        let of = |id: &str| command.get_arguments().find(|it| it.get_id() == id).unwrap();
+        let refused = command.get_arg_conflicts_with(of("rollups"));
+        let fitting = ["file", "rollups", "data_dir", "table", "region", "endpoint", "help"];
+        for argument in command.get_arguments() {
+            let is_refused = refused.iter().any(|it| it.get_id() == argument.get_id());
+            let fits = fitting.contains(&argument.get_id().as_str());
+            assert_ne!(is_refused, fits, "{}", argument.get_id());
+        }
+    }
+
+    #[test]
+    fn what_is_named_is_not_ignored() {
+        let parse = |words: &[&str]| {
+            let words = ["import", "file"].iter().chain(words);
+            Line::try_parse_from(words).map(|line| line.args).map_err(|why| why.kind())
+        };
+        let conflict = clap::error::ErrorKind::ArgumentConflict;
+        for other in [["--url", "http://127.0.0.1:8080"], ["--token", "t"]] {
+            let words = [&["--data-dir", "roomtide-data"], &other[..]].concat();
+            assert_eq!(parse(&words).unwrap_err(), conflict, "{words:?}");
+        }
+        assert!(parse(&["--data-dir", "roomtide-data"]).unwrap().place.is_named());
+        assert!(!parse(&[]).unwrap().place.is_named());
+    }
+
+    #[test]
+    fn a_format_is_that_of_an_address_and_of_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().to_str().unwrap();
+        for (file, format, is) in [
+            ("http://pi:8086", "csv", Format::InfluxDb),
+            (directory, "line-protocol", Format::Emoncms),
+            (directory, "emoncms", Format::Emoncms),
+        ] {
+            let args = Line::parse_from(["import", file, "--format", format]).args;
+            let fits = args.ensure_fit(is).map_err(|why| why.to_string());
+            assert_eq!(fits.is_ok(), format == "emoncms", "{fits:?}");
+            assert!(fits.err().is_none_or(|why| why.contains("--format says that it is ")));
+        }
     }
 }

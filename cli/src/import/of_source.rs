@@ -22,6 +22,9 @@ use super::temporary::megabytes;
 use crate::client::Client;
 use crate::output::{counted, print};
 
+/// Nanoseconds of a millisecond.
+const MILLISECOND: i64 = 1_000_000;
+
 /// Imports a source, or reports what an import would do.
 pub(super) fn import(
     args: &ImportArgs,
@@ -181,7 +184,8 @@ impl Wanted {
         &self.map
     }
 
-    /// Returns those of the points that are wanted, as they are wanted.
+    /// Returns those of the points that are wanted, as they are wanted. One whose time no reading can have is refused
+    /// here, before anything counts with it.
     pub(super) fn of_points(
         self,
         points: impl Iterator<Item = anyhow::Result<Point>>,
@@ -193,6 +197,10 @@ impl Wanted {
             let point = point.and_then(|mut point| {
                 self.map.meet(&point);
                 if !self.selection.takes(&mut point, &notes) {
+                    return Ok(None);
+                }
+                if let Err(why) = Timestamp::from_millis(point.nanos.div_euclid(MILLISECOND)) {
+                    notes.refuse(point.line, format!("the time in milliseconds: {why}"));
                     return Ok(None);
                 }
                 let series = has_units.then(|| point.series());
@@ -220,6 +228,68 @@ pub(super) fn print_counts(counts: Counts) {
     ] {
         if count > 0 {
             print(format_args!("{} {text}", counted(count, noun)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::import::sources::Way;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+
+    /// A power, a counter and a temperature of a device.
+    fn point(nanos: i64) -> Point {
+        let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        Point {
+            measurement: "m".to_owned(),
+            tags: "host=a".to_owned(),
+            fields: vec![field("power", "5"), field("energy_kwh", "7"), field("t", "21.5")],
+            nanos,
+            line: 1,
+            way: Way::Plain,
+        }
+    }
+
+    /// Times at which something begins or ends, and near the ends of what can be counted.
+    fn time() -> impl Strategy<Value = i64> {
+        let edges =
+            [i64::MIN, -9_223_372_036_854_775_806, -900_000_000_001, 0, 1_768_147_200_000_000_000];
+        let edges = proptest::sample::select([&edges[..], &[i64::MAX]].concat());
+        let near = (edges, -3_i64..3, prop_oneof![Just(1), Just(1_000_000), Just(900_000_000_000)]);
+        let near = near.prop_map(|(edge, steps, length)| edge.saturating_add(steps * length));
+        prop_oneof![3 => near, 1 => any::<i64>()]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_time_that_no_reading_can_have_is_refused_and_any_other_is_counted_with(
+            times in proptest::collection::vec(time(), 1..6),
+            before in proptest::option::of(proptest::sample::select(
+                vec!["0", "2024-01-01T00:00:00Z", "2262-04-11T23:47:16Z", "9999-12-31T23:59:59Z"],
+            )),
+        ) {
+            let thin = before.map_or(vec![], |at| vec!["--thin", "15m", "--thin-before", at]);
+            let words = ["import", "points", "--dry-run"].into_iter().chain(thin);
+            let args = Line::parse_from(words).args;
+            let points: Vec<_> = times.iter().map(|nanos| Ok(point(*nanos))).collect();
+            let (notes, units) = (Notes::default(), Units::default());
+            let source = Source { points: Box::new(points.into_iter()), notes, units };
+            let now = Timestamp::from_millis(1_768_147_200_000).unwrap();
+            let code = import(&args, source, &ProgressBar::hidden(), now).unwrap();
+            if times.iter().any(|nanos| *nanos < 0) {
+                prop_assert_ne!(code, ExitCode::SUCCESS);
+            }
         }
     }
 }

@@ -39,31 +39,70 @@ impl Patterns {
     }
 }
 
-/// Whether a text is of a pattern.
+/// Whether a text is of a pattern. Where the rest does not fit, the last `*` takes one character more; no earlier one
+/// has to, so that the steps are at most the product of both lengths.
 fn is_match(pattern: &str, text: &str) -> bool {
-    match pattern.chars().next() {
-        None => text.is_empty(),
-        Some('*') => {
-            let rest = &pattern[1..];
-            text.char_indices()
-                .map(|(at, _)| at)
-                .chain([text.len()])
-                .any(|at| is_match(rest, &text[at..]))
-        }
-        Some(wanted) => {
-            let mut characters = text.chars();
-            let first = characters.next();
-            let fits = first.is_some_and(|c| wanted == '?' || wanted == c);
-            fits && is_match(&pattern[wanted.len_utf8()..], characters.as_str())
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut read) = (0, 0);
+    // The place behind the last `*`, and where the text begins that it does not take.
+    let mut star = None;
+    while let Some(c) = text.get(read) {
+        match pattern.get(at) {
+            Some('*') => {
+                at += 1;
+                star = Some((at, read));
+            }
+            Some(wanted) if wanted == c || *wanted == '?' => {
+                at += 1;
+                read += 1;
+            }
+            _ => {
+                let Some((behind, begin)) = &mut star else { return false };
+                *begin += 1;
+                (at, read) = (*behind, *begin);
+            }
         }
     }
+    pattern[at..].iter().all(|c| *c == '*')
 }
 
 #[cfg(test)]
 mod tests {
     use domain::{MetricName, Timestamp};
+    use proptest::prelude::*;
 
     use super::*;
+
+    /// Whether a text is of a pattern, by trying everything.
+    fn is_match_by_trying(pattern: &[char], text: &[char]) -> bool {
+        match (pattern, text) {
+            ([], _) => text.is_empty(),
+            (['*', rest @ ..], _) => {
+                (0..=text.len()).any(|at| is_match_by_trying(rest, &text[at..]))
+            }
+            ([wanted, rest @ ..], [c, behind @ ..]) => {
+                (*wanted == '?' || wanted == c) && is_match_by_trying(rest, behind)
+            }
+            (_, []) => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_names_what_it_names_by_trying(pattern in "[ab°*?]{0,8}", text in "[ab°*]{0,8}") {
+            let characters = |text: &str| text.chars().collect::<Vec<_>>();
+            let expected = is_match_by_trying(&characters(&pattern), &characters(&text));
+            prop_assert_eq!(is_match(&pattern, &text), expected);
+        }
+    }
+
+    #[test]
+    fn a_pattern_of_many_stars_ends() {
+        let (pattern, text) = ("*a".repeat(50) + "b", "a".repeat(5_000));
+        assert!(!is_match(&pattern, &text));
+        assert!(is_match(&pattern, &(text + "b")));
+    }
 
     #[test]
     fn devices_and_metrics_are_left_out() {

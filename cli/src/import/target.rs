@@ -3,10 +3,9 @@
 //! A directory that is new is made when the first reading is about to be sent: a source that cannot be read leaves none,
 //! nor does an import that stores no reading.
 
-use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::runtime::Handle;
@@ -18,13 +17,11 @@ use crate::place::Place;
 
 /// The address of a server that is started without options.
 const DEFAULT: &str = "http://127.0.0.1:8080";
-/// The time in which a server of this machine takes a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where an import goes.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Target {
-    /// To the server that is started without options; nobody has looked whether it runs.
+    /// To the server that is started without options.
     #[default]
     Default,
     /// To a server.
@@ -42,21 +39,42 @@ pub(super) struct Directory {
 }
 
 impl Target {
-    /// Finds out where an import goes that sends readings.
-    pub(super) async fn of(url: Option<&str>, place: &Place) -> anyhow::Result<Self> {
-        if let Some(url) = url {
-            return Ok(Self::Server(url.to_owned()));
+    /// Finds out where an import goes that sends readings: to what is named, else to Roomtide on this machine, else into
+    /// the directory. A token is for a server.
+    pub(super) async fn of(
+        url: Option<&str>,
+        place: &Place,
+        has_token: bool,
+    ) -> anyhow::Result<Self> {
+        match url {
+            Some(url) => Ok(Self::Server(url.to_owned())),
+            None => Self::by_default(DEFAULT, place, has_token).await,
         }
+    }
+
+    /// Where an import goes for which no server is named, and `default` is the address at which one may run.
+    async fn by_default(default: &str, place: &Place, has_token: bool) -> anyhow::Result<Self> {
         if place.is_named() {
-            return Ok(Self::Here(Directory::at(&place.data_dir).await?));
+            return Ok(Self::Here(Directory::at(place.data_dir()).await?));
         }
-        if is_listening(DEFAULT) {
-            return Ok(Self::Default);
+        let url = default.to_owned();
+        match tokio::task::spawn_blocking(move || ensure_roomtide(&url)).await? {
+            Ok(()) => return Ok(Self::Default),
+            Err(why) if has_token => {
+                return Err(why.context("--token is for a server, and no --url names it"));
+            }
+            Err(_) => {}
         }
-        let hint = || format!("no server answers at {DEFAULT}; one at another address needs --url");
-        let directory = Directory::at(&place.data_dir).await.with_context(hint)?;
-        print(format_args!("no server answers at {DEFAULT}: storing into {}", directory.name));
+        let hint =
+            || format!("no Roomtide answers at {default}; at another address it needs --url");
+        let directory = Directory::at(place.data_dir()).await.with_context(hint)?;
+        print(format_args!("no Roomtide answers at {default}: storing into {}", directory.name));
         Ok(Self::Here(directory))
+    }
+
+    /// Whether it is a server.
+    pub(super) const fn is_server(&self) -> bool {
+        matches!(self, Self::Default | Self::Server(_))
     }
 
     /// Returns the name that tells it from others.
@@ -124,11 +142,60 @@ impl Directory {
     }
 }
 
-/// Whether something listens at an address of this machine.
-fn is_listening(url: &str) -> bool {
-    let host = url.trim_start_matches("http://");
-    let addresses = host.to_socket_addrs().into_iter().flatten();
-    addresses
-        .into_iter()
-        .any(|address| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok())
+/// Fails if no Roomtide answers at an address. Blocks.
+fn ensure_roomtide(url: &str) -> anyhow::Result<()> {
+    Client::new(url, None)?.ensure_roomtide(&AtomicBool::new(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        place: Place,
+    }
+
+    const ROOMTIDE: &str = r#"{"status":"ready","up":"0s"}"#;
+
+    /// Where an import goes for which these places are named, while this is answered at the default address.
+    async fn chosen(
+        words: &[&str],
+        has_token: bool,
+        ready: &'static str,
+    ) -> anyhow::Result<Target> {
+        let server = fake_server::serve(move |_, _| Reply::of(200, ready));
+        let place = Line::parse_from([&["import"], words].concat()).place;
+        Target::by_default(&server.url, &place, has_token).await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_named_wins_and_what_is_no_roomtide_gets_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        let named = ["--data-dir", path.to_str().unwrap()];
+        for (words, has_token, ready, expected) in [
+            (&[][..], false, ROOMTIDE, "a server"),
+            (&[], true, ROOMTIDE, "a server"),
+            (&named, false, ROOMTIDE, "a directory"),
+            (&[], false, "hello", "a directory"),
+            (&[], true, "hello", "an error"),
+        ] {
+            let found = match chosen(words, has_token, ready).await {
+                Ok(Target::Here(_)) => "a directory",
+                Ok(Target::Default | Target::Server(_)) => "a server",
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    assert!(error.contains("--token") && error.contains("no Roomtide"), "{error}");
+                    "an error"
+                }
+            };
+            assert_eq!(found, expected, "{words:?} {has_token} {ready}");
+        }
+        assert!(!path.exists(), "nothing is made before a reading is sent");
+    }
 }

@@ -6,8 +6,8 @@
 use std::str::FromStr;
 
 use chrono::{
-    DateTime, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
-    TimeZone,
+    DateTime, Datelike as _, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime,
+    TimeDelta, TimeZone,
 };
 use domain::{Timestamp, TimestampError, excerpt};
 
@@ -79,6 +79,8 @@ pub(super) enum Moment {
     },
 }
 
+/// The years on a clock whose time may be a timestamp.
+const YEARS: std::ops::RangeInclusive<i32> = 1969..=10_000;
 /// Part of the refusal of a cell in an unknown form.
 const OTHER_FORM: &str = "--timestamp-format reads another form, such as '%d.%m.%Y %H:%M'";
 
@@ -116,6 +118,10 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
             (Err(why), None) => return Err(why.to_string()),
         }
     };
+    // Near the ends of what chrono counts, no zone has an offset.
+    if !YEARS.contains(&local.year()) {
+        return Err(TimestampError::OutOfRange(shown()).to_string());
+    }
     match zone {
         None => Err(format!(
             "{:?} has no offset from UTC; add --time-zone, such as Europe/Berlin or +01:00",
@@ -240,5 +246,18 @@ mod tests {
             "2026-10-25T00:30:00.000Z or 2026-10-25T01:30:00.000Z"
         );
         assert_eq!(berlin("2026-10-25 03:00"), "2026-10-25T02:00:00.000Z");
+    }
+
+    #[test]
+    fn a_year_that_no_timestamp_has_is_refused_in_every_zone() {
+        let format = Some("%Y-%m-%d %H:%M:%S");
+        for zone in ["-14:00", "+14:00", "UTC", "Asia/Tokyo", "America/New_York"] {
+            for year in ["-262143", "-0001", "1900", "+10001", "+262142"] {
+                for day in ["01-01 00:00:00", "12-31 23:59:59"] {
+                    let refused = read(&format!("{year}-{day}"), format, zone.parse().ok());
+                    assert!(refused.is_err(), "{year} in {zone}: {refused:?}");
+                }
+            }
+        }
     }
 }

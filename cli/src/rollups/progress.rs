@@ -1,7 +1,7 @@
 //! The progress of a walk over devices and days, kept in a file until it is complete. Walks nowhere.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use domain::{DeviceId, Timestamp};
@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::scope::Scope;
+use crate::place::ProgressFile;
 use crate::progress_file;
 
 /// The progress of a walk, with what was found on the way.
@@ -20,7 +21,7 @@ pub(super) struct Progress<T> {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct State<T> {
-    /// What was asked, so that another command does not continue this one.
+    /// What was asked of which table, so that another command does not continue this one.
     asked: String,
     /// The device under way, and the milliseconds since 1970 up to which it is done.
     under_way: Option<(DeviceText, i64)>,
@@ -31,15 +32,15 @@ type DeviceText = String;
 
 impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
     /// Reads the progress of an interrupted command that was asked the same.
-    pub(super) fn of(scope: &Scope, default: &Path, more: &str) -> anyhow::Result<Self> {
-        let path = scope.state.clone().unwrap_or_else(|| default.to_owned());
-        progress_file::ensure_ours::<State<IgnoredAny>>(&path)?;
+    pub(super) fn of(scope: &Scope, file: &ProgressFile, more: &str) -> anyhow::Result<Self> {
+        let ProgressFile { path, table } = file;
+        progress_file::ensure_ours::<State<IgnoredAny>>(path)?;
         let Scope { device, from, to, .. } = scope;
-        let asked = format!("{device:?} {from:?} {to:?} {more}");
-        let read = || -> Option<State<T>> { serde_json::from_slice(&fs::read(&path).ok()?).ok() };
+        let asked = format!("{device:?} {from:?} {to:?} {more} in {table}");
+        let read = || -> Option<State<T>> { serde_json::from_slice(&fs::read(path).ok()?).ok() };
         let earlier = (!scope.again).then(read).flatten().filter(|state| state.asked == asked);
         let state = earlier.unwrap_or(State { asked, under_way: None, found: T::default() });
-        Ok(Self { path, state })
+        Ok(Self { path: path.clone(), state })
     }
 
     /// Returns the time up to which a device is done; `None` if it has not begun. The devices are walked in

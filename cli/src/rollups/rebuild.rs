@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::future::ready;
-use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use chrono::TimeDelta;
@@ -22,12 +21,13 @@ use super::walk::{self, Day, Table, Walk};
 use super::zone_change;
 use crate::output::{counted, print};
 use crate::patience::patiently;
+use crate::place::ProgressFile;
 
 /// The command line of `roomtide rollups rebuild`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Rebuild {
     #[command(flatten)]
-    scope: Scope,
+    pub(super) scope: Scope,
     /// Change the time zone of the days, such as Europe/Berlin; with --from, days before it are given up
     #[arg(long, value_name = "ZONE", conflicts_with_all = ["device", "to"])]
     time_zone: Option<Zone>,
@@ -82,27 +82,32 @@ pub(super) async fn run(
     args: &Rebuild,
     store: &impl Table,
     bulk: Option<Bulk>,
-    progress: &Path,
+    progress: &ProgressFile,
     clock: impl Clock,
 ) -> anyhow::Result<Rebuilt> {
     let (state, stored_zone) = walk::state(store).await?;
     let zone = args.time_zone.unwrap_or(stored_zone);
-    let walk = Walk::over(store, &args.scope, zone, clock.now()).await?;
-    if zone != stored_zone {
-        zone_change::check(&walk, &args.scope, stored_zone, clock.now()).await?;
-        // Set before the days are folded: from now on the function folds in the new zone too, and a day of
-        // the old one counts as absent, so that an interrupted rebuild makes no answer wrong.
-        patiently(async |invocation| store.set_rebuilt(state.since, zone.name(), invocation).await)
-            .await?;
-    }
+    // Once: the days that are given up, checked and folded begin at the same time.
+    let range = args.scope.range(clock.now())?;
+    let walk = Walk::over(store, &args.scope, range, zone, clock.now()).await?;
     let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;
     let schema = match &indexing {
         Indexing::By(schema) => schema.version(),
         Indexing::Off | Indexing::Unset => 0,
     };
-    // What was folded with another schema is folded again.
-    let asked = format!("{} {schema}", zone.name());
+    // What was folded with another schema is folded again, and so is what was to expire at another time.
+    let Rebuild { quarter_retention_days: quarters, day_retention_days: days, .. } = args;
+    let asked = format!("{} {schema} {quarters} {days}", zone.name());
+    // Before the zone changes: a file that cannot keep the progress ends the command with everything as it was.
     let mut progress = Progress::<Rebuilt>::of(&args.scope, progress, &asked)?;
+
+    if zone != stored_zone {
+        zone_change::check(&walk, range.from(), stored_zone, clock.now()).await?;
+        // Set before the days are folded: from now on the function folds in the new zone too, and a day of
+        // the old one counts as absent, so that an interrupted rebuild makes no answer wrong.
+        patiently(async |invocation| store.set_rebuilt(state.since, zone.name(), invocation).await)
+            .await?;
+    }
     if progress.continues() {
         print("continuing where the last rebuild stopped (--again starts over)");
     }
@@ -113,8 +118,7 @@ pub(super) async fn run(
         days: days(args.day_retention_days),
     };
     // Of a day that is given up in part, the rest is no rollup of that day.
-    let whole_from = args.time_zone.map(|_| args.scope.range(clock.now())).transpose()?;
-    let whole_from = whole_from.map_or(Timestamp::MIN, TimeRange::from);
+    let whole_from = args.time_zone.map_or(Timestamp::MIN, |_| range.from());
     let seen = SeenRooms::default();
     // Put by put a day at a time, so that who changes a rollup meanwhile has one day read again.
     let window = if bulk.is_some() { walk::DAYS } else { 1 };

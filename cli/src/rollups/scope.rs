@@ -32,7 +32,7 @@ impl Scope {
         self.device.is_empty() && self.from.is_none() && self.to.is_none()
     }
 
-    /// Parses the range.
+    /// The range as it is now. Asked for once by a command, so that all of it works on the same range.
     pub(super) fn range(&self, now: Timestamp) -> anyhow::Result<TimeRange> {
         let parse = |text: &Option<String>, name, default| match text {
             Some(text) => Timestamp::parse(text, now).context(name),

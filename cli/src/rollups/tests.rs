@@ -1,6 +1,6 @@
 //! Rebuilds and verifies on a table in memory. The program itself is tested with a server.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chrono::TimeDelta;
@@ -21,6 +21,7 @@ use table::{
 
 use super::rebuild::{self, Rebuild, Rebuilt};
 use super::verify::{self, Verify};
+use crate::place::ProgressFile;
 use crate::rollups::Action;
 
 /// A table with a year of the state that the rollup function keeps, and a directory for progress.
@@ -72,11 +73,15 @@ impl Bench {
         self.directory.path().join("progress")
     }
 
+    fn progress_file(&self) -> ProgressFile {
+        ProgressFile { path: self.progress(), table: "the bench".to_owned() }
+    }
+
     async fn rebuild(&self, options: &[&str]) -> anyhow::Result<Rebuilt> {
         let options = [&["roomtide", "rebuild"], options].concat();
         let Action::Rebuild(args) = Line::try_parse_from(options)?.action else { panic!("asked") };
         let args: Rebuild = args;
-        rebuild::run(&args, &self.store, None, &self.progress(), self.clock.clone()).await
+        rebuild::run(&args, &self.store, None, &self.progress_file(), self.clock.clone()).await
     }
 
     /// Returns whether the rollups are what they should be.
@@ -94,8 +99,7 @@ impl Bench {
             panic!("asked")
         };
         let args: Verify = args;
-        let path: &Path = &self.progress();
-        verify::run(&args, &self.store, path, self.clock.clone()).await
+        verify::run(&args, &self.store, &self.progress_file(), self.clock.clone()).await
     }
 
     async fn edit(&self, device: &str, metric: MetricPatch) {
@@ -368,6 +372,12 @@ async fn a_zone_is_not_changed_where_that_would_lose_a_day() {
 
     let from = "2026-02-11T23:00:00.000Z";
     assert!(error.contains(&format!("--from {from}")), "{error}");
+    std::fs::write(bench.progress(), "somebody's").unwrap();
+    let error = bench.rebuild(&["--time-zone", "Europe/Berlin", "--from", from]).await.unwrap_err();
+    assert!(error.to_string().contains("is not replaced"), "{error}");
+    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
+    assert_eq!(state.zone, "UTC", "as long as no progress can be kept");
+    std::fs::remove_file(bench.progress()).unwrap();
     bench.rebuild(&["--time-zone", "Europe/Berlin", "--from", from]).await.unwrap();
     let zone = async |date| bench.day("a", date).await.and_then(|day| day.zone);
     assert_eq!(zone("2026-02-10").await.as_deref(), Some("UTC"));
@@ -382,7 +392,7 @@ async fn an_interrupted_rebuild_continues_where_it_stopped() {
             bench.write(device, &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
         }
     }
-    let asked = r#"{"asked":"[] None None UTC 0","under_way":["b",1770681600000],"found":{"quarters":29,"days":29,"kept":0}}"#;
+    let asked = r#"{"asked":"[] None None UTC 0 0 0 in the bench","under_way":["b",1770681600000],"found":{"quarters":29,"days":29,"kept":0}}"#;
     std::fs::write(bench.progress(), asked).unwrap();
     let rebuilt = bench.rebuild(&[]).await.unwrap();
     assert_eq!(rebuilt, Rebuilt { quarters: 40, days: 40, kept: 0 });
@@ -390,10 +400,17 @@ async fn an_interrupted_rebuild_continues_where_it_stopped() {
     assert!(bench.quarter("b", "2026-02-10T10:00:00Z").await.is_some());
     assert!(!bench.progress().exists());
 
-    std::fs::write(bench.progress(), asked).unwrap();
-    let rebuilt = bench.rebuild(&["--again"]).await.unwrap();
-    assert_eq!(rebuilt, Rebuilt { quarters: 40, days: 40, kept: 0 });
-    assert!(bench.verify(&[]).await);
+    // Without --again, too, where it is the progress on another table, or rollups were to expire at another time.
+    for (progress, options) in [
+        (asked.to_owned(), &["--again"][..]),
+        (asked.replace("the bench", "the table roomtide in us-east-1 at AWS"), &[]),
+        (asked.to_owned(), &["--day-retention-days", "36500"]),
+    ] {
+        std::fs::write(bench.progress(), progress).unwrap();
+        let rebuilt = bench.rebuild(options).await.unwrap();
+        assert_eq!(rebuilt, Rebuilt { quarters: 40, days: 40, kept: 0 }, "{options:?}");
+        assert!(bench.verify(&[]).await);
+    }
 }
 
 #[tokio::test]

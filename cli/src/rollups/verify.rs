@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,12 +22,13 @@ use super::scope::Scope;
 use super::walk::{self, Day, Table, Walk};
 use crate::output::{counted, print};
 use crate::patience::patiently;
+use crate::place::ProgressFile;
 
 /// The command line of `roomtide rollups verify`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     #[command(flatten)]
-    scope: Scope,
+    pub(super) scope: Scope,
     /// The time after which rollups that differ are compared again, such as 2s or 11m; by default longer
     /// than a late reading takes to reach its rollups
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -131,11 +131,12 @@ enum Verdict {
 pub(super) async fn run(
     args: &Verify,
     store: &impl Table,
-    progress: &Path,
+    progress: &ProgressFile,
     clock: impl Clock,
 ) -> anyhow::Result<ExitCode> {
     let (state, zone) = walk::state(store).await?;
-    let walk = Walk::over(store, &args.scope, zone, clock.now()).await?;
+    let range = args.scope.range(clock.now())?;
+    let walk = Walk::over(store, &args.scope, range, zone, clock.now()).await?;
     let mut progress = Progress::<Found>::of(&args.scope, progress, zone.name())?;
     if progress.continues() {
         print("continuing where the last verification stopped (--again starts over)");

@@ -74,14 +74,14 @@ pub(super) struct Walk<'a, S> {
 }
 
 impl<'a, S: Table> Walk<'a, S> {
-    /// Reads the devices of a scope.
+    /// Reads the devices of a scope, whose range is `asked`.
     pub(super) async fn over(
         store: &'a S,
         scope: &Scope,
+        asked: TimeRange,
         zone: Zone,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let asked = scope.range(now)?;
         let newest = newest_sealable_edge(now);
         let end = QuarterHour::of(asked.last()).end().min(newest);
         let range = TimeRange::new(QuarterHour::of(asked.from()).start(), end)

@@ -4,19 +4,17 @@ use anyhow::bail;
 use domain::{LocalDate, Order, Timestamp, Zone};
 use table::StoredRollup;
 
-use super::scope::Scope;
 use super::walk::{Table, Walk};
 use crate::patience::patiently;
 
 /// Returns an error with the earliest date possible if a rollup of a day exists that is older than what it
-/// can be folded from again. With --from, days before it may be lost.
+/// can be folded from again. Days before `from` may be lost.
 pub(super) async fn check<S: Table>(
     walk: &Walk<'_, S>,
-    scope: &Scope,
+    from: Timestamp,
     old: Zone,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let from = scope.range(now)?.from();
     let mut earliest: Option<LocalDate> = None;
     for device in &walk.devices {
         let dates = (old.date(from), old.date(now));

@@ -186,13 +186,13 @@ fn an_export_may_be_of_a_part_and_fails_without_leaving_a_file() {
     let (_, _, text) = export(&["--from", "2026-01-11T17:00:00Z"]);
     assert_eq!(readings(&text), 1, "{text}");
 
-    for (arguments, why) in [
-        (["--device", "nobody"], "there is no device \"nobody\""),
-        (["--room", "nowhere"], "there is no room \"nowhere\""),
-        (["--from", "soon"], "answers 400"),
+    for (arguments, expected, why) in [
+        (["--device", "nobody"], 1, "there is no device \"nobody\""),
+        (["--room", "nowhere"], 1, "there is no room \"nowhere\""),
+        (["--from", "soon"], 2, "'--from <TIMESTAMP>': \"soon\" is not a timestamp"),
     ] {
         let (code, said, text) = export(&arguments);
-        assert_eq!((code, text.as_str()), (1, ""), "{said}");
+        assert_eq!((code, text.as_str()), (expected, ""), "{said}");
         assert!(said.contains(why), "{said}");
         let left = fs::read_dir(directory.path()).unwrap().count();
         assert_eq!(left, 1, "nothing but the data");

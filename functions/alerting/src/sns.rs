@@ -56,7 +56,7 @@ impl<C: Clock> Sns<C> {
 /// What SNS refuses, by the code of the error: its text names the topic.
 ///
 /// <https://docs.aws.amazon.com/sns/latest/api/CommonErrors.html>
-fn refused(Reply { status, body }: &Reply) -> NotCarried {
+fn refused(Reply { status, body, .. }: &Reply) -> NotCarried {
     let code = body.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
     let code = code.map_or("no code", |(code, _)| code);
     let is_throttled = code.contains("Throttl");

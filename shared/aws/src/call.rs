@@ -46,6 +46,8 @@ pub struct Call<'a> {
 pub struct Reply {
     /// The status.
     pub status: u16,
+    /// The names of its headers in lower case, and their values.
+    pub headers: Vec<(String, String)>,
     /// The body.
     pub body: String,
 }
@@ -101,7 +103,9 @@ impl Service {
             .deserializer(|response| {
                 let body = response.body().bytes().unwrap_or_default();
                 let body = String::from_utf8_lossy(body).into_owned();
-                Ok(Reply { status: response.status().as_u16(), body })
+                let header = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+                let headers = response.headers().iter().map(header).collect();
+                Ok(Reply { status: response.status().as_u16(), headers, body })
             })
             .build();
         let keys = Keys::new(

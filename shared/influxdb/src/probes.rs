@@ -41,7 +41,7 @@ pub fn health_members() -> Value {
     })
 }
 
-/// `GET /ready`
+/// `GET /ready`. By its `up`, which no InfluxDB tells, the command `roomtide` recognizes Roomtide before it sends a token.
 #[must_use]
 pub fn ready(now: Timestamp) -> Response {
     Dialect::V2

@@ -183,7 +183,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             let Some(open) = self.open.get_mut(&series) else { continue };
             let mut made = open.settle(if is_behind { i64::MAX } else { nanos });
             made.extend(open.close(quarters.0.min(self.before)));
-            if nanos > self.before.saturating_add(QUARTER) {
+            if nanos > behind(self.before) {
                 made.extend(open.bridge(self.before, nanos));
             }
             self.wait(&series, made);
@@ -366,13 +366,13 @@ impl Open {
         let mut made = Vec::new();
         while self.is_begun && self.quarter < next {
             made.extend(self.close_quarter());
-            self.quarter += QUARTER;
+            self.quarter = behind(self.quarter);
         }
         made
     }
 
     fn close_quarter(&mut self) -> Option<Made> {
-        let (quarter, end) = (self.quarter, self.quarter + QUARTER);
+        let (quarter, end) = (self.quarter, behind(self.quarter));
         let lines = std::mem::take(&mut self.lines);
         let (mut means, mut lasts) = (Vec::new(), Vec::new());
         let mut is_alone = lines == 1;
@@ -412,7 +412,7 @@ impl Open {
 
     /// Returns what holds on into the first quarter that is not thinned, until its first line.
     fn bridge(&mut self, before: i64, nanos: i64) -> Vec<Made> {
-        let until = nanos.min(before + QUARTER);
+        let until = nanos.min(behind(before));
         if std::mem::replace(&mut self.is_bridged, true) || !self.is_begun || self.was_alone {
             return Vec::new();
         }
@@ -532,7 +532,12 @@ const fn quarter_of(nanos: i64) -> i64 {
 
 /// The first end of a quarter behind an instant.
 const fn end_after(nanos: i64) -> i64 {
-    quarter_of(nanos) + QUARTER
+    behind(quarter_of(nanos))
+}
+
+/// The end of a quarter that begins at an instant. The last one that can be counted ends before its time is over.
+const fn behind(quarter: i64) -> i64 {
+    quarter.saturating_add(QUARTER)
 }
 
 fn fields_of(line: &SentLine) -> anyhow::Result<Vec<(String, String)>> {

@@ -105,7 +105,8 @@ impl Windows {
                         let done = self.after.take_if(|(name, _)| *name == measurement.name);
                         let done = done.map_or(i64::MIN, |(_, until)| until);
                         let begin = first.max(self.wanted.0).max(done);
-                        let begin = begin.div_euclid(MILLISECOND) * MILLISECOND;
+                        // InfluxDB's first time is nearly the least number.
+                        let begin = begin.div_euclid(MILLISECOND).saturating_mul(MILLISECOND);
                         (begin, last.saturating_add(1).min(self.wanted.1))
                     }
                     None => (0, 0),

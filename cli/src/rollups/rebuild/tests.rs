@@ -141,7 +141,8 @@ impl House {
         let Action::Rebuild(args) = Line::try_parse_from(words).unwrap().action else {
             panic!("asked")
         };
-        let progress = self.directory.path().join("progress");
+        let path = self.directory.path().join("progress");
+        let progress = ProgressFile { path, table: "the bench".to_owned() };
         let rebuilt =
             Box::pin(run(&args, &self.store, bulk, &progress, SystemClock)).await.unwrap();
         let found = self.rollups().await;

@@ -14,6 +14,8 @@ use super::files::Files;
 const VALUE: usize = 4;
 /// The bytes of a row of `PHPTimeSeries`: a mark, the time, the value.
 const ROW: usize = 9;
+/// The last second whose nanoseconds can be counted.
+const LAST_SECOND: i64 = i64::MAX / 1_000_000_000;
 /// The bytes of a meta file: two words that are not used any more, the interval, the beginning.
 const META: usize = 16;
 
@@ -47,13 +49,20 @@ impl Engine {
         let values =
             values.with_context(|| format!("{id}.dat is missing; there is {id}.meta only"))?;
         let file = File::open(values)?;
-        if file.metadata()?.len() == 0 {
+        let bytes = file.metadata()?.len();
+        if bytes == 0 {
             return Ok(None);
         }
         let meta = meta
             .with_context(|| format!("{id}.meta is missing, which tells the times of {id}.dat"))?;
         let (interval, start) =
             read_meta(&std::fs::read(meta)?).with_context(|| format!("{id}.meta"))?;
+        let count = i64::try_from(bytes / VALUE as u64)?;
+        let last = interval.checked_mul(count).and_then(|length| length.checked_add(start));
+        ensure!(
+            last.is_some_and(|last| last <= LAST_SECOND),
+            "{id}.meta tells times behind the year 2262: its interval is {interval} seconds"
+        );
         Ok(Some(Self::Fina { values: BufReader::new(file), next: start, interval }))
     }
 

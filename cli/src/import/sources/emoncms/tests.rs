@@ -233,3 +233,18 @@ fn a_directory_that_cannot_be_read_as_feeds_says_why() {
         error(&files)
     );
 }
+
+#[test]
+fn a_meta_file_whose_times_cannot_be_counted_is_refused() {
+    let files = vec![
+        ("phpfina/1.meta", meta(u32::MAX, u32::MAX)),
+        ("phpfina/1.dat", values(&[1.0, 2.0, 3.0])),
+        ("phpfina/2.meta", meta(10, u32::MAX)),
+        ("phpfina/2.dat", values(&[1.0])),
+    ];
+    let source = open_directory(directory(&files).path()).unwrap();
+    let refused = source.notes.take_refusals().shown();
+    let expected = "1.meta tells times behind the year 2262: its interval is 4294967295 seconds";
+    assert!(refused.len() == 1 && refused[0].ends_with(expected), "{refused:?}");
+    assert_eq!(source.points.count(), 1);
+}

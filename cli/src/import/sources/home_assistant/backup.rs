@@ -50,6 +50,14 @@ struct OfHomeAssistant {
     exclude_database: bool,
 }
 
+/// The archive that is read. That of Home Assistant has no further one, so that nothing can be packed into itself for
+/// ever.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Backup,
+    HomeAssistant,
+}
+
 /// What was found in a backup.
 struct Found {
     directory: tempfile::TempDir,
@@ -68,7 +76,7 @@ pub(in crate::import) fn open(
     let mut found =
         Found { directory, has_database: false, registries: HashMap::new(), description: None };
     let cannot = || format!("{shown} cannot be unpacked; is it whole, and does it fit");
-    let read = with_room(found.read(reader), cannot);
+    let read = with_room(found.read(reader, Level::Backup), cannot);
     let is_described = found.description.is_some();
     let description = found.description.unwrap_or_default();
     if description.protected {
@@ -101,7 +109,7 @@ pub(in crate::import) fn open(
 
 impl Found {
     /// Reads an archive, and the one of Home Assistant in it.
-    fn read(&mut self, reader: impl Read) -> anyhow::Result<()> {
+    fn read(&mut self, reader: impl Read, level: Level) -> anyhow::Result<()> {
         let mut archive = Archive::new(reader);
         let mut encrypted = None;
         for entry in archive.entries()? {
@@ -115,7 +123,7 @@ impl Found {
                             .context("backup.json cannot be read")?,
                     );
                 }
-                "homeassistant.tar" | "homeassistant.tar.gz" => {
+                "homeassistant.tar" | "homeassistant.tar.gz" if level == Level::Backup => {
                     // What tells that it is encrypted may come behind it.
                     encrypted = self.read_inner(BufReader::new(entry)).err();
                 }
@@ -147,7 +155,7 @@ impl Found {
             "what Home Assistant packed is no archive: it may be encrypted"
         );
         let archive: Box<dyn Read> = Box::new(reader);
-        self.read(archive)
+        self.read(archive, Level::HomeAssistant)
     }
 }
 
@@ -219,6 +227,16 @@ mod tests {
         let plain = archive(&[("backup.json", WITH), ("homeassistant.tar", &inner)]);
         assert_eq!(opened(&plain), Ok((7, true)));
         assert_eq!(opened(&inner), Ok((7, true)), "the inner one by itself");
+    }
+
+    #[test]
+    fn an_archive_in_the_archive_of_home_assistant_is_not_opened() {
+        let mut packed = archive(&[("data/home-assistant_v2.db", &database())]);
+        for _ in 0..1_000 {
+            packed = archive(&[("homeassistant.tar", &packed)]);
+        }
+        let error = opened(&packed).unwrap_err();
+        assert!(error.contains("no backup of Home Assistant"), "{error}");
     }
 
     #[test]

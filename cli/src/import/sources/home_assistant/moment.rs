@@ -16,7 +16,7 @@ pub(super) fn nanos(seconds: Option<f64>, text: Option<&str>) -> Option<i64> {
     let millis = Timestamp::parse_absolute(&whole).ok()?.as_millis();
     let digits: String = fraction.chars().take_while(char::is_ascii_digit).take(9).collect();
     let fraction: i64 = if digits.is_empty() { 0 } else { format!("{digits:0<9}").parse().ok()? };
-    Some(millis * 1_000_000 + fraction)
+    millis.checked_mul(1_000_000)?.checked_add(fraction)
 }
 
 #[cfg(test)]
@@ -33,6 +33,12 @@ mod tests {
         assert_eq!(nanos(None, Some("2026-01-11 16:00:00")), Some(1_768_147_200_000_000_000));
         let both = nanos(Some(1_768_147_200.0), Some("2020-01-01 00:00:00"));
         assert_eq!(both, Some(1_768_147_200_000_000_000));
+        // Nanoseconds end in 2262.
+        let last = nanos(None, Some("2262-04-11 23:47:16.854775"));
+        assert_eq!(last, Some(9_223_372_036_854_775_000));
+        for late in ["2262-04-11 23:47:17", "2262-04-11 23:47:16.9", "9999-12-31 23:59:59"] {
+            assert_eq!(nanos(None, Some(late)), None);
+        }
         assert_eq!((nanos(None, None), nanos(None, Some("never"))), (None, None));
     }
 }

@@ -8,6 +8,11 @@ use super::influxql::InfluxQl;
 use super::queries::Queries;
 
 /// A server, and how it is asked.
+///
+/// InfluxDB 3 answers `InfluxQL` on `/query` as well, to a token, but its retention policies are placeholders and not all of
+/// the language is there; nobody has tried it, so it is not asked:
+/// <https://docs.influxdata.com/influxdb3/core/query-data/execute-queries/influxdb-v1-api/>,
+/// <https://docs.influxdata.com/influxdb3/core/reference/influxql/show/>.
 pub(in crate::import) struct Server {
     /// Without a name and a password.
     url: String,
@@ -39,7 +44,10 @@ impl Server {
             }
             (None, Some(token)) => Box::new(Flux::new(http, token)),
             (Some(version), _) => {
-                bail!("{url} is InfluxDB {version}, and only InfluxDB 1 and 2 are asked")
+                bail!(
+                    "{url} is InfluxDB {version}, and only InfluxDB 1 and 2 are asked; its own command writes CSV, \
+                     which is imported: influxdb3 query --format csv"
+                )
             }
             (None, None) => bail!(
                 "{url} is no InfluxDB: it answers /ping without a version; InfluxDB Cloud does too, and takes \

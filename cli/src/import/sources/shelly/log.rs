@@ -16,6 +16,10 @@ use crate::import::totals::BASE;
 
 /// Nanoseconds of a second.
 const SECOND: i64 = 1_000_000_000;
+/// The times of a meter whose clock is set, in seconds: before it is, a meter counts from 1970.
+const TIMES: std::ops::Range<i64> = 1_000_000_000..5_000_000_000;
+/// The largest number of a cell, by far: the sums of all rows can be added up.
+const MAX_CELL: Decimal = Decimal::from_parts(2_764_472_320, 232_830, 0, false, 0);
 /// Seconds of an interval, where a log has one row: of later generations, and of the first.
 const INTERVALS: [i64; 2] = [60, 600];
 
@@ -129,7 +133,7 @@ impl Log {
         for metric in &self.columns.metrics {
             let device = self.device_of(metric);
             let anchor = anchors.counters.get(&(device.clone(), metric.name.clone()));
-            let offset = anchor.map(|(at, value)| value - self.total_at(metric, *at));
+            let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(metric, *at)));
             totals.push(offset.unwrap_or(BASE));
             // A slash separates the parts of an id, as tags have it.
             let head = Point {
@@ -175,7 +179,7 @@ impl Log {
                 }
                 let value = match metric.kind {
                     Kind::Amount => {
-                        *total += kilo(value);
+                        *total = total.saturating_add(kilo(value));
                         *total
                     }
                     Kind::Mean(_) => value,
@@ -213,13 +217,16 @@ fn row(
     } else {
         at.parse().ok()
     };
-    // Before its clock is set, a meter counts from 1970.
     let begin = begin
-        .filter(|seconds| (1_000_000_000..100_000_000_000).contains(seconds))
+        .filter(|seconds| TIMES.contains(seconds))
         .ok_or_else(|| format!("{at:?} is no time of a measurement"))?;
     let number = |place: &usize| match cells[*place] {
         "" => Ok(None),
-        cell => Decimal::from_str(cell).map(Some).map_err(|_| format!("{cell:?} is not a number")),
+        cell => match Decimal::from_str(cell) {
+            Ok(number) if number.abs() <= MAX_CELL => Ok(Some(number)),
+            Ok(_) => Err(format!("{cell:?} is too large for a meter")),
+            Err(_) => Err(format!("{cell:?} is not a number")),
+        },
     };
     Ok((begin, columns.places.iter().map(number).collect::<Result<_, _>>()?))
 }

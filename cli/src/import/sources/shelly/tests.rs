@@ -129,3 +129,21 @@ fn a_log_without_rows_says_so() {
     assert!(error("a,b\n1,2\n").contains("no log of a Shelly meter"));
     assert!(error("timestamp,total_act_energy\n1771180620,x\n").contains("no row"));
 }
+
+#[test]
+fn a_time_and_a_number_that_no_meter_has_are_refused() {
+    let header = "timestamp,a_total_act_energy,a_total_act_ret_energy,b_total_act_energy,b_total_act_ret_energy,\
+                  c_total_act_energy,c_total_act_ret_energy";
+    let largest = Decimal::MAX;
+    let rows = format!(
+        "{header}\n1771180620,1,0,1,0,1,0\n1771180680,{largest},0,{largest},0,1,0\n99999999999,1,0,1,0,1,0\n"
+    );
+    let log = log(&rows);
+    let anchor = (("meter-1".to_owned(), "energy_kwh".to_owned()), (1_771_180_680_000, -largest));
+    let anchors = Anchors { counters: [anchor].into(), live: None };
+    let (lines, _, refused) = told(log.source(&anchors), 1_771_180_620);
+    assert!(!lines.is_empty());
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused[0].contains("is too large for a meter"), "{refused:?}");
+    assert!(refused[1].contains("is no time of a measurement"), "{refused:?}");
+}

@@ -1,0 +1,121 @@
+//! Asks, before a source is read for perhaps an hour, what would end its import: the files that are written, the server,
+//! what the token permits. Reads no source and stores nothing.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+
+use super::args::ImportArgs;
+use super::comparison::Places;
+use super::resume::Resume;
+use super::session;
+use crate::client::{Ask, Client};
+
+/// Fails if the import could not be begun, or could not be ended.
+pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
+    let file = args.file.as_path();
+    if args.address().is_none() && file != Path::new("-") {
+        std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+    }
+    let beside = file.is_file().then_some(file);
+    drop(Places::of(args.report.as_deref(), beside)?);
+    if beside.is_some() {
+        drop(Resume::of(file, args.state.as_deref(), "", args.again)?);
+    }
+    // A new directory is made when the first reading is about to be sent: a source that cannot be read leaves none.
+    if args.target.is_server() {
+        let client = session::client(args)?;
+        client.ensure_roomtide(&AtomicBool::new(false))?;
+        ensure_may_write(&client)?;
+        if args.thin.is_some() {
+            ensure_may_read(&client)?;
+        }
+    }
+    Ok(())
+}
+
+/// Posts no reading. Who is kept out is told so, whatever else the request lacks.
+fn ensure_may_write(client: &Client) -> anyhow::Result<()> {
+    const PATH: &str = "/readings";
+    let body = Some(("application/json", "[]"));
+    let ask = Ask { method: "POST", path: PATH, body, headers: &[] };
+    let answer = client.send(ask, &AtomicBool::new(false))?;
+    match answer.status {
+        401 | 403 | 404 => Err(client.error(PATH, &answer)),
+        _ => Ok(()),
+    }
+}
+
+/// Asks for what --thin asks for: which metrics of a device are counters.
+fn ensure_may_read(client: &Client) -> anyhow::Result<()> {
+    const PATH: &str = "/devices?limit=1";
+    let answer = client.send(Ask::get(PATH), &AtomicBool::new(false))?;
+    if answer.status != 200 {
+        bail!("{}; --thin asks which metrics are counters", client.error(PATH, &answer));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+    use crate::import::target::Target;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+
+    const READY: &str = r#"{"status":"ready","up":"0s"}"#;
+
+    /// What is said before a file is read that is sent to a server which answers so.
+    fn said(words: &[&str], ready: &'static str, post: u16, get: u16) -> String {
+        let server = fake_server::serve(move |_, request| match &*request.path {
+            "/ready" => Reply::of(200, ready),
+            "/readings" => {
+                assert_eq!((&*request.method, &*request.body), ("POST", "[]"), "nothing is stored");
+                Reply::of(post, "{}")
+            }
+            _ => Reply::of(get, "{}"),
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::write(place("a.lp"), "m v=1 1").unwrap();
+        let words = words.iter().map(|word| match word.strip_prefix("in:") {
+            Some(name) => place(name),
+            None => (*word).to_owned(),
+        });
+        let mut args = Line::parse_from(["import".to_owned()].into_iter().chain(words)).args;
+        args.target = Target::Server(server.url);
+        let said = check(&args).err().map(|error| format!("{error:#}")).unwrap_or_default();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left");
+        said
+    }
+
+    #[test]
+    fn what_would_end_an_import_is_found_before_its_source_is_read() {
+        let thin = ["in:a.lp", "--thin", "15m", "--thin-before", "2024-01-01T00:00:00Z"];
+        for (words, ready, post, get, expected) in [
+            (&["in:a.lp"][..], READY, 400, 403, ""),
+            (&["in:a.lp", "--token", "t"], READY, 400, 403, ""),
+            (&["in:a.lp", "--token", "t"], READY, 401, 200, "/readings answers 401"),
+            (&["in:a.lp"], READY, 403, 200, "/readings answers 403"),
+            (&["in:a.lp"], READY, 404, 200, "/readings answers 404"),
+            (&["in:a.lp"], r#"{"up":"3h"}"#, 400, 200, "is no Roomtide"),
+            (&["in:a.lp", "--token", "@in/no/file"], READY, 400, 200, "cannot read the token"),
+            (&["in:b.lp"], READY, 400, 200, "cannot read"),
+            (&["in:a.lp", "--state", "in:no/such"], READY, 400, 200, "--state"),
+            (&["in:a.lp", "--report", "in:a.lp"], READY, 400, 200, "--report"),
+            (&thin, READY, 400, 200, ""),
+            (&thin, READY, 400, 403, "--thin asks which metrics are counters"),
+        ] {
+            let said = said(words, ready, post, get);
+            assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{said}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Times on the command line. Knows no command.
+
+use domain::{Timestamp, TimestampError};
+use runtime::clock::{Clock as _, SystemClock};
+
+/// Reads a time, or how long before or after now it is, such as -30d.
+///
+/// Now is when the command begins. A server that is asked page by page would find another one at each request, and a
+/// deletion to now would never reach its end where a device sends.
+pub(crate) fn from_now(text: &str) -> Result<Timestamp, TimestampError> {
+    Timestamp::parse(text, SystemClock.now())
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[test]
+    fn a_relative_time_is_counted_from_now_and_any_other_is_as_it_stands() {
+        let before = SystemClock.now();
+        let month = from_now("-30d").unwrap().since(before);
+        assert!(
+            (TimeDelta::zero()..TimeDelta::minutes(1)).contains(&(month + TimeDelta::days(30)))
+        );
+        let at = "2026-01-11T16:00:00.000Z";
+        assert_eq!(from_now(at).unwrap().to_string(), at);
+        assert!(from_now("yesterday").is_err());
+    }
+}
