@@ -142,6 +142,7 @@ impl Functions {
                     following,
                     max_units,
                     reach: Reach::Local,
+                    alert_topic: None,
                 },
             )),
         };
