@@ -273,6 +273,8 @@ def small_accounts(folder):
         shown, calls = run(folder, lambda_get_account_settings=f"{limit}\t{unreserved}")
         assert given(calls).get("ReservedConcurrency") == instances, (limit, given(calls))
         has(shown, f"account has {limit} " if instances is None else f"of the account's {limit}")
+        # The functions of alerts compete for them too.
+        assert ("--parameter Front=http-api" in shown) == (instances is None), shown
     _, calls = run(folder, "--parameter", "ReservedConcurrency=7", lambda_get_account_settings="10\t10")
     assert given(calls)["ReservedConcurrency"] == "7"
 

@@ -439,6 +439,7 @@ mod tests {
             ("LOG_EVERY", "100"),
             ("INGEST_URL", "https://id.lambda-url.eu-west-1.on.aws/"),
             ("FRAME_ANCESTORS", "https://a https://b:8123"),
+            ("ALERT_TOPIC", "arn:aws:sns:eu-west-1:123456789012:roomtide-AlertTopic"),
             ("AUTH", "off"),
         ];
         let config = read(&set).expect("complete");
@@ -448,6 +449,8 @@ mod tests {
         );
         assert_eq!(config.ingest_url.as_deref(), Some("https://id.lambda-url.eu-west-1.on.aws"));
         assert_eq!(config.frame_ancestors.to_string(), "https://a https://b:8123");
+        let topic = "arn:aws:sns:eu-west-1:123456789012:roomtide-AlertTopic";
+        assert_eq!(config.alert_topic.as_deref(), Some(topic));
     }
 
     #[test]
