@@ -32,7 +32,7 @@ struct Receiver(Arc<Mutex<Vec<String>>>);
 
 impl SendRequest for Receiver {
     fn send(&self, request: &Request) -> Result<Answer, Unanswered> {
-        let text = String::from_utf8_lossy(request.body()).into_owned();
+        let text = request.body().to_owned();
         self.0.lock().expect("no test panics with it").push(text);
         Ok(Answer { status: 200, retry_after: None, text: String::new() })
     }
@@ -226,7 +226,7 @@ cases! {
     "alerting/schedule.json" after [ARRAY, PUT_CHANNEL, PUT_ALERT] |bench, answer| {
         assert_eq!(answer, Value::Null);
         let [message] = &bench.sent()[..] else { panic!("sent once: {:?}", bench.sent()) };
-        assert!(message.contains("Bedroom warm") || message.contains("21.6"), "{message}");
+        assert!(message.contains("Too warm"), "{message}");
     }
     "ingest/one-reading.json" after [] |bench, answer| {
         assert_eq!(answer["status"], 201);
