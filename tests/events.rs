@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use alerting::{Alerting, Carrier, NoEmail};
+use alerts::{Answer, Request};
 use domain::{Device, Timestamp, TokenHash, Zone};
 use ingest::{Ingest, Reply};
 use query::Query;
@@ -16,19 +19,34 @@ use runtime::clock::{Deadline, TestClock};
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
+use sending::{SendRequest, Unanswered};
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{FindToken as _, Invocation, LookUpRegistry as _, ReadRegistry as _};
 
 use crate::given::{label, unit};
 
-/// The four functions on one table in memory, at 16:05 of the day of the events.
+/// A receiver that takes every message.
+#[derive(Clone, Default)]
+struct Receiver(Arc<Mutex<Vec<String>>>);
+
+impl SendRequest for Receiver {
+    fn send(&self, request: &Request) -> Result<Answer, Unanswered> {
+        let text = request.body().to_owned();
+        self.0.lock().expect("no test panics with it").push(text);
+        Ok(Answer { status: 200, retry_after: None, text: String::new() })
+    }
+}
+
+/// The five functions on one table in memory, at 16:05 of the day of the events.
 struct Bench {
     store: MemoryStore,
     ingest: Ingest<MemoryStore, TestClock>,
     query: Query<MemoryStore, TestClock>,
     registry: Registry<MemoryStore, MemoryQueue, TestClock>,
     rollup: Rollup<MemoryStore, MemoryWorkQueue, MemoryQueue, TestClock>,
+    alerting: Alerting<MemoryStore, TestClock>,
+    receiver: Receiver,
     queue: MemoryQueue,
 }
 
@@ -43,6 +61,7 @@ impl Bench {
         let age = Duration::ZERO;
         let silent = Telemetry::silent;
         let queue = MemoryQueue::default();
+        let receiver = Receiver::default();
         Self {
             ingest: Ingest::new(
                 store.clone(),
@@ -65,6 +84,17 @@ impl Bench {
                 },
             ),
             registry: Registry::new(store.clone(), queue.clone(), clock.clone(), silent()),
+            alerting: Alerting::new(
+                store.clone(),
+                Carrier::new(receiver.clone(), NoEmail),
+                clock.clone(),
+                silent(),
+                alerting::Settings {
+                    page_url: "https://page.example.org/".to_owned(),
+                    heartbeat: None,
+                },
+            ),
+            receiver,
             rollup: Rollup::new(
                 store.clone(),
                 MemoryWorkQueue::default(),
@@ -108,6 +138,13 @@ impl Bench {
                 let event = serde_json::from_str(&text).expect(file);
                 json!(self.rollup.handle(event, deadline).await.expect("memory does not fail"))
             }
+            Some("alerting") => {
+                let event = serde_json::from_str(&text).expect(file);
+                Box::pin(self.alerting.handle(event, deadline))
+                    .await
+                    .expect("memory does not fail");
+                Value::Null
+            }
             _ => panic!("{file} is in no function's folder"),
         }
     }
@@ -119,6 +156,11 @@ impl Bench {
             format!("{} {}{}", reading.device.as_str(), reading.at, values.collect::<String>())
         };
         self.store.readings().iter().map(line).collect()
+    }
+
+    /// The bodies of all messages that were sent.
+    fn sent(&self) -> Vec<String> {
+        self.receiver.0.lock().expect("no test panics with it").clone()
     }
 
     async fn device(&self, id: &str) -> Device {
@@ -161,6 +203,7 @@ const ARRAY: &str = "ingest/array.json";
 const SET_HOME: &str = "query/set-home.json";
 const PUT_ALERT: &str = "query/put-alert.json";
 const PUT_CHANNEL: &str = "query/put-channel.json";
+const TEST_CHANNEL: &str = "query/test-channel.json";
 const MOVE_DEVICE: &str = "query/move-device.json";
 const NEW_DEVICE: &str = "registry/new-device.json";
 
@@ -175,6 +218,16 @@ macro_rules! cases {
 }
 
 cases! {
+    "alerting/hint.json" after [PUT_CHANNEL, TEST_CHANNEL] |bench, answer| {
+        assert_eq!(answer, Value::Null);
+        let [message] = &bench.sent()[..] else { panic!("sent once: {:?}", bench.sent()) };
+        assert!(message.contains("test"), "{message}");
+    }
+    "alerting/schedule.json" after [ARRAY, PUT_CHANNEL, PUT_ALERT] |bench, answer| {
+        assert_eq!(answer, Value::Null);
+        let [message] = &bench.sent()[..] else { panic!("sent once: {:?}", bench.sent()) };
+        assert!(message.contains("Too warm"), "{message}");
+    }
     "ingest/one-reading.json" after [] |bench, answer| {
         assert_eq!(answer["status"], 201);
         assert_eq!(answer["body"], json!({"accepted": 1}));

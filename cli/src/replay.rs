@@ -9,7 +9,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use local::{Data, IngestEvent, Options, RollupEvent, System};
+use local::{AlertingEvent, Data, IngestEvent, Options, RollupEvent, System};
 use serde_json::Value;
 
 use crate::output::{print, print_error};
@@ -18,7 +18,7 @@ use crate::output::{print, print_error};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// JSON files: an event of API Gateway, the message of an `IoT` rule, stream records, messages of
-    /// the rollup function's queue, or its schedule's event
+    /// the rollup function's queue, the event of a schedule, or the hint to the alerting function
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Replay into the data in this directory, instead of into an empty table that is not kept
@@ -81,6 +81,10 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
             let reply = system.invoke_rollup(event).await?;
             format!("rollup -> {}", serde_json::to_string_pretty(&reply)?)
         }
+        Sample::Alerting(event) => {
+            system.invoke_alerting(event).await?;
+            "alerting -> done".to_owned()
+        }
     };
     system.settle().await?;
     Ok(answer)
@@ -92,6 +96,7 @@ enum Sample {
     Iot(IngestEvent),
     Stream(Event),
     Rollup(RollupEvent),
+    Alerting(AlertingEvent),
 }
 
 /// Recognises an event by its members.
@@ -114,6 +119,9 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
         }
         return Ok(Sample::Stream(serde_json::from_value(event).context("not stream records")?));
     }
+    if event["source"] == "roomtide.hint" || is_of_alerting(&event["resources"]) {
+        return Ok(Sample::Alerting(serde_json::from_value(event)?));
+    }
     if event["source"] == "aws.events" {
         return Ok(Sample::Rollup(serde_json::from_value(event)?));
     }
@@ -127,8 +135,15 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
     bail!(
         "no function takes this; expected an event of API Gateway (with requestContext), \
          an IoT rule's message (with device_id or topic), stream records or a queue's messages (with Records), \
-         or a schedule's event (with source)"
+         a schedule's event or a hint (with source)"
     )
+}
+
+/// Whether a schedule's rule is the alerting function's. `CloudFormation` names a rule by the logical id that SAM gives
+/// it, which begins with the function's.
+fn is_of_alerting(resources: &Value) -> bool {
+    let mut rules = resources.as_array().into_iter().flatten().filter_map(Value::as_str);
+    rules.any(|rule| rule.contains("-AlertingFunction"))
 }
 
 /// Writes an answer's status and its body; JSON is indented.
@@ -171,6 +186,12 @@ mod tests {
         assert!(matches!(queued, Ok(Sample::Rollup(RollupEvent::Queue(_)))));
         let due = recognise(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#);
         assert!(matches!(due, Ok(Sample::Rollup(RollupEvent::Schedule))));
+        let rule =
+            "arn:aws:events:eu-west-1:123456789012:rule/roomtide-AlertingFunctionMinute-1A2B";
+        let due = recognise(&json!({"source": "aws.events", "resources": [rule]}).to_string());
+        assert!(matches!(due, Ok(Sample::Alerting(AlertingEvent::Schedule))));
+        let hint = recognise(r#"{"source": "roomtide.hint"}"#);
+        assert!(matches!(hint, Ok(Sample::Alerting(AlertingEvent::Hint))));
     }
 
     #[test]

@@ -148,6 +148,7 @@ impl Functions {
                     following,
                     max_units,
                     reach: Reach::Local,
+                    alert_topic: None,
                 },
             )),
         };

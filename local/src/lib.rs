@@ -41,6 +41,7 @@ mod table_api;
 mod warning;
 mod work_queue;
 
+pub use alerting::Event as AlertingEvent;
 pub use bulk::Bulk;
 pub use data_directory::DataDirectory;
 pub use engine::Engine;

@@ -130,7 +130,8 @@ def with_limits_as_numbers():
 
 
 def with_one_index_an_update():
-    """CloudFormation makes or removes at most one index of a table in an update of its stack."""
+    """CloudFormation makes or removes at most one index of a table in an update of its stack, and DynamoDB takes no change
+    of units with it: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html"""
     table = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
     update = table["update"]
 
@@ -138,8 +139,11 @@ def with_one_index_an_update():
         return {index["IndexName"] for index in properties.get("GlobalSecondaryIndexes") or []}
 
     def update_one(physical_id, old, new, *rest, **named):
-        if len(names(old) ^ names(new)) > 1:
+        changed = names(old) ^ names(new)
+        if len(changed) > 1:
             raise ValueError("Cannot perform more than one GSI creation or deletion in a single update")
+        if changed and old.get("ProvisionedThroughput") != new.get("ProvisionedThroughput"):
+            raise ValueError("Only one of: modify the provisioned throughput settings, remove an index, create an index")
         return update(physical_id, old, new, *rest, **named)
 
     table["update"] = update_one

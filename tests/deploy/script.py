@@ -29,6 +29,10 @@ place = os.environ["PLAYED"]
 lock = open(place + ".lock", "w")
 fcntl.flock(lock, fcntl.LOCK_EX)
 account = json.load(open(place))
+# Version 2 asks for each argument, and gives up where standard input is no terminal.
+if os.environ.get("AWS_CLI_AUTO_PROMPT") == "on":
+    print("\naws: [ERROR]: ", file=sys.stderr)
+    sys.exit(255)
 with open(place + ".arguments", "a") as log:
     log.write(json.dumps(words) + "\n")
 operation = " ".join(words[:2])
@@ -38,6 +42,9 @@ query = option("--query")
 def end(text, code=0):
     json.dump(account, open(place, "w"))
     if account["note"]: print(account["note"], file=sys.stderr)
+    # Version 2 of the AWS CLI writes an error as JSON, in which its code is between quotes, where it is told so.
+    if code and os.environ.get("AWS_CLI_ERROR_FORMAT") == "json":
+        text = json.dumps({"Code": text.partition("(")[2].partition(")")[0], "Message": text.partition(": ")[2]})
     print(text, file=sys.stderr if code else sys.stdout)
     sys.exit(code)
 account.update(account["then"].get(operation, {}))
@@ -125,6 +132,7 @@ def main():
         unknown_parameters(Path(folder))
         requests(Path(folder))
         refusals(Path(folder))
+        settings_of_version_2(Path(folder))
     arguments_of_release()
     print("the script deploy does what it should with accounts that are played")
 
@@ -155,8 +163,8 @@ def release(folder):
 class Run:
     """The script, on a terminal of its own."""
 
-    def __init__(self, folder, *words, region="eu-west-1", terminal=True):
-        env = {"PATH": f"{folder}/programs:/usr/bin:/bin", "PLAYED": str(folder / "account"), "HOME": str(folder)}
+    def __init__(self, folder, *words, region="eu-west-1", terminal=True, env=None):
+        env = {"PATH": f"{folder}/programs:/usr/bin:/bin", "PLAYED": str(folder / "account"), "HOME": str(folder)} | (env or {})
         def on_terminal():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
             # Whoever runs this check in the background has them ignored, and then no script can trap them.
@@ -220,10 +228,10 @@ def account_of(folder):
     return json.loads((folder / "account").read_text())
 
 
-def run(folder, *words, region="eu-west-1", expect=0, answer="y\n", terminal=True, **played):
+def run(folder, *words, region="eu-west-1", expect=0, answer="y\n", terminal=True, env=None, **played):
     """What the terminal showed, and the arguments of each call of the AWS CLI."""
     play(folder, **played)
-    process = Run(folder, *words, region=region, terminal=terminal)
+    process = Run(folder, *words, region=region, terminal=terminal, env=env)
     process.send(answer)
     return process.end(expect), called(folder)
 
@@ -265,6 +273,8 @@ def small_accounts(folder):
         shown, calls = run(folder, lambda_get_account_settings=f"{limit}\t{unreserved}")
         assert given(calls).get("ReservedConcurrency") == instances, (limit, given(calls))
         has(shown, f"account has {limit} " if instances is None else f"of the account's {limit}")
+        # The functions of alerts compete for them too.
+        assert ("--parameter Front=http-api" in shown) == (instances is None), shown
     _, calls = run(folder, "--parameter", "ReservedConcurrency=7", lambda_get_account_settings="10\t10")
     assert given(calls)["ReservedConcurrency"] == "7"
 
@@ -542,9 +552,10 @@ def unknown_parameters(folder):
 
 def requests(folder):
     """What requests cost, where they arrive."""
-    assert len(WITHOUT_FUNCTION_URLS) == 11, WITHOUT_FUNCTION_URLS
+    # Which they are: tests/deploy/regions.py.
+    assert len(WITHOUT_FUNCTION_URLS) > 10, WITHOUT_FUNCTION_URLS
     # The script looks for its region in the template, so no other may stand there.
-    assert set(re.findall(r"\b[a-z]{2}-[a-z]+-[0-9]\b", TEMPLATE)) == set(WITHOUT_FUNCTION_URLS)
+    assert set(re.findall(r"\b[a-z]{2}(?:-[a-z]+)+-[0-9]\b", TEMPLATE)) == set(WITHOUT_FUNCTION_URLS)
     both, urls, api = "0.00  to function URLs; 0.43 if", "0.00  to function URLs\r\n", "0.43  to the HTTP API\r\n"
     for words, region, costs in (
         ([], "eu-west-1", both),
@@ -600,6 +611,13 @@ def refusals(folder):
     for count in ("", "<html>"):
         shown, _ = run(folder, expect=1, status="UPDATE_COMPLETE", becomes="UPDATE_COMPLETE", dynamodb_query=count)
         has(shown, "does not say how many tokens its table has")
+
+
+def settings_of_version_2(folder):
+    """An owner's settings of the AWS CLI change nothing: the script reads what errors say, and answers no prompt."""
+    for setting in ({"AWS_CLI_ERROR_FORMAT": "json"}, {"AWS_CLI_AUTO_PROMPT": "on"}, {"AWS_PAGER": "less"}):
+        shown, _ = run(folder, env=setting, refused={"s3api head-bucket": "An error occurred (404) when calling the HeadBucket operation: Not Found"})
+        has(shown, "is made; it keeps the code of each version", "roomtide is deployed", "rt_secret-admin")
 
 
 def arguments_of_release():

@@ -4,7 +4,8 @@
 //! Sources: <https://aws.amazon.com/dynamodb/pricing/>, <https://aws.amazon.com/lambda/pricing/>,
 //! <https://aws.amazon.com/api-gateway/pricing/>, <https://aws.amazon.com/cloudwatch/pricing/>. 100 bytes are billed with
 //! each item and each entry of an index:
-//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>.
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>. A queue that invokes a
+//! function is asked by five long polls of 20 seconds: <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,6 +13,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use local::template::Template;
 
 use crate::architecture::root;
 use crate::generated::assert_documented;
@@ -26,6 +28,15 @@ const LOG_GB: f64 = 0.50;
 const EGRESS_GB: f64 = 0.09;
 const STORED_GB: f64 = 0.25;
 const RECOVERED_GB: f64 = 0.20;
+const QUEUE_REQUEST: f64 = 0.40;
+
+// Dollars of one in a month.
+const ALARM: f64 = 0.10;
+const DASHBOARD: f64 = 3.00;
+const METRIC: f64 = 0.30;
+/// The system's own metrics that a home has values of in each month: readings accepted, and the ages that rollup and
+/// alerting tell each minute. Each further one is of something that went wrong.
+const METRICS: f64 = 3.0;
 
 // What is free each month for ever: millions of requests, millions of GB seconds, GB.
 const FREE_REQUESTS: f64 = 1.0;
@@ -33,6 +44,13 @@ const FREE_GB_SECONDS: f64 = 0.4;
 const FREE_LOG_GB: f64 = 5.0;
 const FREE_STORED_GB: f64 = 25.0;
 const FREE_EGRESS_GB: f64 = 100.0;
+const FREE_QUEUE_REQUESTS: f64 = 1.0;
+const FREE_ALARMS: f64 = 10.0;
+const FREE_DASHBOARDS: f64 = 3.0;
+const FREE_METRICS: f64 = 10.0;
+
+/// Millions of requests a month by which `RollupQueue` is asked, also while it is empty.
+const POLLS: f64 = 5.0 * 3.0 * MINUTES;
 
 /// Bytes that are billed of a reading with two metrics, and of its entry in the index by room.
 const READING: f64 = 180.0;
@@ -118,6 +136,14 @@ const DEFAULT: Setup = Setup {
     years: 0.0,
 };
 
+/// The number of resources of a type in a stack with the defaults.
+fn resources_of(kind: &str) -> f64 {
+    let resources =
+        Template::own().and_then(|it| it.resources(&[])).expect("template.yaml has resources");
+    let found = resources.values().filter(|resource| resource["Type"] == kind).count();
+    f64::from(u32::try_from(found).expect("few"))
+}
+
 /// A month.
 fn bill(setup: Setup) -> Bill {
     let beyond =
@@ -158,6 +184,13 @@ fn bill(setup: Setup) -> Bill {
         .line("requests", if setup.uses_api { requests * API_REQUEST } else { 0.0 })
         .line("functions", lambda)
         .line("logs", beyond(logs, FREE_LOG_GB) * LOG_GB)
+        .line(
+            "alarms, dashboard, metrics",
+            beyond(resources_of("AWS::CloudWatch::Alarm"), FREE_ALARMS) * ALARM
+                + beyond(resources_of("AWS::CloudWatch::Dashboard"), FREE_DASHBOARDS) * DASHBOARD
+                + beyond(METRICS, FREE_METRICS) * METRIC,
+        )
+        .line("queue", beyond(POLLS, FREE_QUEUE_REQUESTS) * QUEUE_REQUEST)
 }
 
 /// Where an abuser's requests arrive, and how many a second are let through.
@@ -265,6 +298,22 @@ fn a_home_pays_less_than_twenty_cents_on_average_in_its_first_year() {
     assert!(average < 0.20, "{average}");
     let free: Vec<_> = bill(Setup { has_recovery: false, years: 10.0, ..DEFAULT }).0;
     assert!(free.iter().all(|(_, dollars)| *dollars < 0.005), "{free:?}");
+}
+
+/// AWS says of the stage's limit that it is a default of routes, so the documents name their number.
+#[test]
+fn the_routes_of_the_http_api_are_counted_in_the_documents() {
+    let resources =
+        Template::own().and_then(|it| it.resources(&[])).expect("template.yaml has resources");
+    let paths = resources["Api"]["Properties"]["Body"]["paths"].as_object().expect("paths");
+    let routes: usize = paths.values().filter_map(|methods| Some(methods.as_object()?.len())).sum();
+
+    for page in ["aws", "costs", "fleet"] {
+        let text =
+            fs::read_to_string(root().join(format!("docs/deploy/{page}.md"))).expect("UTF-8");
+        let told = format!("each of its {routes} routes");
+        assert!(text.contains(&told), "docs/deploy/{page}.md lacks {told}");
+    }
 }
 
 /// README and the script say the same in words.

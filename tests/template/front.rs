@@ -8,9 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{PACKAGES, all, environment, function, number, only, template, text};
 
-/// The regions without function URLs
-/// (<https://docs.aws.amazon.com/lambda/latest/dg/urls-configuration.html>).
-const WITHOUT_FUNCTION_URLS: [&str; 11] = [
+/// The regions without function URLs. `tests/deploy/regions.py` compares those of the template with AWS's schemas.
+const WITHOUT_FUNCTION_URLS: [&str; 15] = [
     "ap-south-2",
     "ap-southeast-4",
     "ap-southeast-5",
@@ -22,6 +21,10 @@ const WITHOUT_FUNCTION_URLS: [&str; 11] = [
     "eu-central-2",
     "il-central-1",
     "me-central-1",
+    "mx-central-1",
+    "cn-northwest-1",
+    "us-gov-east-1",
+    "us-gov-west-1",
 ];
 
 const FRONTS: [&str; 3] = ["both", "function-urls", "http-api"];

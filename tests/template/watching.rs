@@ -11,6 +11,7 @@ use crate::source::Source;
 
 /// What is free (<https://aws.amazon.com/cloudwatch/pricing/>).
 const FREE_ALARMS: usize = 10;
+const FREE_METRICS: usize = 10;
 const FREE_METRICS_OF_A_DASHBOARD: usize = 50;
 
 const CHOICES: [&[(&str, &str)]; 4] = [
@@ -29,6 +30,63 @@ fn counted() -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// The metrics that functions count by name. `AWS` bills each that a month has values of.
+fn metrics_of_the_functions() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (path, text) in rust_files() {
+        if !path.starts_with("functions/") && !path.starts_with("shared/") {
+            continue;
+        }
+        for method in [".count(", ".count_of_stack(", ".seconds("] {
+            for call in text.split(method).skip(1) {
+                let name = call.trim_start().strip_prefix('"').and_then(|it| it.split_once('"'));
+                found.extend(name.map(|(name, _)| name.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// What an alarm or the dashboard reads of the system's own metrics.
+fn metrics_that_are_read() -> BTreeSet<String> {
+    let resources = template().resources(&[]).expect("resources");
+    let alarms = all(&resources, "AWS::CloudWatch::Alarm").map(|(_, alarm)| &alarm["Properties"]);
+    let mut read: BTreeSet<String> = alarms
+        .filter(|alarm| alarm["Namespace"] == "Roomtide")
+        .map(|alarm| text(&alarm["MetricName"]).to_owned())
+        .collect();
+    let (_, dashboard) = only(&resources, "AWS::CloudWatch::Dashboard");
+    let body = text(&dashboard["Properties"]["DashboardBody"]["Fn::Sub"][0]);
+    let body: Value = serde_json::from_str(body).expect("a body is JSON");
+    for widget in body["widgets"].as_array().expect("widgets") {
+        let metrics = widget["properties"]["metrics"].as_array().expect("metrics").iter();
+        let own = metrics.filter(|metric| metric[0] == "Roomtide");
+        read.extend(own.map(|metric| text(&metric[1]).to_owned()));
+    }
+    read
+}
+
+/// What nobody looks at is a field of the line in the log, which costs nothing more.
+#[test]
+fn each_metric_is_read_by_an_alarm_or_the_dashboard_and_all_are_free() {
+    let (counted, read) = (metrics_of_the_functions(), metrics_that_are_read());
+    assert!(counted.len() > 4, "{counted:?}");
+    let unread: Vec<_> = counted.difference(&read).collect();
+    assert!(unread.is_empty(), "fields, not metrics: {unread:?}");
+    assert!(read.len() <= FREE_METRICS, "{read:?}");
+}
+
+#[test]
+fn every_function_that_ends_in_an_error_is_on_the_dashboard() {
+    let resources = template().resources(&[]).expect("resources");
+    let (_, dashboard) = only(&resources, "AWS::CloudWatch::Dashboard");
+    let body = text(&dashboard["Properties"]["DashboardBody"]["Fn::Sub"][0]);
+    for (name, _) in all(&resources, "AWS::Serverless::Function") {
+        let metric = format!(r#"["AWS/Lambda", "Errors", "FunctionName", "${{{name}}}""#);
+        assert!(body.contains(&metric), "{name}");
+    }
 }
 
 #[test]

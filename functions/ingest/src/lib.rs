@@ -199,7 +199,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         log: &mut WideEvent,
     ) -> Result<Assembled, Problem> {
         let assembled = assemble(submission, &self.settings, zone)?;
-        log.count("clocks.wrong", assembled.wrong_clocks);
+        log.set("clocks.wrong", assembled.wrong_clocks);
         Ok(assembled)
     }
 }

@@ -32,7 +32,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             times: Times::new(request.arrived.unwrap_or_else(|| self.clock.now()), &self.settings),
         };
         let mut points = reader.read(&body)?;
-        log.count("lines.sent", points.lines.len());
+        log.set("lines.sent", points.lines.len());
         let is_whole = params.get("accept_partial") == Some("false");
         let mut assembled = std::mem::take(&mut points.assembled);
         if is_whole && !assembled.rejected.is_empty() {
@@ -48,8 +48,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         if is_whole && let Some(first) = outcome.rejected.first() {
             return Ok(influxdb::refuse_all(dialect, &points, first));
         }
-        log.count("points.merged", points.merged);
-        log.count("strings.skipped", points.strings);
+        log.set("points.merged", points.merged);
+        log.set("strings.skipped", points.strings);
         Ok(influxdb::respond(dialect, &Written { points, outcome }))
     }
 }

@@ -68,6 +68,8 @@ pub struct Settings {
     pub max_units: Option<MaxUnits>,
     /// How far the channels of alerts may go.
     pub reach: Reach,
+    /// The topic of Amazon SNS to which e-mails of alerts may be published.
+    pub alert_topic: Option<String>,
 }
 
 impl Default for Settings {
@@ -76,18 +78,31 @@ impl Default for Settings {
         let registry_max_age = Duration::from_secs(60);
         let (auth, following) = (Auth::On, Following::default());
         let (frame_ancestors, reach) = (FrameAncestors::default(), Reach::Public);
-        let (ingest_url, max_units) = (None, None);
-        Self { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units, reach }
+        Self {
+            registry_max_age,
+            auth,
+            ingest_url: None,
+            frame_ancestors,
+            following,
+            max_units: None,
+            reach,
+            alert_topic: None,
+        }
     }
 }
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
-        let following = Following::gathering_for(config.rollup_window);
-        let (registry_max_age, auth) = (config.registry_max_age, config.auth);
-        let (ingest_url, max_units) = (config.ingest_url.clone(), Some(config.max_units));
-        let (frame_ancestors, reach) = (config.frame_ancestors.clone(), Reach::Public);
-        Self { registry_max_age, auth, ingest_url, frame_ancestors, following, max_units, reach }
+        Self {
+            registry_max_age: config.registry_max_age,
+            auth: config.auth,
+            ingest_url: config.ingest_url.clone(),
+            frame_ancestors: config.frame_ancestors.clone(),
+            following: Following::gathering_for(config.rollup_window),
+            max_units: Some(config.max_units),
+            reach: Reach::Public,
+            alert_topic: config.alert_topic.clone(),
+        }
     }
 }
 
@@ -113,6 +128,8 @@ struct Handlers<S, C> {
     page: web::Page,
     /// How far channels may go.
     reach: Reach,
+    /// The topic to which e-mails may be published.
+    alert_topic: Option<String>,
     /// Judges a rule as soon as it is saved.
     judging: Judging,
     clock: C,
@@ -130,6 +147,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             following,
             max_units,
             reach,
+            alert_topic,
         } = settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::new(following);
@@ -149,6 +167,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             quiet,
             page,
             reach,
+            alert_topic,
             judging,
             clock,
         };
@@ -191,6 +210,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             quiet,
             page,
             reach,
+            alert_topic,
             judging,
             clock,
         } = self;
@@ -292,7 +312,9 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             }
             Operation::ListChannels => Box::pin(channels::list(store, call)),
             Operation::ShowChannel => Box::pin(channels::show(store, call)),
-            Operation::PutChannel => Box::pin(channels::put(*reach, store, call)),
+            Operation::PutChannel => {
+                Box::pin(channels::put(*reach, alert_topic.as_deref(), store, call))
+            }
             Operation::DeleteChannel => Box::pin(channels::delete(store, call)),
             Operation::TestChannel => Box::pin(channels::test(store, clock.now(), call)),
             Operation::InfluxQl => Box::pin(influxql::query(asked, store, clock.now(), call)),

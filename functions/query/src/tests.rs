@@ -67,15 +67,26 @@ impl Bench {
         Self::on(self.store.clone(), false)
     }
 
+    /// A stack that may publish e-mail to a topic.
+    fn with_alert_topic(alert_topic: Option<String>) -> Self {
+        Self::set(
+            MemoryStore::default(),
+            Settings { auth: Auth::Owner, alert_topic, ..Settings::default() },
+        )
+    }
+
     fn on(store: MemoryStore, auth: bool) -> Self {
+        let auth = if auth { Auth::On } else { Auth::Owner };
+        Self::set(store, Settings { auth, ..Settings::default() })
+    }
+
+    fn set(store: MemoryStore, settings: Settings) -> Self {
         let clock = TestClock::at(at(60));
         let log = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&log);
         let telemetry = Telemetry::to(Arc::new(move |line| {
             sink.lock().expect("no panic while held").push_str(line);
         }));
-        let auth = if auth { Auth::On } else { Auth::Owner };
-        let settings = Settings { auth, ..Settings::default() };
         let query = Query::new(store.clone(), clock.clone(), telemetry, settings);
         Self { store, clock, query, log }
     }

@@ -59,7 +59,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for Judge<'_, S, C, H> {
         let failed = judged.failures.iter().map(|(_, failure)| failure).chain(&cause);
         failed.take(1).for_each(|failure| log_failure(log, failure));
         if !looks.is_empty() {
-            log.count("alerts.looks", looks.len());
+            log.set("alerts.looks", looks.len());
             self.note(&looks, &first_records, &mut result, invocation, log).await;
         }
         if judged.messages > 0 {
@@ -124,10 +124,10 @@ impl Batch {
 
 fn log_judged(log: &mut WideEvent, judged: usize, messages: usize) {
     if judged > 0 {
-        log.count("alerts.judged", judged);
+        log.set("alerts.judged", judged);
     }
     if messages > 0 {
-        log.count("alerts.messages", messages);
+        log.set("alerts.messages", messages);
     }
 }
 

@@ -150,7 +150,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let back = newest_sealable_edge(now.saturating_add(-SWEPT_AGAIN)).max(since);
         let wrong = ahead.iter().map(|group| sealed_until[*group]).max().unwrap_or(back);
         log.warn("rollup.clock", &WrongClock { wrong, back });
-        log.count("rollup.set_back", ahead.len());
+        log.set("rollup.set_back", ahead.len());
         self.store.set_back_sealed(&ahead, back, run.invocation).await?;
         ahead.iter().for_each(|group| sealed_until[*group] = back);
         Ok(())

@@ -54,7 +54,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if zone != self.settings.zone {
             let other = OtherZone { setting: self.settings.zone, stored: zone };
             log.warn("rollup.time_zone", &other);
-            log.count("rollup.other_time_zone", 1);
+            log.set("rollup.other_time_zone", 1);
         }
         Ok(State { stored, zone })
     }

@@ -50,6 +50,15 @@ impl Secret {
         }
     }
 
+    /// The topic of Amazon SNS, of e-mail.
+    #[must_use]
+    pub fn topic_arn(&self) -> Option<&str> {
+        match &self.0 {
+            Destination::Email { topic_arn } => Some(topic_arn),
+            _ => None,
+        }
+    }
+
     /// The error of a channel that has no secret of its kind.
     #[must_use]
     pub fn missing(kind: ChannelKind) -> MemberError {

@@ -96,6 +96,8 @@ pub struct Config {
     /// `ROLLUP_WINDOW_SECONDS`: how long changes of past readings are gathered before the rollups follow; 60
     /// without it.
     pub rollup_window: Duration,
+    /// `ALERT_TOPIC`: the topic of Amazon SNS to which e-mails of alerts are published.
+    pub alert_topic: Option<String>,
     /// `PAGE_URL`: the address of the page, to which messages of alerts lead.
     pub page_url: Option<String>,
     /// `HEARTBEAT_URL`: the address that is asked every five minutes, so that somebody notices when it is not.
@@ -220,6 +222,7 @@ impl Config {
             log_every: log_every("LOG_EVERY", optional("LOG_EVERY"))?,
             ingest_url: optional("INGEST_URL").map(origin).transpose()?,
             frame_ancestors: frame_ancestors("FRAME_ANCESTORS", optional("FRAME_ANCESTORS"))?,
+            alert_topic: optional("ALERT_TOPIC"),
             page_url: optional("PAGE_URL"),
             heartbeat_url: optional("HEARTBEAT_URL"),
             alerting_function: optional("ALERTING_FUNCTION"),
@@ -436,6 +439,7 @@ mod tests {
             ("LOG_EVERY", "100"),
             ("INGEST_URL", "https://id.lambda-url.eu-west-1.on.aws/"),
             ("FRAME_ANCESTORS", "https://a https://b:8123"),
+            ("ALERT_TOPIC", "arn:aws:sns:eu-west-1:123456789012:roomtide-AlertTopic"),
             ("AUTH", "off"),
         ];
         let config = read(&set).expect("complete");
@@ -445,6 +449,8 @@ mod tests {
         );
         assert_eq!(config.ingest_url.as_deref(), Some("https://id.lambda-url.eu-west-1.on.aws"));
         assert_eq!(config.frame_ancestors.to_string(), "https://a https://b:8123");
+        let topic = "arn:aws:sns:eu-west-1:123456789012:roomtide-AlertTopic";
+        assert_eq!(config.alert_topic.as_deref(), Some(topic));
     }
 
     #[test]

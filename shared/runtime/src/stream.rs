@@ -164,7 +164,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
 
         let applied = Box::pin(consumer.apply(&batch.changes, &invocation, &mut log)).await;
         let poison = || batch.poison.iter().chain(&applied.poison);
-        log.count("stream.poison", poison().count());
+        log.set("stream.poison", poison().count());
         if poison().next().is_some() {
             let named = poison().take(MAX_NAMED_POISON).map(|it| &it.letter);
             let keys = named.map(|it| format!("{} {}: {}", it.pk, it.sk, it.reason));
@@ -173,7 +173,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         let unsent = self.give_up(&batch.poison, &applied.poison, &invocation, &mut log).await;
         let mut response = DynamoDbEventResponse::default();
         if let Some(record) = applied.first_failure.into_iter().chain(unsent).min() {
-            log.count("stream.retried", batch.sequence_numbers.len() - record);
+            log.set("stream.retried", batch.sequence_numbers.len() - record);
             let mut failure = DynamoDbBatchItemFailure::default();
             // Without a number the whole batch is delivered again.
             failure.item_identifier.clone_from(&batch.sequence_numbers[record]);

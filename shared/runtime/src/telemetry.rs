@@ -119,7 +119,7 @@ impl WideEvent {
         self.fields.insert(field.to_owned(), value.into());
     }
 
-    /// Notes a field that is also counted as a metric.
+    /// Notes a field that is also counted as a metric, which AWS bills: for what an alarm or the dashboard reads.
     pub fn count(&mut self, field: &'static str, value: impl Into<Value>) {
         self.measure(field, value, "Count", false);
     }

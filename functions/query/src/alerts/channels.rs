@@ -62,6 +62,7 @@ async fn shown_now(
 /// `PUT /channels/{id}`: a secret that is not sent stays as it is. Whatever was edited is tried at once.
 pub(crate) async fn put(
     reach: Reach,
+    alert_topic: Option<&str>,
     store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -71,6 +72,7 @@ pub(crate) async fn put(
         members.remove(*extra);
     });
     let (wanted, secret) = Channel::from_json(Value::Object(members), reach).map_err(wrong)?;
+    ensure_own_topic(secret.as_ref(), alert_topic)?;
     let channels = all(store, call).await?;
     let before = channels.iter().find(|it| it.id == id);
     if before.is_none() && channels.len() >= MAX_CHANNELS {
@@ -103,6 +105,25 @@ pub(crate) async fn put(
         return Err(too_many());
     }
     Ok(Response::json(200, &shown_now(&channel, store, call).await?))
+}
+
+/// Refuses e-mail by a topic to which nothing may be published: the role of alerting names the stack's own.
+fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Problem> {
+    let Some(wanted) = secret.and_then(Secret::topic_arn) else { return Ok(()) };
+
+    match own {
+        Some(own) if own == wanted => Ok(()),
+        Some(_) => Err(Problem::field(
+            "topic_arn",
+            "is not the stack's output AlertTopic, and the stack may publish to no other topic; further receivers \
+             subscribe to that one",
+        )),
+        None => Err(Problem::field(
+            "topic_arn",
+            "the stack has no topic to which it may publish; deploy it with the parameter AlertEmail, and write its \
+             output AlertTopic here",
+        )),
+    }
 }
 
 fn too_many() -> Problem {

@@ -136,7 +136,7 @@ fn channels() -> Value {
                 "chat": {"type": ["string", "integer"], "description": "telegram: the chat"},
                 "address": {"type": "string", "description": "slack, discord, home_assistant, webhook: the address"},
                 "key": {"type": "string", "description": "webhook: the key that signs, whsec_ and 24 to 64 bytes in base64"},
-                "topic_arn": {"type": "string", "description": "email: the topic of Amazon SNS; of a deployed server only"},
+                "topic_arn": {"type": "string", "description": "email: the output AlertTopic of the stack; of a deployed server only"},
             },
             "description": "topic, server, token, chat, address, key and topic_arn are secret: they are in no answer, and where none of them is sent, what is stored stays",
         },

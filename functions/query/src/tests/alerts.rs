@@ -576,6 +576,31 @@ async fn a_channel_is_saved_and_its_secret_is_seen_by_nobody() {
     assert!(!bench.log().contains("geheim"), "{}", bench.log());
 }
 
+/// The role of alerting names one topic, so a message to another would fail for ever.
+#[tokio::test]
+async fn e_mail_goes_to_the_topic_of_the_stack_and_to_no_other() {
+    let topic = |name: &str| {
+        let arn = format!("arn:aws:sns:eu-central-1:123456789012:{name}");
+        json!({"kind": "email", "name": "Mail", "topic_arn": arn})
+    };
+    let own = topic("roomtide-AlertTopic")["topic_arn"].as_str().map(str::to_owned);
+
+    let bench = Bench::with_alert_topic(own);
+    assert_eq!(bench.put("/channels/mail", &topic("roomtide-AlertTopic")).await.status, 200);
+    let renamed = json!({"kind": "email", "name": "Post"});
+    assert_eq!(bench.put("/channels/mail", &renamed).await.status, 200, "the topic stays");
+    let (status, detail) = refusal(&bench.put("/channels/mail", &topic("alerts")).await);
+    assert_eq!(status, 400);
+    assert!(detail.starts_with("topic_arn: is not the stack's output AlertTopic"), "{detail}");
+    assert_eq!(stored(&bench).await.len(), 1);
+
+    let bench = Bench::with_alert_topic(None);
+    let (status, detail) = refusal(&bench.put("/channels/mail", &topic("alerts")).await);
+    assert_eq!(status, 400);
+    assert!(detail.contains("deploy it with the parameter AlertEmail"), "{detail}");
+    assert!(stored(&bench).await.is_empty());
+}
+
 async fn stored(bench: &Bench) -> Vec<table::StoredChannel> {
     bench.store.channels(&invocation()).await.expect("read").found
 }
