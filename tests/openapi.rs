@@ -661,7 +661,6 @@ async fn real_answers_are_what_the_document_says() {
         }
     }
     let elsewhere: BTreeSet<String> = SENT_ELSEWHERE.map(str::to_owned).into();
-    assert!(elsewhere.is_subset(&documented.found), "members that the document does not name");
     let sent: BTreeSet<String> = sent.found.union(&elsewhere).cloned().collect();
     let not_sent: Vec<&String> = documented.found.difference(&sent).collect();
     assert!(not_sent.is_empty(), "the document names what no answer of these has: {not_sent:?}");
