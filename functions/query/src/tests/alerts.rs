@@ -869,7 +869,7 @@ async fn what_was_told_is_compared_with_what_the_readings_say_now() {
 /// Which devices a group has is not known there, so nothing is judged in silence.
 #[tokio::test]
 async fn beyond_memory_a_rule_on_a_group_says_what_is_not_judged() {
-    let bench = super::bench_beyond_memory().await;
+    let bench = bench_beyond_memory().await;
     bench.put("/channels/phone", &ntfy()).await;
     let limit = json!({"metric": "t", "above": 8});
     let fires = json!({"metric": "t", "above": 8, "no_data": "fire"});
