@@ -30,7 +30,7 @@ pub(crate) struct Place {
 }
 
 /// The directory of the local data, if no other is named.
-const DATA_DIR: &str = "roomtide-data";
+pub(crate) const DATA_DIR: &str = "roomtide-data";
 
 /// The hint if the environment has no credentials: the files of the AWS CLI are not read.
 pub(crate) const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \

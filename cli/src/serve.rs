@@ -15,6 +15,7 @@ use runtime::telemetry::Telemetry;
 use table::shards::Shards;
 
 use crate::output::print;
+use crate::place::DATA_DIR;
 use crate::{greeting, sample_home};
 
 /// The command line of `roomtide serve`.
@@ -37,9 +38,10 @@ pub(crate) struct Args {
     /// of its own. The first one then stores none
     #[arg(long, value_name = "PORT")]
     ingest_port: Option<u16>,
-    /// The directory of the data
-    #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
-    data_dir: PathBuf,
+    /// The directory of the data, by default roomtide-data
+    // Without a default value, which clap would hand to every command whose option has this name.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
     /// Keep the data in memory until the process ends; not with --auth, whose tokens are in the data
     #[arg(long, conflicts_with_all = ["data_dir", "auth"])]
     pub(crate) memory: bool,
@@ -110,7 +112,8 @@ fn burst(text: &str) -> Result<Burst, String> {
 
 /// Serves until the process is told to stop.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let directory = (!args.memory).then_some(args.data_dir);
+    let data_dir = args.data_dir.unwrap_or_else(|| DATA_DIR.into());
+    let directory = (!args.memory).then_some(data_dir);
     let options = Options {
         data: directory.clone().map_or(Data::Memory, Data::Dir),
         host: args.host,

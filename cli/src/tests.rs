@@ -10,6 +10,16 @@ use clap::{Arg, CommandFactory as _, Parser as _};
 use super::{Cli, Command, completions, serve};
 
 #[test]
+fn a_directory_that_nobody_names_is_not_named_by_a_default() {
+    for words in ["import f", "export f", "token list", "status", "reindex", "rollups verify"] {
+        let matches =
+            Cli::command().get_matches_from(["roomtide"].into_iter().chain(words.split(' ')));
+        let (_, command) = matches.subcommand().unwrap();
+        assert!(!command.contains_id("data_dir"), "{words}");
+    }
+}
+
+#[test]
 fn the_command_line_is_sound() {
     Cli::command().debug_assert();
 }
