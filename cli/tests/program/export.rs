@@ -315,7 +315,9 @@ fn a_full_disk_ends_an_export_with_the_file_s_name_and_leaves_nothing() {
             )
         })
         .collect();
-    server.send("POST", "/readings", &readings.join("\n"));
+    for part in readings.chunks(1_000) {
+        server.send("POST", "/readings", &part.join("\n"));
+    }
     server.wait_for("/devices", |it| it["data"].as_array().unwrap().len() == 1);
     let place = directory.path().join("place");
     fs::create_dir(&place).unwrap();
