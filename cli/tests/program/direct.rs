@@ -10,15 +10,15 @@ use std::time::Duration;
 use crate::server::{PROGRAM, Server};
 
 /// The readings of a file of which one round is stored while the next one is sent: a round is 16,000.
-const TWO_ROUNDS: i64 = 24_000;
-/// The seconds between two readings.
+const TWO_ROUNDS: i64 = 20_000;
+/// The seconds between two readings: eight are in a quarter of an hour, more or less.
 const EVERY: i64 = 120;
 
-/// A file of so many readings.
-fn write(file: &Path, count: i64) {
+/// A file of so many readings, one in each so many seconds.
+fn write(file: &Path, count: i64, every: i64) {
     let mut writer = std::io::BufWriter::new(fs::File::create(file).unwrap());
     for n in 0..count {
-        let at = 1_700_000_000 + EVERY * n;
+        let at = 1_700_000_000 + every * n;
         writeln!(
             writer,
             r#"{{"device_id": "d", "timestamp": {at}, "room": "cellar", "energy_kwh": {n}}}"#
@@ -57,7 +57,7 @@ fn readings(data: &Path, file: &Path) -> usize {
 fn an_import_needs_no_server_and_all_of_it_is_rolled_up() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, 5 * 720);
+    write(&file, 5 * 720, EVERY);
     for _ in 0..2 {
         let output = roomtide(&["import", file.to_str().unwrap()], &data);
         assert!(output.status.success() && said(&output).contains("3600 readings stored"));
@@ -72,7 +72,7 @@ fn an_import_needs_no_server_and_all_of_it_is_rolled_up() {
 fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, TWO_ROUNDS);
+    write(&file, TWO_ROUNDS, EVERY);
     let state = directory.path().join("r.ndjson.roomtide-import");
     let import = || {
         let mut import = Command::new(PROGRAM);
@@ -94,7 +94,7 @@ fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
     rollups(&data);
     let output = import().output().unwrap();
     assert!(output.status.success() && said(&output).contains("continuing"), "{}", said(&output));
-    assert_eq!(readings(&data, &out), 24_000);
+    assert_eq!(readings(&data, &out), 20_000);
     rollups(&data);
 }
 
@@ -102,7 +102,7 @@ fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
 fn an_interrupted_import_names_no_reading_that_is_not_stored() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, TWO_ROUNDS);
+    write(&file, TWO_ROUNDS, EVERY);
     let mut import = Command::new(PROGRAM);
     let import = import.arg("import").arg(&file).arg("--data-dir").arg(&data);
     let import = import.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -182,7 +182,7 @@ fn a_source_of_which_nothing_is_stored_leaves_nothing() {
 fn a_directory_that_is_in_use_is_not_imported_into() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, 1);
+    write(&file, 144, EVERY);
     let server = Server::start(&data);
     let output = roomtide(&["import", file.to_str().unwrap()], &data);
     assert_eq!(output.status.code(), Some(1));
@@ -196,7 +196,8 @@ fn a_directory_that_is_in_use_is_not_imported_into() {
 fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, TWO_ROUNDS);
+    // Many days, because those are stored one after another: the limit is in the middle of them.
+    write(&file, TWO_ROUNDS, 600);
     let mut import = Command::new("sh");
     // A shell's limit of the size of files, in blocks of 512 or 1,024 bytes.
     import.args(["-c", "trap '' XFSZ; ulimit -f 12000; exec \"$@\"", "sh", PROGRAM, "import"]);
@@ -209,7 +210,7 @@ fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
     rollups(&data);
     let output = roomtide(&["import", file.to_str().unwrap()], &data);
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 24_000);
+    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 20_000);
     rollups(&data);
 }
 
@@ -217,7 +218,7 @@ fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
 fn a_full_disk_leaves_no_directory_in_which_nothing_is_stored() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("r.ndjson");
-    write(&file, 8_640);
+    write(&file, 3_000, EVERY);
     let (above, old) = (directory.path().join("above"), directory.path().join("old"));
     fs::create_dir(&old).unwrap();
     fs::write(old.join("notes.txt"), "").unwrap();
@@ -246,7 +247,7 @@ fn a_full_disk_leaves_no_directory_in_which_nothing_is_stored() {
     let data = above.join("data");
     let output = roomtide(&["import", file.to_str().unwrap()], &data);
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 8_640);
+    assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 3_000);
     // A directory that has something stays, whatever a later import does.
     let cut = directory.path().join("cut.csv");
     fs::write(&cut, "timestamp,device_id,t\n1700000000,d,warm\n").unwrap();

@@ -213,7 +213,7 @@ fn an_export_while_somebody_writes_has_all_that_was_there_before() {
     let before: Vec<String> = (0..12_000_i64)
         .map(|n| format!(r#"{{"device_id":"known","timestamp":{},"t":1}}"#, 1_700_000_000 + n))
         .collect();
-    for part in before.chunks(10_000) {
+    for part in before.chunks(2_000) {
         server.send("POST", "/readings", &part.join("\n"));
     }
     let (end, posts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
@@ -315,7 +315,9 @@ fn a_full_disk_ends_an_export_with_the_file_s_name_and_leaves_nothing() {
             )
         })
         .collect();
-    server.send("POST", "/readings", &readings.join("\n"));
+    for part in readings.chunks(1_000) {
+        server.send("POST", "/readings", &part.join("\n"));
+    }
     server.wait_for("/devices", |it| it["data"].as_array().unwrap().len() == 1);
     let place = directory.path().join("place");
     fs::create_dir(&place).unwrap();

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::history::{http, import, said};
-use crate::server::{PROGRAM, Server};
+use crate::server::{self, PROGRAM, Server};
 
 /// 2026-01-31T23:00:00Z, in seconds: an hour before a month ends.
 const START: i64 = 1_769_900_400;
@@ -220,12 +221,12 @@ fn sixty_days() -> (String, u64) {
 fn the_dry_run_says_what_is_wrong_in_the_energy_and_the_server_counts_it_so() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.lp");
-    let server = Server::start(&directory.path().join("data"));
+    let data = directory.path().join("data");
     let (lines, used) = sixty_days();
     std::fs::write(&file, lines).unwrap();
     let truth = format!("{}.{:02}", used / 100, used % 100);
     let truth = truth.trim_end_matches('0');
-    let dry = said(&file, &server, &["--dry-run"], 0);
+    let dry = into(&data, &file, &["--dry-run"]);
     for expected in [
         &format!("  sensor.meter energy: {truth} kWh, by the usual rule "),
         "1 zero or negative value left out: 2026-01-30T04:00:00.000Z",
@@ -235,7 +236,8 @@ fn the_dry_run_says_what_is_wrong_in_the_energy_and_the_server_counts_it_so() {
     ] {
         assert!(dry.contains(expected), "{expected:?} is not in {dry}");
     }
-    said(&file, &server, &[], 0);
+    into(&data, &file, &[]);
+    let server = Server::start(&data);
     let path = "/devices/sensor.meter/energy?from=2026-01-01T00:00:00Z&to=2026-03-02T00:00:00Z";
     let energy = body(&server, path);
     assert!(
@@ -267,6 +269,15 @@ fn thinned_history_keeps_the_ends_of_quarters() {
     }
     let wrong = import(&server, &file, &["--thin", "15m"]);
     assert_eq!(wrong.status.code(), Some(2), "--thin-before is missing");
+}
+
+/// Imports into a directory that no server has open, and returns what it says.
+fn into(data: &Path, file: &Path, words: &[&str]) -> String {
+    let mut import = Command::new(PROGRAM);
+    let import = import.arg("import").arg(file).args(words).arg("--data-dir").arg(data);
+    let (code, said) = server::run(import);
+    assert_eq!(code, Some(0), "{said}");
+    said
 }
 
 /// Ten hours of a meter and of a power, whose values come at random times, with bursts, gaps, zeros and resets.
@@ -313,8 +324,8 @@ fn thinned_history_keeps_counters_exact() {
         let answers =
             [&["--thin", "15m", "--thin-before", "2026-02-01T06:10:00Z"][..], &[]].map(|options| {
                 let data = directory.path().join(format!("{seed}-{}", options.len()));
+                into(&data, &file, &[options, &["--again"]].concat());
                 let server = Server::start(&data);
-                said(&file, &server, &[options, &["--again"]].concat(), 0);
                 let mut answers = Vec::new();
                 for (device, metric) in [("sensor.meter", "energy"), ("sensor.warm", "power")] {
                     for every in ["15m", "1d"] {

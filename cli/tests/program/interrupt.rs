@@ -57,7 +57,7 @@ fn a_shuffled_file_is_sent_by_time_and_continues_after_a_kill() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path());
     let file = directory.path().join("shuffled.ndjson");
-    let count = 20_000;
+    let count = 18_000;
     // A step that has no divisor in common with the count visits each second once.
     let lines = (0..count).map(|n| {
         let second = n * 17_389 % count;

@@ -65,7 +65,7 @@ impl Server {
 
     /// Waits until it answers as expected: until the registry knows what the stream tells, for example.
     pub(crate) fn wait_for(&self, path: &str, expected: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..1_000 {
+        for _ in 0..3_000 {
             let found = self.get(path);
             if expected(&found) {
                 return found;
