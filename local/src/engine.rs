@@ -263,9 +263,10 @@ impl Engine {
     }
 }
 
-/// How long an attempt may take. No connection to this machine goes stale, and a busy machine is not helped by a
-/// second attempt: the first may be done meanwhile, and then a conditional write is refused by its own work.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an attempt may take: as long as the whole operation, so that there is one. No connection to this machine
+/// goes stale, and a busy machine is not helped by a second attempt: the first may be done meanwhile, and then a
+/// conditional write is refused by its own work.
+const ATTEMPT_TIMEOUT: Duration = table::MAX_OPERATION;
 
 /// How a store reaches the table of an engine.
 fn store_config(endpoint: String, key: String) -> StoreConfig {

@@ -53,7 +53,7 @@ mod tests {
         let error = run_function(function, TIMEOUT).await.unwrap_err();
         assert_eq!(error.to_string(), "the function took too long");
         tokio::time::sleep(TIMEOUT * 2).await;
-        assert_eq!(*done.lock().unwrap(), []);
+        assert!(done.lock().unwrap().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -63,7 +63,7 @@ mod tests {
         tokio::time::sleep(TIMEOUT / 4).await;
         poller.abort();
         tokio::time::sleep(TIMEOUT).await;
-        assert_eq!(*done.lock().unwrap(), []);
+        assert!(done.lock().unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -102,7 +102,14 @@ impl Bench {
                 .collect();
             assert_eq!(self.post(0, &readings).await.status, 201);
             for body in [
-                json!({"room": "room-b", "name": "A name", "tags": ["x"]}),
+                json!({
+                    "room": "room-b",
+                    "name": "A name",
+                    "kind": "plug",
+                    "tags": ["x"],
+                    "attributes": {"model": ["x 1"]},
+                    "in_room_means": false,
+                }),
                 json!({"room": "room-a"}),
                 json!({"metrics": {"energy": {"kind": "counter", "unit": "kWh"}}}),
             ] {

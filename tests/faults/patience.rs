@@ -124,8 +124,8 @@ async fn a_sweep_goes_on_though_the_table_throttles_longer_than_a_sender_waits()
     seal(&store, "UTC", at(0)).await;
     store_home(&store, &[reading("d", MINUTE, &[("t", "1")])]).await;
     let written =
-        store.put_readings(&[reading("d", 16 * MINUTE, &[("t", "2")])], None, &invocation());
-    assert!(written.await.cause.is_none());
+        store.put_readings(&[reading("d", 16 * MINUTE, &[("t", "2")])], None, &invocation()).await;
+    assert!(written.cause.is_none());
 
     let proxy = throttling(&table, "Query").await;
     let settings = rollup::Settings {

@@ -128,7 +128,8 @@ pub struct FieldError {
 const MAX_TOLD: usize = 1_000_000;
 
 /// Parts the refusals of one request into those that an answer tells in full and the places of the
-/// others, so that ten thousand of them fit into one answer and none is left out in silence.
+/// others, so that ten thousand of them fit into one answer and none is left out in silence: one that has no place
+/// is told in full whatever its size.
 #[must_use]
 pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usize>) {
     let mut bytes = 0;
@@ -138,8 +139,14 @@ pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usiz
         bytes <= MAX_TOLD
     };
     let told = refusals.iter().take_while(fits).count();
-    let others = refusals.split_off(told);
-    (refusals, others.into_iter().filter_map(|refusal| refusal.index).collect())
+    let mut places = Vec::new();
+    for refusal in refusals.split_off(told) {
+        match refusal.index {
+            Some(place) => places.push(place),
+            None => refusals.push(refusal),
+        }
+    }
+    (refusals, places)
 }
 
 /// A failure as the client sees it.
@@ -306,6 +313,10 @@ mod tests {
         let told = places("errors").into_iter().map(|error| error["index"].clone());
         let all: Vec<_> = told.chain(places("more_errors")).collect();
         assert_eq!(all, (0..10_000).map(serde_json::Value::from).collect::<Vec<_>>());
+        let whole = FieldError { index: None, ..refusal(0) };
+        let (told, places) =
+            told_in_full((0..10_000).map(refusal).chain([whole.clone()]).collect());
+        assert_eq!((told.last(), told.len() + places.len()), (Some(&whole), 10_001));
         let few = Problem::field("t", "is bad").respond().body;
         assert!(!String::from_utf8_lossy(&few).contains("more_errors"));
     }

@@ -3,7 +3,6 @@
 use domain::ChannelId;
 
 use crate::DynamoStore;
-use crate::pause::while_throttled;
 use crate::put::Put;
 use crate::update::Update;
 use table::item::attribute::VERSION;
@@ -32,16 +31,14 @@ impl EditChannels for DynamoStore {
             return Ok(matches!(put.send(self, invocation).await?, UpdateOutcome::Updated(())));
         };
         let secret = self.put_part(item::from_channel_secret(&channel.id, secret));
-        let parts = [self.conditional_part(put), secret];
-        let send = || self.transact(parts.to_vec(), invocation);
-        Ok(while_throttled(invocation, send).await?.is_ok())
+        let parts = vec![self.conditional_part(put), secret];
+        Ok(self.transact(parts, invocation).await?.is_ok())
     }
 
     async fn delete_channel(&self, id: &ChannelId, invocation: &Invocation) -> StoreResult<()> {
         let keys = [Key::AlertChannel(id.clone()), Key::AlertSecret(id.clone())];
         let parts = keys.map(|key| self.delete_part(ItemKey::of(&key)));
-        let send = || self.transact(parts.to_vec(), invocation);
-        let deleted = while_throttled(invocation, send).await?;
+        let deleted = self.transact(parts.into(), invocation).await?;
         deleted.map_err(|_| StoreError::Contended(format!("the channel {id}")))
     }
 }
@@ -65,12 +62,7 @@ impl NoteChannels for DynamoStore {
     ) -> StoreResult<bool> {
         let mut update = Update::of(Key::AlertChannel(known.id.clone()));
         update.only_if_still(&[VERSION], Some(Attribute::number(known.version)));
-        for (name, value) in item::from_failing(failing) {
-            match value {
-                Some(value) => update.set(&[name], value),
-                None => update.remove(&[name]),
-            }
-        }
+        update.set_or_remove(item::from_failing(failing));
         Ok(matches!(update.send(self, invocation).await?, UpdateOutcome::Updated(_)))
     }
 }

@@ -7,8 +7,8 @@ use crate::DynamoStore;
 use crate::attribute::{SdkItem, to_sdk};
 use crate::range::{Filter, Range, RangePage};
 use crate::update::Update;
-use table::item::attribute::{ABOUT, TEXT, UNTIL};
-use table::item::{self, Attribute};
+use table::item;
+use table::item::attribute::ABOUT;
 use table::keys::{self, Key};
 use table::{
     AnnotationPage, AnnotationQuery, Belonging, EditAnnotations, Invocation, ItemKey,
@@ -40,14 +40,8 @@ impl EditAnnotations for DynamoStore {
         annotation: &Annotation,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let Annotation { id, to, about, text } = annotation;
-        let mut update = Update::or_put(Key::Annotation(id.clone()));
-        update.set(&[ABOUT], Attribute::S(about.to_string()));
-        update.set(&[TEXT], Attribute::S(text.to_string()));
-        match to {
-            Some(to) => update.set(&[UNTIL], Attribute::S(to.to_string())),
-            None => update.remove(&[UNTIL]),
-        }
+        let mut update = Update::or_put(Key::Annotation(annotation.id.clone()));
+        update.set_or_remove(item::from_annotation(annotation));
         update.send(self, invocation).await.map(drop)
     }
 

@@ -11,6 +11,9 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::retry::RetryConfig;
+use table::layout::Layout;
+
+use crate::DynamoStore;
 
 /// The table.
 #[derive(Debug, Clone)]
@@ -37,7 +40,22 @@ impl Canned {
         Client::from_conf(config)
     }
 
-    /// The last request.
+    /// A store that asks it.
+    pub(crate) fn store(&self) -> DynamoStore {
+        DynamoStore {
+            client: self.client(),
+            table: "t\"".to_owned(),
+            layout: Layout::default(),
+            has_checked_shards: Arc::default(),
+        }
+    }
+
+    /// The number of requests so far, without those that were taken.
+    pub(crate) fn count(&self) -> usize {
+        self.asked.lock().expect("no test fails in it").len()
+    }
+
+    /// Takes the last request.
     pub(crate) fn last(&self) -> HttpRequest {
         self.asked.lock().expect("no test fails in it").pop().expect("a request")
     }

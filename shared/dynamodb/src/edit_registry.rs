@@ -73,7 +73,7 @@ impl EditRegistry for DynamoStore {
                     return Ok(UpdateOutcome::Updated(Edited { device, room }));
                 }
                 // Somebody was faster: the edit is made of what is there after a while.
-                DeviceWrite::Lost(_) | DeviceWrite::CompanionRefused | DeviceWrite::Busy(_) => {
+                DeviceWrite::Lost(_) | DeviceWrite::CompanionRefused => {
                     if !pauses.pause(invocation).await {
                         break;
                     }
@@ -134,12 +134,7 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
         update.set(&[ATTRIBUTES], item::attributes(new.attributes()));
     }
     if patch.room != Edit::Keep {
-        for (name, value) in item::from_place(new.place()) {
-            match value {
-                Some(value) => update.set(&[name], value),
-                None => update.remove(&[name]),
-            }
-        }
+        update.set_or_remove(item::from_place(new.place()));
     }
     // Each metric whole, in one clause: an expression has 4 KB at most, and the version is that of `old`.
     // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html

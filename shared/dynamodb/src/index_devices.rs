@@ -1,14 +1,13 @@
 //! The stored values by which devices are found, and the mark that all of them are stored. Searches nothing.
 
 use std::collections::BTreeSet;
+use std::iter;
 
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, ReturnConsumedCapacity, TransactWriteItem,
 };
 
 use crate::attribute::to_sdk;
-use crate::error::store_error;
 use crate::pause::asked;
 use crate::put::Put;
 use crate::update::Update;
@@ -147,7 +146,7 @@ impl DynamoStore {
     }
 
     /// Writes values of a device that is still what it was. Returns whether it is.
-    async fn write_entries(
+    pub(super) async fn write_entries(
         &self,
         device: &Device,
         entries: &[Companion],
@@ -168,25 +167,10 @@ impl DynamoStore {
             )
             .build()
             .expect("key, table and condition are set");
-        let entries = entries.iter().flat_map(|it| self.parts(it.clone()));
-        let parts = [TransactWriteItem::builder().condition_check(check).build()];
-        let answer = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(parts.into_iter().chain(entries).collect()))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        match invocation.within(answer).await? {
-            Ok(answer) => {
-                let units = answer.consumed_capacity().iter();
-                units.for_each(|units| note_write(invocation, Some(units)));
-                Ok(true)
-            }
-            Err(error) => match error.as_service_error() {
-                // An edit was faster, or is being made.
-                Some(TransactWriteItemsError::TransactionCanceledException(_)) => Ok(false),
-                _ => Err(store_error(error)),
-            },
-        }
+        let entries = entries.iter().flat_map(|entry| self.parts(entry.clone()));
+        let check = TransactWriteItem::builder().condition_check(check).build();
+        let parts = iter::once(check).chain(entries).collect();
+        // Only the check has a condition: where it fails, an edit was faster.
+        Ok(self.transact(parts, invocation).await?.is_ok())
     }
 }

@@ -42,7 +42,7 @@ impl MarkDeletions for DynamoStore {
             only_if_version(&mut update, &device);
             update.set(&[DELETED], text(at));
             update.set(&[FOUND], text(at));
-            item::DESCRIPTION.iter().for_each(|name| update.remove(&[name]));
+            item::description(&device).for_each(|name| update.remove(&[name]));
             let companions = companions.expect("it is put behind no meter");
             match self.write(update, companions, invocation).await? {
                 ItemWrite::Done(_) => {
@@ -50,7 +50,7 @@ impl MarkDeletions for DynamoStore {
                     return Ok(BegunDeletion::Deletion(begun));
                 }
                 // Somebody has done the same, or has changed something.
-                ItemWrite::Lost(_) | ItemWrite::CompanionRefused | ItemWrite::Busy(_) => {
+                ItemWrite::Lost(_) | ItemWrite::CompanionRefused => {
                     if !pauses.pause(invocation).await {
                         break;
                     }

@@ -6,7 +6,6 @@ use domain::{RuleId, Timestamp};
 
 use crate::DynamoStore;
 use crate::attribute::to_sdk;
-use crate::pause::while_throttled;
 use crate::put::Put;
 use crate::write_device::failed;
 use table::item::{self, attribute::RULE_CHANGED};
@@ -16,13 +15,7 @@ use table::{
 };
 
 impl PutJudgements for DynamoStore {
-    /// A transaction that conflicts with another one is sent again: judgements of one rule at the same time all check
-    /// its item. Each attempt has its own token, so an attempt whose answer is lost is made again by the SDK within it.
-    ///
-    /// Sources: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html> (conflicts;
-    /// the token; two units for what else costs one),
-    /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancellationReason.html> (the reasons, in
-    /// the order of the parts).
+    /// Judgements of one rule at the same time all check its item, so their transactions conflict and are repeated.
     async fn put_judgement(
         &self,
         judgement: &NewJudgement,
@@ -40,13 +33,12 @@ impl PutJudgements for DynamoStore {
         // The condition of the state holds for the messages too.
         let told = judgement.told().iter().map(|it| self.put_part(item::from_told(it)));
         let waiting = judgement.waiting().iter().map(|it| self.put_part(item::from_waiting(it)));
-        let parts: Vec<_> = [self.rule_check(rule, changed), self.conditional_part(put)]
+        let parts = [self.rule_check(rule, changed), self.conditional_part(put)]
             .into_iter()
             .chain(told)
             .chain(waiting)
             .collect();
-        let send = || self.transact(parts.clone(), invocation);
-        Ok(match while_throttled(invocation, send).await? {
+        Ok(match self.transact(parts, invocation).await? {
             Ok(()) => JudgementOutcome::Stored,
             Err(reasons) if reasons.first().is_some_and(failed) => JudgementOutcome::RuleChanged,
             Err(_) => JudgementOutcome::StateMoved,

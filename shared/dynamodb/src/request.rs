@@ -78,11 +78,9 @@ mod tests {
     use chrono::TimeDelta;
     use serde_json::Value;
     use table::item;
-    use table::layout::Layout;
     use table::{Deadline, Invocation, PutReadings as _};
 
     use super::*;
-    use crate::DynamoStore;
     use crate::attribute::{to_sdk, value_to_sdk};
     use crate::canned::Canned;
     use domain::{Decimal, Reading, Timestamp};
@@ -110,15 +108,6 @@ mod tests {
             .collect()
     }
 
-    fn store(canned: &Canned) -> DynamoStore {
-        DynamoStore {
-            client: canned.client(),
-            table: "t\"".to_owned(),
-            layout: Layout::default(),
-            has_checked_shards: Arc::default(),
-        }
-    }
-
     fn invocation() -> Invocation {
         Invocation::until(Deadline::after(Duration::from_secs(60)))
     }
@@ -138,7 +127,7 @@ mod tests {
         for (count, retention) in [(1, None), (25, Some(TimeDelta::days(1)))] {
             let canned = Canned::new(200, ANSWER);
             let readings = readings(count);
-            let outcome = store(&canned).put_readings(&readings, retention, &invocation()).await;
+            let outcome = canned.store().put_readings(&readings, retention, &invocation()).await;
             assert!(outcome.not_stored.is_empty());
             let ours = sent(&canned);
             let puts = readings.iter().map(|reading| {
@@ -161,7 +150,7 @@ mod tests {
     async fn readings_are_inserted_as_the_sdk_inserts_them() {
         let canned = Canned::new(200, ANSWER);
         let readings = readings(25);
-        store(&canned).insert_readings(&readings, None, &invocation()).await;
+        canned.store().insert_readings(&readings, None, &invocation()).await;
         let ours = sent(&canned);
         let statements = readings.iter().map(|reading| {
             let (names, values): (Vec<_>, Vec<AttributeValue>) = item::from_reading(reading, None)

@@ -7,9 +7,7 @@ use domain::{DeviceId, Timestamp};
 use crate::DynamoStore;
 use crate::attribute::{SdkItem, read};
 use crate::update::Update;
-use table::item::attribute::{
-    AFTER, BACKLOG, DONE, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE,
-};
+use table::item::attribute::{BACKLOG, DONE, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE};
 use table::item::{self, Attribute, group_name};
 use table::keys::Key;
 use table::{
@@ -79,9 +77,12 @@ impl KeepRollupState for DynamoStore {
     ) -> StoreResult<()> {
         let advanced = self.advance(groups, sealed, queue, invocation).await?;
         if let UpdateOutcome::ConditionFailed(_) = advanced {
-            // Another sweep was faster with some of them.
+            // Another sweep was faster with some of them, or with all.
             for group in groups {
-                self.advance(&[*group].into(), sealed, queue, invocation).await?;
+                self.advance(&[*group].into(), sealed, None, invocation).await?;
+            }
+            if queue.is_some() {
+                self.advance(&BTreeSet::new(), sealed, queue, invocation).await?;
             }
         }
         Ok(())
@@ -136,14 +137,7 @@ impl KeepRollupState for DynamoStore {
     async fn set_room_walk(&self, walk: &RoomWalk, invocation: &Invocation) -> StoreResult<()> {
         let mut update = Update::or_put(Key::RoomWalk);
         update.only_if_still(&[DONE], None);
-        update.set(&[SINCE], Attribute::S(walk.begun.to_string()));
-        match &walk.after {
-            Some(after) => update.set(&[AFTER], Attribute::S(after.to_string())),
-            None => update.remove(&[AFTER]),
-        }
-        if walk.is_done {
-            update.set(&[DONE], item::mark());
-        }
+        update.set_or_remove(item::from_room_walk(walk));
         update.send(self, invocation).await.map(drop)
     }
 
@@ -154,12 +148,7 @@ impl KeepRollupState for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<()> {
         let mut update = Update::or_put(Key::Refold(device.clone()));
-        for (name, value) in item::from_refold(refold) {
-            match value {
-                Some(value) => update.set(&[name], value),
-                None => update.remove(&[name]),
-            }
-        }
+        update.set_or_remove(item::from_refold(refold));
         update.send(self, invocation).await.map(drop)
     }
 }

@@ -37,9 +37,7 @@ impl TeachRegistry for DynamoStore {
         Ok(match self.write_device((known, &new), update, Vec::new(), invocation).await? {
             DeviceWrite::Done(now) => UpdateOutcome::Updated(now),
             DeviceWrite::Lost(was) => UpdateOutcome::ConditionFailed(was),
-            DeviceWrite::CompanionRefused | DeviceWrite::Busy(_) => {
-                unreachable!("there is no companion")
-            }
+            DeviceWrite::CompanionRefused => unreachable!("there is no companion"),
         })
     }
 

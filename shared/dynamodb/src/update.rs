@@ -53,6 +53,19 @@ impl Update {
         }
     }
 
+    /// Sets the attributes that have a value, and removes the others.
+    pub(super) fn set_or_remove(
+        &mut self,
+        attributes: impl IntoIterator<Item = (&'static str, Option<Attribute>)>,
+    ) {
+        for (name, value) in attributes {
+            match value {
+                Some(value) => self.set(&[name], value),
+                None => self.remove(&[name]),
+            }
+        }
+    }
+
     /// An update of the item under `key`. Its condition fails if the item is absent, and if the item is that of a
     /// device that is being deleted.
     pub(super) fn of(key: Key) -> Self {

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::{
 
 use crate::attribute::{self, SdkItem, to_sdk};
 use crate::error::store_error;
+use crate::pause::while_throttled;
 use crate::put::Put;
 use crate::update::Update;
 use crate::{DynamoStore, note_write};
@@ -26,8 +27,6 @@ pub(super) enum DeviceWrite {
     Lost(Option<Device>),
     /// Nothing is written: a companion's condition does not hold.
     CompanionRefused,
-    /// Nothing is written: it succeeds later.
-    Busy(StoreError),
 }
 
 /// The outcome of a write of a device's item with its companions.
@@ -38,8 +37,6 @@ pub(super) enum ItemWrite {
     Lost(Option<SdkItem>),
     /// Nothing is written: a companion's condition does not hold.
     CompanionRefused,
-    /// Nothing is written: it succeeds later.
-    Busy(StoreError),
 }
 
 /// The reasons for which a transaction is cancelled that succeeds later: another one holds the item, or
@@ -72,7 +69,6 @@ impl DynamoStore {
                 DeviceWrite::Lost(was.map_or(Ok(None), attribute::read_present)?)
             }
             ItemWrite::CompanionRefused => DeviceWrite::CompanionRefused,
-            ItemWrite::Busy(error) => DeviceWrite::Busy(error),
         })
     }
 
@@ -95,11 +91,8 @@ impl DynamoStore {
                 .into_iter()
                 .chain(companions)
                 .collect();
-        let reasons = match self.transact(parts, invocation).await {
-            Ok(Ok(())) => return Ok(ItemWrite::Done(None)),
-            Ok(Err(reasons)) => reasons,
-            Err(error @ StoreError::Throttled(_)) => return Ok(ItemWrite::Busy(error)),
-            Err(error) => return Err(error),
+        let Err(reasons) = self.transact(parts, invocation).await? else {
+            return Ok(ItemWrite::Done(None));
         };
         Ok(match reasons.into_iter().next().filter(failed) {
             Some(device) => ItemWrite::Lost(device.item),
@@ -107,8 +100,24 @@ impl DynamoStore {
         })
     }
 
-    /// Writes all parts or none; the reasons of each where a condition does not hold.
+    /// Writes all parts or none; the reason of each part where a condition does not hold. A transaction that is
+    /// throttled, or conflicts with another one, is sent again while there is patience.
+    ///
+    /// Each attempt has a token of its own, so an attempt whose answer is lost is made again by the SDK within it.
+    ///
+    /// Sources: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html> (conflicts;
+    /// the token; two units for what else costs one),
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancellationReason.html> (the reasons, in
+    /// the order of the parts).
     pub(super) async fn transact(
+        &self,
+        parts: Vec<TransactWriteItem>,
+        invocation: &Invocation,
+    ) -> StoreResult<Result<(), Vec<CancellationReason>>> {
+        while_throttled(invocation, || self.transact_once(parts.clone(), invocation)).await
+    }
+
+    async fn transact_once(
         &self,
         parts: Vec<TransactWriteItem>,
         invocation: &Invocation,
@@ -137,7 +146,8 @@ impl DynamoStore {
         if reasons.iter().any(failed) {
             return Ok(Err(reasons.to_vec()));
         }
-        let is_busy = reasons.iter().any(|it| it.code().is_some_and(|it| BUSY.contains(&it)));
+        let is_busy =
+            reasons.iter().filter_map(CancellationReason::code).any(|code| BUSY.contains(&code));
         Err(if is_busy { StoreError::Throttled(Box::new(error)) } else { store_error(error) })
     }
 
@@ -230,4 +240,83 @@ fn version(version: u64) -> Attribute {
 /// Whether a condition of this part does not hold.
 pub(super) fn failed(reason: &CancellationReason) -> bool {
     reason.code() == Some("ConditionalCheckFailed")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use domain::{Decimal, DeviceObservation, Reading, Timestamp};
+    use table::{Belonging, Deadline, NoteSeen as _, RemoveBelongings as _, Seen};
+
+    use super::*;
+    use crate::canned::Canned;
+
+    /// A table that cancels every transaction, for this reason of its first part.
+    fn cancelling(code: &str) -> Canned {
+        let answer = format!(
+            r#"{{"__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+                "CancellationReasons": [{{"Code": "{code}"}}, {{"Code": "None"}}]}}"#
+        );
+        Canned::new(400, &answer)
+    }
+
+    fn invocation() -> Invocation {
+        Invocation::until(Deadline::after(Duration::from_millis(300)))
+    }
+
+    fn seen() -> Seen {
+        let month = "2026-01".parse().expect("a month");
+        let (room, device) = ("hall".parse().expect("an id"), "d".parse().expect("an id"));
+        Seen { room, device, first: month, last: month, version: 1 }
+    }
+
+    fn device() -> Device {
+        let metrics =
+            [("t".parse().expect("a name"), Decimal::parse("1").expect("a number"))].into();
+        let id: DeviceId = "d".parse().expect("an id");
+        let reading = Reading::new(id.clone(), Timestamp::MIN, None, metrics).expect("a reading");
+        DeviceObservation::of(&reading).new_device(id, |_| false)
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_succeeds_later_is_repeated_and_is_no_refusal() {
+        for code in BUSY {
+            let canned = cancelling(code);
+            let store = canned.store();
+            let seen = seen();
+            let belongings = [Belonging::of_seen(&seen.device, &seen.room)];
+
+            for operation in ["put_seen", "remove_belongings", "write_entries"] {
+                let invocation = invocation();
+                let before = canned.count();
+                let error = match operation {
+                    "put_seen" => {
+                        store.put_seen(&seen, Expected::Absent, &invocation).await.expect_err(code)
+                    }
+                    "remove_belongings" => {
+                        let outcome = store.remove_belongings(&belongings, &invocation).await;
+                        outcome.cause.expect("nothing is removed")
+                    }
+                    _ => store.write_entries(&device(), &[], &invocation).await.expect_err(code),
+                };
+
+                let sent = canned.count() - before;
+                assert!(matches!(error, StoreError::Throttled(_)), "{operation} {code}: {error:?}");
+                assert!(sent > 1, "{operation} {code} is sent once");
+                let units = 2.0 * CANCELLED_ITEM * f64::from(u32::try_from(sent).expect("few"));
+                assert!((invocation.write_units() - units).abs() < 0.1, "{operation} {code}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_condition_that_does_not_hold_is_a_refusal_at_once() {
+        let canned = cancelling("ConditionalCheckFailed");
+        let store = canned.store();
+        let is_new = store.put_seen(&seen(), Expected::Absent, &invocation()).await;
+        assert!(!is_new.expect("an answer"));
+        assert!(!store.write_entries(&device(), &[], &invocation()).await.expect("an answer"));
+        assert_eq!(canned.count(), 2);
+    }
 }

@@ -29,8 +29,8 @@ struct Consumed {
 /// answer within 8 seconds: writers such as Home Assistant's hang up after 10.
 const SENDERS_PATIENCE: Duration = Duration::from_secs(7);
 
-/// No single request to the table takes longer, whatever time is left.
-const MAX_OPERATION: Duration = Duration::from_secs(5);
+/// No single request to the table takes longer with all its attempts, whatever time is left.
+pub const MAX_OPERATION: Duration = Duration::from_secs(5);
 
 impl Invocation {
     /// Everything up to `deadline`, with nothing consumed. What the table throttles is repeated to the deadline.

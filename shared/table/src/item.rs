@@ -35,7 +35,7 @@ pub use self::alert_state::from_alert_state;
 pub use self::annotation::from_annotation;
 pub use self::conditions::from_conditions_schema;
 pub use self::device::{
-    DESCRIPTION, DeviceItem, attributes, exchanges, from_device, from_fold_settings, from_place,
+    DeviceItem, attributes, description, exchanges, from_device, from_fold_settings, from_place,
     hold, metric, source, tags, tombstone_expiry, verdicts,
 };
 pub use self::error::{ItemError, UnreadableItem};
@@ -110,6 +110,19 @@ impl<T: Decode> Decode for Result<T, UnreadableItem> {
     ) -> Result<Self, ItemError> {
         Ok(read(attributes))
     }
+}
+
+/// An item of these attributes under its key. What has no value is absent from it.
+#[must_use]
+fn with_key(
+    under: &Key,
+    attributes: impl IntoIterator<Item = (&'static str, Option<Attribute>)>,
+) -> Item {
+    let mut item = key(under);
+    for (name, value) in attributes {
+        item.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    item
 }
 
 /// The key attributes of an item.

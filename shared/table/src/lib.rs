@@ -55,7 +55,7 @@ pub use deletion_ports::{
 };
 pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
-pub use invocation::Invocation;
+pub use invocation::{Invocation, MAX_OPERATION};
 pub use item::UnreadableItem;
 pub use late::{Backlog, DeviceGroups, LateChanges, LateMark};
 pub use listing::{ListPage, Listing, MAX_CACHED_ENTRIES};

@@ -11,7 +11,7 @@ mod rollups;
 mod seen;
 mod stays;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -57,8 +57,8 @@ struct State {
     conditions: index_by_conditions::IndexByConditions,
     alerts: alert_items::AlertItems,
     index: Index,
-    failures: Vec<Option<StoreError>>,
-    write_failures: Vec<StoreError>,
+    failures: VecDeque<Option<StoreError>>,
+    write_failures: VecDeque<StoreError>,
     not_stored: Vec<usize>,
     panic: Option<(usize, String)>,
     write_panic: Option<String>,
@@ -189,7 +189,7 @@ impl MemoryStore {
             panic!("{text}");
         }
         state.calls.registry_writes += 1;
-        let failure = state.write_failures.pop().or_else(|| state.pop_failure());
+        let failure = state.write_failures.pop_front().or_else(|| state.pop_failure());
         failure.map_or(Ok(state), Err)
     }
 
@@ -222,7 +222,7 @@ impl State {
     }
 
     fn pop_failure(&mut self) -> Option<StoreError> {
-        if self.failures.is_empty() { None } else { self.failures.remove(0) }
+        self.failures.pop_front().flatten()
     }
 
     fn edit_device(
@@ -766,5 +766,24 @@ impl EditRegistry for MemoryStore {
         };
         patch.apply(room);
         Ok(UpdateOutcome::Updated(room.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Backlog, Deadline, KeepRollupState as _};
+
+    #[tokio::test]
+    async fn writes_fail_in_the_order_that_was_asked_for() {
+        let store = MemoryStore::default();
+        store.fail_registry_writes_with([StoreError::TimedOut, StoreError::Throttled("x".into())]);
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(1)));
+        let backlog = Backlog { since: Timestamp::MIN, at: Timestamp::MIN };
+        let first = store.note_backlog(backlog, &invocation).await;
+        assert!(matches!(first, Err(StoreError::TimedOut)));
+        let second = store.note_backlog(backlog, &invocation).await;
+        assert!(matches!(second, Err(StoreError::Throttled(_))));
+        assert!(store.note_backlog(backlog, &invocation).await.is_ok());
     }
 }

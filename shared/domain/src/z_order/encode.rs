@@ -57,21 +57,6 @@ pub fn scaled(value: f64, knots: &[f64], bits: u8) -> u64 {
     (place / intervals as f64 * max_of(bits) as f64).floor() as u64
 }
 
-/// A text by its first bytes behind a prefix that all texts share, padded with zeros. A text without the
-/// prefix has the code of its place before or behind all that have it.
-#[must_use]
-pub fn text(text: &str, prefix: &str, bits: u8) -> u64 {
-    let rest = match text.strip_prefix(prefix) {
-        Some(rest) => rest.as_bytes(),
-        None if text < prefix => return 0,
-        None => return max_of(bits),
-    };
-    let mut first = [0; 8];
-    let length = rest.len().min(first.len());
-    first[..length].copy_from_slice(&rest[..length]);
-    u64::from_be_bytes(first) >> (64 - bits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,14 +129,6 @@ mod tests {
                 prop_assert!(unsigned(b, bits) <= max_of(bits));
             }
         }
-
-        #[test]
-        fn a_later_text_has_no_smaller_code(a in "[a-cäz]{0,5}", b in "[a-cäz]{0,5}", bits in 1..=MAX_BITS) {
-            let (a, b) = if a <= b { (a, b) } else { (b, a) };
-            for prefix in ["", "b", "ab"] {
-                prop_assert!(text(&a, prefix, bits) <= text(&b, prefix, bits));
-            }
-        }
     }
 
     #[test]
@@ -169,13 +146,5 @@ mod tests {
         let knots = [0.0, 1.0, 2.0, 10.0, 110.0];
         let of = |value| scaled(value, &knots, 8);
         assert_eq!([1.0, 2.0, 10.0, 60.0, 110.0].map(of), [63, 127, 191, 223, 255]);
-    }
-
-    #[test]
-    fn a_text_is_told_by_its_first_bytes_behind_the_prefix() {
-        assert_eq!(text("room-b", "room-", 8), u64::from(b'b'));
-        assert_eq!(text("room-", "room-", 8), 0);
-        assert_eq!(text("a", "room-", 8), 0);
-        assert_eq!(text("z", "room-", 8), 255);
     }
 }

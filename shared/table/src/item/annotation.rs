@@ -1,20 +1,20 @@
 //! An annotation's item, under its time. Says nothing of the device, room or home that it is about.
 
 use super::attribute::{ABOUT, TEXT, UNTIL};
-use super::fields::{invalid, other_kind, parse_key, parsed, put, text, timestamp};
-use super::{Attribute, Decode, Item, ItemError, key};
+use super::fields::{invalid, other_kind, parse_key, parsed, text, timestamp};
+use super::{Attribute, Decode, Item, ItemError};
 use crate::keys::Key;
 use domain::Annotation;
 
-/// The item of an annotation.
+/// The attributes of an annotation. What has no value is absent from the item.
 #[must_use]
-pub fn from_annotation(annotation: &Annotation) -> Item {
-    let Annotation { id, to, about, text } = annotation;
-    let mut item = key(&Key::Annotation(id.clone()));
-    put(&mut item, ABOUT, Some(about.to_string()));
-    put(&mut item, TEXT, Some(text.to_string()));
-    put(&mut item, UNTIL, to.map(|to| to.to_string()));
-    item
+pub fn from_annotation(annotation: &Annotation) -> [(&'static str, Option<Attribute>); 3] {
+    let Annotation { id: _, to, about, text } = annotation;
+    [
+        (ABOUT, Some(Attribute::S(about.to_string()))),
+        (TEXT, Some(Attribute::S(text.to_string()))),
+        (UNTIL, to.map(|to| Attribute::S(to.to_string()))),
+    ]
 }
 
 impl Decode for Annotation {
@@ -33,6 +33,7 @@ impl Decode for Annotation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::with_key;
     use domain::Timestamp;
 
     #[test]
@@ -46,7 +47,8 @@ mod tests {
                 about: about.parse().expect("what it is about"),
                 text: "Kettle".parse().expect("a label"),
             };
-            let item = from_annotation(&annotation);
+            let key = Key::Annotation(annotation.id.clone());
+            let item = with_key(&key, from_annotation(&annotation));
             assert!(!item.contains_key(crate::keys::ROOM));
             assert_eq!(Annotation::decode(item.clone()).expect("an annotation"), annotation);
             for missing in [ABOUT, TEXT] {

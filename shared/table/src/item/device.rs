@@ -13,7 +13,7 @@ use super::fields::{
     whole_number,
 };
 use super::stay::{newest_stay, to_newest_stay};
-use super::{Attribute, Decode, Item, ItemError, key, mark};
+use super::{Attribute, Decode, Item, ItemError, mark, with_key};
 use crate::keys::{self, Key};
 use crate::layout::Layout;
 use chrono::TimeDelta;
@@ -26,45 +26,38 @@ use domain::{
 /// The item of a device, in its partition.
 #[must_use]
 pub fn from_device(device: &Device, layout: Layout) -> Item {
-    let mut item = key(&layout.device_key(device.id()));
-    put(&mut item, NAME, device.name().cloned().map(String::from));
-    for (name, value) in from_place(device.place()) {
-        item.extend(value.map(|value| (name.to_owned(), value)));
-    }
-    put(&mut item, KIND, device.kind().cloned().map(String::from));
-    put(&mut item, FIRST_SEEN, Some(device.first_seen().to_string()));
-    if !device.tags().is_empty() {
-        item.insert(TAGS.to_owned(), tags(device.tags()));
-    }
-    if !device.introduced_rooms().is_empty() {
-        let rooms = device.introduced_rooms().iter().map(RoomId::to_string).collect();
-        item.insert(INTRODUCED_ROOMS.to_owned(), Attribute::Ss(rooms));
-    }
-    if !device.attributes().is_empty() {
-        item.insert(ATTRIBUTES.to_owned(), attributes(device.attributes()));
-    }
-    // Always there, even empty: a nested attribute can be set only where its parent exists.
+    with_key(&layout.device_key(device.id()), device_attributes(device))
+}
+
+/// Every attribute that a device's item may have, under its key. What has no value is absent from the item.
+fn device_attributes(device: &Device) -> Vec<(&'static str, Option<Attribute>)> {
+    let text = |text: String| Attribute::S(text);
+    let rooms = device.introduced_rooms().iter().map(RoomId::to_string).collect();
+    let behind_it = device.behind_it().iter().map(DeviceId::to_string).collect();
     let metrics = device.metrics().iter().map(|(name, info)| (name.to_string(), metric(info)));
-    item.insert(METRICS.to_owned(), Attribute::M(metrics.collect()));
-    if !device.source().is_empty() {
-        item.insert(SOURCE.to_owned(), source(device.source()));
-    }
-    put(&mut item, BEHIND, device.behind().map(ToString::to_string));
-    if !device.behind_it().is_empty() {
-        let devices = device.behind_it().iter().map(DeviceId::to_string).collect();
-        item.insert(BEHIND_IT.to_owned(), Attribute::Ss(devices));
-    }
-    item.extend(device.in_room_means().map(|it| (IN_ROOM_MEANS.to_owned(), said(&it))));
-    if *device.fold_settings() != FoldSettings::default() {
-        item.extend(
-            from_fold_settings(device.fold_settings()).map(|(name, it)| (name.to_owned(), it)),
-        );
-    }
-    item.extend(device.stay().into_iter().map(|stay| (STAY.to_owned(), newest_stay(stay))));
-    if device.version() > 0 {
-        item.insert(DEVICE_VERSION.to_owned(), Attribute::number(device.version()));
-    }
-    item
+    let is_folded_as_ever = *device.fold_settings() == FoldSettings::default();
+    let fold_settings = from_fold_settings(device.fold_settings());
+
+    let mut attributes = vec![
+        (NAME, device.name().cloned().map(String::from).map(text)),
+        (KIND, device.kind().cloned().map(String::from).map(text)),
+        (FIRST_SEEN, Some(text(device.first_seen().to_string()))),
+        (TAGS, (!device.tags().is_empty()).then(|| tags(device.tags()))),
+        (INTRODUCED_ROOMS, (!device.introduced_rooms().is_empty()).then_some(Attribute::Ss(rooms))),
+        (ATTRIBUTES, (!device.attributes().is_empty()).then(|| attributes(device.attributes()))),
+        // Always there, even empty: a nested attribute can be set only where its parent exists.
+        (METRICS, Some(Attribute::M(metrics.collect()))),
+        (SOURCE, (!device.source().is_empty()).then(|| source(device.source()))),
+        (BEHIND, device.behind().map(|meter| text(meter.to_string()))),
+        (BEHIND_IT, (!device.behind_it().is_empty()).then_some(Attribute::Ss(behind_it))),
+        (IN_ROOM_MEANS, device.in_room_means().map(|is_in| said(&is_in))),
+        (STAY, device.stay().map(newest_stay)),
+        (DEVICE_VERSION, (device.version() > 0).then(|| Attribute::number(device.version()))),
+    ];
+    attributes.extend(from_place(device.place()));
+    attributes
+        .extend(fold_settings.map(|(name, value)| (name, (!is_folded_as_ever).then_some(value))));
+    attributes
 }
 
 /// The attributes of the settings that rollups are folded with.
@@ -130,24 +123,12 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
     }
 }
 
-/// The attributes that a device loses when its deletion begins. What a device registered anew may not know
-/// stays: the number of its fold settings.
-pub const DESCRIPTION: [&str; 14] = [
-    STAY,
-    SOURCE,
-    keys::ROOM,
-    ROOM_AT,
-    NAME,
-    KIND,
-    TAGS,
-    METRICS,
-    FIRST_SEEN,
-    BEHIND,
-    BEHIND_IT,
-    IN_ROOM_MEANS,
-    CHANGES,
-    INTRODUCED_ROOMS,
-];
+/// The attributes that a device loses when its deletion begins: all that it may have, but those that a device
+/// registered anew may not begin with again.
+pub fn description(device: &Device) -> impl Iterator<Item = &'static str> {
+    let names = device_attributes(device).into_iter().map(|(name, _)| name);
+    names.filter(|name| ![SETTINGS, DEVICE_VERSION].contains(name))
+}
 
 /// How long a deleted device is remembered: longer than the stream keeps records of its readings, a day.
 const TOMBSTONE_DAYS: i64 = 7;
@@ -559,6 +540,10 @@ mod tests {
         device = changed.expect("a device");
         let mut item = from_device(&device, Layout::default());
         assert_eq!(Device::decode(item.clone()).expect("a device"), device);
+        let mut tombstone = item.clone();
+        tombstone.retain(|name, _| !description(&device).any(|lost| lost == name));
+        let names: Vec<&str> = tombstone.keys().map(String::as_str).collect();
+        assert_eq!(names, [DEVICE_VERSION, keys::PK, SETTINGS, keys::SK]);
         let own = device.id().to_string();
         item.insert(BEHIND.to_owned(), Attribute::S(own.clone()));
         item.insert(BEHIND_IT.to_owned(), Attribute::Ss(vec![own]));

@@ -39,14 +39,14 @@ impl Decode for Seen {
     }
 }
 
-/// The item of how far the rooms of older rollups are noted.
+/// The attributes of how far the rooms of older rollups are noted. What has no value is absent from the item.
 #[must_use]
-pub fn from_room_walk(walk: &RoomWalk) -> Item {
-    let mut item = key(&Key::RoomWalk);
-    put(&mut item, SINCE, Some(walk.begun.to_string()));
-    put(&mut item, AFTER, walk.after.as_ref().map(ToString::to_string));
-    item.extend(walk.is_done.then(|| (DONE.to_owned(), mark())));
-    item
+pub fn from_room_walk(walk: &RoomWalk) -> [(&'static str, Option<Attribute>); 3] {
+    [
+        (SINCE, Some(Attribute::S(walk.begun.to_string()))),
+        (AFTER, walk.after.as_ref().map(|after| Attribute::S(after.to_string()))),
+        (DONE, walk.is_done.then(mark)),
+    ]
 }
 
 impl Decode for RoomWalk {
@@ -66,6 +66,7 @@ impl Decode for RoomWalk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::with_key;
     use domain::Timestamp;
 
     #[test]
@@ -82,7 +83,8 @@ mod tests {
         assert_eq!(Seen::decode(item).expect("what was noted"), seen);
         for (after, is_done) in [(None, false), (Some(seen.device.clone()), false), (None, true)] {
             let walk = RoomWalk { begun: Timestamp::MIN, after, is_done };
-            assert_eq!(RoomWalk::decode(from_room_walk(&walk)).expect("a walk"), walk);
+            let item = with_key(&Key::RoomWalk, from_room_walk(&walk));
+            assert_eq!(RoomWalk::decode(item).expect("a walk"), walk);
         }
     }
 }
