@@ -364,6 +364,12 @@ impl System {
         Box::pin(reply).await.map_err(|error| anyhow!(error))
     }
 
+    /// Invokes the alerting function.
+    pub async fn invoke_alerting(&self, event: alerting::Event) -> anyhow::Result<()> {
+        let done = self.consumers.alerting.handle(event, Deadline::after(TIMEOUT));
+        Ok(Box::pin(done).await?)
+    }
+
     /// Waits until every function has received the stream and the queue, with what the functions wrote and
     /// sent meanwhile.
     pub async fn settle(&self) -> anyhow::Result<()> {

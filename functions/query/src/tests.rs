@@ -69,7 +69,7 @@ impl Bench {
 
     /// A stack that may publish e-mail to a topic.
     fn with_alert_topic(alert_topic: Option<String>) -> Self {
-        Self::set(
+        Self::with_settings(
             MemoryStore::default(),
             Settings { auth: Auth::Owner, alert_topic, ..Settings::default() },
         )
@@ -77,10 +77,10 @@ impl Bench {
 
     fn on(store: MemoryStore, auth: bool) -> Self {
         let auth = if auth { Auth::On } else { Auth::Owner };
-        Self::set(store, Settings { auth, ..Settings::default() })
+        Self::with_settings(store, Settings { auth, ..Settings::default() })
     }
 
-    fn set(store: MemoryStore, settings: Settings) -> Self {
+    fn with_settings(store: MemoryStore, settings: Settings) -> Self {
         let clock = TestClock::at(at(60));
         let log = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&log);

@@ -80,7 +80,6 @@ mod tests {
     use table::item;
     use table::{Deadline, Invocation, PutReadings as _};
 
-    use super::*;
     use crate::attribute::{to_sdk, value_to_sdk};
     use crate::canned::Canned;
     use domain::{Decimal, Reading, Timestamp};
