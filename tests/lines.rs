@@ -46,7 +46,7 @@ async fn series_of(system: &System, query: &str) -> Value {
 }
 
 /// A series with tags and one row.
-fn one_row(tags: Value, column: &str, at: i64, value: i64) -> Value {
+fn one_row(tags: &Value, column: &str, at: i64, value: i64) -> Value {
     json!({"name": "air", "tags": tags, "columns": ["time", column], "values": [[at, value]]})
 }
 
@@ -76,9 +76,9 @@ async fn a_room_has_the_text_of_its_lines_whatever_its_id_is_and_before_and_afte
     }
 
     let of_room = |host: &str, room: &str, count| {
-        one_row(json!({"host": host, "room": room}), "count", 0, count)
+        one_row(&json!({"host": host, "room": room}), "count", 0, count)
     };
-    let by_room = |room: &str, count| one_row(json!({"room": room}), "count", 0, count);
+    let by_room = |room: &str, count| one_row(&json!({"room": room}), "count", 0, count);
     for (query, expected) in [
         (
             "SELECT count(t) FROM air GROUP BY host, room",
@@ -116,8 +116,8 @@ async fn a_room_has_the_text_of_its_lines_whatever_its_id_is_and_before_and_afte
         (
             "SELECT max(t) FROM air WHERE room = 'up/hall' OR room = 'Küche' GROUP BY room",
             json!([
-                one_row(json!({"room": "Küche"}), "max", START * 1_000 + 64_000, 2),
-                one_row(json!({"room": "up/hall"}), "max", START * 1_000 + 61_000, 2),
+                one_row(&json!({"room": "Küche"}), "max", START * 1_000 + 64_000, 2),
+                one_row(&json!({"room": "up/hall"}), "max", START * 1_000 + 61_000, 2),
             ]),
         ),
         ("SELECT count(t) FROM air WHERE room = 'Living_Room'", json!([])),

@@ -173,7 +173,7 @@ fn cellar() -> Value {
 
 /// The members of answers that these requests need not have: some take a day, a damage or an index, and what rollups
 /// lack is gone after some seconds. The tests of `functions/query` and `functions/ingest` ask for them.
-const SENT_ELSEWHERE: [&str; 61] = [
+const SENT_ELSEWHERE: [&str; 63] = [
     "Acknowledged.acknowledged",
     "Acknowledged.since",
     "Alert.clear",
@@ -209,6 +209,7 @@ const SENT_ELSEWHERE: [&str; 61] = [
     "EnergyDevice.role",
     "Event.amount_if_wrapped",
     "Event.until",
+    "Event.verdict",
     "Events.rollups_lack",
     "Health.rollups.backlog",
     "Health.rollups.backlog.at",
@@ -221,6 +222,7 @@ const SENT_ELSEWHERE: [&str; 61] = [
     "LeftOut.during.from",
     "LeftOut.during.to",
     "Plan.driver",
+    "Receipt.accepted_before",
     "Receipt.more_rejected",
     "RollupsLack.changes_since",
     "RollupsLack.outdated",

@@ -303,7 +303,7 @@ mod tests {
         let options = Options { auth: true, ingest_port: Some(0), port: 0, ..Options::default() };
         let system = System::start(options).await.unwrap();
         for url in [system.url(), system.ingest_url().unwrap()] {
-            let client = Client::new(&url.to_string(), None).unwrap();
+            let client = Client::new(url, None).unwrap();
             let recognized = move || client.ensure_roomtide(&AtomicBool::new(false));
             tokio::task::spawn_blocking(recognized).await.unwrap().unwrap();
         }

@@ -19,6 +19,7 @@ use crate::Options;
 use crate::dead_letters::DeadLetters;
 use crate::event_source_mapping::EventSourceMapping;
 use crate::hint::{Alerting, LocalHint};
+use crate::template::Template;
 use crate::work_queue::LocalWorkQueue;
 use rollups::{Following, Retention};
 use sending::HttpSender;
@@ -35,10 +36,19 @@ pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Follo
     Ok(Following::gathering_for(mapping.window))
 }
 
-/// Makes the mapping of the rollup function gather for as long as rollups are told to.
-pub(crate) fn gather(mappings: &mut [EventSourceMapping], following: Following) {
-    let of_rollups = mappings.iter_mut().filter(|mapping| mapping.function == ROLLUP);
-    of_rollups.for_each(|mapping| mapping.window = following.window());
+/// The template's event source mappings. That of the rollup function gathers for as long as `following` says.
+pub(crate) fn mappings(
+    template: &Template,
+    following: Option<Following>,
+) -> anyhow::Result<Vec<EventSourceMapping>> {
+    let mut mappings = EventSourceMapping::from_template(template)?;
+
+    if let Some(following) = following {
+        let of_rollups = mappings.iter_mut().filter(|mapping| mapping.function == ROLLUP);
+        of_rollups.for_each(|mapping| mapping.window = following.window());
+    }
+
+    Ok(mappings)
 }
 
 /// The units a second that the rollup function counts with: the engine has no ceiling of its own.

@@ -60,8 +60,8 @@ pub struct Options {
     /// The number of days after which rollups of a day expire; by default they do not. Not less than that of
     /// 15 minutes.
     pub day_retention_days: Option<u32>,
-    /// How soon rollups follow changes; by default as the template's batching window says, a sixtieth of which a
-    /// machine gathers them.
+    /// How soon rollups follow changes; by default as the template's batching window says. A machine
+    /// gathers them for a sixtieth of that time.
     pub following: Option<Following>,
     /// The zone of the days by which readings are rolled up, if the table has none yet; UTC by default.
     pub time_zone: Zone,

@@ -24,7 +24,6 @@ use crate::addresses::Addresses;
 use crate::bulk::Bulk;
 use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
-use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::{self, Consumers, Functions};
 use crate::gateway::{self, Authorizer};
 use crate::loader::Loader;
@@ -167,10 +166,7 @@ impl System {
         let template = Template::own()?;
         let attributes = if options.attribute_index == Some(true) { "on" } else { "off" };
         let table = TableDefinition::from_template(template, &[("AttributeIndex", attributes)])?;
-        let mut mappings = EventSourceMapping::from_template(template)?;
-        if let Some(following) = options.following {
-            functions::gather(&mut mappings, following);
-        }
+        let mappings = functions::mappings(template, options.following)?;
         let sources = QueueSource::from_template(template)?;
         let schedules = Schedule::from_template(template)?;
         let addresses = Addresses::listen(&options).await?;

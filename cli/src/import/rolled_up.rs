@@ -17,7 +17,7 @@ use crate::client::{Ask, Client};
 
 /// Where the server tells it.
 const PATH: &str = "/health?details=1";
-/// The pauses between looks, of which each is twice the one before, and the time without any progress after which nobody
+/// The pauses between looks, each twice as long as the one before, and the time without any progress after which nobody
 /// waits longer.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);

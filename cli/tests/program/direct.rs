@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::server::{PROGRAM, Server};
 
-/// The readings of a file of which one round is stored while the next one is sent: a round is 16,000.
+/// The readings of a file of two rounds, so that one is stored while the next one is sent: a round is 16,000.
 const TWO_ROUNDS: i64 = 20_000;
 /// The seconds between two readings: eight are in a quarter of an hour, more or less.
 const EVERY: i64 = 120;

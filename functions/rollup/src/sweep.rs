@@ -17,7 +17,7 @@ use crate::ports::Store;
 use crate::run::Run;
 
 /// The most rollups of a window, where the table bears more.
-const MAX_ROLLUPS: usize = 10_000;
+const MAX_WINDOW_ROLLUPS: usize = 10_000;
 /// The quarters of the longest window, which has to fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
 
@@ -119,7 +119,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 /// The time that is swept at once: a day at most, and no more quarters of all devices together than a turn has write units
 /// for. An invocation may take six turns, so it is done with the window although reading takes its time too.
 fn window_length(devices: usize, write_units_of_turn: u64) -> TimeDelta {
-    let rollups = usize::try_from(write_units_of_turn).unwrap_or(usize::MAX).min(MAX_ROLLUPS);
+    let rollups =
+        usize::try_from(write_units_of_turn).unwrap_or(usize::MAX).min(MAX_WINDOW_ROLLUPS);
     let quarters = (rollups / devices.max(1)).clamp(1, QUARTERS_OF_DAY);
     QuarterHour::LENGTH * i32::try_from(quarters).unwrap_or(1)
 }

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use alerts::{Rule, Scope};
+use alerts::{Group, Rule, Scope};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId};
 use table::{Invocation, ListDevices, MAX_CACHED_ENTRIES, StoreResult};
-
-use crate::rules::is_in;
 
 /// A rule on more devices is judged by sealed quarters of an hour, not by batches.
 pub const MAX_PROMPT: usize = 1_000;
@@ -71,5 +69,14 @@ impl Devices {
                 self.is_whole && devices.take(MAX_PROMPT + 1).count() <= MAX_PROMPT
             }
         }
+    }
+}
+
+/// Whether a device is in a group.
+pub(crate) fn is_in(group: &Group, device: &Device) -> bool {
+    match group {
+        Group::Room(room) => device.place().room() == Some(room),
+        Group::Kind(kind) => device.kind() == Some(kind),
+        Group::Tag(tag) => device.tags().contains(tag),
     }
 }

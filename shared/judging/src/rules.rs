@@ -1,11 +1,11 @@
 //! The rules and channels as this process knows them, and which rules are about a device. Judges nothing.
 
-use alerts::{Group, Rule, Scope, Subject, Watch};
+use alerts::{Rule, Scope, Subject, Watch};
 use chrono::TimeDelta;
 use domain::{ChannelId, Device, DeviceId, RuleId, TimeRange, Timestamp, Zone};
 use table::{AlertKey, Invocation, StoreResult, StoredChannel, StoredRule, UnreadableItem};
 
-use crate::devices::Devices;
+use crate::devices::{Devices, is_in};
 use crate::ports::Store;
 
 /// A longer time since the system last ran is a pause, although nobody has noted it yet.
@@ -121,15 +121,6 @@ pub(crate) fn is_about(scope: &Scope, id: &DeviceId, device: Option<&Device>) ->
         Scope::Device(named) => named == id,
         Scope::Each(group) => device.is_some_and(|device| is_in(group, device)),
         Scope::RoomMean(_) => false,
-    }
-}
-
-/// Whether a device is in a group.
-pub(crate) fn is_in(group: &Group, device: &Device) -> bool {
-    match group {
-        Group::Room(room) => device.place().room() == Some(room),
-        Group::Kind(kind) => device.kind() == Some(kind),
-        Group::Tag(tag) => device.tags().contains(tag),
     }
 }
 

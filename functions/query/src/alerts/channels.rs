@@ -116,7 +116,7 @@ fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Pr
         Some(_) => Err(Problem::field(
             "topic_arn",
             "is not the stack's output AlertTopic, and the stack may publish to no other topic; further receivers \
-             subscribe to that one",
+             subscribe to AlertTopic",
         )),
         None => Err(Problem::field(
             "topic_arn",

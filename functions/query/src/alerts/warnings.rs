@@ -76,7 +76,6 @@ fn of_number(rule: &Rule, number: usize) -> Option<String> {
 /// steps of a counter are judged all the same, when a quarter of an hour in which they are passed is sealed.
 fn of_unknown_devices(rule: &Rule) -> Option<String> {
     let (member, unjudged) = match (&rule.scope, &rule.watch) {
-        (Scope::Device(_), _) => return None,
         (Scope::RoomMean(_), _) => ("mean_of_room", "no mean is judged"),
         (Scope::Each(_), Watch::Silence { .. }) => ("silent_for", "silence is not judged"),
         (Scope::Each(_), Watch::Budget { .. }) => ("budget_kwh", "no budget is judged"),
@@ -86,7 +85,9 @@ fn of_unknown_devices(rule: &Rule) -> Option<String> {
         (Scope::Each(_), Watch::Metric { .. }) if rule.no_data() == NoData::Fire => {
             ("no_data", "silence does not fire")
         }
-        (Scope::Each(_), Watch::Metric { .. } | Watch::Counter { .. }) => return None,
+        (Scope::Device(_), _) | (Scope::Each(_), Watch::Metric { .. } | Watch::Counter { .. }) => {
+            return None;
+        }
     };
     Some(format!(
         "{member}: there are more than {MAX_CACHED_ENTRIES} devices, so {unjudged}; a rule with device is judged"

@@ -5,7 +5,7 @@ use table::{Backlog, KeepRollupState as _, QueueDepth, ReadRefold as _, StoreErr
 
 use super::*;
 
-/// Units a second of which a turn has enough for five quarters of an hour of ten devices, as the provisioned ones of a home
+/// Units a second that are enough in a turn for five quarters of an hour of ten devices, as the provisioned ones of a home
 /// with more devices.
 const SMALL: u32 = 5;
 
