@@ -34,7 +34,7 @@ pub(crate) struct Client {
     authorization: Option<String>,
     /// Whether the server has answered before: without that, a failed connection is not retried.
     reached: AtomicBool,
-    /// Whether the server has shown that it is Roomtide: without that, it gets no token.
+    /// Whether the server is known to be Roomtide. No other server gets a token.
     recognized: AtomicBool,
     first_pause: Duration,
     max_request: Duration,
@@ -227,8 +227,8 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Whether an answer to `GET /ready` is that of Roomtide. An InfluxDB tells for how long it has been running; Roomtide,
-/// whose functions do not run between requests, always tells that it has just begun.
+/// Whether an answer to `GET /ready` is that of Roomtide. An InfluxDB answers with its uptime. Roomtide's functions do
+/// not run between requests, so its uptime is always 0.
 fn is_roomtide(answer: &Answer) -> bool {
     let told: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     answer.status == 200 && told["status"] == "ready" && told["up"] == "0s"

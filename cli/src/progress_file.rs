@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail, ensure};
 use local::private;
 use serde::de::DeserializeOwned;
 
-/// Writes the file. Only its owner can read it, and a crash, also of the machine, leaves either the old one or the new
-/// one.
+/// Writes the file. Only the owner can read the file. A crash, also of the machine, leaves either the old file or the
+/// new one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = new_beside(path);
     let mut file = private::options().create(true).truncate(true).open(&new)?;

@@ -21,7 +21,7 @@ pub(super) struct Progress<T> {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct State<T> {
-    /// The command and its table, so that another command does not continue this one.
+    /// The command, with its options and its table. Only the same command continues it.
     asked: String,
     /// The device under way, and the milliseconds since 1970 up to which it is done.
     under_way: Option<(DeviceText, i64)>,

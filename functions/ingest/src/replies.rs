@@ -17,7 +17,7 @@ use crate::registry::registration::Stored;
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) accepted: usize,
-    /// The places in the request of the readings that an earlier attempt of it has stored, and this one has not.
+    /// Indices in the request of readings that only an earlier attempt has stored.
     pub(crate) accepted_before: Vec<usize>,
     /// The readings that are refused, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,

@@ -156,12 +156,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The groups that are swept in this invocation, each with the time until which it is sealed; those that are
-    /// furthest behind come first.
+    /// The groups to sweep in this invocation, each with the end of its sealed time. The oldest comes first.
     ///
-    /// A home's devices are swept all at once: then it is noted once in a quarter of an hour that they are,
-    /// which costs less than a write each minute. Of a fleet it is the group whose minute it is, and those
-    /// that have missed their turns, each by itself: all at once would not be done within an invocation.
+    /// A home's devices are swept all at once: then it is noted once in a quarter of an hour that they are, which costs
+    /// less than a write each minute. Of a fleet, the group of this minute is swept, and late groups one by one: all
+    /// groups together do not fit into an invocation.
     async fn groups_to_sweep(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],

@@ -127,9 +127,8 @@ pub struct FieldError {
 /// The size up to which an answer tells refusals in full.
 const MAX_TOLD: usize = 1_000_000;
 
-/// Parts the refusals of one request into those that an answer tells in full and the places of the
-/// others, so that ten thousand of them fit into one answer and none is left out in silence: one that has no place
-/// is told in full whatever its size.
+/// Splits refusals: the first megabyte with messages, the rest as indices, so that ten thousand fit into an answer. A
+/// refusal without an index always keeps its message.
 #[must_use]
 pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usize>) {
     let mut bytes = 0;

@@ -66,8 +66,8 @@ pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
         .map(|part| if part.contains(' ') { part.replace(' ', "_").into() } else { part.into() })
 }
 
-/// Whether an id of these parts can be read back: it holds nothing but what an id may, and its end is no
-/// digest's.
+/// Whether the parts can be read back from their id: every character is allowed in an id, and the end is not that of a
+/// digest.
 #[must_use]
 pub fn are_readable<'a>(
     mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone,

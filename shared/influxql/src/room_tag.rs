@@ -13,8 +13,8 @@ pub(crate) const ROOM: &str = "room";
 pub struct RoomTexts<'a>(BTreeMap<&'a RoomId, &'a str>);
 
 impl<'a> RoomTexts<'a> {
-    /// Those of the registry's rooms: the name if the id is made of it, as that of a room which a line named first;
-    /// else the id.
+    /// The tags of the registry's rooms: the name where the id is made of the name, as for a room that a line
+    /// introduced; else the id.
     #[must_use]
     pub fn of(rooms: impl Iterator<Item = &'a Room>) -> Self {
         let text = |room: &'a Room| {

@@ -15,9 +15,9 @@ use crate::ports::Store;
 use crate::rules::Rules;
 
 impl Judging {
-    /// Judges the rules about silence, and those that fire without data, on each device that could be silent by now. What
-    /// the time does not suffice for is asked about when it is next called: the order is drawn by lot, so that nothing
-    /// waits for ever behind what fails or is asked anew by each process.
+    /// Judges the rules about silence, and those that fire without data, on each device that could be silent by now.
+    /// Subjects without time are left to the next call. The order is drawn by lot, so that no subject waits for ever
+    /// behind others that fail.
     pub async fn judge_silence(
         &self,
         store: &impl Store,

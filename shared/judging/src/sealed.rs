@@ -14,8 +14,8 @@ impl Judging {
     /// Judges the rules that wait for sealed quarters, once for each quarter that is sealed. What fails, and what the
     /// time does not suffice for, is judged when it is next called.
     ///
-    /// The order is drawn by lot. This process remembers what it has judged, but another one begins anew: a fixed order
-    /// would let the last subjects wait for ever where processes end sooner than all is judged.
+    /// The order is drawn by lot. A process remembers the judged subjects, and a new process begins anew. With a fixed
+    /// order the last subjects would never be judged where processes are short-lived.
     pub async fn judge_sealed(
         &self,
         store: &impl Store,

@@ -83,8 +83,8 @@ fn days_of(length: TimeDelta) -> f64 {
     length.as_seconds_f64() / 86_400.0
 }
 
-/// The newest day of devices up to a date, as this process has read it, so that a question that is asked again
-/// costs no more than what it reads. An older answer is as good: it only chooses the cheaper items.
+/// Daily rollups, remembered by device and date, that say how dense a device's readings are. A repeated question so
+/// costs no more than its own reads. An older answer is as good: it only chooses the cheaper items.
 #[derive(Debug, Default)]
 pub struct Densities(Mutex<HashMap<(DeviceId, LocalDate), NewestDay>>);
 
@@ -96,7 +96,8 @@ struct NewestDay {
 }
 
 impl Densities {
-    /// About what it costs to read what is asked of a device, as far as it may have readings then.
+    /// An estimate of the read units that a question about one device costs, for the days on which the device has
+    /// readings.
     pub async fn cost(
         &self,
         store: &impl Store,

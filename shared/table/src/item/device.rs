@@ -123,8 +123,8 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
     }
 }
 
-/// The attributes that a device loses when its deletion begins: all that it may have, but those that a device
-/// registered anew may not begin with again.
+/// The attributes that a device loses when its deletion begins: all but the version and the number of the fold
+/// settings, which a device of the same id must never use again.
 pub fn description(device: &Device) -> impl Iterator<Item = &'static str> {
     let names = device_attributes(device).into_iter().map(|(name, _)| name);
     names.filter(|name| ![SETTINGS, DEVICE_VERSION].contains(name))
