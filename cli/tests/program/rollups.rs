@@ -119,6 +119,8 @@ fn rollups_are_verified_rebuilt_after_a_kill_and_restored_from_a_file() {
         writeln!(difference, "{before}\n{after}").unwrap();
     }
     assert!(inflated == restored, "{difference}");
-    let (code, said) = run(&["import", first.to_str().unwrap()], &data);
+    let mut import = Command::new(PROGRAM);
+    let import = import.arg("import").arg(&first).args(["--url", &server.url]);
+    let (code, said) = server::run(import);
     assert!(code == Some(3) && said.contains("rollups are imported with --rollups"), "{said}");
 }
