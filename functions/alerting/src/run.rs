@@ -17,6 +17,8 @@ use crate::send::Round;
 use crate::sent::AllSent;
 use crate::{Alerting, Event};
 
+/// The longest time for noting that the system runs.
+const MAX_NOTING: Duration = Duration::from_secs(5);
 /// The time that is kept for sending what the minute tells.
 const RESERVE: Duration = Duration::from_secs(20);
 
@@ -62,8 +64,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         log: &mut WideEvent,
     ) -> StoreResult<()> {
         let is_minute = event == Event::Schedule;
-        // Before all judgements; what waits is sent though it fails.
-        let noted = if is_minute { self.note_running(invocation).await } else { Ok(()) };
+        // Before all judgements. What waits is sent though it fails, so it has a small part of the time.
+        let noting = invocation.part_of(MAX_NOTING);
+        let noted = if is_minute { self.note_running(&noting).await } else { Ok(()) };
         let now = self.clock.now();
         // A look of a rule that was just saved is taken away by whoever judges it, so that one knows the rule.
         let rules = if is_minute {

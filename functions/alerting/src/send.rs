@@ -27,8 +27,9 @@ use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
 use crate::waiting::{choose, due, first_attempt, is_test, states_needed};
 
-/// How long a message is leased: longer than a request may take.
-const LEASE: TimeDelta = TimeDelta::seconds(30);
+/// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
+/// somebody else would send what is delivered and not yet deleted.
+const LEASE: TimeDelta = TimeDelta::seconds(60);
 /// The time that a request and what follows it need; with less left none is begun.
 const ENOUGH: Duration = Duration::from_secs(15);
 /// The longest time from a lease to its request. A request that begins much later could end after the lease, when somebody
@@ -47,6 +48,13 @@ pub(crate) struct Round<'a> {
     pub(crate) invocation: &'a Invocation,
     /// What was told of late, by which storms are found: read once, when the first channel needs it.
     pub(crate) told: OnceCell<Vec<ToldMessage>>,
+}
+
+/// Messages that this invocation alone may send.
+struct Leased {
+    messages: Vec<WaitingMessage>,
+    /// Whether the table did not lease others, which are left to the next minute.
+    is_cut: bool,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -96,7 +104,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let before_request = round.invocation.remaining().saturating_sub(sending::TIMEOUT);
         let preparing = round.invocation.part_of(MAX_PREPARING.min(before_request));
         let is_repeated = chosen.send.iter().any(|it| it.lease.is_some());
-        let leased = self.lease(&chosen.send, &preparing).await?;
+        // The other half is for the channel's secret and for names.
+        let leasing = preparing.part_of(preparing.remaining() / 2);
+        let Leased { messages: leased, is_cut } = self.lease(&chosen.send, &leasing).await?;
+        sent.is_cut = is_cut;
         if leased.is_empty() {
             return Ok(sent);
         }
@@ -170,15 +181,29 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(deleted)
     }
 
-    /// Leases messages; those that somebody else has leased meanwhile are missing.
+    /// Leases messages; those that somebody else has leased meanwhile are missing. An error only where none is leased:
+    /// what is leased is sent, because another attempt would have to wait for the end of its lease.
     async fn lease(
         &self,
         messages: &[WaitingMessage],
         invocation: &Invocation,
-    ) -> StoreResult<Vec<WaitingMessage>> {
+    ) -> StoreResult<Leased> {
         let until = self.clock.now().saturating_add(LEASE);
         let leases = messages.iter().map(|it| self.store.lease_waiting(it, until, invocation));
-        Ok(some_at_once(leases.collect()).await?.into_iter().flatten().collect())
+        let results: Vec<_> =
+            stream::iter(leases.collect::<Vec<_>>()).buffered(CONCURRENCY).collect().await;
+
+        let (mut messages, mut cause) = (Vec::new(), None);
+        for result in results {
+            match result {
+                Ok(message) => messages.extend(message),
+                Err(error) => cause = Some(error),
+            }
+        }
+        match cause {
+            Some(error) if messages.is_empty() => Err(error),
+            cause => Ok(Leased { messages, is_cut: cause.is_some() }),
+        }
     }
 
     async fn deliver(

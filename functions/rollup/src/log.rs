@@ -2,6 +2,7 @@
 
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::FoldRequest;
+use table::StoreError;
 
 /// What one invocation has done.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(crate) struct Done {
     pub(crate) devices: usize,
     /// Devices that alerts are to look at again.
     pub(crate) looks: usize,
+    /// Why looks are missing, if the table refused their rules or the looks themselves.
+    pub(crate) looks_refused: Option<StoreError>,
     /// Buckets that are left to the queue, with the reasons for the first of them.
     queued: usize,
     reasons: Vec<String>,
@@ -39,6 +42,9 @@ impl Done {
         log.set("rollup.queued", self.queued);
         if self.looks > 0 {
             log.set("rollup.looks", self.looks);
+        }
+        if let Some(error) = &self.looks_refused {
+            log.warn("rollup.looks_refused", error);
         }
         if !self.reasons.is_empty() {
             log.set("rollup.queued_buckets", self.reasons);

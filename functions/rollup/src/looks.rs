@@ -8,9 +8,10 @@ use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp};
 use judging::Breaches;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, StoreError};
+use table::StoreError;
 
 use crate::bucket_folding::{BucketFolding, NotFolded};
+use crate::log::Done;
 use crate::ports::Store;
 use crate::run::Run;
 
@@ -43,13 +44,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn looks_of(
         &self,
         range: TimeRange,
-        invocation: &Invocation,
+        run: &mut Run<'_>,
     ) -> Result<Looks, NotFolded> {
         let now = self.clock.now();
         if range.to() < now.saturating_add(-MAX_AGE) {
             return Ok(Looks::default());
         }
-        let rules = unless_refused(self.alert_rules.rules(&self.store, now, invocation).await)?;
+        let rules = self.alert_rules.rules(&self.store, now, run.invocation).await;
+        let rules = unless_refused(rules, &mut run.done)?;
         Ok(Looks { breaches: rules.filter(|rules| !rules.is_empty()), found: BTreeMap::new() })
     }
 
@@ -74,17 +76,42 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             let noted = self.store.note_looks(&touched, run.invocation).await;
             run.done.looks += touched.len() - noted.not_stored.len();
-            unless_refused(noted.cause.map_or(Ok(()), Err))?;
+            unless_refused(noted.cause.map_or(Ok(()), Err), &mut run.done)?;
         }
         Ok(())
     }
 }
 
-/// The table refuses what the role does not permit, and a damaged item: no reason to fold no rollups.
-fn unless_refused<T>(result: Result<T, StoreError>) -> Result<Option<T>, NotFolded> {
+/// The table refuses what the role does not permit, and a damaged item. Rollups are folded all the same, and the log
+/// tells the error.
+fn unless_refused<T>(
+    result: Result<T, StoreError>,
+    done: &mut Done,
+) -> Result<Option<T>, NotFolded> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_retryable() => Err(error.into()),
-        Err(_) => Ok(None),
+        Err(error) => {
+            done.looks_refused = Some(error);
+            Ok(None)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_holds_up_no_rollup_and_is_told() {
+        let mut done = Done::default();
+        let refused = || Err::<(), _>(StoreError::Refused("not permitted".into()));
+        assert!(matches!(unless_refused(refused(), &mut done), Ok(None)));
+        assert!(matches!(done.looks_refused, Some(StoreError::Refused(_))));
+
+        let mut done = Done::default();
+        let throttled = Err::<(), _>(StoreError::Throttled("for now".into()));
+        assert!(unless_refused(throttled, &mut done).is_err());
+        assert!(done.looks_refused.is_none(), "it comes again");
     }
 }

@@ -42,7 +42,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let end = |from: Timestamp| from.saturating_add(length).min(target);
 
         while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until)) {
-            let mut looks = self.looks_of(range, run.invocation).await?;
+            let mut looks = self.looks_of(range, run).await?;
             for device in &devices {
                 if run.invocation.remaining().is_zero() {
                     return Err(StoreError::TimedOut.into());
