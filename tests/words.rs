@@ -27,7 +27,7 @@ fn words_are_plain() {
         }
         let mut texts = comments(&text);
         if is_product(&path) {
-            let literals = Source::shipped(&text).literals;
+            let literals = Source::shipped(&text).literals();
             texts.extend(literals.into_iter().map(|literal| literal.text));
         }
         broken.extend(texts.iter().flat_map(|text| found(text)).map(|it| format!("{path}: {it}")));
