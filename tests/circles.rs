@@ -222,8 +222,7 @@ struct Item {
     tokens: Vec<TokenTree>,
 }
 
-/// Parts a module into its items. The grammar of what is in them is not looked at: to parse the bodies of all functions
-/// takes most of a minute of a debug build.
+/// Parts a module into its items. To parse the bodies of all functions takes as long as all else here.
 fn items(tokens: TokenStream) -> Vec<Item> {
     let mut items = Vec::new();
     let mut tokens = tokens.into_iter().peekable();

@@ -17,8 +17,8 @@ use table::{
 use super::{Row, cost, row};
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, device, device_of, invocation, minute, open_query, percent_encoded, placed,
-    put_first, reading, register_devices_of, request, room, seal, stored_rollup,
+    at, device, device_of, invocation, open_query, percent_encoded, placed, put_first, reading,
+    register_devices_of, room, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -178,17 +178,7 @@ impl House {
 
     /// What an answer costs that has something at `place`, the second time within a minute.
     async fn asked(&self, path: &str, query: &str, place: &str) -> (f64, f64) {
-        for _ in 0..3 {
-            let first = self.query.handle(request("GET", path, query, None), minute());
-            // A busy machine has no time for it.
-            if Box::pin(first).await.status_code == 200 {
-                break;
-            }
-        }
-        let answer = self.query.handle(request("GET", path, query, None), minute());
-        let answer = Answer::of(&Box::pin(answer).await);
-        assert_eq!(answer.status, 200, "{}", answer.body);
-        super::assert_estimate(path, &answer);
+        let answer = super::answer_of(&self.query, path, query).await;
         let found = answer.body.pointer(place);
         let found = found.filter(|it| it.as_array().is_none_or(|it| !it.is_empty()));
         assert!(found.is_some(), "{path}?{query}: {}", answer.body);

@@ -12,8 +12,7 @@ use table::{
 use super::{Row, row};
 use crate::engine::{Engine, Table};
 use crate::given::{
-    at, device_of, invocation, minute, open_query, percent_encoded, placed, reading, request, seal,
-    stored_rollup,
+    at, device_of, invocation, open_query, percent_encoded, placed, reading, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -94,13 +93,7 @@ impl Meter {
         let clock = TestClock::at(at(32 * DAY));
         let function = open_query(self.store.clone(), clock);
         function.load().await;
-        // The first request of a minute also reads the state of the rollups.
-        let first = function.handle(request("GET", path, query, None), minute()).await;
-        assert_eq!(first.status_code, 200, "{first:?}");
-        let answer = function.handle(request("GET", path, query, None), minute()).await;
-        let answer = crate::given::Answer::of(&answer);
-        assert_eq!(answer.status, 200, "{}", answer.body);
-        super::assert_estimate(path, &answer);
+        let answer = super::answer_of(&function, path, query).await;
         let found = answer.body.pointer(place).and_then(|it| it.as_array().map(Vec::len));
         assert_eq!(found, Some(rows), "{path}?{query}: {}", answer.body);
         answer.units()
