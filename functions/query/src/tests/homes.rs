@@ -184,7 +184,7 @@ async fn a_device_whose_item_cannot_be_read_is_not_hidden_by_memory() {
     bench.clock.advance(Duration::from_secs(120));
     let why = table::item::ItemError::Missing("first_seen");
     let item = table::UnreadableItem { pk: "DEVICE".to_owned(), sk: "d001".to_owned(), why };
-    bench.store.fail_with([table::StoreError::Unreadable(item)]);
+    bench.store.fail_with([StoreError::Unreadable(item)]);
     let answer = bench.get("/devices/d001").await;
     assert_eq!(answer.status, 500, "{}", answer.text);
     assert!(answer.text.contains("An item of the table cannot be read."), "{}", answer.text);
