@@ -247,9 +247,8 @@ impl Item {
         let TokenTree::Ident(word) = token else { return };
         let word = word.to_string();
         match (self.keyword.as_str(), word.as_str()) {
-            ("", "pub" | "async" | "unsafe") => {}
-            ("" | "const", "fn") | ("", _) => self.keyword = word,
-            ("const", "async" | "unsafe") => {}
+            ("", "pub") | ("" | "const", "async" | "unsafe") => {}
+            ("", _) | ("const", "fn") => self.keyword = word,
             (keyword, _) if self.name.is_none() && DEFINING.contains(&keyword) => {
                 self.name = Some(word);
             }
