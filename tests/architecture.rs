@@ -80,7 +80,7 @@ fn doors(path: &str, text: &str) -> Vec<String> {
     if !is_product(path) {
         return Vec::new();
     }
-    let code = Source::shipped(text).code;
+    let code = Source::shipped(text).code();
     let banned = |doors: &[&str], names: &[&str]| -> Vec<String> {
         let used = names.iter().filter(|name| !doors.contains(&path) && has_path(&code, name));
         used.map(|name| format!("`{name}` outside {}", doors.join(", "))).collect()
@@ -99,7 +99,7 @@ fn hash_signs(path: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     let expressions = in_module(path, "shared/dynamodb/src");
-    let literals = Source::shipped(text).literals;
+    let literals = Source::shipped(text).literals();
     let broken = literals.into_iter().filter(|literal| {
         let plain = source::without_format_specs(&literal.text);
         plain.char_indices().filter(|(_, c)| *c == '#').any(|(at, _)| {

@@ -5,7 +5,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
-use syn::{Item, UseTree, Visibility};
+use syn::{UseTree, Visibility};
 
 use crate::architecture::rust_files;
 use crate::source::Source;
@@ -73,35 +73,32 @@ impl Package {
         let mut package = Self::default();
         for (file, text) in files {
             let place = place_of(file);
-            let tokens = Source::shipped(text).tokens;
-            let parsed: syn::File =
-                syn::parse2(tokens).unwrap_or_else(|why| panic!("{file}: {why}"));
-            package.add(file, place, parsed.items);
+            package.add(file, place, Source::shipped(text).0);
         }
         package.drop_tests();
         package
     }
 
-    fn add(&mut self, file: &str, place: Place, items: Vec<Item>) {
+    fn add(&mut self, file: &str, place: Place, tokens: TokenStream) {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
-        for item in items {
-            match item {
-                Item::Use(item) => {
-                    let is_facade = !matches!(item.vis, Visibility::Inherited);
-                    module.import(&item.tree, &mut Vec::new(), is_facade);
+        for item in items(tokens) {
+            match item.keyword.as_str() {
+                "use" => {
+                    let import: syn::ItemUse = syn::parse2(item.tokens.into_iter().collect())
+                        .unwrap_or_else(|why| panic!("{file}: {why}"));
+                    let is_facade = !matches!(import.vis, Visibility::Inherited);
+                    module.import(&import.tree, &mut Vec::new(), is_facade);
                 }
-                Item::Mod(item) => {
-                    let name = item.ident.to_string();
-                    if let Some((_, items)) = item.content {
-                        self.add(file, below(&place, &name), items);
+                "mod" => {
+                    let name = item.name.unwrap_or_else(|| panic!("{file}: a module has a name"));
+                    if let Some(TokenTree::Group(content)) = item.tokens.into_iter().last() {
+                        self.add(file, below(&place, &name), content.stream());
                     }
                     module.names.insert(name, Name::Module);
                 }
-                other => {
-                    if let Some(name) = defined(&other) {
-                        module.names.insert(name, Name::Here);
-                    }
-                    paths(quote::ToTokens::to_token_stream(&other), &mut module.used);
+                _ => {
+                    module.names.extend(item.name.map(|name| (name, Name::Here)));
+                    paths(item.tokens.into_iter().collect(), &mut module.used);
                 }
             }
         }
@@ -215,21 +212,67 @@ fn below(place: &[String], name: &str) -> Place {
     place.iter().cloned().chain([name.to_owned()]).collect()
 }
 
-fn defined(item: &Item) -> Option<String> {
-    let name = match item {
-        Item::Const(it) => &it.ident,
-        Item::Enum(it) => &it.ident,
-        Item::Fn(it) => &it.sig.ident,
-        Item::Macro(it) => it.ident.as_ref()?,
-        Item::Static(it) => &it.ident,
-        Item::Struct(it) => &it.ident,
-        Item::Trait(it) => &it.ident,
-        Item::Type(it) => &it.ident,
-        Item::Union(it) => &it.ident,
-        _ => return None,
-    };
-    Some(name.to_string())
+/// An item of a module.
+struct Item {
+    /// `fn`, `struct`, `use`; of a call of a macro the macro's name.
+    keyword: String,
+    /// What it defines.
+    name: Option<String>,
+    /// All of it, with its attributes.
+    tokens: Vec<TokenTree>,
 }
+
+/// Parts a module into its items. To parse the bodies of all functions takes as long as all else here.
+fn items(tokens: TokenStream) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while tokens.peek().is_some() {
+        let mut item = Item { keyword: String::new(), name: None, tokens: Vec::new() };
+        for token in tokens.by_ref() {
+            item.read(&token);
+            let is_end = item.is_end(&token);
+            item.tokens.push(token);
+            if is_end {
+                break;
+            }
+        }
+        items.push(item);
+    }
+    items
+}
+
+impl Item {
+    /// Takes the keyword and the name from the words at the beginning.
+    fn read(&mut self, token: &TokenTree) {
+        let TokenTree::Ident(word) = token else { return };
+        let word = word.to_string();
+        match (self.keyword.as_str(), word.as_str()) {
+            ("", "pub") | ("" | "const", "async" | "unsafe") => {}
+            ("", _) | ("const", "fn") => self.keyword = word,
+            (keyword, _) if self.name.is_none() && DEFINING.contains(&keyword) => {
+                self.name = Some(word);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a token ends it: a semicolon, or a body that needs none behind it.
+    fn is_end(&self, token: &TokenTree) -> bool {
+        match token {
+            TokenTree::Punct(sign) => sign.as_char() == ';',
+            TokenTree::Group(group) => {
+                let has_semicolon = ["const", "static", "type", "use"];
+                group.delimiter() == Delimiter::Brace
+                    && !has_semicolon.contains(&self.keyword.as_str())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The keywords whose next word is the name of what they define.
+const DEFINING: [&str; 10] =
+    ["const", "enum", "fn", "macro_rules", "mod", "static", "struct", "trait", "type", "union"];
 
 /// Every path in `tokens`, those in the arguments of macros and of functions' own `use` too.
 fn paths(tokens: TokenStream, found: &mut BTreeSet<Place>) {

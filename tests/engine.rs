@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use aws::{Credentials, StoreConfig};
 use dynamodb::DynamoStore;
+use futures_util::{StreamExt as _, stream};
 use local::System;
 use local::table_definition::TableDefinition;
 use local::template::Template;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use table::item::{self, Attribute};
 use table::layout::Layout;
 use table::shards::Shards;
 use tokio::sync::Mutex;
@@ -203,13 +205,19 @@ impl Table {
         self.ask("PutItem", json!({"Item": item})).await;
     }
 
-    /// Puts at most 25 items past every rule of ours.
-    pub(crate) async fn put_items(&self, items: Vec<Value>) {
-        let puts: Vec<Value> =
-            items.into_iter().map(|item| json!({"PutRequest": {"Item": item}})).collect();
-        let answer =
-            self.ask("BatchWriteItem", json!({"RequestItems": {self.config.table.as_str(): puts}}));
-        assert!(answer.await["UnprocessedItems"].as_object().is_none_or(serde_json::Map::is_empty));
+    /// Puts items as the ports make them, past every rule of ours: 25 a request, in no order.
+    pub(crate) async fn put_all(&self, items: impl Iterator<Item = item::Item>) {
+        let mut puts = items.map(|item| json!({"PutRequest": {"Item": object(item)}})).peekable();
+        let batches = std::iter::from_fn(|| {
+            puts.peek()?;
+            Some(puts.by_ref().take(25).collect::<Vec<_>>())
+        });
+        let put = |batch: Vec<Value>| async move {
+            let request = json!({"RequestItems": {self.config.table.as_str(): batch}});
+            let left = &self.ask("BatchWriteItem", request).await["UnprocessedItems"];
+            assert!(left.as_object().is_none_or(Map::is_empty), "{left}");
+        };
+        stream::iter(batches).for_each_concurrent(16, put).await;
     }
 
     async fn ask(&self, operation: &str, mut request: Value) -> Value {
@@ -222,5 +230,23 @@ impl Table {
         let answer = asked.await.expect("the engine is reached").expect("the engine answers");
         assert_eq!(answer.status(), 200, "{operation}: {}", String::from_utf8_lossy(&answer.body));
         answer.json()
+    }
+}
+
+/// An item as the engine is sent it.
+fn object(item: item::Item) -> Map<String, Value> {
+    item.into_iter().map(|(name, value)| (name, to_json(value))).collect()
+}
+
+fn to_json(attribute: Attribute) -> Value {
+    match attribute {
+        Attribute::S(text) => json!({"S": text}),
+        Attribute::N(number) => json!({"N": number}),
+        Attribute::L(list) => json!({"L": list.into_iter().map(to_json).collect::<Vec<_>>()}),
+        Attribute::M(item) => json!({"M": object(item)}),
+        Attribute::Ss(set) => json!({"SS": set}),
+        Attribute::B(_) | Attribute::Bool(_) | Attribute::Other => {
+            unreachable!("no device, room or rollup without an index has one")
+        }
     }
 }

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use domain::{FoldRules, QuarterHour, Rollup, Room};
 use dynamodb::DynamoStore;
-use futures_util::{StreamExt as _, stream};
 use ingest::Ingest;
 use query::Query;
 use runtime::clock::{Deadline, Stopwatch, TestClock};
-use serde_json::{Map, Value, json};
-use table::item::{self, Attribute, Item};
+use serde_json::{Value, json};
+use table::item;
 use table::layout::Layout;
 use table::shards::Shards;
 use table::{
@@ -63,23 +62,6 @@ fn print_memory(when: &str) {
     }
 }
 
-fn to_json(attribute: Attribute) -> Value {
-    match attribute {
-        Attribute::S(text) => json!({"S": text}),
-        Attribute::N(number) => json!({"N": number}),
-        Attribute::L(list) => json!({"L": list.into_iter().map(to_json).collect::<Vec<_>>()}),
-        Attribute::M(item) => json!({"M": object(item)}),
-        Attribute::Ss(set) => json!({"SS": set}),
-        Attribute::B(_) | Attribute::Bool(_) | Attribute::Other => {
-            unreachable!("no device or room has one")
-        }
-    }
-}
-
-fn object(item: Item) -> Map<String, Value> {
-    item.into_iter().map(|(name, value)| (name, to_json(value))).collect()
-}
-
 impl Fleet {
     /// The devices have UUIDs. The first is registered by the port, the others are put as the port would.
     async fn of(number: usize, room_index: &str) -> Self {
@@ -106,12 +88,7 @@ impl Fleet {
         let devices = (1..number).map(|n| item::from_device(&new(n), layout));
         let rooms = (0..number.div_ceil(ROOM))
             .map(|n| item::from_room(&Room::new(room(&room_of(n * ROOM)), at(0))));
-        let mut items = devices.chain(rooms).map(object).map(Value::Object).peekable();
-        let batches = std::iter::from_fn(|| {
-            items.peek()?;
-            Some(items.by_ref().take(25).collect::<Vec<_>>())
-        });
-        stream::iter(batches).for_each_concurrent(16, |batch| table.put_items(batch)).await;
+        table.put_all(devices.chain(rooms)).await;
         let query = open_query(table.store(), clock());
         let ingest = open_ingest(table.store(), clock());
         Self { table, ids, query, ingest }

@@ -17,6 +17,8 @@ use domain::{
 };
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
+use query::Query;
+use runtime::clock::TestClock;
 use table::{
     AddArrival as _, AddToken as _, Added, BegunDeletion, CountIntroduced as _, EditRegistry as _,
     FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, MarkDeletions as _,
@@ -231,6 +233,26 @@ async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
     let answer = Answer::of(&answer);
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.units()
+}
+
+/// An answer's second time within a minute: the first also reads the state of the rollups. A busy machine has no time for
+/// some requests.
+async fn answer_of(query: &Query<DynamoStore, TestClock>, path: &str, parameters: &str) -> Answer {
+    let mut answered = 0;
+    for _ in 0..10 {
+        let answer = query.handle(request("GET", path, parameters, None), minute());
+        let answer = Answer::of(&Box::pin(answer).await);
+        if answer.status == 503 {
+            continue;
+        }
+        assert_eq!(answer.status, 200, "{path}?{parameters}: {}", answer.body);
+        answered += 1;
+        if answered == 2 {
+            assert_estimate(path, &answer);
+            return answer;
+        }
+    }
+    panic!("{path}?{parameters}: there is no time for it");
 }
 
 /// Holds an answer's estimate, where it has one, against what it cost.

@@ -2,16 +2,9 @@
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// What a file ships.
+/// What a file ships: its tokens, without comments and what only tests compile.
 #[derive(Debug)]
-pub(crate) struct Source {
-    /// The code without blanks, but for one between two words; `""` stands where a literal was.
-    pub(crate) code: String,
-    /// The strings, bytes and characters in their order.
-    pub(crate) literals: Vec<Literal>,
-    /// The tokens that both are made from.
-    pub(crate) tokens: TokenStream,
-}
+pub(crate) struct Source(pub(crate) TokenStream);
 
 /// A string, byte or character literal.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,35 +18,54 @@ pub(crate) struct Literal {
 impl Source {
     /// Reads a file that compiles.
     pub(crate) fn shipped(text: &str) -> Self {
-        let tokens = text.parse().unwrap_or_else(|why| panic!("{why}: {text}"));
-        let mut source =
-            Self { code: String::new(), literals: Vec::new(), tokens: without_tests(tokens) };
-        source.write(source.tokens.clone());
-        source
+        Self(without_tests(text.parse().unwrap_or_else(|why| panic!("{why}: {text}"))))
     }
 
-    fn write(&mut self, tokens: TokenStream) {
-        for token in tokens {
-            match token {
-                TokenTree::Group(group) => {
-                    let (open, close) = signs(group.delimiter());
-                    self.code.push_str(open);
-                    self.write(group.stream());
-                    self.code.push_str(close);
-                }
-                TokenTree::Ident(word) => {
-                    if self.code.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-                        self.code.push(' ');
-                    }
-                    self.code.push_str(&word.to_string());
-                }
-                TokenTree::Punct(sign) => self.code.push(sign.as_char()),
-                TokenTree::Literal(literal) => {
-                    let line = literal.span().start().line;
-                    self.literals.extend(text_of(&literal).map(|text| Literal { line, text }));
-                    self.code.push_str("\"\"");
-                }
+    /// The code without blanks, but for one between two words; `""` stands where a literal was.
+    pub(crate) fn code(self) -> String {
+        let mut code = String::new();
+        write_code(self.0, &mut code);
+        code
+    }
+
+    /// The strings, bytes and characters in their order.
+    pub(crate) fn literals(self) -> Vec<Literal> {
+        let mut literals = Vec::new();
+        add_literals(self.0, &mut literals);
+        literals
+    }
+}
+
+fn write_code(tokens: TokenStream, code: &mut String) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close) = signs(group.delimiter());
+                code.push_str(open);
+                write_code(group.stream(), code);
+                code.push_str(close);
             }
+            TokenTree::Ident(word) => {
+                if code.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+                    code.push(' ');
+                }
+                code.push_str(&word.to_string());
+            }
+            TokenTree::Punct(sign) => code.push(sign.as_char()),
+            TokenTree::Literal(_) => code.push_str("\"\""),
+        }
+    }
+}
+
+fn add_literals(tokens: TokenStream, literals: &mut Vec<Literal>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => add_literals(group.stream(), literals),
+            TokenTree::Literal(literal) => {
+                let line = literal.span().start().line;
+                literals.extend(text_of(&literal).map(|text| Literal { line, text }));
+            }
+            TokenTree::Ident(_) | TokenTree::Punct(_) => {}
         }
     }
 }
@@ -147,25 +159,24 @@ fn is_format(inside: &str) -> bool {
 
 #[test]
 fn literals_are_found_and_emptied() {
-    let source = Source::shipped(
-        "const A: &str = \"x\\\"y\"; // \"no\"\n/// #\nconst B: [u8; 2] = ['#', b'\\'', '\\u{e9}']; /* '/* */' */ fn f<'a>() { r#\"a\"b\"# }",
-    );
-    let found: Vec<_> = source.literals.iter().map(|it| (it.line, it.text.as_str())).collect();
+    let text = "const A: &str = \"x\\\"y\"; // \"no\"\n/// #\nconst B: [u8; 2] = ['#', b'\\'', '\\u{e9}']; /* '/* */' */ fn f<'a>() { r#\"a\"b\"# }";
+    let literals = Source::shipped(text).literals();
+    let found: Vec<_> = literals.iter().map(|it| (it.line, it.text.as_str())).collect();
     assert_eq!(found, [(1, "x\"y"), (3, "#"), (3, "'"), (3, "é"), (3, "a\"b")]);
     assert_eq!(
-        source.code,
+        Source::shipped(text).code(),
         "const A:&str=\"\";const B:[u8;\"\"]=[\"\",\"\",\"\"];fn f<'a>(){\"\"}"
     );
 }
 
 #[test]
 fn what_only_tests_compile_is_cut_and_nothing_more() {
-    let source = Source::shipped(
-        "a!(\"1\"); #[cfg(test)] mod t { fn f() { b(\"2\"); } } c!(\"3\"); #[cfg(test)] const X: [u8; 1] = *b\"4\"; d!(\"5\");\n#[cfg(any(test, feature = \"fake\"))] e!(\"6\"); #[cfg(all(test, unix))] #[path = \"7\"] mod g;",
-    );
-    let found: Vec<_> = source.literals.iter().map(|it| it.text.as_str()).collect();
+    let text = "a!(\"1\"); #[cfg(test)] mod t { fn f() { b(\"2\"); } } c!(\"3\"); #[cfg(test)] const X: [u8; 1] = *b\"4\"; d!(\"5\");\n#[cfg(any(test, feature = \"fake\"))] e!(\"6\"); #[cfg(all(test, unix))] #[path = \"7\"] mod g;";
+    let literals = Source::shipped(text).literals();
+    let found: Vec<_> = literals.iter().map(|it| it.text.as_str()).collect();
     assert_eq!(found, ["1", "3", "5", "fake", "6"]);
-    assert!(!source.code.contains("mod") && source.code.contains("d!(\"\")"), "{}", source.code);
+    let code = Source::shipped(text).code();
+    assert!(!code.contains("mod") && code.contains("d!(\"\")"), "{code}");
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn every_function_is_a_package_built_for_lambda() {
     let files = rust_files();
     for package in PACKAGES {
         // A main that returns at once builds, deploys and answers nothing.
-        let main = Source::shipped(&files[&format!("functions/{package}/src/main.rs")]).code;
+        let main = Source::shipped(&files[&format!("functions/{package}/src/main.rs")]).code();
         assert!(main.contains("lambda_runtime::run("), "{package} does not ask Lambda for events");
         let resource = function_resource(&resources, package);
         assert_eq!(resource["Metadata"]["BuildMethod"], "rust-cargolambda", "{package}");
@@ -241,7 +241,7 @@ fn the_environment_is_what_the_code_reads() {
     // What begins with AWS_ is set by Lambda, or by whoever uses an emulator.
     let door = Source::shipped(include_str!("../shared/runtime/src/config.rs"));
     let read: BTreeSet<_> = door
-        .literals
+        .literals()
         .into_iter()
         .map(|literal| literal.text)
         .filter(|text| text.len() > 1 && text.chars().all(|c| c.is_ascii_uppercase() || c == '_'))

@@ -27,7 +27,7 @@ fn words_are_plain() {
         }
         let mut texts = comments(&text);
         if is_product(&path) {
-            let literals = Source::shipped(&text).literals;
+            let literals = Source::shipped(&text).literals();
             texts.extend(literals.into_iter().map(|literal| literal.text));
         }
         broken.extend(texts.iter().flat_map(|text| found(text)).map(|it| format!("{path}: {it}")));
@@ -78,9 +78,12 @@ fn found(text: &str) -> Vec<String> {
         .collect();
     let mut broken = Vec::new();
     for (phrase, instead) in PHRASES {
-        let length = phrase.split(' ').count();
-        for at in 0..(plain.len() + 1).saturating_sub(length) {
-            let end = at + length;
+        let phrase_words: Vec<&str> = phrase.split(' ').collect();
+        for (at, window) in plain.windows(phrase_words.len()).enumerate() {
+            if *window != *phrase_words {
+                continue;
+            }
+            let end = at + phrase_words.len();
             let (last, rest) = words[at..end].split_last().expect("a phrase has words");
             // "Which. One" is no phrase, and `None` is code.
             let is_joined =
@@ -92,7 +95,7 @@ fn found(text: &str) -> Vec<String> {
                 "that one" => last.ends_with(char::is_alphanumeric) && end < words.len(),
                 _ => false,
             };
-            if is_joined && !is_plain && plain[at..end].join(" ") == phrase {
+            if is_joined && !is_plain {
                 let around = &words[at.saturating_sub(4)..words.len().min(end + 4)];
                 broken.push(format!("\"... {} ...\"; {instead}", around.join(" ")));
             }

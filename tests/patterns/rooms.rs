@@ -1,24 +1,24 @@
 //! What a room of ten devices costs, in a registry of 1,000 and of 10,000 devices that memory holds. Checks no value.
 
 use domain::{
-    Bucket, FoldRules, Month, QuarterHour, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp,
-    Zone,
+    Bucket, FoldRules, Month, QuarterHour, Reading, Rollup, Room, SWEEP_GROUPS, TimeRange,
+    Timestamp, Zone,
 };
 use dynamodb::DynamoStore;
-use futures_util::{StreamExt as _, stream};
 use query::Query;
 use rollups::part_of_day;
 use runtime::clock::TestClock;
+use table::item;
 use table::{
     Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
     ReadRollups as _, ReadSeen as _, RollupKey, RoomWalk, Seen, StoredRollup,
 };
 
 use super::{Row, cost, row};
-use crate::engine::Engine;
+use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, device, device_of, invocation, minute, open_query, percent_encoded, placed,
-    put_first, reading, register_devices_of, register_room, request, room, seal, stored_rollup,
+    at, device, device_of, invocation, open_query, percent_encoded, placed, put_first, reading,
+    register_devices_of, room, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -58,7 +58,7 @@ fn sealed_at(now: i64) -> Timestamp {
 
 /// A house at a moment.
 struct House {
-    _engine: Engine,
+    table: Table,
     store: DynamoStore,
     now: i64,
     /// Has loaded the registry of this moment.
@@ -68,14 +68,16 @@ struct House {
 impl House {
     /// A house of a thousand devices, five minutes after midnight.
     async fn build() -> Self {
-        let engine = Engine::embedded().await;
-        let store = engine.table(true).await.store();
+        let table = Engine::embedded().await.table_without_stream(&[]).await;
+        let store = table.store();
         let now = MIDNIGHT - DAY;
         seal(&store, "UTC", sealed_at(now)).await;
         let walk = RoomWalk { begun: at(0), after: None, is_done: true };
         store.set_room_walk(&walk, &invocation()).await.expect("written");
         let query = open_query(store.clone(), TestClock::at(at(now)));
-        let mut house = Self { _engine: engine, store, now, query };
+        // The first by its port, which also notes in how many partitions devices are.
+        register_devices_of(&store, &[measured(0, 0)]).await;
+        let mut house = Self { table, store, now, query };
         house.register(0..1_000).await;
         for n in 0..10 {
             for day in 2..=8 {
@@ -144,18 +146,15 @@ impl House {
         self.roll_up(n, Bucket::Day(date), range).await;
     }
 
-    /// Registers devices, each ten with their room.
+    /// Puts devices as the registry has them, each ten with their room.
     async fn register(&self, devices: std::ops::Range<usize>) {
-        stream::iter(devices)
-            .for_each_concurrent(16, |n| async move {
-                let first = measured(n, 0);
-                if n % 10 == 0 {
-                    let place = first.room.as_ref().expect("a room");
-                    register_room(&self.store, place.as_str(), at(0)).await;
-                }
-                register_devices_of(&self.store, &[first]).await;
-            })
-            .await;
+        let layout = self.table.layout();
+        let rooms = devices.clone().step_by(10).map(|n| {
+            let id = measured(n, 0).room.expect("a room");
+            item::from_room(&Room::new(id, at(0)))
+        });
+        let devices = devices.map(|n| item::from_device(&device_of([&measured(n, 0)]), layout));
+        self.table.put_all(devices.chain(rooms)).await;
     }
 
     async fn roll_up(&self, n: usize, bucket: Bucket, range: TimeRange) {
@@ -179,17 +178,7 @@ impl House {
 
     /// What an answer costs that has something at `place`, the second time within a minute.
     async fn asked(&self, path: &str, query: &str, place: &str) -> (f64, f64) {
-        for _ in 0..3 {
-            let first = self.query.handle(request("GET", path, query, None), minute());
-            // A busy machine has no time for it.
-            if Box::pin(first).await.status_code == 200 {
-                break;
-            }
-        }
-        let answer = self.query.handle(request("GET", path, query, None), minute());
-        let answer = Answer::of(&Box::pin(answer).await);
-        assert_eq!(answer.status, 200, "{}", answer.body);
-        super::assert_estimate(path, &answer);
+        let answer = super::answer_of(&self.query, path, query).await;
         let found = answer.body.pointer(place);
         let found = found.filter(|it| it.as_array().is_none_or(|it| !it.is_empty()));
         assert!(found.is_some(), "{path}?{query}: {}", answer.body);

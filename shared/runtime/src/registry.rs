@@ -107,7 +107,8 @@ impl<C: Clock> CachedRegistry<C> {
 
     /// One device, from the cache or else from the table: it may be new. Then the cache has it too, with what
     /// else is new, such as its room, as [`refresh_for_missing`](Self::refresh_for_missing) says. Where a large
-    /// registry would have to be read again only for it, it is read alone.
+    /// registry would have to be read again only for it, it is read alone. An item that cannot be read is an error
+    /// either way, of questions about this device.
     pub async fn device(
         &self,
         id: &DeviceId,
@@ -121,6 +122,8 @@ impl<C: Clock> CachedRegistry<C> {
                     found.iter().for_each(|device| self.keep_device(device.clone()));
                     Ok(found)
                 }
+                // Memory would hide it for as long as nobody asks for the whole registry.
+                Err(error) if error.is_permanent() => Err(error),
                 // What is in memory serves, as for any other question. The whole registry is not read in the place
                 // of one device: that would ask a busy table for the most of all.
                 Err(error) => {

@@ -1,6 +1,8 @@
 //! What one answer may cost, told before anything of it is read. Reads nothing but what tells how dense readings are.
 
-use domain::{MetricName, TimeRange};
+use std::collections::BTreeSet;
+
+use domain::{DeviceId, MetricName, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
@@ -25,7 +27,7 @@ pub struct Budget<'a> {
     max_units: f64,
     units: f64,
     values: usize,
-    devices: usize,
+    devices: BTreeSet<DeviceId>,
 }
 
 /// An answer would cost too many read units.
@@ -56,13 +58,17 @@ impl<'a> DeviceRows<'a> {
         let metrics = names.iter().filter(|name| known.contains_key(*name)).count();
         Self { ask, metrics, parts: vec![ask.grid.range()] }
     }
+
+    fn values(&self) -> usize {
+        self.metrics * self.ask.grid.rows().len()
+    }
 }
 
 impl<'a> Budget<'a> {
     /// One of so many read units.
     #[must_use]
     pub const fn of(max_units: f64, densities: &'a Densities) -> Self {
-        Self { densities, max_units, units: 0.0, values: 0, devices: 0 }
+        Self { densities, max_units, units: 0.0, values: 0, devices: BTreeSet::new() }
     }
 
     /// Adds what something costs.
@@ -80,13 +86,14 @@ impl<'a> Budget<'a> {
         invocation: &Invocation,
     ) -> Result<(), Failure> {
         let Some(first) = rows.first() else { return Ok(()) };
-        self.devices += rows.len();
-        self.values += rows.iter().map(|it| it.metrics * it.ask.grid.rows().len()).sum::<usize>();
+        let is_new = |rows: &&DeviceRows<'_>| self.devices.insert(rows.ask.device.id().clone());
+        let new = rows.iter().filter(is_new).count();
+        self.values += rows.iter().map(DeviceRows::values).sum::<usize>();
         if self.values > MAX_ROW_VALUES {
             return Err(Failure::OutOfReach(self.too_many(&first.ask)));
         }
-        // A single device has bounds of its own.
-        if self.devices == 1 {
+        // A single device has bounds of its own, each time that it is read: what it is read for again counts.
+        if self.devices.len() == 1 && new == rows.len() {
             return Ok(());
         }
         let costs = rows.iter().map(|it| Box::pin(cost(store, it, self.densities, invocation)));
@@ -97,10 +104,23 @@ impl<'a> Budget<'a> {
         spent.map_err(|why| Failure::OutOfReach(self.too_dear(&first.ask, why)))
     }
 
+    /// Takes rows out that are held no more.
+    pub(crate) fn release(&mut self, rows: &[DeviceRows<'_>]) {
+        self.values -= rows.iter().map(DeviceRows::values).sum::<usize>();
+    }
+
+    /// The number of devices, in words.
+    fn devices(&self) -> String {
+        match self.devices.len() {
+            1 => "one device".to_owned(),
+            number => format!("{number} devices"),
+        }
+    }
+
     fn too_many(&self, ask: &Ask<'_>) -> String {
-        let (rows, devices) = (ask.grid.rows().len(), self.devices);
+        let (rows, devices) = (ask.grid.rows().len(), self.devices());
         format!(
-            "This is made of {} values, of {rows} rows of the metrics of {devices} devices, and one answer is made \
+            "This is made of {} values, of {rows} rows of the metrics of {devices}, and one answer is made \
              of at most {MAX_ROW_VALUES}. Narrow from and to, or ask for a longer unit, for fewer metrics, or room by \
              room or device by device.",
             self.values
@@ -117,9 +137,9 @@ impl<'a> Budget<'a> {
             Level::Days => String::new(),
         };
         format!(
-            "This takes about {units:.0} read units of {} devices, and one answer takes at most {max_units}. Narrow \
+            "This takes about {units:.0} read units of {}, and one answer takes at most {max_units}. Narrow \
              from and to{longer}, or ask room by room or device by device.",
-            self.devices
+            self.devices()
         )
     }
 }

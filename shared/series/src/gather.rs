@@ -599,7 +599,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), Failure> {
         let mut pages = Pages::of(self.ask, range);
         let mut unfolded: Vec<Reading> = Vec::new();
-        let (mut from, mut is_first) = (range.from(), true);
+        let mut is_first = true;
         while let Some(page) = pages.next(store, invocation).await? {
             if is_first && self.ask.coarsest == Level::Readings {
                 self.check_readings(store, range, page.first(), invocation).await?;
@@ -607,22 +607,25 @@ impl<'a> Gathering<'a> {
             is_first = false;
             unfolded.extend(page);
 
-            let to = if pages.has_more { self.last_unit(&unfolded, from) } else { range.to() };
-            if let Ok(whole) = TimeRange::new(from, to) {
-                let end = unfolded.partition_point(|reading| reading.at < to);
-                self.fold(whole, &unfolded[..end]);
-                unfolded.drain(..end);
-                from = to;
-            }
+            let end =
+                if pages.has_more { self.last_unit(range, &unfolded) } else { unfolded.len() };
+            self.fold(range, &unfolded[..end]);
+            unfolded.drain(..end);
         }
         Ok(())
     }
 
-    /// The start of the last reading's unit, which the next page may go on with.
-    fn last_unit(&self, readings: &[Reading], from: Timestamp) -> Timestamp {
-        let Some(last) = readings.last() else { return from };
-        let row = self.ask.grid.rows()[self.ask.grid.place(last.at)];
-        self.unit_of(last, row).max(from)
+    /// The place of the first reading of the last unit, which the next page may go on with.
+    fn last_unit(&self, range: TimeRange, readings: &[Reading]) -> usize {
+        let Some(last) = readings.last() else { return 0 };
+        let unit = self.unit_of(last, self.row_part(range, last));
+        readings.partition_point(|reading| reading.at < unit)
+    }
+
+    /// The part of a range that lies in the row of a reading.
+    fn row_part(&self, range: TimeRange, reading: &Reading) -> TimeRange {
+        let row = self.ask.grid.rows()[self.ask.grid.place(reading.at)];
+        intersection(row, range).expect("the reading is in both")
     }
 
     /// Refuses a range whose first readings have expired.
@@ -645,33 +648,52 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Folds readings, row by row and, where rooms are asked for, stay by stay.
+    /// Folds readings of a range, row by row and, where rooms are asked for, stay by stay. Further ones of the range may
+    /// follow in a further call, from the next unit on: the pieces are the same as those of one call.
     fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
-        for (_, part) in self.ask.grid.cut(range) {
-            let from = readings.partition_point(|reading| reading.at < part.from());
-            let to = readings.partition_point(|reading| reading.at < part.to());
-            let is_here = |reading: &Reading| self.ask.is_about(reading.room.as_ref());
-            let is_one_piece = |a: &Reading, b: &Reading| {
-                is_here(a) == is_here(b) && !(self.ask.is_by_room && a.room != b.room)
-            };
-            let stays: Vec<&[Reading]> = readings[from..to].chunk_by(is_one_piece).collect();
-            for (n, stay) in stays.iter().enumerate() {
-                let begin = if n == 0 { part.from() } else { stay[0].at };
-                let end = stays.get(n + 1).map_or(part.to(), |next| next[0].at);
-                let range = TimeRange::new(begin, end).expect("readings have different times");
-                let is_of_one =
-                    |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
-                let wants = |name: &MetricName| self.ask.wants(name);
-                let fold = |some: &[Reading]| Rollup::fold_some(some, &self.rules, wants);
-                let sent: Vec<Rollup> = stay.chunk_by(is_of_one).map(fold).collect();
-                let mut rollup = Rollup::default();
-                sent.iter().for_each(|it| rollup.append(it, &self.rules));
-                self.gathered.sent.extend(sent);
-                let last = stay.last().map(|reading| reading.at);
-                let piece = Piece::new(range, Level::Readings, rollup, !is_here(&stay[0]));
-                self.gathered.pieces.push(Piece { first: stay[0].at, last, ..piece });
-            }
+        let Ask { grid, is_by_room, .. } = *self.ask;
+        let is_here = |reading: &Reading| self.ask.is_about(reading.room.as_ref());
+        let is_one_stay = |a: &Reading, b: &Reading| {
+            let is_of_one_room = !is_by_room || a.room == b.room;
+            grid.place(a.at) == grid.place(b.at) && is_here(a) == is_here(b) && is_of_one_room
+        };
+        let stays: Vec<&[Reading]> = readings.chunk_by(is_one_stay).collect();
+        for stay in stays {
+            self.fold_stay(self.row_part(range, &stay[0]), stay);
         }
+    }
+
+    /// Folds readings of a stay in a part of a row. A stay lasts until the first reading of the next one, the last of a part
+    /// to its end.
+    fn fold_stay(&mut self, part: TimeRange, stay: &[Reading]) {
+        let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
+        let wants = |name: &MetricName| self.ask.wants(name);
+        let fold = |unit: &[Reading]| Rollup::fold_some(unit, &self.rules, wants);
+        let sent: Vec<Rollup> = stay.chunk_by(is_of_one).map(fold).collect();
+
+        let Reading { at: first, room, .. } = &stay[0];
+        let is_elsewhere = !self.ask.is_about(room.as_ref());
+        let goes_on = |piece: &Piece| {
+            let is_of_one_room = !self.ask.is_by_room || piece.rollup.rooms.contains(room);
+            piece.is_elsewhere == is_elsewhere && is_of_one_room
+        };
+        let before = self.gathered.pieces.last_mut();
+        let before = before.filter(|piece| part.contains(piece.range.from()));
+        if !before.as_ref().is_some_and(|piece| goes_on(piece)) {
+            let begin = if before.is_some() { *first } else { part.from() };
+            if let Some(before) = before {
+                before.range =
+                    TimeRange::new(before.range.from(), begin).expect("it has a reading");
+            }
+            let range = TimeRange::new(begin, part.to()).expect("it has a reading");
+            let piece = Piece::new(range, Level::Readings, Rollup::default(), is_elsewhere);
+            self.gathered.pieces.push(Piece { first: *first, ..piece });
+        }
+
+        let piece = self.gathered.pieces.last_mut().expect("there is one");
+        sent.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
+        piece.last = stay.last().map(|reading| reading.at);
+        self.gathered.sent.extend(sent);
     }
 
     /// The start of the time whose mean interval counts: the day or the quarter of an hour in whose place a reading is

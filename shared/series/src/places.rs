@@ -45,6 +45,7 @@ pub async fn places<'a, S: Store>(
     let mut of_rooms: Vec<(RoomId, DeviceValues<'a>)> = Vec::new();
     let mut alone = Vec::new();
     let mut moved: Vec<Ask<'a>> = Vec::new();
+    let mut dropped = Vec::new();
     for (ask, values) in asks.iter().zip(found) {
         match Rooms::of(&values, rooms) {
             Rooms::One(room) => of_rooms.push((room, values)),
@@ -52,14 +53,19 @@ pub async fn places<'a, S: Store>(
                 moved.extend(of_device.into_iter().map(|it| Ask { rooms: Some(it), ..*ask }));
                 if is_in_none(&values) {
                     alone.push(values);
-                } else if has_others(&values, rooms) {
+                    continue;
+                }
+                if has_others(&values, rooms) {
                     without_room.push(values.device.id().clone());
                 }
+                dropped.push(DeviceRows::of(*ask, names));
             }
             Rooms::None => alone.push(values),
         }
     }
     let rows: Vec<_> = moved.iter().map(|ask| DeviceRows::of(*ask, names)).collect();
+    // What is read by room takes the place of what is dropped.
+    reader.budget.release(&dropped);
     Box::pin(reader.spend(&rows)).await?;
     let RowReader { store, invocation, .. } = *reader;
     let again = moved.into_iter().map(|ask| {

@@ -1,5 +1,8 @@
 //! Rows against a direct fold of all readings: whatever is rolled up, the answer is the same.
 
+mod budget;
+mod pages;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -27,7 +27,9 @@ const METERED: &[Row] = &[
     ("temperature/tC", "device_temperature", SAME),
     ("output", "on", SWITCH),
     ("brightness", "brightness", SAME),
+    // 100 is open, of slats too: <https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Cover>
     ("current_pos", "position", SAME),
+    ("slat_pos", "tilt_opening", SAME),
     ("state", "open", OPENING),
 ];
 
@@ -96,6 +98,7 @@ const THERMOSTAT: &[Row] = &[
     ("current_C", "temperature", SAME),
     ("target_C", "set_temperature", SAME),
     ("current_humidity", "humidity", SAME),
+    // 100 is open: <https://shelly-api-docs.shelly.cloud/gen2/Devices/Gen3/ShellyBluGwG3>
     ("pos", "position", SAME),
     ("output", "heating", SWITCH),
     ("battery", "battery", SAME),
@@ -114,6 +117,7 @@ const HEARD: &[Row] = &[
     ("illuminance", "illuminance", SAME),
     ("motion", "motion", SWITCH),
     ("window", "open", SWITCH),
+    // In degrees: <https://bthome.io/format/>
     ("rotation", "tilt", SAME),
     ("moisture", "soil_moisture", SAME),
     ("distance", "distance", Scale::Number(TENTH)),
@@ -299,6 +303,7 @@ const GEN1: &[Row] = &[
     ("sensor/state", "open", OPENING),
     ("sensor/motion", "motion", SWITCH),
     ("sensor/vibration", "vibration", SWITCH),
+    // In degrees: <https://shelly-api-docs.shelly.cloud/gen1/#shelly-door-window-1-2-status>
     ("accel/tilt", "tilt", SENSED),
     ("accel/vibration", "vibration", Scale::Unless(&["-1"])),
     ("concentration/ppm", "gas_concentration", SAME),
@@ -311,6 +316,7 @@ const GEN1: &[Row] = &[
 /// A relay, a light or a roller.
 const GEN1_OUTPUT: &[Row] = &[
     ("ison", "on", SWITCH),
+    // 100 is open: <https://shelly-api-docs.shelly.cloud/gen1/#shelly2-5-roller-0>
     ("current_pos", "position", SAME),
     ("brightness", "brightness", SAME),
     ("power", "current_w", SAME),
@@ -337,6 +343,7 @@ const GEN1_VALVE: &[Row] = &[("state", "open", OPENING)];
 const GEN1_THERMOSTAT: &[Row] = &[
     ("tmp/value", "temperature", SENSED_DEGREES),
     ("target_t/value", "set_temperature", SENSED_DEGREES),
+    // 100 is open: <https://shelly-api-docs.shelly.cloud/gen1/#shelly-trv-status>
     ("pos", "position", SENSED),
     ("window_open", "window_open", SWITCH),
 ];
@@ -739,6 +746,10 @@ mod tests {
             (
                 r#"{"src":"shellypro3em-1","method":"NotifyStatus","params":{"ts":1709301234.5,"em:0":{"id":0,"a_act_power":120.1,"a_voltage":230.2,"a_current":0.55,"b_act_power":0.0,"c_act_power":0.0,"total_act_power":120.1}}}"#,
                 "shellypro3em-1| current_a=0.55 current_w=120.1 current_w_a=120.1 current_w_b=0 current_w_c=0 voltage_a=230.2 @2024-03-01T13:53:54.500Z",
+            ),
+            (
+                r#"{"src":"shelly2pmg3-1","method":"NotifyStatus","params":{"ts":1709301234.5,"cover:0":{"id":0,"state":"open","current_pos":40,"target_pos":40,"slat_pos":75,"apower":0.0}}}"#,
+                "shelly2pmg3-1| current_w=0 open=1 position=40 tilt_opening=75 @2024-03-01T13:53:54.500Z",
             ),
         ] {
             assert_eq!(of(text), [expected], "{text}");

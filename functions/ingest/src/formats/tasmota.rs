@@ -61,7 +61,9 @@ const SENSOR: &[Row] = &[
     ("Voltage", "voltage", SAME),
     ("Current", "current", SAME),
     ("Power", "current_w", SAME),
+    // 100 is open, and slats are turned by degrees: <https://tasmota.github.io/docs/Blinds-and-Shutters/>
     ("Position", "position", SAME),
+    ("Tilt", "tilt", SAME),
     ("C", "count", SAME),
     // By a meter's script; another sensor's `Energy` may be that of a flash.
     ("energy", "cumulative_kwh_p", SAME),

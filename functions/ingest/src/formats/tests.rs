@@ -1,9 +1,12 @@
 //! All formats of payloads at once: their tables, and payloads of any shape.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::payload::Row;
+use super::scale::Scaled;
 use super::*;
 
 /// Keys that the code of formats looks for, beside those of the tables.
@@ -75,6 +78,59 @@ fn every_metric_of_a_table_is_in_the_vocabulary() {
     for metric in rows.chain(by_type).chain(units::metrics()) {
         assert!(vocabulary::meaning(metric).is_some(), "{metric}");
     }
+}
+
+/// A row that is added says here which number its maker's document has for what is open.
+#[test]
+fn whatever_tells_how_far_it_is_open_is_100_when_open() {
+    let makers = [
+        ("Shelly", &shelly::TABLES[..]),
+        ("Tasmota", &tasmota::TABLES[..]),
+        ("Zigbee2MQTT", &zigbee2mqtt::TABLES[..]),
+        ("LoRaWAN", &lorawan::TABLES[..]),
+    ];
+    let of_maker = |(maker, tables): (&'static str, &'static [&'static [Row]])| {
+        tables.iter().copied().flatten().map(move |row| (maker, row))
+    };
+    let by_type = switchbot::BY_TYPE.iter();
+    let by_type =
+        by_type.map(|(kind, row)| (if kind.is_empty() { "SwitchBot" } else { *kind }, row));
+    let rows = makers.into_iter().flat_map(of_maker).chain(by_type);
+    let mut found = BTreeSet::new();
+    for (maker, (key, metric, scale)) in rows {
+        if !["opening", "position", "tilt", "tilt_opening"].contains(metric) {
+            continue;
+        }
+        found.insert(format!("{maker} {key}: {metric}"));
+        // An angle.
+        if *metric == "tilt" {
+            continue;
+        }
+        let open = match maker {
+            "SwitchBot" => 0,
+            "Blind" => 50,
+            _ => 100,
+        };
+        let scaled = scale.apply(&Value::from(open)).expect("a number");
+        let hundred = domain::Decimal::parse("100").expect("a number");
+        assert_eq!(scaled, Scaled::Value(hundred), "{maker} {key}");
+    }
+    let expected = [
+        "Blind slidePosition: opening",
+        "Shelly accel/tilt: tilt",
+        "Shelly current_pos: position",
+        "Shelly pos: position",
+        "Shelly rotation: tilt",
+        "Shelly slat_pos: tilt_opening",
+        "Shelly tilt: tilt",
+        "SwitchBot position: opening",
+        "SwitchBot slidePosition: opening",
+        "Tasmota Position: position",
+        "Tasmota Tilt: tilt",
+        "Zigbee2MQTT position: position",
+        "Zigbee2MQTT tilt: tilt_opening",
+    ];
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
 fn payloads() -> impl Strategy<Value = Value> {

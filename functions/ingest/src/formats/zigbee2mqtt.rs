@@ -62,8 +62,9 @@ const EXPOSED: &[Row] = &[
     ("state", "open", OPENING),
     ("state", "locked", LOCK),
     ("brightness", "brightness_level", SAME),
+    // 100 is open unless `invert_cover` is set: <https://www.zigbee2mqtt.io/devices/MOT-C1ZxxC_F.html>
     ("position", "position", SAME),
-    // Of a sensor that is moved it is a boolean.
+    // Of slats as of the cover. Of a sensor that is moved it is a boolean.
     ("tilt", "tilt_opening", Scale::IfNumber),
     ("contact", "contact", SWITCH),
     ("occupancy", "occupancy", SWITCH),

@@ -171,3 +171,23 @@ async fn a_throttled_question_about_a_few_devices_reads_no_large_registry() {
     assert_eq!(bench.store.calls().reads - before, 2, "the device, twice");
     assert!(bench.log().contains(r#""registry.error""#), "{}", bench.log());
 }
+
+/// The item of one device is not what its key says: whoever asks for the device hears of it, whatever memory has, and
+/// nobody else.
+#[tokio::test]
+async fn a_device_whose_item_cannot_be_read_is_not_hidden_by_memory() {
+    let bench = Bench::empty();
+    let readings: Vec<Reading> = (0..150).map(|n| reading(&format!("d{n:03}"), 0, "r")).collect();
+    bench.store(&readings).await;
+    assert_eq!(bench.get("/devices/d001").await.status, 200);
+
+    bench.clock.advance(Duration::from_secs(120));
+    let why = table::item::ItemError::Missing("first_seen");
+    let item = table::UnreadableItem { pk: "DEVICE".to_owned(), sk: "d001".to_owned(), why };
+    bench.store.fail_with([StoreError::Unreadable(item)]);
+    let answer = bench.get("/devices/d001").await;
+    assert_eq!(answer.status, 500, "{}", answer.text);
+    assert!(answer.text.contains("An item of the table cannot be read."), "{}", answer.text);
+    assert!(bench.log().contains("the item DEVICE d001"), "{}", bench.log());
+    assert_eq!(bench.get("/devices/d002").await.status, 200);
+}
