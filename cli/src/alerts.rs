@@ -295,7 +295,7 @@ fn save(
         }
         400 | 409 => {
             *refused += 1;
-            print_error(format_args!("{}: {}", &path[1..], answer.problem().detail));
+            print_error(format_args!("{}: {}", &path[1..], answer.reason()));
         }
         _ => return Err(server.client.error(path, &answer)),
     }
