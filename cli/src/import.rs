@@ -258,6 +258,7 @@ fn import_readings(
     let (lines, bar) = ordered()?;
     let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
     let (client, resume) = connect(args, &asked)?;
+    let goes_on = resume.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let compared = Compared::begin(args, &client, &resume, now)?;
     let mut noted = Noted::of(&compared.comparison);
@@ -266,7 +267,7 @@ fn import_readings(
     let summary = compared.unless_stopped(summary, &client)?;
     print(&summary);
     say_of_end();
-    let is_rolled_up = after_upload(&client, summary.stored)?;
+    let is_rolled_up = after_upload(&client, summary.stored, goes_on)?;
     compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
 }
 

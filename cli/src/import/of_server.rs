@@ -67,6 +67,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let known = earlier(&path, &asked).filter(|_| !args.again);
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
     let mut progress = still_true(known, &client)?;
+    let has_begun = progress.is_some();
     stop_on_ctrl_c(client.interrupted());
     let head = session::head(args, server.shown(), now);
     let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
@@ -140,7 +141,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     if let Some(said) = run.wanted.map().not_met().filter(|_| is_all_read) {
         print(said);
     }
-    let is_rolled_up = after_upload(&client, run.sent.stored)?;
+    let is_rolled_up = after_upload(&client, run.sent.stored, has_begun)?;
     let refusals = run.sent.refusals;
     compared.finish(is_rolled_up, &refusals, 0)
 }

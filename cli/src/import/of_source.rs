@@ -99,6 +99,7 @@ pub(super) fn import(
         args.precision
     );
     let (client, mut resume) = connect(args, &asked)?;
+    let goes_on = resume.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let compared = Compared::begin(args, &client, &resume, now)?;
     let comparison = &compared.comparison;
@@ -126,7 +127,7 @@ pub(super) fn import(
         print(shown.trim_start_matches('\n'));
     }
     settings::apply(&units, &client, now);
-    let is_rolled_up = after_upload(&client, stored)?;
+    let is_rolled_up = after_upload(&client, stored, goes_on)?;
     let metric_of = |device: &DeviceId, at: Timestamp| comparison.value_without_past(device, at);
     if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client)? {
         print(said);
