@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use clap::Parser;
-
 use super::*;
 use crate::import::fake_server::{Reply, Request, serve};
+use crate::tests::parsed;
 
 const FOLD: &str = r#"{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}"#;
 const LETTER: &str = r#"{"pk":"d","sk":"TS x","reason":"no time"}"#;
@@ -275,14 +274,9 @@ async fn a_message_that_cannot_be_given_back_keeps_no_other_hidden() {
 
 #[test]
 fn nothing_is_chosen_by_default() {
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        args: Args,
-    }
     let parse = |words: &[&str]| {
         let place = ["--queue", "https://sqs.eu-west-1.amazonaws.com/1/q"];
-        Cli::try_parse_from(["failures"].iter().chain(words).chain(&place)).is_ok()
+        parsed::<Args>(["failures"].iter().chain(words).chain(&place)).is_ok()
     };
     assert!(!parse(&["drop"]) && !parse(&["replay"]) && !parse(&["drop", "a", "--all"]));
     assert!(parse(&["drop", "a", "b"]) && parse(&["replay", "--kind", "mqtt"]) && parse(&["list"]));

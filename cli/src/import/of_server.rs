@@ -242,17 +242,10 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
 
-    use clap::Parser;
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
     use crate::import::target::Target;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ImportArgs,
-    }
+    use crate::tests::parsed;
 
     /// A server with one point a day from 2024-10-05 on, for seven days.
     fn influxdb() -> fake_server::Server {
@@ -341,7 +334,7 @@ mod tests {
         let words =
             ["import", &influxdb.url, "--url", &roomtide.url, "--state", state.to_str().unwrap()];
         let words = words.into_iter().chain(["--report", report.to_str().unwrap()]);
-        let mut args = Line::parse_from(words).args;
+        let mut args: ImportArgs = parsed(words).unwrap();
         args.target = Target::Server(roomtide.url.clone());
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let run = || import(&args, &influxdb.url, now);

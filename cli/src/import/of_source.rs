@@ -235,17 +235,11 @@ pub(super) fn print_counts(counts: Counts) {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use proptest::prelude::*;
 
     use super::*;
     use crate::import::sources::Way;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ImportArgs,
-    }
+    use crate::tests::parsed;
 
     /// A power, a counter and a temperature of a device.
     fn point(nanos: i64) -> Point {
@@ -282,7 +276,7 @@ mod tests {
         ) {
             let thin = before.map_or(vec![], |at| vec!["--thin", "15m", "--thin-before", at]);
             let words = ["import", "points", "--dry-run"].into_iter().chain(thin);
-            let args = Line::parse_from(words).args;
+            let args = parsed(words).unwrap();
             let points: Vec<_> = times.iter().map(|nanos| Ok(point(*nanos))).collect();
             let (notes, units) = (Notes::default(), Units::default());
             let source = Source { points: Box::new(points.into_iter()), notes, units };

@@ -167,16 +167,9 @@ fn ensure_roomtide(url: &str) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        place: Place,
-    }
+    use crate::tests::parsed;
 
     const ROOMTIDE: &str = r#"{"status":"ready","up":"0s"}"#;
 
@@ -191,7 +184,7 @@ mod tests {
     }
 
     fn place(words: &[&str]) -> Place {
-        Line::parse_from([&["import"], words].concat()).place
+        parsed([&["import"], words].concat()).unwrap()
     }
 
     #[tokio::test(flavor = "multi_thread")]
