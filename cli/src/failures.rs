@@ -95,7 +95,7 @@ struct Place {
 #[derive(Debug, ClapArgs)]
 #[group(required = true, multiple = false)]
 struct Choice {
-    /// Ids of messages, or their beginnings, as the list shows them
+    /// Ids of messages, or their beginnings: with eight characters, as the list shows them, each names one message
     id: Vec<String>,
     /// All messages of a kind
     #[arg(long)]
