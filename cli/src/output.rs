@@ -1,14 +1,50 @@
 //! The command's output on the terminal. A reader that has gone away is no error; a full disk is one, at the end.
 
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write as _};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Why a line could not be printed, the first time.
 static LOST: OnceLock<String> = OnceLock::new();
 
+thread_local! {
+    /// Where the lines of this thread go instead of the terminal.
+    static SAID: RefCell<Option<Said>> = const { RefCell::new(None) };
+}
+
+/// The lines of a command that runs without a process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Said(Arc<Mutex<String>>);
+
+impl Said {
+    /// Takes the lines so far.
+    pub(crate) fn take(&self) -> String {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, line: &str) {
+        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        text.push_str(line);
+        text.push('\n');
+    }
+}
+
+/// Sends the lines of this thread elsewhere than to the terminal.
+pub(crate) fn say_to(said: &Said) {
+    SAID.set(Some(said.clone()));
+}
+
+/// Whether a line has gone elsewhere than to the terminal.
+fn is_said(line: &dyn Display) -> bool {
+    SAID.with_borrow(|said| said.as_ref().map(|said| said.add(&line.to_string())).is_some())
+}
+
 /// Prints a line to standard output. `println!` would end a server whose output nobody reads any more.
 pub(crate) fn print(line: impl Display) {
+    if is_said(&line) {
+        return;
+    }
     match writeln!(std::io::stdout().lock(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             LOST.get_or_init(|| error.to_string());
@@ -24,6 +60,9 @@ pub(crate) fn lost() -> Option<&'static str> {
 
 /// Prints an error to standard error.
 pub(crate) fn print_error(error: impl Display) {
+    if is_said(&format_args!("roomtide: {error}")) {
+        return;
+    }
     drop(writeln!(std::io::stderr().lock(), "roomtide: {error}"));
 }
 

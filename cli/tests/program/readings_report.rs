@@ -9,6 +9,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use local::Options;
 
+use crate::export::export;
 use crate::history::{http, import, said};
 use crate::server::{PROGRAM, Server};
 
@@ -237,9 +238,7 @@ fn an_export_of_an_empty_table_has_nothing_in_it() {
     let server = Server::start(&directory.path().join("data"));
     for name in ["a.csv", "a.csv.gz", "a.ndjson", "a.ndjson.gz", "a.lp"] {
         let file = directory.path().join(name);
-        let export =
-            Command::new(PROGRAM).arg("export").arg(&file).args(["--url", &server.url]).output();
-        assert!(export.unwrap().status.success(), "{name}");
+        export(&server, &file, &[]);
         for words in [&["--dry-run"][..], &[]] {
             let text = said(&file, &server, words, 0);
             assert!(text.contains(&format!("{name} has nothing in it")), "{text}");
@@ -248,7 +247,7 @@ fn an_export_of_an_empty_table_has_nothing_in_it() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 6, "and no report");
     let other = directory.path().join("empty.db");
     std::fs::write(&other, "").unwrap();
-    assert_eq!(import(&server, &other, &[]).status.code(), Some(0), "whatever it is called");
+    assert_eq!(import(&server, &other, &[]).0, Some(0), "whatever it is called");
 }
 
 #[test]
@@ -284,9 +283,7 @@ fn the_energy_of_a_csv_is_read_as_it_will_be_counted_and_meters_that_may_measure
     assert!(text.contains("compared ") && !text.contains("none is behind"), "{text}");
     // A backup says so itself.
     let backup = directory.path().join("backup.ndjson");
-    let export =
-        Command::new(PROGRAM).arg("export").arg(&backup).args(["--url", &server.url]).output();
-    assert!(export.unwrap().status.success());
+    export(&server, &backup, &[]);
     let dry = said(&backup, &server, &["--dry-run"], 0);
     assert!(dry.contains("counters     2, ") && !dry.contains("none is behind"), "{dry}");
 }

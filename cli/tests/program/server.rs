@@ -4,7 +4,7 @@
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,8 +178,17 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Runs a command to its end; its exit code, and what it said.
-pub(crate) fn run(command: &mut Command) -> (Option<i32>, String) {
+/// Runs a command of the program to its end in this process, by its words alone; its exit code, and what it said.
+pub(crate) fn run(command: &Command) -> (Option<i32>, String) {
+    assert!(command.get_program() == PROGRAM && command.get_envs().count() == 0, "{command:?}");
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let (code, said) = roomtide_cli::run_here(words);
+    let number = (0..=u8::MAX).find(|number| ExitCode::from(*number) == code);
+    (number.map(i32::from), said)
+}
+
+/// Runs a command to its end as a process; its exit code, and what it said.
+pub(crate) fn run_process(command: &mut Command) -> (Option<i32>, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
 }
