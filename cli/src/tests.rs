@@ -93,9 +93,9 @@ fn is_repeated(command: &clap::Command) -> bool {
     matches!(command.get_name(), "help" | "serve")
 }
 
-/// Whether an option tells something: `--help` and `--version` do not.
+/// Whether an option tells something: `--help` and `--version` do not, nor what is for tests.
 fn is_told(argument: &Arg) -> bool {
-    !matches!(argument.get_id().as_str(), "help" | "version")
+    !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
 }
 
 /// `--port PORT`, `--memory` or `FILE`.

@@ -71,7 +71,7 @@ pub(crate) struct ImportArgs {
     /// it has none. All of the file: no other option fits it
     #[arg(long, conflicts_with_all = [
         "url", "token", "dry_run", "strict", "merge", "again", "state", "report", "pace", "thin", "thin_before", "batch",
-        "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
+        "round", "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
         "room", "metric", "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision",
     ])]
     pub(super) rollups: bool,
@@ -113,6 +113,9 @@ pub(crate) struct ImportArgs {
     /// The readings of a request, at most 10000
     #[arg(long, default_value = "500")]
     pub(super) batch: NonZeroUsize,
+    /// The lines after which the progress is kept, if that is more than a few requests: fewer make a test short
+    #[arg(long, default_value = "16000", hide = true)]
+    pub(super) round: NonZeroUsize,
     /// The format of the file; by default from its name, or else from its first character
     #[arg(long, value_enum)]
     pub(super) format: Option<Format>,

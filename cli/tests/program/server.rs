@@ -18,6 +18,11 @@ use tokio::sync::Mutex;
 /// The program's file.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_roomtide");
 
+/// The lines of a round of an import that has [`ROUNDS`]: by default it is ten times as long.
+pub(crate) const ROUND: i64 = 1_600;
+/// Options of an import that keeps its progress after [`ROUND`] lines.
+pub(crate) const ROUNDS: [&str; 4] = ["--round", "1600", "--batch", "100"];
+
 /// A server of this process that runs until it is dropped.
 pub(crate) struct Server {
     pub(crate) url: String,
