@@ -326,7 +326,6 @@ fn all_known<T: Ord + Display>(
 mod tests {
     use std::sync::{Arc, Mutex};
 
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
     use crate::tests::parsed;

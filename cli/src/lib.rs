@@ -120,7 +120,7 @@ pub fn run_here(
     };
     let command = thread::Builder::new().stack_size(STACK).spawn(command);
     let code = command.expect("a thread").join().expect("the command does not panic");
-    (code, heard.take())
+    (code, heard.text())
 }
 
 fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {

@@ -15,18 +15,25 @@ thread_local! {
 
 /// The lines of a command that runs without a process.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Said(Arc<Mutex<String>>);
+pub(crate) struct Said(Arc<Mutex<Lines>>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    output: String,
+    errors: String,
+}
 
 impl Said {
-    /// Takes the lines so far.
-    pub(crate) fn take(&self) -> String {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// All lines so far, those of standard error last.
+    pub(crate) fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        [lines.output.as_str(), &lines.errors].concat()
     }
 
-    fn add(&self, line: &str) {
-        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        text.push_str(line);
-        text.push('\n');
+    fn add(&self, line: &dyn Display, is_error: bool) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = if is_error { &mut lines.errors } else { &mut lines.output };
+        text.push_str(&format!("{line}\n"));
     }
 }
 
@@ -36,13 +43,13 @@ pub(crate) fn say_to(said: &Said) {
 }
 
 /// Whether a line has gone elsewhere than to the terminal.
-fn is_said(line: &dyn Display) -> bool {
-    SAID.with_borrow(|said| said.as_ref().map(|said| said.add(&line.to_string())).is_some())
+fn is_said(line: &dyn Display, is_error: bool) -> bool {
+    SAID.with_borrow(|said| said.as_ref().map(|said| said.add(line, is_error)).is_some())
 }
 
 /// Prints a line to standard output. `println!` would end a server whose output nobody reads any more.
 pub(crate) fn print(line: impl Display) {
-    if is_said(&line) {
+    if is_said(&line, false) {
         return;
     }
     match writeln!(std::io::stdout().lock(), "{line}") {
@@ -60,7 +67,7 @@ pub(crate) fn lost() -> Option<&'static str> {
 
 /// Prints an error to standard error.
 pub(crate) fn print_error(error: impl Display) {
-    if is_said(&format_args!("roomtide: {error}")) {
+    if is_said(&format_args!("roomtide: {error}"), true) {
         return;
     }
     drop(writeln!(std::io::stderr().lock(), "roomtide: {error}"));

@@ -232,10 +232,31 @@ async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
 
 /// Ids of messages, as long as the list shows them.
 const IDS: [&str; 25] = [
-    "message-a", "message-b", "message-c", "message-d", "message-e", "message-f", "message-g",
-    "message-h", "message-i", "message-j", "message-k", "message-l", "message-m", "message-n",
-    "message-o", "message-p", "message-q", "message-r", "message-s", "message-t", "message-u",
-    "message-v", "message-w", "message-x", "message-y",
+    "message-a",
+    "message-b",
+    "message-c",
+    "message-d",
+    "message-e",
+    "message-f",
+    "message-g",
+    "message-h",
+    "message-i",
+    "message-j",
+    "message-k",
+    "message-l",
+    "message-m",
+    "message-n",
+    "message-o",
+    "message-p",
+    "message-q",
+    "message-r",
+    "message-s",
+    "message-t",
+    "message-u",
+    "message-v",
+    "message-w",
+    "message-x",
+    "message-y",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

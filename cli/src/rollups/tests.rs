@@ -89,9 +89,7 @@ impl Bench {
 
     async fn try_verify(&self, options: &[&str]) -> anyhow::Result<ExitCode> {
         let options = [&["roomtide", "verify", "--again-after", "0s"], options].concat();
-        let Action::Verify(args) = parsed::<Args>(options).unwrap().action else {
-            panic!("asked")
-        };
+        let Action::Verify(args) = parsed::<Args>(options).unwrap().action else { panic!("asked") };
         let args: Verify = args;
         verify::run(&args, &self.store, &self.progress_file(), self.clock.clone()).await
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::server::{self, PROGRAM, Server};
+use crate::server::{self, PROGRAM, ROUND, ROUNDS, Server};
 
 /// The readings of a file of two rounds, so that one is stored while the next one is sent: a round is 16,000.
 const TWO_ROUNDS: i64 = 20_000;
@@ -73,29 +73,34 @@ fn an_import_needs_no_server_and_all_of_it_is_rolled_up() {
 fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, TWO_ROUNDS, EVERY);
+    let lines = 6 * ROUND;
+    write(&file, lines, EVERY);
     let state = directory.path().join("r.ndjson.roomtide-import");
     let import = || {
         let mut import = Command::new(PROGRAM);
-        import.arg("import").arg(&file).arg("--data-dir").arg(&data);
+        import.arg("import").arg(&file).args(ROUNDS).arg("--data-dir").arg(&data);
         import
     };
     let mut killed = import().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    assert!((0..6_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        state.exists()
+    // Within one of the rounds that follow, whichever it is.
+    let rounds = 1 + i64::from(std::process::id() % 3);
+    let acknowledged = || {
+        let state: serde_json::Value = serde_json::from_slice(&fs::read(&state).ok()?).ok()?;
+        state["acknowledged"].as_i64()
+    };
+    assert!((0..30_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(2));
+        acknowledged().is_some_and(|lines| lines >= rounds * ROUND)
     }));
-    // Within the next round.
-    std::thread::sleep(Duration::from_millis(u64::from(std::process::id() % 1_500)));
     killed.kill().unwrap();
     killed.wait().unwrap();
     let out = directory.path().join("out.ndjson");
     let before = readings(&data, &out);
-    assert!(before >= 16_000, "{before}");
+    assert!(i64::try_from(before).unwrap() >= rounds * ROUND, "{before}");
     rollups(&data);
     let (code, said) = server::run(&import());
     assert!(code == Some(0) && said.contains("continuing"), "{said}");
-    assert_eq!(readings(&data, &out), 20_000);
+    assert_eq!(i64::try_from(readings(&data, &out)).unwrap(), lines);
     rollups(&data);
 }
 

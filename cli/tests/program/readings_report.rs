@@ -212,8 +212,7 @@ fn lines_from_a_pipe_that_come_again_count_once_and_those_without_order_are_not_
         std::fs::write(&file, text).unwrap();
         let mut command = Command::new(PROGRAM);
         command.args(["import", "-", "--url", &server.url, "--format", "ndjson"]).args(ROUNDS);
-        let (code, said) =
-            server::run_process(command.stdin(std::fs::File::open(&file).unwrap()));
+        let (code, said) = server::run_process(command.stdin(std::fs::File::open(&file).unwrap()));
         assert_eq!(code, Some(0), "{said}");
         said
     };

@@ -31,8 +31,7 @@ fn import(server: &Server, directory: &Path) {
     let file = directory.join("readings.ndjson");
     fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let mut command = Command::new(PROGRAM);
-    let (code, said) =
-        server::run(command.arg("import").arg(&file).args(["--url", &server.url]));
+    let (code, said) = server::run(command.arg("import").arg(&file).args(["--url", &server.url]));
     assert_eq!(code, Some(0), "{said}");
 }
 

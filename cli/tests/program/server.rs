@@ -199,7 +199,7 @@ pub(crate) fn run_process(command: &mut Command) -> (Option<i32>, String) {
 }
 
 /// Whatever answers `GET /devices` at `address`; nothing where nobody listens.
-pub(crate) fn devices(address: &str) -> std::io::Result<String> {
+pub(crate) fn devices(address: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     write!(stream, "GET /devices HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();

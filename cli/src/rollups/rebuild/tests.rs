@@ -132,9 +132,7 @@ impl House {
             Way::InTransactions => Some(self.system.bulk()),
         };
         let words = ["roomtide", "rebuild", "--time-zone", zone.name()];
-        let Action::Rebuild(args) = parsed::<Args>(words).unwrap().action else {
-            panic!("asked")
-        };
+        let Action::Rebuild(args) = parsed::<Args>(words).unwrap().action else { panic!("asked") };
         let path = self.directory.path().join("progress");
         let progress = ProgressFile { path, table: "the bench".to_owned() };
         let rebuilt =
