@@ -10,7 +10,7 @@ use clap::{Arg, CommandFactory as _, Parser as _};
 
 use super::{Cli, Command, completions, serve};
 
-/// Reads the words of a subcommand, the first of which is its name.
+/// Reads the words of a subcommand. The first is its name.
 pub(crate) fn parsed<A: clap::Args>(
     words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<A, clap::Error> {
