@@ -295,7 +295,7 @@ fn save(
         }
         400 | 409 => {
             *refused += 1;
-            print_error(format_args!("{}: {}", &path[1..], answer.problem().detail));
+            print_error(format_args!("{}: {}", &path[1..], answer.reason()));
         }
         _ => return Err(server.client.error(path, &answer)),
     }
@@ -366,21 +366,14 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
+    use crate::tests::parsed;
 
     #[test]
     fn a_file_of_rules_is_toml_whatever_is_asked() {
         for words in [&["export"][..], &["import", "alerts.toml"]] {
             let words = [&["alerts", "--json", "--url", "http://127.0.0.1:1"], words].concat();
-            let error = act(&Line::parse_from(words).args).unwrap_err().to_string();
+            let error = act(&parsed(words).unwrap()).unwrap_err().to_string();
             assert!(error.starts_with("--json: ") && error.contains("TOML"), "{error}");
         }
     }

@@ -82,7 +82,26 @@ pub(crate) struct FieldError {
     pub(crate) message: String,
 }
 
+/// The most characters of an answer that a message quotes.
+const MAX_QUOTED: usize = 80;
+
 impl Answer {
+    /// Why the server answered so, for a person: the problem that the answer describes, else its beginning. A proxy's
+    /// page is recognized by it.
+    pub(crate) fn reason(&self) -> String {
+        let Problem { detail, .. } = self.problem();
+        if !detail.is_empty() {
+            return detail;
+        }
+
+        let words: Vec<&str> = self.text.split_whitespace().take(MAX_QUOTED).collect();
+        let beginning: String = words.join(" ").chars().take(MAX_QUOTED).collect();
+        if beginning.is_empty() {
+            return "with an empty body".to_owned();
+        }
+        format!("{beginning:?}")
+    }
+
     /// Returns the problem that the answer describes; an empty one if it describes none.
     pub(crate) fn problem(&self) -> Problem {
         serde_json::from_str(&self.text).unwrap_or_default()

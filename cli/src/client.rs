@@ -1,5 +1,8 @@
 //! A client of the API over HTTP, with retries, or of data that this process has open. Knows no endpoint.
 
+use std::error::Error;
+use std::fmt;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -91,17 +94,14 @@ impl Client {
         self.send_until_final(ask, self.authorization.as_deref(), stop)
     }
 
-    /// Fails if something else than Roomtide answers, which is asked once and gets no token.
+    /// Fails with [`NotRoomtide`] if something else answers, which is asked once and gets no token.
     pub(crate) fn ensure_roomtide(&self, stop: &AtomicBool) -> anyhow::Result<()> {
         if self.here.is_some() || self.recognized.load(Ordering::Relaxed) {
             return Ok(());
         }
         let answer = self.send_until_final(Ask::get(READY), None, stop)?;
         if !is_roomtide(&answer) {
-            bail!(
-                "{} answers, but is no Roomtide: nothing was sent to it; --url names the address of another server",
-                self.url
-            );
+            return Err(NotRoomtide { url: self.url.clone(), answer }.into());
         }
         self.recognized.store(true, Ordering::Relaxed);
         Ok(())
@@ -140,7 +140,7 @@ impl Client {
                 }
                 Err(error) => {
                     let unsent = is_unsent(&error);
-                    last = anyhow::anyhow!("cannot reach {}: {error}; is it running?", self.url);
+                    last = Unreached { url: self.url.clone(), why: error }.into();
                     if !self.reached.load(Ordering::Relaxed) {
                         return Err(last);
                     }
@@ -213,11 +213,53 @@ impl Client {
     pub(crate) fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
         let Answer { status, .. } = answer;
         let path = path.split('?').next().unwrap_or_default();
-        let Problem { detail, .. } = answer.problem();
         let hint = if matches!(status, 401 | 403) { " (see --token)" } else { "" };
-        anyhow::anyhow!("{}{path} answers {status}: {detail}{hint}", self.url)
+        anyhow::anyhow!("{}{path} answers {status}: {}{hint}", self.url, answer.reason())
     }
 }
+
+/// A server that gives no answer: none that listens, or none that answers in time.
+#[derive(Debug)]
+pub(crate) struct Unreached {
+    url: String,
+    why: ureq::Error,
+}
+
+impl Unreached {
+    /// Whether nothing listens at the address. A time-out does not tell.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(&self.why, ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused)
+    }
+}
+
+impl fmt::Display for Unreached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot reach {}: {}; is it running?", self.url, self.why)
+    }
+}
+
+impl Error for Unreached {}
+
+/// An answer to `GET /ready` that is not Roomtide's, such as the login page of a proxy.
+#[derive(Debug)]
+pub(crate) struct NotRoomtide {
+    url: String,
+    answer: Answer,
+}
+
+impl fmt::Display for NotRoomtide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, answer } = self;
+        let (status, reason) = (answer.status, answer.reason());
+        write!(
+            f,
+            "{url}{READY} answers {status}, {reason}, and is no Roomtide: nothing was sent to it; --url names the address \
+             of another server"
+        )
+    }
+}
+
+impl Error for NotRoomtide {}
 
 /// Returns the token itself, or the one in the file that `@FILE` names.
 pub(crate) fn token(text: &str) -> anyhow::Result<String> {
@@ -239,7 +281,7 @@ fn is_unsent(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => true,
         ureq::Error::Timeout(at) => matches!(at, ureq::Timeout::Resolve | ureq::Timeout::Connect),
-        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        ureq::Error::Io(error) => error.kind() == ErrorKind::ConnectionRefused,
         _ => false,
     }
 }
@@ -295,6 +337,22 @@ mod tests {
                 vec![asked(READY, false), asked(READY, false)]
             };
             assert_eq!(*seen.lock().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_roomtide_is_told_by_path_status_and_beginning() {
+        let page = "\n <html>\n<title>Log in</title>";
+        for (status, body, expected) in [
+            (200, page, "/ready answers 200, \"<html> <title>Log in</title>\", and is no Roomtide"),
+            (404, "", "/ready answers 404, with an empty body, and is no Roomtide"),
+            (401, r#"{"detail": "no token"}"#, "/ready answers 401, no token, and is no Roomtide"),
+            (502, "<h1>Bad Gateway</h1>", "/ready answers 502: \"<h1>Bad Gateway</h1>\""),
+        ] {
+            let server = fake_server::serve(move |_, _| Reply::of(status, body));
+            let client = Client::impatient(&server.url, Duration::ZERO);
+            let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{}{expected}", server.url)), "{error}");
         }
     }
 

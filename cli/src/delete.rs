@@ -379,11 +379,6 @@ mod tests {
 
     #[test]
     fn a_relative_time_is_the_same_in_every_request_of_a_deletion() {
-        #[derive(clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            args: Args,
-        }
         let paths = Arc::new(Mutex::new(Vec::new()));
         let asked = Arc::clone(&paths);
         let server = fake_server::serve(move |n, request| {
@@ -393,7 +388,7 @@ mod tests {
         });
         let words = ["delete", "--yes", "--url", &server.url, "readings", "d"];
         let range = ["--from", "-1d", "--to", "now"];
-        let Line { args } = clap::Parser::parse_from(words.into_iter().chain(range));
+        let args = crate::tests::parsed(words.into_iter().chain(range)).unwrap();
         delete(&args).unwrap();
         let paths = paths.lock().unwrap();
         assert!(paths.len() == 3 && paths.iter().all(|path| *path == paths[0]), "{paths:?}");

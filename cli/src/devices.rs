@@ -144,7 +144,7 @@ fn send_one(
     match answer.status {
         200 => Ok(None),
         400 | 404 | 422 => {
-            let detail = answer.problem().detail;
+            let detail = answer.reason();
             let reason = match column(&detail) {
                 Some((column, why)) => format!("column {column}: {why}"),
                 None => detail,

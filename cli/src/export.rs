@@ -326,16 +326,9 @@ fn all_known<T: Ord + Display>(
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use clap::Parser;
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ExportArgs,
-    }
+    use crate::tests::parsed;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_relative_time_is_the_same_in_every_page_of_every_device() {
@@ -357,7 +350,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.ndjson");
         let words = ["export", file.to_str().unwrap(), "--url", &server.url, "--from", "-30d"];
-        run(Line::parse_from(words).args).await.unwrap();
+        run(parsed(words).unwrap()).await.unwrap();
         let paths = paths.lock().unwrap();
         let from = |path: &String| Some(path.split_once("from=")?.1.split_once('&')?.0.to_owned());
         let from: Vec<String> = paths.iter().filter_map(from).collect();

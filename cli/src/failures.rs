@@ -6,7 +6,7 @@ mod invoke;
 mod message;
 mod queue;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -26,8 +26,12 @@ use crate::place::NO_CREDENTIALS;
 const AFTER_HELP: &str = "\
 The queue is the stack's output FailuresUrl; its messages expire after 14 days. Credentials are those of the \
 environment. Messages are hidden from others while they are looked at, for five minutes at most.";
-/// The messages that are received at once where nothing is done with them.
+/// The messages that are received at once where each is done with in a moment; the most that SQS hands out.
+///
+/// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html>
 const RECEIVED_AT_ONCE: i32 = 10;
+/// The characters of an id that the list shows. A beginning of so many names one message.
+const SHOWN_OF_ID: usize = 8;
 /// How often what is received may be nothing new, before nothing new is expected: SQS hands out in any order.
 const MAX_IN_VAIN: usize = 100;
 /// The exit code when some messages could not be replayed.
@@ -91,7 +95,7 @@ struct Place {
 #[derive(Debug, ClapArgs)]
 #[group(required = true, multiple = false)]
 struct Choice {
-    /// Ids of messages, or their beginnings, as the list shows them
+    /// Ids of messages, or their beginnings: with eight characters, as the list shows them, each names one message
     id: Vec<String>,
     /// All messages of a kind
     #[arg(long)]
@@ -109,6 +113,15 @@ impl Choice {
 
     fn has(&self, id: &str, kind: Kind) -> bool {
         self.all || self.kind == Some(kind) || self.names(id)
+    }
+
+    /// Whether no further message can be meant, after those with these ids: each beginning names one message, and it
+    /// is among them.
+    fn is_met_by(&self, ids: &BTreeSet<String>) -> bool {
+        let is_found = |beginning: &String| {
+            beginning.len() >= SHOWN_OF_ID && ids.iter().any(|id| id.starts_with(beginning))
+        };
+        !self.id.is_empty() && self.id.iter().all(is_found)
     }
 }
 
@@ -135,14 +148,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             let (queue, lambda) = place.open()?;
             let replaying = Replaying { queue: &queue, lambda, function, work_queue };
             let replay = async |message: &Message| replaying.replay(message).await;
-            let counts = each(&queue, &choice, SystemClock.now(), replay).await?;
+            // Those of a whole batch would be visible again before the last is done.
+            let counts = Pass::of(&queue, &choice, 1).run(replay).await?;
             let done = counted(counts.done, "message");
             print(format_args!("{done} done and deleted, {} left in the queue", counts.left));
             counts
         }
         Action::Drop { place, choice } => {
             let queue = place.open()?.0;
-            let counts = each(&queue, &choice, SystemClock.now(), async |_| Ok(())).await?;
+            let pass = Pass::of(&queue, &choice, RECEIVED_AT_ONCE);
+            let counts = pass.run(async |_| Ok(())).await?;
             print(format_args!("{} deleted", counted(counts.done, "message")));
             counts
         }
@@ -184,7 +199,7 @@ impl Row {
             Replay::Impossible(todo) => format!("\n          {todo}"),
             _ => String::new(),
         };
-        format!("{id:.8}  {sent}  {kind:<7}  {about}{todo}")
+        format!("{id:.SHOWN_OF_ID$}  {sent}  {kind:<7}  {about}{todo}")
     }
 
     fn as_json(&self) -> Value {
@@ -255,73 +270,111 @@ fn row(received: Received) -> Row {
 #[derive(Default)]
 struct Tried {
     hidden: Hidden,
+    /// The ids of the messages that were chosen.
+    chosen: BTreeSet<String>,
     counts: Counts,
 }
 
-/// Does something with each message that is chosen, once. Deletes those with which it succeeds, and gives the others
-/// back.
-///
-/// What was sent after `begun` is left: a fold that fails again would come back, and be done again, for ever.
-async fn each(
-    queue: &Queue,
-    choice: &Choice,
+/// One pass over the queue, which does something with each message that is chosen, once. Deletes those with which it
+/// succeeds, and gives the others back.
+struct Pass<'a> {
+    queue: &'a Queue,
+    choice: &'a Choice,
+    /// What was sent later is left: a fold that fails again would come back, and be done again, for ever.
     begun: Timestamp,
-    action: impl AsyncFn(&Message) -> anyhow::Result<()>,
-) -> anyhow::Result<Counts> {
-    let mut tried = Tried::default();
-    let done = each_received(queue, choice, begun, action, &mut tried).await;
-    give_back(queue, &tried.hidden).await;
-    done?;
-
-    if tried.counts == Counts::default() && !choice.all {
-        bail!("no message of the queue is meant; `failures list` shows them");
-    }
-    Ok(tried.counts)
+    /// The messages that are received at once.
+    at_once: i32,
 }
 
-/// Receives one message after the other: those of a whole batch would be visible again before the last is done.
-async fn each_received(
-    queue: &Queue,
-    choice: &Choice,
-    begun: Timestamp,
-    action: impl AsyncFn(&Message) -> anyhow::Result<()>,
-    tried: &mut Tried,
-) -> anyhow::Result<()> {
-    let Tried { hidden, counts } = tried;
-    // Messages one after the other with which there was nothing to do.
-    let mut in_vain = 0;
-    while let Some(received) = queue.receive(1).await?.pop() {
-        let is_known = hidden.contains_key(&received.id);
-        // The queue's clock may be ahead of this machine's, so a message that a person names is taken in any case.
-        let is_meant = choice.names(&received.id) || received.is_sent_until(begun);
-        if is_known || !is_meant {
-            hidden.insert(received.id.clone(), received);
-            in_vain += 1;
-            if in_vain > sent_until(begun, hidden) + MAX_IN_VAIN {
-                return Ok(());
+impl<'a> Pass<'a> {
+    /// A pass that begins now.
+    fn of(queue: &'a Queue, choice: &'a Choice, at_once: i32) -> Self {
+        Self { queue, choice, begun: SystemClock.now(), at_once }
+    }
+
+    /// Makes the pass.
+    async fn run(
+        &self,
+        action: impl AsyncFn(&Message) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Counts> {
+        let mut tried = Tried::default();
+        let done = self.receive(action, &mut tried).await;
+        give_back(self.queue, &tried.hidden).await;
+        done?;
+
+        if tried.chosen.is_empty() && !self.choice.all {
+            bail!("no message of the queue is meant; `failures list` shows them");
+        }
+        Ok(tried.counts)
+    }
+
+    /// Receives until every message that was named is found, or nothing new comes any more.
+    async fn receive(
+        &self,
+        action: impl AsyncFn(&Message) -> anyhow::Result<()>,
+        tried: &mut Tried,
+    ) -> anyhow::Result<()> {
+        // The answers one after the other that had nothing new.
+        let mut in_vain = 0;
+        while !self.choice.is_met_by(&tried.chosen)
+            && in_vain <= sent_until(self.begun, &tried.hidden) + MAX_IN_VAIN
+        {
+            let received = self.queue.receive(self.at_once).await?;
+            if received.is_empty() {
+                break;
             }
-            continue;
+
+            let new = self.hide(received, &mut tried.hidden);
+            in_vain = if new.is_empty() { in_vain + 1 } else { 0 };
+            for id in new {
+                self.try_one(&id, &action, tried).await?;
+            }
         }
-        in_vain = 0;
+        Ok(())
+    }
+
+    /// Notes received messages as hidden. Returns the ids of the new ones that were there when the pass began; the
+    /// queue's clock may be ahead of this machine's, so a message that a person names is among them in any case.
+    fn hide(&self, received: Vec<Received>, hidden: &mut Hidden) -> Vec<String> {
+        let mut new = Vec::new();
+        for message in received {
+            let is_meant = self.choice.names(&message.id) || message.is_sent_until(self.begun);
+            if is_meant && !hidden.contains_key(&message.id) {
+                new.push(message.id.clone());
+            }
+            hidden.insert(message.id.clone(), message);
+        }
+        new
+    }
+
+    /// Does something with a hidden message if it is chosen, and deletes it if that succeeds.
+    async fn try_one(
+        &self,
+        id: &str,
+        action: &impl AsyncFn(&Message) -> anyhow::Result<()>,
+        tried: &mut Tried,
+    ) -> anyhow::Result<()> {
+        let received = &tried.hidden[id];
         let message = Message::of(&received.body, received.sent);
-        if !choice.has(&received.id, message.kind) {
-            hidden.insert(received.id.clone(), received);
-            continue;
+        if !self.choice.has(id, message.kind) {
+            return Ok(());
         }
+
+        tried.chosen.insert(id.to_owned());
         match action(&message).await {
             Ok(()) => {
-                queue.delete(&received).await?;
-                counts.done += 1;
+                self.queue.delete(received).await?;
+                tried.hidden.remove(id);
+                tried.counts.done += 1;
             }
             Err(why) => {
                 let Message { kind, about, .. } = &message;
                 print_error(format_args!("left: {kind}, {about}: {why:#}"));
-                hidden.insert(received.id.clone(), received);
-                counts.left += 1;
+                tried.counts.left += 1;
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Where messages are done again.

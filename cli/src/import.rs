@@ -81,8 +81,8 @@ use totals::Totals;
 
 pub(crate) use timestamp::Zone;
 
-/// The lines of a round: enough to keep several requests under way.
-const ROUND: usize = 16_000;
+/// The requests of a round, at least: enough to keep several under way.
+const REQUESTS: usize = 4;
 /// What is said where nothing tells the totals of a meter.
 const BEFORE_THE_METER: &str = "\
 counters     begin at 1, because the meter itself has not sent yet; import again when it has, and they end where its
@@ -239,7 +239,8 @@ fn import_readings(
     };
     let options = args.upload_options();
     let rounds_of = |lines| {
-        let rounds = round::Rounds::new(lines, now, ROUND.max(4 * options.batch), args.merge);
+        let round = args.round.get().max(REQUESTS * options.batch);
+        let rounds = round::Rounds::new(lines, now, round, args.merge);
         rounds.without(Patterns::of(&args.except))
     };
     if args.dry_run {
@@ -258,6 +259,7 @@ fn import_readings(
     let (lines, bar) = ordered()?;
     let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
     let (client, resume) = connect(args, &asked)?;
+    let goes_on = resume.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let compared = Compared::begin(args, &client, &resume, now)?;
     let mut noted = Noted::of(&compared.comparison);
@@ -266,7 +268,7 @@ fn import_readings(
     let summary = compared.unless_stopped(summary, &client)?;
     print(&summary);
     say_of_end();
-    let is_rolled_up = after_upload(&client, summary.stored)?;
+    let is_rolled_up = after_upload(&client, summary.stored, goes_on)?;
     compared.finish(is_rolled_up, &summary.refusals, summary.refused_before)
 }
 

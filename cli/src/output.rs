@@ -1,14 +1,57 @@
 //! The command's output on the terminal. A reader that has gone away is no error; a full disk is one, at the end.
 
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write as _};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Why a line could not be printed, the first time.
 static LOST: OnceLock<String> = OnceLock::new();
 
+thread_local! {
+    /// Where the lines of this thread go instead of the terminal.
+    static SAID: RefCell<Option<Said>> = const { RefCell::new(None) };
+}
+
+/// The lines of a command that runs without a process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Said(Arc<Mutex<Lines>>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    output: String,
+    errors: String,
+}
+
+impl Said {
+    /// All lines so far, those of standard error last.
+    pub(crate) fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        [lines.output.as_str(), &lines.errors].concat()
+    }
+
+    fn add(&self, line: &dyn Display, is_error: bool) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = if is_error { &mut lines.errors } else { &mut lines.output };
+        text.push_str(&format!("{line}\n"));
+    }
+}
+
+/// Sends the lines of this thread elsewhere than to the terminal.
+pub(crate) fn say_to(said: &Said) {
+    SAID.set(Some(said.clone()));
+}
+
+/// Whether a line has gone elsewhere than to the terminal.
+fn is_said(line: &dyn Display, is_error: bool) -> bool {
+    SAID.with_borrow(|said| said.as_ref().map(|said| said.add(line, is_error)).is_some())
+}
+
 /// Prints a line to standard output. `println!` would end a server whose output nobody reads any more.
 pub(crate) fn print(line: impl Display) {
+    if is_said(&line, false) {
+        return;
+    }
     match writeln!(std::io::stdout().lock(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             LOST.get_or_init(|| error.to_string());
@@ -24,6 +67,9 @@ pub(crate) fn lost() -> Option<&'static str> {
 
 /// Prints an error to standard error.
 pub(crate) fn print_error(error: impl Display) {
+    if is_said(&format_args!("roomtide: {error}"), true) {
+        return;
+    }
     drop(writeln!(std::io::stderr().lock(), "roomtide: {error}"));
 }
 

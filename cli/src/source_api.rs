@@ -130,7 +130,7 @@ impl SourceApi {
         match self {
             Self::Server(client, _) => client.error(path, answer),
             Self::Table(..) | Self::Local(_) => {
-                anyhow!("{path} answers {}: {}", answer.status, answer.problem().detail)
+                anyhow!("{path} answers {}: {}", answer.status, answer.reason())
             }
         }
     }

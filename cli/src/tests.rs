@@ -3,11 +3,20 @@
 #[path = "../../tests/generated.rs"]
 mod generated;
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use clap::{Arg, CommandFactory as _, Parser as _};
 
 use super::{Cli, Command, completions, serve};
+
+/// Reads the words of a subcommand. The first is its name.
+pub(crate) fn parsed<A: clap::Args>(
+    words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> Result<A, clap::Error> {
+    let command = A::augment_args(clap::Command::new("roomtide"));
+    A::from_arg_matches(&command.try_get_matches_from(words)?)
+}
 
 #[test]
 fn a_directory_that_nobody_names_is_not_named_by_a_default() {
@@ -84,9 +93,9 @@ fn is_repeated(command: &clap::Command) -> bool {
     matches!(command.get_name(), "help" | "serve")
 }
 
-/// Whether an option tells something: `--help` and `--version` do not.
+/// Whether an option tells something: `--help` and `--version` do not, nor what is for tests.
 fn is_told(argument: &Arg) -> bool {
-    !matches!(argument.get_id().as_str(), "help" | "version")
+    !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
 }
 
 /// `--port PORT`, `--memory` or `FILE`.

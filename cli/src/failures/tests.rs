@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use clap::Parser;
-
 use super::*;
 use crate::import::fake_server::{Reply, Request, serve};
+use crate::tests::parsed;
 
 const FOLD: &str = r#"{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}"#;
 const LETTER: &str = r#"{"pk":"d","sk":"TS x","reason":"no time"}"#;
@@ -18,6 +17,8 @@ struct Aws {
     /// By the handle of the last time that it was received.
     hidden: BTreeMap<String, (String, String)>,
     received: usize,
+    /// The requests for messages.
+    asked: usize,
     /// Whether an invocation takes longer than messages stay hidden.
     is_slow: bool,
     /// The message that cannot be given back.
@@ -48,6 +49,7 @@ impl Aws {
         let handle = || body["ReceiptHandle"].as_str().unwrap();
         match header("x-amz-target: amazonsqs.").unwrap() {
             "receivemessage" => {
+                self.asked += 1;
                 let mut messages = Vec::new();
                 for _ in 0..body["MaxNumberOfMessages"].as_u64().unwrap() {
                     let Some((id, text)) = self.visible.pop_first() else { break };
@@ -134,7 +136,11 @@ fn choice(id: &[&str], kind: Option<Kind>, all: bool) -> Choice {
 async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
     let replaying = Replaying { queue, lambda, function: None, work_queue: None };
     let replay = async |message: &Message| replaying.replay(message).await;
-    each(queue, &choice, SystemClock.now(), replay).await
+    Pass::of(queue, &choice, 1).run(replay).await
+}
+
+async fn drop_chosen(queue: &Queue, choice: Choice) -> anyhow::Result<Counts> {
+    Pass::of(queue, &choice, RECEIVED_AT_ONCE).run(async |_| Ok(())).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,11 +190,10 @@ async fn a_message_that_fails_again_or_is_refused_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_chosen_is_dropped() {
     let (queue, _, aws) = playing(&MESSAGES, "");
-    let now = SystemClock.now();
-    let drop = async |choice| each(&queue, &choice, now, async |_| Ok(())).await;
-    assert_eq!(drop(choice(&["it"], None, false)).await.unwrap().done, 1);
-    assert_eq!(drop(choice(&[], Some(Kind::Stream), false)).await.unwrap().done, 1);
-    let error = drop(choice(&["none"], None, false)).await.unwrap_err().to_string();
+    assert_eq!(drop_chosen(&queue, choice(&["it"], None, false)).await.unwrap().done, 1);
+    let streams = choice(&[], Some(Kind::Stream), false);
+    assert_eq!(drop_chosen(&queue, streams).await.unwrap().done, 1);
+    let error = drop_chosen(&queue, choice(&["none"], None, false)).await.unwrap_err().to_string();
     assert!(error.contains("`failures list`"), "{error}");
     let aws = aws.lock().unwrap();
     assert_eq!(aws.visible.keys().collect::<Vec<_>>(), ["fold", "mqtt", "rule"]);
@@ -209,11 +214,74 @@ async fn a_message_is_done_again_once_however_often_it_comes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
     let (queue, _, aws) = playing(&MESSAGES, "");
-    let before = Timestamp::from_millis(1_768_147_199_999).unwrap();
-    let counts = each(&queue, &choice(&[], None, true), before, async |_| Ok(())).await.unwrap();
-    assert_eq!(counts, Counts::default());
+    let begun = Timestamp::from_millis(1_768_147_199_999).unwrap();
+    let all = choice(&[], None, true);
+    let pass = Pass { begun, ..Pass::of(&queue, &all, 1) };
+    assert_eq!(pass.run(async |_| Ok(())).await.unwrap(), Counts::default());
+    {
+        let aws = aws.lock().unwrap();
+        assert_eq!((aws.visible.len(), aws.hidden.len()), (5, 0));
+    }
+
+    // The clock of SQS may be ahead: what a person names is there.
+    let named = choice(&["mqtt"], None, false);
+    let pass = Pass { begun, ..Pass::of(&queue, &named, 1) };
+    assert_eq!(pass.run(async |_| Ok(())).await.unwrap(), Counts { done: 1, left: 0 });
+    assert_eq!(aws.lock().unwrap().visible.len(), 4);
+}
+
+/// Ids of messages, as long as the list shows them.
+const IDS: [&str; 25] = [
+    "message-a",
+    "message-b",
+    "message-c",
+    "message-d",
+    "message-e",
+    "message-f",
+    "message-g",
+    "message-h",
+    "message-i",
+    "message-j",
+    "message-k",
+    "message-l",
+    "message-m",
+    "message-n",
+    "message-o",
+    "message-p",
+    "message-q",
+    "message-r",
+    "message-s",
+    "message-t",
+    "message-u",
+    "message-v",
+    "message-w",
+    "message-x",
+    "message-y",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_messages_are_received_at_once_where_nothing_is_done_with_them() {
+    let (queue, _, aws) = playing(&IDS.map(|id| (id, LETTER)), "");
+    let counts = drop_chosen(&queue, choice(&[], None, true)).await.unwrap();
+    assert_eq!(counts, Counts { done: 25, left: 0 });
     let aws = aws.lock().unwrap();
-    assert_eq!((aws.visible.len(), aws.hidden.len()), (5, 0));
+    assert_eq!((aws.asked, aws.visible.len(), aws.hidden.len()), (4, 0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_ends_when_the_named_messages_are_done() {
+    let (queue, lambda, aws) = playing(&IDS.map(|id| (id, FOLD)), "");
+    let named = || choice(&["message-b", "message-d"], None, false);
+    let counts = replay(&queue, lambda, named()).await.unwrap();
+    assert_eq!(counts, Counts { done: 2, left: 0 });
+    {
+        let aws = aws.lock().unwrap();
+        assert_eq!((aws.asked, aws.visible.len(), aws.hidden.len()), (4, 23, 0));
+    }
+
+    // A shorter beginning may name several.
+    let counts = drop_chosen(&queue, choice(&["message"], None, false)).await.unwrap();
+    assert_eq!(counts, Counts { done: 23, left: 0 });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -227,14 +295,9 @@ async fn a_message_that_cannot_be_given_back_keeps_no_other_hidden() {
 
 #[test]
 fn nothing_is_chosen_by_default() {
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        args: Args,
-    }
     let parse = |words: &[&str]| {
         let place = ["--queue", "https://sqs.eu-west-1.amazonaws.com/1/q"];
-        Cli::try_parse_from(["failures"].iter().chain(words).chain(&place)).is_ok()
+        parsed::<Args>(["failures"].iter().chain(words).chain(&place)).is_ok()
     };
     assert!(!parse(&["drop"]) && !parse(&["replay"]) && !parse(&["drop", "a", "--all"]));
     assert!(parse(&["drop", "a", "b"]) && parse(&["replay", "--kind", "mqtt"]) && parse(&["list"]));

@@ -71,7 +71,7 @@ pub(crate) struct ImportArgs {
     /// it has none. All of the file: no other option fits it
     #[arg(long, conflicts_with_all = [
         "url", "token", "dry_run", "strict", "merge", "again", "state", "report", "pace", "thin", "thin_before", "batch",
-        "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
+        "round", "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
         "room", "metric", "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision",
     ])]
     pub(super) rollups: bool,
@@ -113,6 +113,9 @@ pub(crate) struct ImportArgs {
     /// The readings of a request, at most 10000
     #[arg(long, default_value = "500")]
     pub(super) batch: NonZeroUsize,
+    /// The lines after which the progress is kept, if that is more than a few requests: fewer make a test short
+    #[arg(long, default_value = "16000", hide = true)]
+    pub(super) round: NonZeroUsize,
     /// The format of the file; by default from its name, or else from its first character
     #[arg(long, value_enum)]
     pub(super) format: Option<Format>,
@@ -329,19 +332,12 @@ impl CsvArgs {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory as _, Parser};
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ImportArgs,
-    }
+    use crate::tests::parsed;
 
     #[test]
     fn rollups_are_restored_with_no_option_that_would_do_nothing() {
-        let mut command = Line::command();
+        let mut command = ImportArgs::augment_args(clap::Command::new("import"));
         command.build();
         let of = |id: &str| command.get_arguments().find(|it| it.get_id() == id).unwrap();
         let refused = command.get_arg_conflicts_with(of("rollups"));
@@ -357,7 +353,7 @@ mod tests {
     fn what_is_named_is_not_ignored() {
         let parse = |words: &[&str]| {
             let words = ["import", "file"].iter().chain(words);
-            Line::try_parse_from(words).map(|line| line.args).map_err(|why| why.kind())
+            parsed::<ImportArgs>(words).map_err(|why| why.kind())
         };
         let conflict = clap::error::ErrorKind::ArgumentConflict;
         for other in [["--url", "http://127.0.0.1:8080"], ["--token", "t"]] {
@@ -377,7 +373,7 @@ mod tests {
             (directory, "line-protocol", Format::Emoncms),
             (directory, "emoncms", Format::Emoncms),
         ] {
-            let args = Line::parse_from(["import", file, "--format", format]).args;
+            let args: ImportArgs = parsed(["import", file, "--format", format]).unwrap();
             let fits = args.ensure_fit(is).map_err(|why| why.to_string());
             assert_eq!(fits.is_ok(), format == "emoncms", "{fits:?}");
             assert!(fits.err().is_none_or(|why| why.contains("--format says that it is ")));

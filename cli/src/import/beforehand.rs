@@ -59,17 +59,10 @@ fn ensure_may_read(client: &Client) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
     use crate::import::target::Target;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ImportArgs,
-    }
+    use crate::tests::parsed;
 
     const READY: &str = r#"{"status":"ready","up":"0s"}"#;
 
@@ -90,7 +83,8 @@ mod tests {
             Some(name) => place(name),
             None => (*word).to_owned(),
         });
-        let mut args = Line::parse_from(["import".to_owned()].into_iter().chain(words)).args;
+        let words = ["import".to_owned()].into_iter().chain(words);
+        let mut args: ImportArgs = parsed(words).unwrap();
         args.target = Target::Server(server.url);
         let said = check(&args).err().map(|error| format!("{error:#}")).unwrap_or_default();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left");

@@ -67,6 +67,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let known = earlier(&path, &asked).filter(|_| !args.again);
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
     let mut progress = still_true(known, &client)?;
+    let has_begun = progress.is_some();
     stop_on_ctrl_c(client.interrupted());
     let head = session::head(args, server.shown(), now);
     let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
@@ -140,7 +141,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     if let Some(said) = run.wanted.map().not_met().filter(|_| is_all_read) {
         print(said);
     }
-    let is_rolled_up = after_upload(&client, run.sent.stored)?;
+    let is_rolled_up = after_upload(&client, run.sent.stored, has_begun)?;
     let refusals = run.sent.refusals;
     compared.finish(is_rolled_up, &refusals, 0)
 }
@@ -241,17 +242,10 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
 
-    use clap::Parser;
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
     use crate::import::target::Target;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ImportArgs,
-    }
+    use crate::tests::parsed;
 
     /// A server with one point a day from 2024-10-05 on, for seven days.
     fn influxdb() -> fake_server::Server {
@@ -340,7 +334,7 @@ mod tests {
         let words =
             ["import", &influxdb.url, "--url", &roomtide.url, "--state", state.to_str().unwrap()];
         let words = words.into_iter().chain(["--report", report.to_str().unwrap()]);
-        let mut args = Line::parse_from(words).args;
+        let mut args: ImportArgs = parsed(words).unwrap();
         args.target = Target::Server(roomtide.url.clone());
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let run = || import(&args, &influxdb.url, now);

@@ -99,6 +99,7 @@ pub(super) fn import(
         args.precision
     );
     let (client, mut resume) = connect(args, &asked)?;
+    let goes_on = resume.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let compared = Compared::begin(args, &client, &resume, now)?;
     let comparison = &compared.comparison;
@@ -126,7 +127,7 @@ pub(super) fn import(
         print(shown.trim_start_matches('\n'));
     }
     settings::apply(&units, &client, now);
-    let is_rolled_up = after_upload(&client, stored)?;
+    let is_rolled_up = after_upload(&client, stored, goes_on)?;
     let metric_of = |device: &DeviceId, at: Timestamp| comparison.value_without_past(device, at);
     if let Some(said) = hourly::note(&notes.hourly(), metric_of, &client)? {
         print(said);
@@ -234,17 +235,11 @@ pub(super) fn print_counts(counts: Counts) {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use proptest::prelude::*;
 
     use super::*;
     use crate::import::sources::Way;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ImportArgs,
-    }
+    use crate::tests::parsed;
 
     /// A power, a counter and a temperature of a device.
     fn point(nanos: i64) -> Point {
@@ -281,7 +276,7 @@ mod tests {
         ) {
             let thin = before.map_or(vec![], |at| vec!["--thin", "15m", "--thin-before", at]);
             let words = ["import", "points", "--dry-run"].into_iter().chain(thin);
-            let args = Line::parse_from(words).args;
+            let args = parsed(words).unwrap();
             let points: Vec<_> = times.iter().map(|nanos| Ok(point(*nanos))).collect();
             let (notes, units) = (Notes::default(), Units::default());
             let source = Source { points: Box::new(points.into_iter()), notes, units };

@@ -66,9 +66,15 @@ pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client,
     Ok((client, resume))
 }
 
-/// Waits until series and energy have what was stored, and says so. Returns whether they have. An import that stores
-/// nothing waits as well: one before it may have been killed a moment ago.
-pub(super) fn after_upload(client: &Client, stored: u64) -> anyhow::Result<bool> {
+/// Waits until series and energy have what was stored, and says so. Returns whether they have.
+///
+/// An import that goes on and stores nothing waits as well: the one before it may have been killed a moment ago. Where
+/// neither has stored anything, nobody is asked.
+pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> anyhow::Result<bool> {
+    if stored == 0 && !goes_on {
+        return Ok(true);
+    }
+
     let bar = progress::spinner();
     let waited = rolled_up::wait(client, &bar);
     bar.finish_and_clear();
@@ -249,8 +255,16 @@ mod tests {
             looked.send(n).unwrap();
             Reply::of(200, if n == 0 { BEHIND } else { FOLDED })
         });
-        assert!(after_upload(&Client::impatient(&server.url, Duration::ZERO), 0).unwrap());
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        assert!(after_upload(&client, 0, true).unwrap());
         assert_eq!(looks.try_iter().count(), 2, "it is behind at first");
+    }
+
+    #[test]
+    fn where_nothing_was_stored_no_rollup_is_waited_for() {
+        let server = fake_server::serve(|_, request| panic!("{request:?}"));
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        assert!(after_upload(&client, 0, false).unwrap());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context as _;
 use tokio::runtime::Handle;
 
-use crate::client::{self, Client};
+use crate::client::{self, Client, NotRoomtide, Unreached};
 use crate::here::Here;
 use crate::output::print;
 use crate::place::Place;
@@ -57,18 +57,18 @@ impl Target {
         if place.is_named() {
             return Ok(Self::Here(Directory::at(place.data_dir()).await?));
         }
+
         let url = default.to_owned();
-        match tokio::task::spawn_blocking(move || ensure_roomtide(&url)).await? {
-            Ok(()) => return Ok(Self::Default),
-            Err(why) if has_token => {
-                return Err(why.context("--token is for a server, and no --url names it"));
-            }
-            Err(_) => {}
+        let asked = tokio::task::spawn_blocking(move || ensure_roomtide(&url)).await?;
+        let Err(error) = asked else { return Ok(Self::Default) };
+        if has_token {
+            return Err(error.context("--token is for a server, and no --url names it"));
         }
-        let hint =
-            || format!("no Roomtide answers at {default}; at another address it needs --url");
+
+        let said = absence(default, &error).ok_or_else(|| unclear(default, error))?;
+        let hint = || format!("{said}; at another address Roomtide needs --url");
         let directory = Directory::at(place.data_dir()).await.with_context(hint)?;
-        print(format_args!("no Roomtide answers at {default}: storing into {}", directory.name));
+        print(format_args!("{said}: storing into {}", directory.name));
         Ok(Self::Here(directory))
     }
 
@@ -142,6 +142,24 @@ impl Directory {
     }
 }
 
+/// What is said of an address at which certainly no Roomtide is: nothing listens there, or something else answers.
+/// `None` where the error leaves it open, as that of a server which is busy.
+fn absence(url: &str, error: &anyhow::Error) -> Option<String> {
+    if error.is::<NotRoomtide>() {
+        return Some(format!("what answers at {url} is no Roomtide"));
+    }
+    let is_refused = error.downcast_ref().is_some_and(Unreached::is_refused);
+    is_refused.then(|| format!("no Roomtide answers at {url}"))
+}
+
+/// The error of an import that would have to guess where its readings belong.
+fn unclear(url: &str, error: anyhow::Error) -> anyhow::Error {
+    error.context(format!(
+        "{url} does not tell whether it is Roomtide, and nothing is imported; name a server with --url, or a directory \
+         with --data-dir"
+    ))
+}
+
 /// Fails if no Roomtide answers at an address. Blocks.
 fn ensure_roomtide(url: &str) -> anyhow::Result<()> {
     Client::new(url, None)?.ensure_roomtide(&AtomicBool::new(false))
@@ -149,16 +167,9 @@ fn ensure_roomtide(url: &str) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::import::fake_server::{self, Reply};
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        place: Place,
-    }
+    use crate::tests::parsed;
 
     const ROOMTIDE: &str = r#"{"status":"ready","up":"0s"}"#;
 
@@ -169,8 +180,11 @@ mod tests {
         ready: &'static str,
     ) -> anyhow::Result<Target> {
         let server = fake_server::serve(move |_, _| Reply::of(200, ready));
-        let place = Line::parse_from([&["import"], words].concat()).place;
-        Target::by_default(&server.url, &place, has_token).await
+        Target::by_default(&server.url, &place(words), has_token).await
+    }
+
+    fn place(words: &[&str]) -> Place {
+        parsed([&["import"], words].concat()).unwrap()
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -197,5 +211,27 @@ mod tests {
             assert_eq!(found, expected, "{words:?} {has_token} {ready}");
         }
         assert!(!path.exists(), "nothing is made before a reading is sent");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_that_does_not_say_what_it_is_ends_the_import() {
+        let busy = fake_server::serve(|_, _| Reply::with(503, "retry-after: 0\r\n", "busy"));
+        let mute = fake_server::serve(|_, _| Reply::NONE);
+        for (server, expected) in [(busy, "/ready answers 503"), (mute, "cannot reach")] {
+            let chosen = Target::by_default(&server.url, &place(&[]), false).await;
+            let error = format!("{:#}", chosen.unwrap_err());
+            for expected in [&*server.url, "--url", "--data-dir", expected] {
+                assert!(error.contains(expected), "{expected:?} is not in {error}");
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn where_nothing_listens_the_directory_is_taken() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let chosen = Target::by_default(&url, &place(&[]), false).await.unwrap();
+        assert!(matches!(chosen, Target::Here(_)), "{chosen:?}");
     }
 }

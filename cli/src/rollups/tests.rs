@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chrono::TimeDelta;
-use clap::Parser;
 use domain::{
     ConditionsSchema, DevicePatch, Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch,
     QuarterHour, Reading, Rollup, SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict,
@@ -22,7 +21,8 @@ use table::{
 use super::rebuild::{self, Rebuild, Rebuilt};
 use super::verify::{self, Verify};
 use crate::place::ProgressFile;
-use crate::rollups::Action;
+use crate::rollups::{Action, Args};
+use crate::tests::parsed;
 
 /// A table with a year of the state that the rollup function keeps, and a directory for progress.
 struct Bench {
@@ -30,12 +30,6 @@ struct Bench {
     clock: TestClock,
     directory: tempfile::TempDir,
     retention: Option<TimeDelta>,
-}
-
-#[derive(Parser)]
-struct Line {
-    #[command(subcommand)]
-    action: Action,
 }
 
 fn at(text: &str) -> Timestamp {
@@ -79,7 +73,7 @@ impl Bench {
 
     async fn rebuild(&self, options: &[&str]) -> anyhow::Result<Rebuilt> {
         let options = [&["roomtide", "rebuild"], options].concat();
-        let Action::Rebuild(args) = Line::try_parse_from(options)?.action else { panic!("asked") };
+        let Action::Rebuild(args) = parsed::<Args>(options)?.action else { panic!("asked") };
         let args: Rebuild = args;
         rebuild::run(&args, &self.store, None, &self.progress_file(), self.clock.clone()).await
     }
@@ -95,9 +89,7 @@ impl Bench {
 
     async fn try_verify(&self, options: &[&str]) -> anyhow::Result<ExitCode> {
         let options = [&["roomtide", "verify", "--again-after", "0s"], options].concat();
-        let Action::Verify(args) = Line::try_parse_from(options).unwrap().action else {
-            panic!("asked")
-        };
+        let Action::Verify(args) = parsed::<Args>(options).unwrap().action else { panic!("asked") };
         let args: Verify = args;
         verify::run(&args, &self.store, &self.progress_file(), self.clock.clone()).await
     }

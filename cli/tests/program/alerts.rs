@@ -6,11 +6,11 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::server::{PROGRAM, Server};
+use crate::server::{self, PROGRAM, Server};
 
 /// Runs the subcommand; its exit code, and what it said.
 fn alerts(server: &Server, words: &[&str]) -> (Option<i32>, String) {
-    with_input(server, words, "")
+    server::run(Command::new(PROGRAM).arg("alerts").args(words).args(["--url", &server.url]))
 }
 
 fn with_input(server: &Server, words: &[&str], input: &str) -> (Option<i32>, String) {

@@ -4,10 +4,10 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::server::{PROGRAM, Server};
+use crate::server::{self, PROGRAM, ROUND, ROUNDS, Server};
 
 /// The readings of a file of two rounds, so that one is stored while the next one is sent: a round is 16,000.
 const TWO_ROUNDS: i64 = 20_000;
@@ -28,18 +28,19 @@ fn write(file: &Path, count: i64, every: i64) {
     writer.into_inner().unwrap();
 }
 
-fn roomtide(words: &[&str], data: &Path) -> Output {
-    Command::new(PROGRAM).args(words).arg("--data-dir").arg(data).output().unwrap()
+/// Runs a command on the data; its exit code, and what it said.
+fn roomtide(words: &[&str], data: &Path) -> (Option<i32>, String) {
+    server::run(Command::new(PROGRAM).args(words).arg("--data-dir").arg(data))
 }
 
-fn said(output: &Output) -> String {
-    let bytes = [&output.stdout[..], &output.stderr].concat();
-    String::from_utf8(bytes).unwrap()
+/// Imports a file; the exit code, and what is said.
+fn import(file: &Path, data: &Path) -> (Option<i32>, String) {
+    roomtide(&["import", file.to_str().unwrap()], data)
 }
 
 /// Asserts that every rollup is what the readings make it; returns how many of 15 minutes and of days there are.
 fn rollups(data: &Path) -> (u64, u64) {
-    let said = said(&roomtide(&["rollups", "verify", "--again-after", "0s"], data));
+    let (_, said) = roomtide(&["rollups", "verify", "--again-after", "0s"], data);
     assert!(said.contains("none differs"), "{said}");
     let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
     (numbers[0], numbers[2])
@@ -47,8 +48,8 @@ fn rollups(data: &Path) -> (u64, u64) {
 
 fn readings(data: &Path, file: &Path) -> usize {
     drop(fs::remove_file(file));
-    let output = roomtide(&["export", file.to_str().unwrap()], data);
-    assert!(output.status.success(), "{}", said(&output));
+    let (code, said) = roomtide(&["export", file.to_str().unwrap()], data);
+    assert_eq!(code, Some(0), "{said}");
     let text = fs::read_to_string(file).unwrap();
     text.lines().filter(|line| line.contains("timestamp")).count()
 }
@@ -59,8 +60,8 @@ fn an_import_needs_no_server_and_all_of_it_is_rolled_up() {
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
     write(&file, 5 * 720, EVERY);
     for _ in 0..2 {
-        let output = roomtide(&["import", file.to_str().unwrap()], &data);
-        assert!(output.status.success() && said(&output).contains("3600 readings stored"));
+        let (code, said) = import(&file, &data);
+        assert!(code == Some(0) && said.contains("3600 readings stored"), "{said}");
         let (quarters, days) = rollups(&data);
         assert_eq!(quarters, 5 * 96 + 1);
         assert!((5..=6).contains(&days), "{days}");
@@ -72,29 +73,34 @@ fn an_import_needs_no_server_and_all_of_it_is_rolled_up() {
 fn a_killed_import_leaves_readings_with_their_rollups_and_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
-    write(&file, TWO_ROUNDS, EVERY);
+    let lines = 6 * ROUND;
+    write(&file, lines, EVERY);
     let state = directory.path().join("r.ndjson.roomtide-import");
     let import = || {
         let mut import = Command::new(PROGRAM);
-        import.arg("import").arg(&file).arg("--data-dir").arg(&data);
+        import.arg("import").arg(&file).args(ROUNDS).arg("--data-dir").arg(&data);
         import
     };
     let mut killed = import().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    assert!((0..6_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        state.exists()
+    // Within one of the rounds that follow, whichever it is.
+    let rounds = 1 + i64::from(std::process::id() % 3);
+    let acknowledged = || {
+        let state: serde_json::Value = serde_json::from_slice(&fs::read(&state).ok()?).ok()?;
+        state["acknowledged"].as_i64()
+    };
+    assert!((0..30_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(2));
+        acknowledged().is_some_and(|lines| lines >= rounds * ROUND)
     }));
-    // Within the next round.
-    std::thread::sleep(Duration::from_millis(u64::from(std::process::id() % 1_500)));
     killed.kill().unwrap();
     killed.wait().unwrap();
     let out = directory.path().join("out.ndjson");
     let before = readings(&data, &out);
-    assert!(before >= 16_000, "{before}");
+    assert!(i64::try_from(before).unwrap() >= rounds * ROUND, "{before}");
     rollups(&data);
-    let output = import().output().unwrap();
-    assert!(output.status.success() && said(&output).contains("continuing"), "{}", said(&output));
-    assert_eq!(readings(&data, &out), 20_000);
+    let (code, said) = server::run(&import());
+    assert!(code == Some(0) && said.contains("continuing"), "{said}");
+    assert_eq!(i64::try_from(readings(&data, &out)).unwrap(), lines);
     rollups(&data);
 }
 
@@ -144,9 +150,9 @@ fn a_source_that_cannot_be_read_makes_no_directory() {
         if let Some(bytes) = bytes {
             fs::write(&file, bytes).unwrap();
         }
-        let output = roomtide(&["import", file.to_str().unwrap()], &data);
-        assert_eq!(output.status.code(), Some(1), "{name}: {}", said(&output));
-        assert!(said(&output).contains(expected), "{name}: {}", said(&output));
+        let (code, said) = import(&file, &data);
+        assert_eq!(code, Some(1), "{name}: {said}");
+        assert!(said.contains(expected), "{name}: {said}");
         assert!(!data.exists(), "{name}");
     }
 }
@@ -166,12 +172,12 @@ fn a_source_of_which_nothing_is_stored_leaves_nothing() {
     ] {
         let file = place.path().join(name);
         fs::write(&file, text).unwrap();
-        let output = roomtide(&[&["import", file.to_str().unwrap()], more].concat(), &data);
-        assert_eq!(output.status.code(), Some(code), "{name}: {}", said(&output));
-        assert!(said(&output).contains(expected), "{name}: {}", said(&output));
-        assert!(!data.exists(), "{name}: {}", said(&output));
+        let (found, said) = roomtide(&[&["import", file.to_str().unwrap()], more].concat(), &data);
+        assert_eq!(found, Some(code), "{name}: {said}");
+        assert!(said.contains(expected), "{name}: {said}");
+        assert!(!data.exists(), "{name}: {said}");
         let is_made = expected == "is removed again";
-        assert_eq!(said(&output).contains("and whatever TZ says, for ever"), is_made, "{name}");
+        assert_eq!(said.contains("and whatever TZ says, for ever"), is_made, "{name}");
     }
     let names = fs::read_dir(place.path()).unwrap().map(|it| it.unwrap().file_name());
     let names: Vec<_> = names.map(|it| it.into_string().unwrap()).collect();
@@ -184,12 +190,15 @@ fn a_directory_that_is_in_use_is_not_imported_into() {
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
     write(&file, 144, EVERY);
     let server = Server::start(&data);
-    let output = roomtide(&["import", file.to_str().unwrap()], &data);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("is in use by another roomtide"), "{}", said(&output));
     let mut import = Command::new(PROGRAM);
-    let output = import.arg("import").arg(&file).args(["--url", &server.url]).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    let import = import.arg("import").arg(&file).arg("--data-dir").arg(&data);
+    let (code, said) = server::run_process(import);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("is in use by another roomtide"), "{said}");
+    let mut import = Command::new(PROGRAM);
+    let import = import.arg("import").arg(&file).args(["--url", &server.url]);
+    let (code, said) = server::run(import);
+    assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]
@@ -198,18 +207,18 @@ fn a_full_disk_stops_an_import_and_what_is_stored_has_its_rollups() {
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
     // Many days, because those are stored one after another: the limit is in the middle of them.
     write(&file, TWO_ROUNDS, 600);
-    let mut import = Command::new("sh");
+    let mut limited = Command::new("sh");
     // A shell's limit of the size of files, in blocks of 512 or 1,024 bytes.
-    import.args(["-c", "trap '' XFSZ; ulimit -f 12000; exec \"$@\"", "sh", PROGRAM, "import"]);
-    let output = import.arg(&file).arg("--data-dir").arg(&data).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("disk"), "{}", said(&output));
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 12000; exec \"$@\"", "sh", PROGRAM, "import"]);
+    let (code, said) = server::run_process(limited.arg(&file).arg("--data-dir").arg(&data));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("disk"), "{said}");
     let stored = readings(&data, &directory.path().join("out.ndjson"));
     let expected = format!("stopped; {stored} readings stored, the same command ");
-    assert!(stored > 0 && said(&output).contains(&expected), "{}", said(&output));
+    assert!(stored > 0 && said.contains(&expected), "{said}");
     rollups(&data);
-    let output = roomtide(&["import", file.to_str().unwrap()], &data);
-    assert!(output.status.success(), "{}", said(&output));
+    let (code, said) = import(&file, &data);
+    assert_eq!(code, Some(0), "{said}");
     assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 20_000);
     rollups(&data);
 }
@@ -225,12 +234,11 @@ fn a_full_disk_leaves_no_directory_in_which_nothing_is_stored() {
     // The data, the table, the registry, the readings: what has no room, for any size of a block.
     for blocks in [2, 40, 100, 200, 400, 1_000] {
         for data in [above.join("data"), old.clone()] {
-            let mut import = Command::new("sh");
+            let mut limited = Command::new("sh");
             let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-            import.args(["-c", &script, "sh", PROGRAM, "import"]).arg(&file);
-            let output = import.arg("--data-dir").arg(&data).output().unwrap();
-            let said = said(&output);
-            assert_eq!(output.status.code(), Some(1), "{blocks}: {said}");
+            limited.args(["-c", &script, "sh", PROGRAM, "import"]).arg(&file);
+            let (code, said) = server::run_process(limited.arg("--data-dir").arg(&data));
+            assert_eq!(code, Some(1), "{blocks}: {said}");
             let removed =
                 format!("{} is removed again: it was new, and has no reading", data.display());
             assert!(said.contains(&removed), "{blocks}: {said}");
@@ -245,14 +253,14 @@ fn a_full_disk_leaves_no_directory_in_which_nothing_is_stored() {
         }
     }
     let data = above.join("data");
-    let output = roomtide(&["import", file.to_str().unwrap()], &data);
-    assert!(output.status.success(), "{}", said(&output));
+    let (code, said) = import(&file, &data);
+    assert_eq!(code, Some(0), "{said}");
     assert_eq!(readings(&data, &directory.path().join("out.ndjson")), 3_000);
     // A directory that has something stays, whatever a later import does.
     let cut = directory.path().join("cut.csv");
     fs::write(&cut, "timestamp,device_id,t\n1700000000,d,warm\n").unwrap();
-    let output = roomtide(&["import", cut.to_str().unwrap(), "--strict"], &data);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(!said(&output).contains("removed"), "{}", said(&output));
+    let (code, said) = roomtide(&["import", cut.to_str().unwrap(), "--strict"], &data);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(!said.contains("removed"), "{said}");
     rollups(&data);
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::server::{self, PROGRAM, Server};
 
@@ -62,21 +62,16 @@ pub(crate) fn http(server: &Server, head: &str, body: &str) -> String {
     answer
 }
 
-pub(crate) fn import(server: &Server, file: &Path, words: &[&str]) -> Output {
-    Command::new(PROGRAM)
-        .args(["import", "--url", &server.url])
-        .args(words)
-        .arg(file)
-        .output()
-        .unwrap()
+/// Imports a file; the exit code, and what is said.
+pub(crate) fn import(server: &Server, file: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let mut import = Command::new(PROGRAM);
+    server::run(import.args(["import", "--url", &server.url]).args(words).arg(file))
 }
 
 /// What an import says that ends with this code.
 pub(crate) fn said(file: &Path, server: &Server, words: &[&str], code: i32) -> String {
-    let done = import(server, file, words);
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    let wrong = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(code), "{said}{wrong}");
+    let (found, said) = import(server, file, words);
+    assert_eq!(found, Some(code), "{said}");
     said
 }
 
@@ -111,14 +106,13 @@ fn what_is_written_and_what_is_imported_is_one_series() {
         ["written", "imported"].map(|name| Server::start(&directory.path().join(name)));
     let answer = http(&written, "POST /write?db=home", &lines.join("\n"));
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
-    let done = import(&imported, &file, &[]);
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert!(done.status.success() && said.contains("9 points stored"), "{said}");
+    let text = said(&file, &imported, &[], 0);
+    assert!(text.contains("9 points stored"), "{text}");
     let expected = known(&written);
     assert!(expected[1].contains("20.5") && expected.concat().contains("Living"), "{expected:?}");
     assert_eq!(known(&imported), expected);
     // Into the table of the sender it changes nothing.
-    assert!(import(&written, &file, &["--again"]).status.success());
+    said(&file, &written, &["--again"], 0);
     assert_eq!(known(&written), expected);
 }
 
@@ -128,9 +122,8 @@ fn a_dry_run_names_series_units_and_what_is_left_out() {
     let file = directory.path().join("export.lp");
     let text = export(&lines()) + "m s=\"text\" 1768147200000000000\nm v=1\n";
     std::fs::write(&file, text).unwrap();
-    let done = Command::new(PROGRAM).args(["import", "--dry-run"]).arg(&file).output().unwrap();
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert_eq!(done.status.code(), Some(3), "{said}");
+    let (code, said) = dry_run(&file, &[]);
+    assert_eq!(code, Some(3), "{said}");
     for expected in [
         "database     home, retention policy autogen\n",
         "1 point left out, which have texts only\n",
@@ -165,14 +158,8 @@ fn a_source_that_cannot_be_imported_is_named_with_what_there_is() {
         (b"# DML\n", &[], "has no points that can be imported"),
     ] {
         std::fs::write(&file, bytes).unwrap();
-        let done = Command::new(PROGRAM)
-            .args(["import", "--dry-run"])
-            .args(words)
-            .arg(&file)
-            .output()
-            .unwrap();
-        let said = String::from_utf8(done.stderr).unwrap();
-        assert!(done.status.code() == Some(1) && said.contains(expected), "{expected}: {said}");
+        let (code, said) = dry_run(&file, words);
+        assert!(code == Some(1) && said.contains(expected), "{expected}: {said}");
     }
 }
 
@@ -182,13 +169,8 @@ fn a_dry_run_writes_the_map_and_the_import_follows_what_a_person_made_of_it() {
     let (file, map) = (directory.path().join("export.lp"), directory.path().join("series.csv"));
     std::fs::write(&file, export(&lines())).unwrap();
     let mapped = ["--map", map.to_str().unwrap()];
-    let done = Command::new(PROGRAM)
-        .args(["import", "--dry-run"])
-        .args(mapped)
-        .arg(&file)
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "{done:?}");
+    let (code, text) = dry_run(&file, &mapped);
+    assert_eq!(code, Some(0), "{text}");
     let text = std::fs::read_to_string(&map).unwrap();
     assert!(
         text.contains(
@@ -202,10 +184,8 @@ fn a_dry_run_writes_the_map_and_the_import_follows_what_a_person_made_of_it() {
         .replace("room=Living\\ room\",yes,,", "room=Living\\ room\",yes,server,Big room");
     std::fs::write(&map, text).unwrap();
     let server = Server::start(&directory.path().join("data"));
-    let done = import(&server, &file, &mapped);
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert!(done.status.success(), "{said}");
-    assert!(said.contains("12 points of series that the map leaves out"), "{said}");
+    let text = said(&file, &server, &mapped, 0);
+    assert!(text.contains("12 points of series that the map leaves out"), "{text}");
     let devices = http(&server, "GET /devices", "");
     for id in ["\"sensor.cellar\"", "\"server::cpu\"", "\"Cellar\"", "\"Big_room\""] {
         assert!(devices.contains(id), "{id}: {devices}");
@@ -219,23 +199,16 @@ fn a_dry_run_writes_the_map_and_the_import_follows_what_a_person_made_of_it() {
         "--to",
         "2026-01-11T16:02:00Z",
     ];
-    let said = String::from_utf8(import(&server, &file, &part).stdout).unwrap();
-    assert!(said.contains("1 point stored"), "{said}");
+    let text = said(&file, &server, &part, 0);
+    assert!(text.contains("1 point stored"), "{text}");
     std::fs::write(&map, "series\nx\n").unwrap();
-    let done = import(&server, &file, &mapped);
-    let said = String::from_utf8(done.stderr).unwrap();
-    assert!(
-        done.status.code() == Some(1) && said.contains("--map: ") && said.contains("row 2"),
-        "{said}"
-    );
+    let text = said(&file, &server, &mapped, 1);
+    assert!(text.contains("--map: ") && text.contains("row 2"), "{text}");
 }
 
 /// What a dry run of a file or a directory says, and its exit code.
 fn dry_run(path: &Path, words: &[&str]) -> (Option<i32>, String) {
-    let done =
-        Command::new(PROGRAM).args(["import", "--dry-run"]).args(words).arg(path).output().unwrap();
-    let said = [done.stdout, done.stderr].concat();
-    (done.status.code(), String::from_utf8(said).unwrap())
+    server::run(Command::new(PROGRAM).args(["import", "--dry-run"]).args(words).arg(path))
 }
 
 #[test]
@@ -289,7 +262,7 @@ fn a_directory_is_emoncms_and_so_is_an_archive_of_it_on_standard_input() {
     archive.into_inner().unwrap();
     let mut piped = Command::new(PROGRAM);
     let piped = piped.args(["import", "--dry-run", "-"]);
-    let piped = server::run(piped.stdin(std::fs::File::open(&file).unwrap()));
+    let piped = server::run_process(piped.stdin(std::fs::File::open(&file).unwrap()));
 
     for (code, said) in [unpacked, piped] {
         assert_eq!(code, Some(0), "{said}");

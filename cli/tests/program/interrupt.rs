@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::server::{PROGRAM, Server};
+use crate::server::{self, PROGRAM, ROUND, ROUNDS, Server};
 
 #[test]
 fn an_interrupted_import_says_what_is_stored_and_how_to_continue() {
@@ -57,7 +57,7 @@ fn a_shuffled_file_is_sent_by_time_and_continues_after_a_kill() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path());
     let file = directory.path().join("shuffled.ndjson");
-    let count = 18_000;
+    let count = 3 * ROUND;
     // A step that has no divisor in common with the count visits each second once.
     let lines = (0..count).map(|n| {
         let second = n * 17_389 % count;
@@ -66,14 +66,14 @@ fn a_shuffled_file_is_sent_by_time_and_continues_after_a_kill() {
     fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let import = || {
         let mut import = Command::new(PROGRAM);
-        import.arg("import").arg(&file).args(["--url", &server.url]);
+        import.arg("import").arg(&file).args(["--url", &server.url]).args(ROUNDS);
         import
     };
 
     let mut killed = import().stderr(Stdio::null()).spawn().unwrap();
     let state = directory.path().join("shuffled.ndjson.roomtide-import");
-    assert!((0..6_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
+    assert!((0..30_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(2));
         state.exists()
     }));
     killed.kill().unwrap();
@@ -84,7 +84,7 @@ fn a_shuffled_file_is_sent_by_time_and_continues_after_a_kill() {
     let newest = newest.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
     assert_eq!(state["witness"]["timestamp"], newest, "the oldest are sent first");
 
-    let said = String::from_utf8(import().output().unwrap().stdout).unwrap();
+    let (_, said) = server::run(&import());
     assert!(said.contains(&format!("{sent} lines are processed already")), "{said}");
     assert!(said.contains(&format!("{} readings stored", count - sent)), "{said}");
     let range = "from=2026-01-11T16:00:00Z&to=2026-01-13T00:00:00Z&limit=10000";

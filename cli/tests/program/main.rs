@@ -1,4 +1,5 @@
-//! The built program `roomtide`, run as a person runs it. Tests that need no process are beside the code.
+//! The command as a person runs it, with a server. As a process where its end, its input or its environment counts, else
+//! by the same code in this process. Tests that need neither are beside the code.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]

@@ -9,11 +9,14 @@ use std::time::Duration;
 use domain::Timestamp;
 use local::Options;
 
+use crate::export::export;
 use crate::history::{http, import, said};
-use crate::server::{PROGRAM, Server};
+use crate::server::{self, PROGRAM, ROUND, ROUNDS, Server};
 
 /// 2026-01-11T16:00:00Z, in seconds.
 const START: i64 = 1_768_147_200;
+/// The lines of an import that is killed after its first round.
+const LINES: i64 = 3 * ROUND;
 
 fn post(server: &Server, json: &str) {
     let answer = http(server, "POST /readings", json);
@@ -39,14 +42,15 @@ fn report(file: &Path) -> String {
 fn import_and_kill(file: &Path, server: &Server) {
     let mut killed = Command::new(PROGRAM)
         .args(["import", "--url", &server.url])
+        .args(ROUNDS)
         .arg(file)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let state = beside(file, "roomtide-import");
-    assert!((0..6_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
+    assert!((0..30_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(2));
         state.exists()
     }));
     killed.kill().unwrap();
@@ -59,32 +63,33 @@ fn a_killed_import_counts_the_whole_file_and_names_an_hour_that_somebody_else_wr
     let server = Server::start(&directory.path().join("data"));
     let file = directory.path().join("readings.csv");
     let mut text = "timestamp,device_id,t\n".to_owned();
-    for n in 0..18_000 {
+    for n in 0..LINES {
         // The reading at which a round ends stands on two lines: the later wins, and both rounds send it.
-        let second = if n >= 16_000 { n - 1 } else { n };
+        let second = if n >= ROUND { n - 1 } else { n };
         writeln!(text, "{},d,{}.5", START + second, n % 7).unwrap();
     }
     std::fs::write(&file, text).unwrap();
     import_and_kill(&file, &server);
     post(&server, &format!(r#"{{"device_id": "d", "timestamp": {}, "t": 100}}"#, START + 60));
-    let resumed = said(&file, &server, &[], 4);
+    let resumed = said(&file, &server, &ROUNDS, 4);
     assert!(resumed.contains("lines are processed already"), "{resumed}");
     let (sum, other) = sums();
+    let count = LINES - 1;
     let named = format!(
-        "d t 2026-01: source 17999 with the sum {sum}, table 17999 with the sum {other}: other values: "
+        "d t 2026-01: source {count} with the sum {sum}, table {count} with the sum {other}: other values: "
     );
     assert!(resumed.contains(&named), "{named:?} is not in {resumed}");
-    let row = format!("# d,t,2026-01,17999,{sum},17999,{other},0,0,other values\n");
+    let row = format!("# d,t,2026-01,{count},{sum},{count},{other},0,0,other values\n");
     assert!(report(&file).contains(&row), "{row:?} is not in {}", report(&file));
-    let again = said(&file, &server, &[], 0);
+    let again = said(&file, &server, &ROUNDS, 0);
     assert!(again.contains("all counts and sums are the source's"), "{again}");
 }
 
 /// The sum of the file, and with another value at one instant.
 fn sums() -> (String, String) {
     let tenths = |n: i64| 10 * (n % 7) + 5;
-    // Line 15,999 is replaced by the one behind it.
-    let all: i64 = (0..18_000).filter(|n| *n != 15_999).map(tenths).sum();
+    // The last line of the first round is replaced by the one behind it.
+    let all: i64 = (0..LINES).filter(|n| *n != ROUND - 1).map(tenths).sum();
     let other = all - tenths(60) + 1_000;
     let shown = |tenths: i64| {
         let text = format!("{}.{}", tenths / 10, tenths % 10);
@@ -101,14 +106,14 @@ fn what_the_server_refused_before_a_kill_is_not_missing() {
     let server = Server::with(&directory.path().join("data"), options);
     let file = directory.path().join("readings.ndjson");
     let mut text = String::new();
-    for n in 0..18_000 {
+    for n in 0..LINES {
         // The first ten are too old for the server.
         let second = if n < 10 { n - 86_400 * 300 } else { n };
         writeln!(text, r#"{{"device_id":"d","timestamp":{},"t":1}}"#, START + second).unwrap();
     }
     std::fs::write(&file, text).unwrap();
     import_and_kill(&file, &server);
-    let resumed = said(&file, &server, &[], 3);
+    let resumed = said(&file, &server, &ROUNDS, 3);
     for expected in
         ["10 readings refused by the server before", "all counts and sums are the source's"]
     {
@@ -206,21 +211,20 @@ fn lines_from_a_pipe_that_come_again_count_once_and_those_without_order_are_not_
         let file = directory.path().join("piped");
         std::fs::write(&file, text).unwrap();
         let mut command = Command::new(PROGRAM);
-        command.args(["import", "-", "--url", &server.url, "--format", "ndjson"]);
-        let done = command.stdin(std::fs::File::open(&file).unwrap()).output().unwrap();
-        let said = String::from_utf8(done.stdout).unwrap();
-        assert_eq!(done.status.code(), Some(0), "{said}");
+        command.args(["import", "-", "--url", &server.url, "--format", "ndjson"]).args(ROUNDS);
+        let (code, said) = server::run_process(command.stdin(std::fs::File::open(&file).unwrap()));
+        assert_eq!(code, Some(0), "{said}");
         said
     };
     let line = |device: &str, second: i64, value: i64| {
         format!("{{\"device_id\":\"{device}\",\"timestamp\":{},\"t\":{value}}}\n", START + second)
     };
     // The newest first, as many exports have it; a line of the last round comes again.
-    let mut text: String = (0..16_500).rev().map(|n| line("d", n, n)).collect();
+    let mut text: String = (0..ROUND + 50).rev().map(|n| line("d", n, n)).collect();
     text += &line("d", 0, 5);
     let downwards = run(&text);
     assert!(downwards.contains("all counts and sums are the source's"), "{downwards}");
-    let mut text: String = (0..16_000).map(|n| line("e", n, n)).collect();
+    let mut text: String = (0..ROUND).map(|n| line("e", n, n)).collect();
     text += &line("e", 7, 5);
     text += &line("f", 7, 5);
     let anyhow = run(&text);
@@ -237,9 +241,7 @@ fn an_export_of_an_empty_table_has_nothing_in_it() {
     let server = Server::start(&directory.path().join("data"));
     for name in ["a.csv", "a.csv.gz", "a.ndjson", "a.ndjson.gz", "a.lp"] {
         let file = directory.path().join(name);
-        let export =
-            Command::new(PROGRAM).arg("export").arg(&file).args(["--url", &server.url]).output();
-        assert!(export.unwrap().status.success(), "{name}");
+        export(&server, &file, &[]);
         for words in [&["--dry-run"][..], &[]] {
             let text = said(&file, &server, words, 0);
             assert!(text.contains(&format!("{name} has nothing in it")), "{text}");
@@ -248,7 +250,7 @@ fn an_export_of_an_empty_table_has_nothing_in_it() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 6, "and no report");
     let other = directory.path().join("empty.db");
     std::fs::write(&other, "").unwrap();
-    assert_eq!(import(&server, &other, &[]).status.code(), Some(0), "whatever it is called");
+    assert_eq!(import(&server, &other, &[]).0, Some(0), "whatever it is called");
 }
 
 #[test]
@@ -284,9 +286,7 @@ fn the_energy_of_a_csv_is_read_as_it_will_be_counted_and_meters_that_may_measure
     assert!(text.contains("compared ") && !text.contains("none is behind"), "{text}");
     // A backup says so itself.
     let backup = directory.path().join("backup.ndjson");
-    let export =
-        Command::new(PROGRAM).arg("export").arg(&backup).args(["--url", &server.url]).output();
-    assert!(export.unwrap().status.success());
+    export(&server, &backup, &[]);
     let dry = said(&backup, &server, &["--dry-run"], 0);
     assert!(dry.contains("counters     2, ") && !dry.contains("none is behind"), "{dry}");
 }

@@ -1,28 +1,42 @@
 //! A server in this process, as `roomtide serve` starts it but for the time that it takes; and one as a process, for
 //! what is about processes: kills, output, modes of files. Asserts nothing.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use local::{Data, Options, System};
 use rollups::Following;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
 
 /// The program's file.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_roomtide");
-/// How long rollups may take after a change until answers no longer say that they may lack it: enough for a busy machine.
-const SLACK: Duration = Duration::from_secs(2);
+
+/// The lines of a round of an import that has [`ROUNDS`]: by default it is ten times as long.
+pub(crate) const ROUND: i64 = 1_600;
+/// Options of an import that keeps its progress after [`ROUND`] lines.
+pub(crate) const ROUNDS: [&str; 4] = ["--round", "1600", "--batch", "100"];
 
 /// A server of this process that runs until it is dropped.
 pub(crate) struct Server {
     pub(crate) url: String,
-    /// Present until it is dropped.
-    system: Option<System>,
+    front: Arc<Front>,
     runtime: Runtime,
+}
+
+/// What is before a server: before it asks how far the rollups are, all of them are folded. So whoever waits for them
+/// waits as long as folding takes, and no longer, on a busy machine too.
+struct Front {
+    /// Present until the server is dropped.
+    system: Mutex<Option<System>>,
+    /// The server's own host and port.
+    address: String,
 }
 
 impl Server {
@@ -31,17 +45,25 @@ impl Server {
         Self::with(data, Options::default())
     }
 
-    /// Serves `data` as told. Days are those of `Etc/UTC`, and rollups follow soon.
+    /// Serves `data` as told. Days are those of `Etc/UTC`, rollups follow at once, and lists are never old.
     pub(crate) fn with(data: &Path, options: Options) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let listener = tokio::net::TcpListener::bind((options.host, options.port));
+        let listener = runtime.block_on(listener).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
         let options = Options {
             data: Data::Dir(data.to_owned()),
             time_zone: "Etc/UTC".parse().unwrap(),
-            following: Some(Following::at_once(SLACK)),
+            following: Some(Following::at_once(Duration::ZERO)),
+            registry_max_age: Duration::ZERO,
+            port: 0,
             ..options
         };
-        let runtime = Runtime::new().unwrap();
         let system = runtime.block_on(Box::pin(System::start(options))).unwrap();
-        Self { url: system.url().to_owned(), system: Some(system), runtime }
+        let address = system.url().strip_prefix("http://").unwrap().to_owned();
+        let front = Arc::new(Front { system: Mutex::new(Some(system)), address });
+        runtime.spawn(Arc::clone(&front).serve(listener));
+        Self { url, front, runtime }
     }
 
     /// The body of what it answers, which is no error.
@@ -78,9 +100,47 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let stopped = self.system.take().map(|system| self.runtime.block_on(system.shutdown()));
+        let system = self.runtime.block_on(self.front.system.lock()).take();
+        let stopped = system.map(|system| self.runtime.block_on(system.shutdown()));
         // A test that fails says why itself.
         assert!(stopped.is_none_or(|stopped| stopped.is_ok()) || std::thread::panicking());
+    }
+}
+
+impl Front {
+    async fn serve(self: Arc<Self>, listener: tokio::net::TcpListener) {
+        while let Ok((client, _)) = listener.accept().await {
+            let front = Arc::clone(&self);
+            tokio::spawn(async move { front.pass_on(client).await });
+        }
+    }
+
+    /// Passes a connection's request on, and the answer back. Another request needs another connection.
+    async fn pass_on(&self, client: tokio::net::TcpStream) -> io::Result<()> {
+        let mut client = tokio::io::BufReader::new(client);
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            if client.read_until(b'\n', &mut head).await? == 0 {
+                return Ok(());
+            }
+        }
+        if head.starts_with(b"GET /health") {
+            self.settle().await?;
+        }
+
+        let mut server = tokio::net::TcpStream::connect(&self.address).await?;
+        let first = head.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        for part in [&head[..first], b"Connection: close\r\n", &head[first..]] {
+            server.write_all(part).await?;
+        }
+        tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
+    }
+
+    async fn settle(&self) -> io::Result<()> {
+        match &*self.system.lock().await {
+            Some(system) => Box::pin(system.settle()).await.map_err(io::Error::other),
+            None => Ok(()),
+        }
     }
 }
 
@@ -123,14 +183,23 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Runs a command to its end; its exit code, and what it said.
-pub(crate) fn run(command: &mut Command) -> (Option<i32>, String) {
+/// Runs a command of the program to its end in this process, by its words alone; its exit code, and what it said.
+pub(crate) fn run(command: &Command) -> (Option<i32>, String) {
+    assert!(command.get_program() == PROGRAM && command.get_envs().count() == 0, "{command:?}");
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let (code, said) = roomtide_cli::run_here(words);
+    let number = (0..=u8::MAX).find(|number| ExitCode::from(*number) == code);
+    (number.map(i32::from), said)
+}
+
+/// Runs a command to its end as a process; its exit code, and what it said.
+pub(crate) fn run_process(command: &mut Command) -> (Option<i32>, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
 }
 
 /// Whatever answers `GET /devices` at `address`; nothing where nobody listens.
-pub(crate) fn devices(address: &str) -> std::io::Result<String> {
+pub(crate) fn devices(address: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     write!(stream, "GET /devices HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();

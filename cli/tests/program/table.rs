@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::export::export;
 use crate::private::engine_of;
 use crate::server::{self, PROGRAM, Server};
 
@@ -21,7 +22,7 @@ fn run(data: &Path, table: Option<&str>, words: &[&str]) -> (Option<i32>, String
     let command = command.args(["--region", "eu-west-1", "--endpoint", &config.endpoint.unwrap()]);
     let command = command.env("AWS_ACCESS_KEY_ID", config.credentials.access_key_id);
     let command = command.env("AWS_SECRET_ACCESS_KEY", config.credentials.secret_access_key);
-    server::run(command)
+    server::run_process(command)
 }
 
 #[test]
@@ -37,9 +38,7 @@ fn readings_are_exported_from_a_table_as_from_a_server() {
     let (code, said) = run(&data, None, &["export", &to("table.ndjson")]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("3 readings of 2 devices"), "{said}");
-    let mut command = Command::new(PROGRAM);
-    let command = command.args(["export", &to("server.ndjson"), "--url", &server.url]);
-    assert!(command.output().unwrap().status.success());
+    export(&server, &file("server.ndjson"), &[]);
     let text = std::fs::read_to_string(file("table.ndjson")).unwrap();
     assert_eq!(text, std::fs::read_to_string(file("server.ndjson")).unwrap());
     assert!(text.contains(r#""current_w":512.5"#), "{text}");
@@ -62,11 +61,7 @@ fn status_tells_the_same_of_a_server_of_its_data_and_of_its_table() {
     let server = Server::start(&data);
     ureq::post(format!("{}/readings", server.url)).send(READINGS).unwrap();
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-    let own = |words: &[&str]| {
-        let output = Command::new(PROGRAM).arg("status").args(words).output().unwrap();
-        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        (output.status.code(), said)
-    };
+    let own = |words: &[&str]| server::run(Command::new(PROGRAM).arg("status").args(words));
     let (code, told) = own(&["--json", "--url", &server.url]);
     assert_eq!(code, Some(0), "{told}");
     let told = json(&told);
@@ -82,14 +77,13 @@ fn status_tells_the_same_of_a_server_of_its_data_and_of_its_table() {
     let (_, text) = own(&["--url", &server.url]);
     assert!(text.contains("answers\n  devices  2 devices\n  newest   2026-01-11T16:01"), "{text}");
 
-    let opened = Command::new(PROGRAM).args(["open", "--print", "--url", &server.url]).output();
-    assert_eq!(String::from_utf8(opened.unwrap().stdout).unwrap(), format!("{}/\n", server.url));
+    let opened = server::run(Command::new(PROGRAM).args(["open", "--print", "--url", &server.url]));
+    assert_eq!(opened, (Some(0), format!("{}/\n", server.url)));
     drop(server);
     for command in ["status", "open"] {
-        let output = Command::new(PROGRAM).args([command, "--url", "http://127.0.0.1:1"]).output();
-        let output = output.unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        let said = String::from_utf8(output.stderr).unwrap();
+        let mut asked = Command::new(PROGRAM);
+        let (code, said) = server::run(asked.args([command, "--url", "http://127.0.0.1:1"]));
+        assert_eq!(code, Some(1));
         assert!(said.contains("cannot reach http://127.0.0.1:1"), "{said}");
     }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clap::Parser;
 use domain::{
     ConditionsSchema, DevicePatch, Edit, Encoding, MetricKind, MetricPatch, Order, Reading,
     SchemaMetric, Zone,
@@ -20,16 +19,11 @@ use table::{
 };
 
 use super::*;
-use crate::rollups::Action;
+use crate::rollups::{Action, Args};
+use crate::tests::parsed;
 
 const DEVICES: [&str; 2] = ["d0", "d1"];
 const ZONES: [&str; 3] = ["Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu"];
-
-#[derive(Parser)]
-struct Line {
-    #[command(subcommand)]
-    action: Action,
-}
 
 /// The ways to make rollups again.
 #[derive(Debug, Clone, Copy)]
@@ -138,9 +132,7 @@ impl House {
             Way::InTransactions => Some(self.system.bulk()),
         };
         let words = ["roomtide", "rebuild", "--time-zone", zone.name()];
-        let Action::Rebuild(args) = Line::try_parse_from(words).unwrap().action else {
-            panic!("asked")
-        };
+        let Action::Rebuild(args) = parsed::<Args>(words).unwrap().action else { panic!("asked") };
         let path = self.directory.path().join("progress");
         let progress = ProgressFile { path, table: "the bench".to_owned() };
         let rebuilt =

@@ -1,0 +1,166 @@
+//! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
+
+mod alerts;
+mod ask;
+mod client;
+mod completions;
+mod delete;
+mod devices;
+mod export;
+mod failures;
+mod greeting;
+mod here;
+mod import;
+mod interrupted;
+mod mcp;
+mod moment;
+mod open;
+mod output;
+mod pace;
+mod patience;
+mod place;
+mod progress;
+mod progress_file;
+mod qr;
+mod reindex;
+mod replay;
+mod request;
+mod rollups;
+mod sample_home;
+mod serve;
+mod source_api;
+mod status;
+#[cfg(test)]
+mod tests;
+mod token;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::thread;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use runtime::clock::{Clock as _, SystemClock};
+use tokio::runtime::Builder;
+
+use crate::output::{Said, print_error};
+
+/// The stack of a command that runs in a thread: as large as that of a process.
+const STACK: usize = 8 << 20;
+
+/// Time series of homes and their devices: the whole system on this machine.
+///
+/// Without a command it serves the API, and on the first start fills the empty table with a sample home.
+#[derive(Debug, Parser)]
+#[command(name = "roomtide", version = env!("ROOMTIDE_VERSION"), args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: serve::Args,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the API (the default command)
+    Serve(serve::Args),
+    /// Pass sample events to the functions, and show the answers
+    Replay(replay::Args),
+    /// Verify or rebuild the rollups of 15 minutes and of days
+    Rollups(rollups::Args),
+    /// Edit many devices at once
+    Devices(devices::Args),
+    /// Set, try and show rules of alerts and the channels that tell them
+    Alerts(alerts::Args),
+    /// Put every device into the index of attributes, after the index is switched on
+    Reindex(reindex::Args),
+    /// Create, list and revoke access tokens
+    Token(token::Args),
+    /// Import files, databases and backups, with or without a server
+    Import(Box<import::ImportArgs>),
+    /// Answer a language model's tools on standard input and output
+    Mcp(mcp::Args),
+    /// Delete devices, readings, a room or a home
+    Delete(delete::Args),
+    /// Write readings and the registry to a file
+    Export(Box<export::ExportArgs>),
+    /// List, replay and drop what a deployed system could not do
+    Failures(failures::Args),
+    /// Tell whether a system answers, its devices, and how far its rollups are
+    Status(status::Args),
+    /// Open the page of a server in the browser
+    Open(open::Args),
+    /// Print the completions of a shell
+    Completions(completions::Args),
+    /// Draw the text on standard input as a QR code
+    Qr,
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    run_in(Builder::new_multi_thread(), Cli::parse())
+}
+
+/// Runs a command line without a process, and returns its exit code and all that it says. It is for commands that end
+/// by themselves; a signal ends the whole process.
+pub fn run_here(
+    words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> (ExitCode, String) {
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(error) => return (ExitCode::from(2), error.to_string()),
+    };
+
+    let said = Said::default();
+    let heard = said.clone();
+    let command = move || {
+        output::say_to(&said);
+        let mut runtime = Builder::new_multi_thread();
+        runtime.on_thread_start(move || output::say_to(&said));
+        run_in(runtime, cli)
+    };
+    let command = thread::Builder::new().stack_size(STACK).spawn(command);
+    let code = command.expect("a thread").join().expect("the command does not panic");
+    (code, heard.text())
+}
+
+fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
+    let runtime = runtime.enable_all().build().expect("a runtime");
+    runtime.block_on(Box::pin(run(cli)))
+}
+
+async fn run(cli: Cli) -> ExitCode {
+    let result = match cli.command {
+        None => serve::run(cli.serve).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Serve(args)) => serve::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Replay(args)) => replay::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Rollups(args)) => rollups::run(args).await,
+        Some(Command::Devices(args)) => devices::run(args).await,
+        Some(Command::Alerts(args)) => alerts::run(args).await,
+        Some(Command::Reindex(args)) => reindex::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
+        Some(Command::Mcp(args)) => mcp::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Failures(args)) => failures::run(args).await,
+        Some(Command::Status(args)) => status::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Open(args)) => open::run(&args).map(|()| ExitCode::SUCCESS),
+        Some(Command::Completions(args)) => {
+            completions::run(&args, &mut Cli::command());
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Qr) => qr::run().map(|()| ExitCode::SUCCESS),
+    };
+    match (result, output::lost()) {
+        (Err(error), _) => {
+            print_error(format_args!("{error:#}"));
+            interrupted::exit_code(&error)
+        }
+        // What was done stays done: a token that nobody has seen is in the list, and can be revoked.
+        (Ok(_), Some(why)) => {
+            print_error(format_args!("standard output could not be written: {why}"));
+            ExitCode::FAILURE
+        }
+        (Ok(code), None) => code,
+    }
+}
