@@ -88,7 +88,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         noted.and(served)?;
         if is_minute {
-            self.beat(log).await;
+            self.beat(invocation, log).await;
         }
         Ok(())
     }
@@ -133,15 +133,18 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Tells a service elsewhere that the minute is done. It is for those who are told when this stops.
-    async fn beat(&self, log: &mut WideEvent) {
+    async fn beat(&self, invocation: &Invocation, log: &mut WideEvent) {
         let Some(address) = &self.settings.heartbeat else { return };
         let now = self.clock.now();
         if !self.heartbeat.is_due(now) {
             return;
         }
-        match self.carrier.send(Request::heartbeat(address), &self.clock).await {
-            Ok(()) => self.heartbeat.beat(now),
-            Err(error @ NotCarried { .. }) => log.warn("alerting.heartbeat", &error),
+        // With the invocation the line that says all of this would be lost.
+        let sending = self.carrier.send(Request::heartbeat(address), &self.clock);
+        match tokio::time::timeout(invocation.remaining(), sending).await {
+            Ok(Ok(())) => self.heartbeat.beat(now),
+            Ok(Err(error @ NotCarried { .. })) => log.warn("alerting.heartbeat", &error),
+            Err(elapsed) => log.warn("alerting.heartbeat", &elapsed),
         }
     }
 }

@@ -46,8 +46,7 @@ impl AllSent {
             all.messages += sent.messages;
             all.dropped += sent.dropped;
             all.cut += usize::from(sent.is_cut);
-            all.failing_since =
-                [all.failing_since, sent.failing_since].into_iter().flatten().min();
+            all.failing_since = [all.failing_since, sent.failing_since].into_iter().flatten().min();
             all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
             if let Some(error) = sent.error {
                 all.failures.push(format!("{channel}: {}", chain(&error)));

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use alerts::{News, Reach, Url};
+use ::sending::{SendRequest, Unanswered};
+use alerts::{Answer, News, Reach, Request, Url};
 use chrono::TimeDelta;
 use domain::Timestamp;
+use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
 use table::{NoteLooks as _, PutTestMessages as _, StoreError, WaitingMessage, given};
 
@@ -397,7 +399,10 @@ async fn a_failure_of_sending_keeps_no_minute_from_judging_and_what_it_tells_is_
     world.store.fail_after(6, StoreError::Unavailable("lost".into()));
     world.scheduled().await.expect("the second round serves all channels");
     let failures = world.line()["alerting.failures"].clone();
-    assert!(failures[0].as_str().is_some_and(|why| why.starts_with("the channels: ")), "{failures}");
+    assert!(
+        failures[0].as_str().is_some_and(|why| why.starts_with("the channels: ")),
+        "{failures}"
+    );
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(rules_of(body), ["r", "silent"]);
 }
@@ -525,6 +530,28 @@ async fn a_heartbeat_is_asked_every_five_minutes_and_not_when_the_table_fails() 
     world.receiver.will([Reply::Status(500)]);
     minutes(2).await;
     assert_eq!(world.receiver.take().len(), 2, "one that failed is repeated");
+}
+
+/// A receiver that answers when the invocation is over.
+#[derive(Debug)]
+struct Slow(Duration);
+
+impl SendRequest for Slow {
+    fn send(&self, _: &Request) -> Result<Answer, Unanswered> {
+        std::thread::sleep(self.0);
+        Ok(Answer { status: 200, retry_after: None, text: String::new() })
+    }
+}
+
+#[tokio::test]
+async fn a_heartbeat_lasts_no_longer_than_its_invocation() {
+    let url = Url::parse("https://beat.example.org/geheim", Reach::Public).expect("an address");
+    let slow = Slow(Duration::from_secs(3));
+    let world = World::with(slow, super::Receiver::default(), Some(url));
+    let watch = Stopwatch::start();
+    world.scheduled_within(Duration::from_millis(500)).await.expect("done");
+    assert!(watch.elapsed() < Duration::from_secs(2), "{:?}", watch.elapsed());
+    assert!(world.line()["alerting.heartbeat"].is_string(), "{}", world.line());
 }
 
 /// Twenty seconds are kept for sending, so a minute of less has no time to judge.

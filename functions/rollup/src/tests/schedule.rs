@@ -313,7 +313,10 @@ async fn a_group_that_fails_holds_up_no_other_and_no_new_settings() {
         for (group, sealed) in sealed.into_iter().enumerate() {
             let is_failing = group == sweep_group(&id("d"));
             let expected = if is_failing { before..at(31) } else { at(60)..at(90) };
-            assert!(expected.contains(&sealed), "{others} others: {group} is sealed up to {sealed}");
+            assert!(
+                expected.contains(&sealed),
+                "{others} others: {group} is sealed up to {sealed}"
+            );
         }
         let refolded = bench.quarter(&ids[0], 0).map(|quarter| quarter.settings);
         assert_eq!(refolded, Some(1), "{others} others");
