@@ -290,14 +290,17 @@ async fn after_a_crash_between_any_two_calls_each_message_arrives() {
                 world.store.fail_after(calls, StoreError::Unavailable("lost".into()));
             }
             let crashed = world.minute().await.is_err();
-            if !crashed {
+            let mut bodies = world.receiver.bodies();
+            // One that is not leased is left to the next minute, which is no failure.
+            let is_left = bodies.iter().map(|body| news(body).len()).sum::<usize>() < 2;
+            if !crashed && !is_left {
                 assert!(calls > 6, "{calls}: each call was one that failed");
-                assert_eq!(world.receiver.bodies().len(), 1, "exactly once where nothing crashed");
+                assert_eq!(bodies.len(), 1, "exactly once where nothing crashed");
                 break;
             }
             world.store.end_failures();
             world.minutes(2).await;
-            let bodies = world.receiver.bodies();
+            bodies.extend(world.receiver.bodies());
             let mut seen: Vec<(&str, bool)> = Vec::new();
             for body in &bodies {
                 for message in body["messages"].as_array().expect("messages") {

@@ -303,7 +303,7 @@ async fn a_group_that_fails_holds_up_no_other_and_no_new_settings() {
         let before = bench.state().await.sealed[sweep_group(&id("d"))];
         bench.set_max_w(&ids[0], "7").await;
 
-        for minute in 75..90 {
+        for minute in 120..135 {
             bench.clock.set(at(minute));
             let done = bench.rollup.handle_schedule(deadline()).await;
             assert!(matches!(done, Err(NotDone::Queue(_))), "{done:?}");
@@ -312,7 +312,7 @@ async fn a_group_that_fails_holds_up_no_other_and_no_new_settings() {
         let sealed = bench.state().await.sealed;
         for (group, sealed) in sealed.into_iter().enumerate() {
             let is_failing = group == sweep_group(&id("d"));
-            let expected = if is_failing { before..at(31) } else { at(60)..at(90) };
+            let expected = if is_failing { before..at(31) } else { at(105)..at(135) };
             assert!(
                 expected.contains(&sealed),
                 "{others} others: {group} is sealed up to {sealed}"
@@ -371,7 +371,6 @@ async fn nothing_is_sealed_where_the_table_failed() {
     let bench = Bench::new().await;
     bench.write("d", 0, "1").await;
     bench.clock.set(at(turn()));
-    let before = bench.state().await;
     // Whichever call fails, what is not folded is not sealed.
     for call in 0..20 {
         bench.store.fail_after(call, StoreError::Throttled("for now".into()));
@@ -382,7 +381,7 @@ async fn nothing_is_sealed_where_the_table_failed() {
         }
         let group = sweep_group(&id("d"));
         if bench.quarter("d", 0).is_none() {
-            assert_eq!(bench.state().await.sealed[group], before.sealed[group], "call {call}");
+            assert!(bench.state().await.sealed[group] <= at(0), "call {call}");
         }
         assert_eq!(bench.logged("level"), "ERROR");
     }
@@ -405,11 +404,10 @@ async fn a_bucket_that_fails_for_itself_holds_the_mark_of_no_other_up() {
     bench.damage("d", 61).await;
     bench.write("d", 61, "1").await;
     bench.work.fail(true);
-    let sealed_until = bench.state().await.sealed[sweep_group(&id("d"))];
     bench.clock.set(at(turn() + 45));
     let error = bench.rollup.handle_schedule(deadline()).await.expect_err("the queue is full");
     assert!(matches!(error, NotDone::Queue(_)), "{error}");
-    assert_eq!(bench.state().await.sealed[sweep_group(&id("d"))], sealed_until);
+    assert_eq!(bench.state().await.sealed[sweep_group(&id("d"))], at(60));
 }
 
 #[tokio::test]
