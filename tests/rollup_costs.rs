@@ -134,6 +134,12 @@ async fn a_fleet_pays_a_query_and_a_rollup_a_device_and_one_list_a_quarter() {
     let devices: usize =
         std::env::var("ROOMTIDE_DEVICES").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     let bench = Bench::with(devices).await;
+    // The quarter before the start, in which nobody has sent anything.
+    for minute in 11..26 {
+        bench.schedule(minute).await;
+    }
+    bench.take();
+
     let readings: Vec<_> =
         (0..devices).flat_map(|n| (0..15).map(move |it| measured(n, it))).collect();
     bench.put(&readings).await;

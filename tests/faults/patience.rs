@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::alerts::{Answer, Request, Rule};
+use ::alerts::{Answer, News, Request, Rule};
 use alerting::{Alerting, Carrier, Event, NoEmail, Settings};
 use chrono::TimeDelta;
 use dynamodb::DynamoStore;
@@ -14,10 +14,10 @@ use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
 use sending::{SendRequest, Unanswered};
 use serde_json::json;
-use table::given::{channel, channel_id, seal, store_home};
+use table::given::{alert_rule, channel, channel_id, firing, message, seal, store_home};
 use table::{
-    ChannelSecret, EditAlertRules as _, EditChannels as _, PutReadings as _, ReadRollupState as _,
-    ReadWaitingMessages as _, StoredChannel, StoredRule,
+    ChannelSecret, EditAlertRules as _, EditChannels as _, NewJudgement, PutJudgements as _,
+    PutReadings as _, ReadRollupState as _, ReadWaitingMessages as _, StoredChannel, StoredRule,
 };
 
 use super::proxy::{Call, Fault, Proxy};
@@ -67,7 +67,10 @@ async fn store_silence(store: &DynamoStore) {
     let rule = Rule::from_json(members, at(0)).expect("a rule");
     let rule = StoredRule { id: "r".parse().expect("an id"), version: 1, rule };
     assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    store_channel(store).await;
+}
 
+async fn store_channel(store: &DynamoStore) {
     let secret = json!({
         "kind": "webhook", "address": "https://c.example.org/",
         "key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
@@ -77,6 +80,22 @@ async fn store_silence(store: &DynamoStore) {
     assert!(store.put_channel(&channel, Some(&secret), &invocation()).await.expect("stored"));
 }
 
+/// The function on a table by way of a proxy, with a receiver, an hour after the start.
+fn alerting(
+    table: &Table,
+    proxy: &Proxy,
+    receiver: &Receiver,
+    clock: &TestClock,
+) -> Alerting<DynamoStore, TestClock> {
+    Alerting::new(
+        table.store_by_way_of(proxy.url()),
+        Carrier::new(receiver.clone(), NoEmail),
+        clock.clone(),
+        Telemetry::to(Arc::new(|_| {})),
+        Settings { page_url: "https://page.example.org/".to_owned(), heartbeat: None },
+    )
+}
+
 /// Judges and sends while an operation is throttled, and once more after the lease. The message is sent once.
 async fn tell_once_while_throttled(operation: &'static str) {
     let engine = Engine::embedded().await;
@@ -84,13 +103,7 @@ async fn tell_once_while_throttled(operation: &'static str) {
     store_silence(&table.store()).await;
     let proxy = throttling(&table, operation).await;
     let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));
-    let alerting = Alerting::new(
-        table.store_by_way_of(proxy.url()),
-        Carrier::new(receiver.clone(), NoEmail),
-        clock.clone(),
-        Telemetry::to(Arc::new(|_| {})),
-        Settings { page_url: "https://page.example.org/".to_owned(), heartbeat: None },
-    );
+    let alerting = alerting(&table, &proxy, &receiver, &clock);
 
     let watch = Stopwatch::start();
     Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect("done in the end");
@@ -114,6 +127,49 @@ async fn a_message_is_finished_though_the_table_throttles_longer_than_a_sender_w
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_minute_judged_is_sent_though_the_table_throttles_longer_than_a_sender_waits() {
     tell_once_while_throttled("TransactWriteItems").await;
+}
+
+/// What waits cannot be read until a judgement is put.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minute_judges_though_what_waits_cannot_be_read() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    store_silence(&table.store()).await;
+    let mut is_judged = false;
+    let plan = move |call: &Call| {
+        is_judged |= call.operation == "TransactWriteItems";
+        let is_reading = call.operation == "Query" && call.names("ALERT#WAITING");
+        (is_reading && !is_judged).then_some(Fault::Throttled)
+    };
+    let proxy = Proxy::start(table.endpoint(), plan).await;
+    let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));
+    let alerting = alerting(&table, &proxy, &receiver, &clock);
+
+    Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect("done in the end");
+    assert_eq!(receiver.count(), 1, "it is judged, and told in the same minute");
+}
+
+/// The note that the system runs is never made.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_is_sent_though_nothing_can_be_noted() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    let (store, rule) = (table.store(), alert_rule("r", at(0)));
+    store_channel(&store).await;
+    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    let (news, by) = (vec![message(1, News::Fired)], [(channel_id("c"), at(0))]);
+    let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, at(0));
+    store.put_judgement(&judgement, &invocation()).await.expect("stored");
+
+    let plan = |call: &Call| {
+        let is_note = call.operation == "PutItem" && call.names("ALERT#RUNNING");
+        is_note.then_some(Fault::Throttled)
+    };
+    let proxy = Proxy::start(table.endpoint(), plan).await;
+    let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));
+    let alerting = alerting(&table, &proxy, &receiver, &clock);
+    Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect_err("nothing is noted");
+    assert_eq!(receiver.count(), 1, "it is sent all the same");
 }
 
 #[tokio::test(flavor = "multi_thread")]

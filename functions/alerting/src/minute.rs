@@ -111,8 +111,14 @@ fn why(failure: &Failure) -> String {
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Judges what the minute asks for.
-    pub(crate) async fn judge_minute(&self, rules: &Rules, invocation: &Invocation) -> Minute {
+    /// Judges what the minute asks for. Silence only if it is noted that the system runs: else nobody knows whether it
+    /// stood still a moment ago, and silence counts from the end of a pause on.
+    pub(crate) async fn judge_minute(
+        &self,
+        rules: &Rules,
+        is_noted: bool,
+        invocation: &Invocation,
+    ) -> Minute {
         let mut minute = Minute::default();
         let now = self.clock.now();
 
@@ -124,9 +130,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let looks = self.look(rules, now, &mut minute, &part).await;
         minute.add_part("looks", looks.map(|()| Judged::default()));
 
-        let part = leaving_shares(1, invocation);
-        let silence = Box::pin(self.judging.judge_silence(&self.store, now, &part)).await;
-        minute.add_part("silence", silence);
+        if is_noted {
+            let part = leaving_shares(1, invocation);
+            let silence = Box::pin(self.judging.judge_silence(&self.store, now, &part)).await;
+            minute.add_part("silence", silence);
+        } else {
+            minute.is_cut = true;
+        }
 
         let sealed = Box::pin(self.judging.judge_sealed(&self.store, now, invocation)).await;
         minute.add_part("sealed quarters", sealed);
@@ -192,7 +202,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Notes that the system runs. It comes before all judgements: they count silence from the end of a pause on.
+    /// Notes that the system runs.
     pub(crate) async fn note_running(&self, invocation: &Invocation) -> StoreResult<()> {
         self.running.note(&self.store, self.clock.now(), invocation).await
     }

@@ -67,6 +67,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         // Before all judgements. What waits is sent though it fails, so it has a small part of the time.
         let noting = invocation.part_of(MAX_NOTING);
         let noted = if is_minute { self.note_running(&noting).await } else { Ok(()) };
+
         let now = self.clock.now();
         // A look of a rule that was just saved is taken away by whoever judges it, so that one knows the rule.
         let rules = if is_minute {
@@ -77,41 +78,73 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         for unreadable in &rules.unreadable {
             log.warn("alerting.unreadable", unreadable);
         }
-        let mut sent = self.send(&rules, invocation).await?;
-        noted?;
-        if is_minute && !rules.rules.is_empty() {
-            let judging = invocation.part_of(invocation.remaining().saturating_sub(RESERVE));
-            let minute = Box::pin(self.judge_minute(&rules, &judging)).await;
-            if minute.messages > 0 {
-                sent.append(self.send(&rules, invocation).await?);
-            }
-            minute.note(log);
+
+        let sent = if is_minute {
+            self.minute(&rules, noted.is_ok(), invocation, log).await
+        } else {
+            self.send(&rules, invocation.remaining(), invocation).await
+        };
+        let served = sent.note(self.clock.now(), log);
+
+        noted.and(served)?;
+        if is_minute {
+            self.beat(invocation, log).await;
         }
-        let (is_done, failure) = sent.note(self.clock.now(), log);
-        if is_minute && is_done {
-            self.beat(log).await;
-        }
-        failure.map_or(Ok(()), Err)
+        Ok(())
     }
 
-    /// Sends what waits. A channel that fails holds up no other.
-    async fn send(&self, rules: &Rules, invocation: &Invocation) -> StoreResult<AllSent> {
+    /// Sends what waits, judges, and sends what was told or is still left. Judging has its time however slow the table and
+    /// the receivers are, and whatever fails.
+    async fn minute(
+        &self,
+        rules: &Rules,
+        is_noted: bool,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> AllSent {
+        let mut sent = self.send(rules, invocation.remaining() / 2, invocation).await;
+
+        let mut messages = 0;
+        if !rules.rules.is_empty() {
+            let judging = invocation.part_of(invocation.remaining().saturating_sub(RESERVE));
+            let minute = Box::pin(self.judge_minute(rules, is_noted, &judging)).await;
+            messages = minute.messages;
+            minute.note(log);
+        }
+
+        if messages > 0 || sent.is_unfinished() {
+            sent.append(self.send(rules, invocation.remaining(), invocation).await);
+        }
+        sent
+    }
+
+    /// Sends what waits, so that the last request ends within `time`. What was delivered is noted with all that is left
+    /// of the invocation: it would be told again. A channel that fails holds up no other.
+    async fn send(&self, rules: &Rules, time: Duration, invocation: &Invocation) -> AllSent {
+        let beginning = &invocation.part_of(time.saturating_sub(sending::TIMEOUT));
         // As they are this moment: whether they fail, and until when they are left alone.
-        let channels = self.store.channels(invocation).await?.found;
-        let round = Round { rules, invocation, told: OnceCell::new() };
-        Ok(AllSent::of(self.send_all(&channels, &round).await))
+        let channels = match self.store.channels(beginning).await {
+            Ok(channels) => channels.found,
+            Err(error) => return AllSent::without_channels(error),
+        };
+
+        let round = Round { rules, beginning, invocation, told: OnceCell::new() };
+        AllSent::of(self.send_all(&channels, &round).await)
     }
 
     /// Tells a service elsewhere that the minute is done. It is for those who are told when this stops.
-    async fn beat(&self, log: &mut WideEvent) {
+    async fn beat(&self, invocation: &Invocation, log: &mut WideEvent) {
         let Some(address) = &self.settings.heartbeat else { return };
         let now = self.clock.now();
         if !self.heartbeat.is_due(now) {
             return;
         }
-        match self.carrier.send(Request::heartbeat(address), &self.clock).await {
-            Ok(()) => self.heartbeat.beat(now),
-            Err(error @ NotCarried { .. }) => log.warn("alerting.heartbeat", &error),
+        // With the invocation the line that says all of this would be lost.
+        let sending = self.carrier.send(Request::heartbeat(address), &self.clock);
+        match tokio::time::timeout(invocation.remaining(), sending).await {
+            Ok(Ok(())) => self.heartbeat.beat(now),
+            Ok(Err(error @ NotCarried { .. })) => log.warn("alerting.heartbeat", &error),
+            Err(elapsed) => log.warn("alerting.heartbeat", &elapsed),
         }
     }
 }

@@ -25,13 +25,13 @@ use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
-use crate::waiting::{choose, due, first_attempt, is_test, states_needed};
+use crate::waiting::{Chosen, choose, due, first_attempt, is_test, states_needed};
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
 /// somebody else would send what is delivered and not yet deleted.
 const LEASE: TimeDelta = TimeDelta::seconds(60);
-/// The time that a request and what follows it need; with less left none is begun.
-const ENOUGH: Duration = Duration::from_secs(15);
+/// The time that a request's preparation needs; with less left none is begun.
+const ENOUGH: Duration = Duration::from_secs(5);
 /// The longest time from a lease to its request. A request that begins much later could end after the lease, when somebody
 /// else sends the same messages.
 const MAX_PREPARING: Duration = Duration::from_secs(10);
@@ -45,6 +45,9 @@ const CONCURRENCY: usize = 50;
 /// What all channels are served with.
 pub(crate) struct Round<'a> {
     pub(crate) rules: &'a Rules,
+    /// The part of the invocation in which requests are chosen and begun.
+    pub(crate) beginning: &'a Invocation,
+    /// The whole invocation, for noting what became of requests.
     pub(crate) invocation: &'a Invocation,
     /// What was told of late, by which storms are found: read once, when the first channel needs it.
     pub(crate) told: OnceCell<Vec<ToldMessage>>,
@@ -63,54 +66,47 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channels: &[StoredChannel],
         round: &Round<'_>,
-    ) -> Vec<(String, StoreResult<Sent>)> {
+    ) -> Vec<(String, Sent)> {
         join_all(channels.iter().map(async |channel| {
-            let sent = Box::pin(self.serve(channel, round)).await;
+            let failing_since = channel.failing.map(|failing| failing.since);
+            let mut sent = Sent { failing_since, ..Sent::default() };
+            if let Err(error) = Box::pin(self.serve(channel, &mut sent, round)).await {
+                sent.error = Some(error);
+            }
             (channel.id.to_string(), sent)
         }))
         .await
     }
 
-    async fn serve(&self, channel: &StoredChannel, round: &Round<'_>) -> StoreResult<Sent> {
-        let now = self.clock.now();
-        let failing_since = channel.failing.map(|it| it.since);
-        let mut sent = Sent { failing_since, ..Sent::default() };
-        let waiting = self.waiting(channel, now, round.invocation).await?;
-        let mut due = due(waiting, channel, round.rules.zone, now);
-        let storms = self.storms(&due, now, round).await?;
-        due.retain(|it| !storms.holds(it));
-        if due.is_empty() {
-            return Ok(sent);
+    async fn serve(
+        &self,
+        channel: &StoredChannel,
+        sent: &mut Sent,
+        round: &Round<'_>,
+    ) -> StoreResult<()> {
+        let (chosen, storms) = self.choose(channel, round).await?;
+        if let Err(error) = self.drop_messages(&chosen.drop, sent, round).await {
+            // The next minute drops what is left. It holds up no message.
+            sent.error = Some(error);
         }
-        let needed = states_needed(&due, &storms.counted);
-        let states = if needed.is_empty() {
-            Vec::new()
-        } else {
-            self.store.alert_states(&needed, round.invocation).await?.found
-        };
-        let deleted = self.deleted(&due, round).await?;
-        let chosen = choose(due, &storms.counted, &deleted, &states);
-        let dropped = chosen.drop.iter().map(|it| self.store.finish_waiting(it, round.invocation));
-        sent.dropped =
-            some_at_once(dropped.collect()).await?.into_iter().filter(|is_gone| *is_gone).count();
         if chosen.send.is_empty() {
-            return Ok(sent);
+            return Ok(());
         }
-        if round.invocation.remaining() < ENOUGH {
+        if round.beginning.remaining() < ENOUGH {
             sent.is_cut = true;
-            return Ok(sent);
+            return Ok(());
         }
 
-        let before_request = round.invocation.remaining().saturating_sub(sending::TIMEOUT);
-        let preparing = round.invocation.part_of(MAX_PREPARING.min(before_request));
+        let preparing = round.beginning.part_of(MAX_PREPARING);
         let is_repeated = chosen.send.iter().any(|it| it.lease.is_some());
         // The other half is for the channel's secret and for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
         let Leased { messages: leased, is_cut } = self.lease(&chosen.send, &leasing).await?;
         sent.is_cut = is_cut;
         if leased.is_empty() {
-            return Ok(sent);
+            return Ok(());
         }
+
         let delivered =
             self.deliver(channel, (&leased, &storms), is_repeated, round, &preparing).await?;
         match delivered {
@@ -124,7 +120,49 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 sent.failure = Some(failure.reason);
             }
         }
-        Ok(sent)
+        Ok(())
+    }
+
+    /// Reads what waits for a channel, and chooses among it.
+    async fn choose(
+        &self,
+        channel: &StoredChannel,
+        round: &Round<'_>,
+    ) -> StoreResult<(Chosen, Storms)> {
+        let now = self.clock.now();
+        let waiting = self.waiting(channel, now, round.beginning).await?;
+        let mut due = due(waiting, channel, round.rules.zone, now);
+
+        let storms = self.storms(&due, now, round).await?;
+        due.retain(|message| !storms.holds(message));
+        if due.is_empty() {
+            return Ok((Chosen::default(), storms));
+        }
+
+        let needed = states_needed(&due, &storms.counted);
+        let states = if needed.is_empty() {
+            Vec::new()
+        } else {
+            self.store.alert_states(&needed, round.beginning).await?.found
+        };
+        let deleted = self.deleted(&due, round).await?;
+        let chosen = choose(due, &storms.counted, &deleted, &states);
+        Ok((chosen, storms))
+    }
+
+    /// Deletes messages that nobody needs any more.
+    async fn drop_messages(
+        &self,
+        messages: &[WaitingMessage],
+        sent: &mut Sent,
+        round: &Round<'_>,
+    ) -> StoreResult<()> {
+        // The other half is for those that are sent.
+        let dropping = round.beginning.part_of(round.beginning.remaining() / 2);
+        let finished = messages.iter().map(|message| self.store.finish_waiting(message, &dropping));
+        let dropped = some_at_once(finished.collect()).await?;
+        sent.dropped = dropped.into_iter().filter(|is_gone| *is_gone).count();
+        Ok(())
     }
 
     /// The storms among messages that are due; without a message that may be of one nothing is read.
@@ -137,7 +175,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if !due.iter().any(may_storm) {
             return Ok(Storms::default());
         }
-        let read = || told_of_late(&self.store, now, round.invocation);
+        let read = || told_of_late(&self.store, now, round.beginning);
         Ok(Storms::of(due, round.told.get_or_try_init(read).await?))
     }
 
@@ -171,7 +209,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let unknown: BTreeSet<_> = named.filter(|it| round.rules.get(it).is_none()).collect();
         let mut deleted = BTreeSet::new();
         for id in unknown {
-            match self.store.alert_rule(id, round.invocation).await {
+            match self.store.alert_rule(id, round.beginning).await {
                 Ok(None) => drop(deleted.insert(id.clone())),
                 // What cannot be read was not deleted.
                 Ok(Some(_)) | Err(StoreError::Unreadable(_)) => {}

@@ -21,12 +21,15 @@ pub(crate) struct Sent {
     pub(crate) failing_since: Option<Timestamp>,
     /// Whether the time did not suffice.
     pub(crate) is_cut: bool,
+    /// What was wrong with the table.
+    pub(crate) error: Option<StoreError>,
 }
 
 /// What was done for all channels.
 #[derive(Debug, Default)]
 pub(crate) struct AllSent {
-    channels: usize,
+    /// Their number; `None` if the table did not tell them.
+    channels: Option<usize>,
     messages: usize,
     dropped: usize,
     cut: usize,
@@ -37,49 +40,59 @@ pub(crate) struct AllSent {
 
 impl AllSent {
     /// The sum of what was done for channels, each with its id.
-    pub(crate) fn of(served: Vec<(String, StoreResult<Sent>)>) -> Self {
-        let mut all = Self { channels: served.len(), ..Self::default() };
+    pub(crate) fn of(served: Vec<(String, Sent)>) -> Self {
+        let mut all = Self { channels: Some(served.len()), ..Self::default() };
         for (channel, sent) in served {
-            match sent {
-                Ok(sent) => {
-                    all.messages += sent.messages;
-                    all.dropped += sent.dropped;
-                    all.cut += usize::from(sent.is_cut);
-                    all.failing_since =
-                        [all.failing_since, sent.failing_since].into_iter().flatten().min();
-                    all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
-                }
-                Err(error) => {
-                    all.failures.push(format!("{channel}: {}", chain(&error)));
-                    all.error = Some(error);
-                }
+            all.messages += sent.messages;
+            all.dropped += sent.dropped;
+            all.cut += usize::from(sent.is_cut);
+            all.failing_since = [all.failing_since, sent.failing_since].into_iter().flatten().min();
+            all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
+            if let Some(error) = sent.error {
+                all.failures.push(format!("{channel}: {}", chain(&error)));
+                all.error = Some(error);
             }
         }
         all
     }
 
-    /// Takes a later round in: which channels fail, it knows better.
-    pub(crate) fn append(&mut self, later: Self) {
-        self.channels = later.channels;
-        self.messages += later.messages;
-        self.dropped += later.dropped;
-        self.cut = later.cut;
-        self.failing_since = later.failing_since;
-        self.failures.extend(later.failures);
-        self.error = later.error.or(self.error.take());
+    /// Nothing was done: the table did not tell the channels.
+    pub(crate) fn without_channels(error: StoreError) -> Self {
+        let failures = vec![format!("the channels: {}", chain(&error))];
+        Self { failures, error: Some(error), ..Self::default() }
     }
 
-    /// Notes it in the log event. Returns whether all channels were served, and what was wrong with the table.
-    pub(crate) fn note(self, now: Timestamp, log: &mut WideEvent) -> (bool, Option<StoreError>) {
-        let seconds = self.failing_since.map_or(0, |it| now.since(it).num_seconds());
-        log.seconds(UNDELIVERED, seconds.max(0));
-        log.set("alerting.channels", self.channels);
+    /// Whether a channel was not served to the end, so that another round may do more.
+    pub(crate) const fn is_unfinished(&self) -> bool {
+        self.cut > 0 || self.error.is_some()
+    }
+
+    /// Takes a later round in, which has served all channels again: only what it left is left.
+    pub(crate) fn append(&mut self, later: Self) {
+        self.messages += later.messages;
+        self.dropped += later.dropped;
+        self.failures.extend(later.failures);
+        self.error = later.error;
+        if later.channels.is_some() {
+            self.channels = later.channels;
+            self.cut = later.cut;
+            self.failing_since = later.failing_since;
+        }
+    }
+
+    /// Notes it in the log event. An error is what was wrong with the table.
+    pub(crate) fn note(self, now: Timestamp, log: &mut WideEvent) -> StoreResult<()> {
+        if let Some(channels) = self.channels {
+            let seconds = self.failing_since.map_or(0, |since| now.since(since).num_seconds());
+            log.seconds(UNDELIVERED, seconds.max(0));
+            log.set("alerting.channels", channels);
+        }
         log.set("alerting.messages", self.messages);
         log.set("alerting.dropped", self.dropped);
         log.set("alerting.channels_left", self.cut);
         if !self.failures.is_empty() {
             log.set("alerting.failures", self.failures);
         }
-        (self.error.is_none(), self.error)
+        self.error.map_or(Ok(()), Err)
     }
 }

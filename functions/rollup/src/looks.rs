@@ -64,7 +64,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let Looks { breaches: Some(breaches), found } = looks else { return Ok(()) };
         let ids: Vec<DeviceId> = found.keys().cloned().collect();
         for ids in ids.chunks(PAGE) {
-            let listing = self.store.find_devices(ids, run.invocation).await?;
+            let listing = self.store.find_devices(ids, run.noting).await?;
             let mut touched: Vec<(DeviceId, Timestamp)> = Vec::new();
             for device in &listing.found {
                 let mut quarters = found.get(device.id()).into_iter().flatten();
@@ -74,7 +74,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if touched.is_empty() {
                 continue;
             }
-            let noted = self.store.note_looks(&touched, run.invocation).await;
+            let noted = self.store.note_looks(&touched, run.noting).await;
             run.done.looks += touched.len() - noted.not_stored.len();
             unless_refused(noted.cause.map_or(Ok(()), Err), &mut run.done)?;
         }

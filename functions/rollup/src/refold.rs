@@ -13,7 +13,7 @@ use crate::run::{MAX_HOME, Run};
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds again what new settings of devices concern, each as far as its group is sealed. What the
-    /// turn does not suffice for is left to the next invocation.
+    /// turn does not suffice for is left to the next invocation. A device that fails holds up no other.
     pub(crate) async fn refold(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
@@ -30,12 +30,17 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // may have sealed quarters up to here.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
         let changed = listed.devices.iter().filter(|device| !self.refolded.is_done(device));
+        let mut refolded = Ok(());
         for device in changed {
+            if refolded.is_err() && run.pace.is_turn_over() {
+                break;
+            }
             let sealed_until = sealed_until[sweep_group(&device.id)];
             let is_last = sealed_until >= last_target;
-            self.refold_device(device, (sealed_until, is_last), zone, run).await?;
+            let folded = self.refold_device(device, (sealed_until, is_last), zone, run).await;
+            refolded = refolded.and(folded);
         }
-        Ok(())
+        refolded
     }
 
     /// Folds again what the device's newest settings concern up to `sealed_until`, and notes that all is

@@ -7,7 +7,10 @@ use crate::pace::Pace;
 
 /// The part of an invocation by the schedule that all of its work needs.
 pub(crate) struct Run<'a> {
+    /// The invocation without its last seconds.
     pub(crate) invocation: &'a Invocation,
+    /// The whole invocation, for noting what is done.
+    pub(crate) noting: &'a Invocation,
     pub(crate) pace: Pace,
     pub(crate) done: Done,
     /// How far the sweeps came, once it is read.

@@ -1,6 +1,7 @@
 //! One invocation by the schedule: which groups of devices are swept, and in which order. Folds nothing.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
@@ -65,6 +66,8 @@ struct WrongClock {
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
 /// The time before now that is swept again after a clock that was ahead.
 const SWEPT_AGAIN: TimeDelta = TimeDelta::days(1);
+/// The time that is kept for noting how far the sweeps came.
+const NOTING: Duration = Duration::from_secs(10);
 /// The milliseconds of a minute.
 const MINUTE_MILLIS: i64 = 60_000;
 
@@ -78,13 +81,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<(), NotDone> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
-        let pace = Pace::new(&self.settings);
-        let mut run = Run { invocation: &invocation, pace, done: Done::default(), state: None };
+        let working = invocation.part_of(invocation.remaining().saturating_sub(NOTING));
+        let (pace, done) = (Pace::new(&self.settings), Done::default());
+        let mut run = Run { invocation: &working, noting: &invocation, pace, done, state: None };
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
         let result = result.map_err(NotDone::from).and_then(|it| it.map_err(NotDone::from));
         let result = match result {
             // How far each group and each fold came is stored: the next invocation goes on from there.
-            Err(NotDone::Store(StoreError::TimedOut)) if invocation.remaining().is_zero() => {
+            Err(NotDone::Store(StoreError::TimedOut)) if working.remaining().is_zero() => {
                 log.set("rollup.out_of_time", true);
                 Ok(())
             }
@@ -116,19 +120,25 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         log.set("rollup.lag_seconds", target.since(sealed).num_seconds().max(0));
         let reached = |sealed| Some(RollupState { sealed, ..state.stored.clone() });
         run.state = reached(sealed_until);
-        let mut swept = Vec::new();
+
+        let (mut tried, mut swept) = (Vec::new(), Ok(()));
         for (from, groups) in self.groups_to_sweep(&sealed_until, target, now, run).await? {
-            if !swept.is_empty() && run.pace.is_turn_over() {
+            if !tried.is_empty() && run.pace.is_turn_over() {
                 break;
             }
-            let reached_until = self.sweep(&groups, (from, target), state.zone, run).await?;
-            groups.iter().for_each(|group| sealed_until[*group] = reached_until);
+            match self.sweep(&groups, (from, target), state.zone, run).await {
+                Ok(until) => groups.iter().for_each(|group| sealed_until[*group] = until),
+                // They are tried again in a minute, and hold up nothing else.
+                Err(error) => swept = swept.and(Err(error)),
+            }
             run.state = reached(sealed_until);
-            swept.extend(groups);
+            tried.extend(groups);
         }
-        log.set("rollup.groups", swept);
-        self.refold(&sealed_until, (state.zone, now), run).await?;
-        self.walk_rooms((state.zone, now), run).await
+        log.set("rollup.groups", tried);
+
+        let refolded = self.refold(&sealed_until, (state.zone, now), run).await;
+        let walked = self.walk_rooms((state.zone, now), run).await;
+        swept.and(refolded).and(walked)
     }
 
     /// Sets marks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters
@@ -156,7 +166,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The groups to sweep in this invocation, each with the end of its sealed time. The oldest comes first.
+    /// The groups to sweep in this invocation, each with the end of its sealed time. The group whose minute it is comes
+    /// first, so that one that fails or is slow takes the turn of all others once in a quarter of an hour; then the oldest.
     ///
     /// A home's devices are swept all at once: then it is noted once in a quarter of an hour that they are, which costs
     /// less than a write each minute. Of a fleet, the group of this minute is swept, and late groups one by one: all
@@ -174,12 +185,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Ok(Vec::new());
         }
         behind.sort_by_key(|group| sealed_until[*group]);
+        let due = due_group(now);
 
         let listed = self.listed_for(target, run.invocation).await?;
         if listed.devices.len() > MAX_HOME {
-            let due = due_group(now);
             let is_late = |group: usize| target.since(sealed_until[group]) > MAX_LAG;
             behind.retain(|group| *group == due || is_late(*group));
+            behind.sort_by_key(|group| *group != due);
             return Ok(behind
                 .into_iter()
                 .map(|group| (sealed_until[group], [group].into()))
@@ -188,7 +200,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let together = behind.chunk_by(|one, other| sealed_until[*one] == sealed_until[*other]);
         let of_chunk =
             |groups: &[usize]| (sealed_until[groups[0]], groups.iter().copied().collect());
-        Ok(together.map(of_chunk).collect())
+        let mut together: Vec<(Timestamp, BTreeSet<usize>)> = together.map(of_chunk).collect();
+        together.sort_by_key(|(_, groups)| !groups.contains(&due));
+        Ok(together)
     }
 }
 

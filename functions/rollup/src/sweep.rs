@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chrono::TimeDelta;
 use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, DeviceRules, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
+use table::{Indexing, Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
 
 use crate::bucket_folding::{BucketFolding, NotFolded, quarters_in};
+use crate::looks::Looks;
 use crate::memory::ListedDevices;
 use crate::ports::Store;
 use crate::run::Run;
@@ -21,12 +21,21 @@ const MAX_WINDOW_ROLLUPS: usize = 10_000;
 /// The quarters of the longest window, which has to fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
 
+/// A time that is swept at once, with what its sweep needs.
+struct Window<'a> {
+    range: TimeRange,
+    zone: Zone,
+    listed: &'a ListedDevices,
+    indexing: &'a Indexing,
+}
+
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target` or until the turn
-    /// is over. Returns up to where they are sealed then.
+    /// is over. Returns up to where all of them are sealed then.
     ///
-    /// `sealed_until` moves by a window, when all devices are done or left to the queue: a sweep that is far behind and
-    /// stops continues there. So a window has to fit into an invocation, however many devices there are.
+    /// Marks move by a window, so that a sweep that is far behind and stops continues there. The first window is a quarter
+    /// and each next one twice as long: how much there is to read in a quarter is known once it is read, and a window that
+    /// does not fit into an invocation would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
@@ -36,43 +45,87 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<Timestamp, NotFolded> {
         let indexing = &self.store.indexing(run.invocation).await?;
         let listed = self.listed_for(target, run.invocation).await?;
-        let of_group = |id: &DeviceId| groups.contains(&sweep_group(id));
-        let devices: Vec<_> = listed.devices.iter().filter(|device| of_group(&device.id)).collect();
-        let length = window_length(devices.len(), run.pace.write_units_of_turn());
-        let end = |from: Timestamp| from.saturating_add(length).min(target);
+        let devices = listed.devices.iter();
+        let devices = devices.filter(|device| groups.contains(&sweep_group(&device.id))).count();
+        let most = most_quarters(devices, run.pace.write_units_of_turn());
+        let end = |from: Timestamp, quarters| {
+            from.saturating_add(QuarterHour::LENGTH * quarters).min(target)
+        };
 
-        while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until)) {
-            let mut looks = self.looks_of(range, run).await?;
-            for device in &devices {
-                if run.invocation.remaining().is_zero() {
-                    return Err(StoreError::TimedOut.into());
-                }
-                let put = self.sweep_device(device.rules(indexing), range, zone, run).await?;
-                looks.add(&device.id, put);
-                run.pace.keep(run.invocation).await;
+        let mut quarters = 1;
+        while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until, quarters)) {
+            let window = Window { range, zone, listed: &listed, indexing };
+            let is_whole = self.sweep_window(groups, &window, run).await?;
+            if !is_whole {
+                break;
             }
-            for item in &listed.unreadable {
-                let id: Option<DeviceId> = item.sk.parse().ok();
-                if let Some(id) = id.filter(of_group) {
-                    self.leave_unreadable(&id, item, range, run).await?;
-                }
-            }
-
-            // Before the mark moves: who comes after a crash leaves them again.
-            self.note_looks(looks, run).await?;
-            let queue = self.queue_depth(run).await;
-            self.store.advance_sealed(groups, range.to(), queue, run.invocation).await?;
             sealed_until = range.to();
             if run.pace.is_turn_over() {
                 break;
             }
+            quarters = most.min(quarters * 2);
         }
         Ok(sealed_until)
     }
 
+    /// Folds a window of one group after the other until the turn is over, and moves the marks of the groups that are done.
+    /// Returns whether all are. A group that fails holds up no other.
+    async fn sweep_window(
+        &self,
+        groups: &BTreeSet<usize>,
+        window: &Window<'_>,
+        run: &mut Run<'_>,
+    ) -> Result<bool, NotFolded> {
+        let mut looks = self.looks_of(window.range, run).await?;
+        let (mut done, mut swept) = (BTreeSet::new(), Ok(()));
+        for group in groups {
+            if !done.is_empty() && run.pace.is_turn_over() {
+                break;
+            }
+            match self.sweep_group(*group, window, &mut looks, run).await {
+                Ok(()) => drop(done.insert(*group)),
+                Err(error) => swept = swept.and(Err(error)),
+            }
+        }
+
+        // Before the marks move: who comes after a crash leaves them again.
+        self.note_looks(looks, run).await?;
+        if !done.is_empty() {
+            let queue = self.queue_depth(run).await;
+            self.store.advance_sealed(&done, window.range.to(), queue, run.noting).await?;
+        }
+        swept.map(|()| done == *groups)
+    }
+
+    async fn sweep_group(
+        &self,
+        group: usize,
+        window: &Window<'_>,
+        looks: &mut Looks,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        let is_of_group = |id: &DeviceId| sweep_group(id) == group;
+        for device in window.listed.devices.iter().filter(|device| is_of_group(&device.id)) {
+            if run.invocation.remaining().is_zero() {
+                return Err(StoreError::TimedOut.into());
+            }
+            let rules = device.rules(window.indexing);
+            let put = self.sweep_device(rules, window.range, window.zone, run).await?;
+            looks.add(&device.id, put);
+            run.pace.keep(run.invocation).await;
+        }
+        for item in &window.listed.unreadable {
+            let id: Option<DeviceId> = item.sk.parse().ok();
+            if let Some(id) = id.filter(is_of_group) {
+                self.leave_unreadable(&id, item, window.range, run).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// What waits in the queue now; `None` where the queue does not tell, which holds up no sweep.
     async fn queue_depth(&self, run: &Run<'_>) -> Option<QueueDepth> {
-        let messages = self.queue.depth(run.invocation).await.ok()?;
+        let messages = self.queue.depth(run.noting).await.ok()?;
         Some(QueueDepth { messages, at: self.clock.now() })
     }
 
@@ -116,11 +169,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The time that is swept at once: a day at most, and no more quarters of all devices together than a turn has write units
-/// for. An invocation may take six turns, so it is done with the window although reading takes its time too.
-fn window_length(devices: usize, write_units_of_turn: u64) -> TimeDelta {
+/// The quarters that are swept at once at most: a day, and no more of all devices together than a turn has write units for.
+fn most_quarters(devices: usize, write_units_of_turn: u64) -> i32 {
     let rollups =
         usize::try_from(write_units_of_turn).unwrap_or(usize::MAX).min(MAX_WINDOW_ROLLUPS);
     let quarters = (rollups / devices.max(1)).clamp(1, QUARTERS_OF_DAY);
-    QuarterHour::LENGTH * i32::try_from(quarters).unwrap_or(1)
+    i32::try_from(quarters).unwrap_or(1)
 }

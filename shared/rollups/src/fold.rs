@@ -78,6 +78,15 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 impl<S: Store> Fold<'_, S> {
     /// Folds the readings of a quarter of an hour.
     pub async fn quarter(&self, quarter: QuarterHour, assumed: Assumed) -> StoreResult<Folded> {
+        Ok(self.put_quarter(quarter, assumed).await?.0)
+    }
+
+    /// The same, with the rollup that was put.
+    pub(crate) async fn put_quarter(
+        &self,
+        quarter: QuarterHour,
+        assumed: Assumed,
+    ) -> StoreResult<(Folded, Option<Rollup>)> {
         self.bucket(&Bounds::quarter(quarter), assumed).await
     }
 
@@ -93,12 +102,16 @@ impl<S: Store> Fold<'_, S> {
         assumed: Assumed,
     ) -> StoreResult<Folded> {
         match Bounds::day(zone, date, until) {
-            Some(bounds) => self.bucket(&bounds, assumed).await,
+            Some(bounds) => Ok(self.bucket(&bounds, assumed).await?.0),
             None => Ok(Folded::Skipped),
         }
     }
 
-    async fn bucket(&self, bounds: &Bounds, assumed: Assumed) -> StoreResult<Folded> {
+    async fn bucket(
+        &self,
+        bounds: &Bounds,
+        assumed: Assumed,
+    ) -> StoreResult<(Folded, Option<Rollup>)> {
         let key = self.key(bounds.bucket);
         for attempt in 0..MAX_ATTEMPTS {
             let known = if attempt == 0 && assumed == Assumed::Absent {
@@ -109,23 +122,23 @@ impl<S: Store> Fold<'_, S> {
             };
             let bounds = &bounds.at_least(known.as_ref());
             let (rollup, folded) = match self.step(bounds, known.as_ref()) {
-                Step::Done(folded) => return Ok(folded),
+                Step::Done(folded) => return Ok((folded, None)),
                 Step::Freeze(frozen) => (*frozen, Folded::Frozen),
                 // What is folded is read after the version: whoever reads it later puts later.
                 Step::Fold => {
                     let source = self.read(bounds).await?;
                     if known.as_ref().is_some_and(|known| self.is_losing(known, &source.rollup)) {
-                        return Ok(Folded::Frozen);
+                        return Ok((Folded::Frozen, None));
                     }
                     self.note(&source.named).await?;
                     match self.next(bounds, known.as_ref(), source) {
                         Ok(rollup) => (rollup, Folded::Stored),
-                        Err(folded) => return Ok(folded),
+                        Err(folded) => return Ok((folded, None)),
                     }
                 }
             };
             if self.put(&rollup, known.as_ref()).await? {
-                return Ok(folded);
+                return Ok((folded, Some(rollup.rollup)));
             }
         }
         Err(StoreError::Contended(format!("the rollup {key:?}")))

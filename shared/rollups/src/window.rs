@@ -15,7 +15,7 @@ use crate::seen_rooms::named_by_readings;
 pub struct FoldedWindow {
     /// The quarters whose rollups are stored, or stay as they are because they are frozen.
     pub folded: BTreeSet<QuarterHour>,
-    /// The rollups that this fold put, unless somebody else put one meanwhile.
+    /// The rollups that this fold put.
     pub put: BTreeMap<QuarterHour, Rollup>,
     /// Whether a rollup was folded with newer settings or a newer schema: the device has to be read again, and the range
     /// folded again.
@@ -126,7 +126,7 @@ impl<S: Store> Fold<'_, S> {
         let (folded, put) = match self.folded_once(quarter, known.as_ref(), readings).await? {
             Some(folded) => folded,
             // Somebody else put it meanwhile, so the readings may have changed too.
-            None => (self.quarter(quarter, Assumed::Nothing).await?, None),
+            None => self.put_quarter(quarter, Assumed::Nothing).await?,
         };
         Ok((quarter, folded, put))
     }

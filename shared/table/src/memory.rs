@@ -136,7 +136,7 @@ impl MemoryStore {
         self.state().write_panic = Some(text.to_owned());
     }
 
-    /// Lets each read of the stored readings of a device take so long.
+    /// Lets a read of the stored readings of a device take so long for each of them.
     pub fn take_for_readings(&self, time: Duration) {
         self.state().reading_time = time;
     }

@@ -96,18 +96,21 @@ impl ReadStoredReadings for MemoryStore {
         range: TimeRange,
         _invocation: &Invocation,
     ) -> StoreResult<Vec<StoredReading>> {
-        let time = self.state().reading_time;
+        let (stored, time) = {
+            let state = self.read()?;
+            let found = state.readings.iter();
+            let found = found.filter(|(key, _)| key.device == *device && range.contains(key.at));
+            let stored = found.map(|(key, reading)| StoredReading {
+                reading: reading.clone(),
+                expires: state.expiries.get(key).copied(),
+            });
+            (stored.collect::<Vec<_>>(), state.reading_time)
+        };
+        let time = time * u32::try_from(stored.len()).expect("few");
         if !time.is_zero() {
             tokio::time::sleep(time).await;
         }
-        let state = self.read()?;
-        let found = state.readings.iter();
-        let found = found.filter(|(key, _)| key.device == *device && range.contains(key.at));
-        let stored = found.map(|(key, reading)| StoredReading {
-            reading: reading.clone(),
-            expires: state.expiries.get(key).copied(),
-        });
-        Ok(stored.collect())
+        Ok(stored)
     }
 }
 
