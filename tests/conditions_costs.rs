@@ -12,12 +12,11 @@ use domain::{
     Timestamp,
 };
 use dynamodb::DynamoStore;
-use futures_util::{StreamExt as _, stream};
 use runtime::clock::TestClock;
 use serde_json::Value;
 use table::{
     Expected, Indexing, PutConditionsSchema as _, PutRollups as _, QueryConditions as _,
-    SetConditionsReady as _, StoredRollup,
+    SetConditionsReady as _, StoredRollup, item,
 };
 
 use crate::engine::{Engine, Table};
@@ -83,17 +82,9 @@ impl Year {
         seal(&store, "UTC", at(days * 96 * QUARTER)).await;
         let indexing = &Indexing::By(schema.clone().into());
         let rollups: Vec<Rollup> = (0..days * 96).map(rollup).collect();
-        stream::iter((0..).zip(&rollups))
-            .for_each_concurrent(4, |(n, rollup)| {
-                let (store, stored) = (store.clone(), stored(n, rollup, indexing));
-                async move {
-                    // A machine with other work lets puts time out; one that is repeated may be done.
-                    while store.put_rollup(&stored, Expected::Absent, &invocation()).await.is_err()
-                    {
-                    }
-                }
-            })
-            .await;
+        let items = (0..).zip(&rollups).map(|(n, rollup)| stored(n, rollup, indexing));
+        table.put_all(items.map(|stored| item::from_rollup(&stored))).await;
+
         let sorted = METRICS.map(|name| {
             let name: MetricName = name.parse().expect("a name");
             let means = rollups.iter().map(|it| MetricMeans::of(&it.metrics[&name]));
@@ -234,7 +225,8 @@ async fn the_plan_that_is_chosen_costs_at_most_a_fifth_more_than_all_rollups() {
                     year.ask(year.table.store_without_conditions_index(), &windows).await;
                 let (chosen, units) = year.ask(year.table.store(), &windows).await;
                 assert_eq!(chosen["data"], plain["data"], "{windows:?}");
-                let (four, eight) = (by_index_of(&windows, 4).await, by_index_of(&windows, 8).await);
+                let (four, eight) =
+                    (by_index_of(&windows, 4).await, by_index_of(&windows, 8).await);
                 let chosen_plan = chosen["explain"]["plan"].as_str().expect("a plan");
                 by_index += usize::from(chosen_plan == "z-order");
                 largest = largest.max(units / plain_units);

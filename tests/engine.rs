@@ -6,6 +6,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use aws::{Credentials, StoreConfig};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use local::System;
@@ -245,8 +247,7 @@ fn to_json(attribute: Attribute) -> Value {
         Attribute::L(list) => json!({"L": list.into_iter().map(to_json).collect::<Vec<_>>()}),
         Attribute::M(item) => json!({"M": object(item)}),
         Attribute::Ss(set) => json!({"SS": set}),
-        Attribute::B(_) | Attribute::Bool(_) | Attribute::Other => {
-            unreachable!("no device, room or rollup without an index has one")
-        }
+        Attribute::B(bytes) => json!({"B": STANDARD.encode(bytes)}),
+        Attribute::Bool(_) | Attribute::Other => unreachable!("no device, room or rollup has one"),
     }
 }

@@ -11,11 +11,11 @@ use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::{
-    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
-    RegisterDevices as _, RoomWalk, Seen,
+    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, RegisterDevices as _,
+    RoomWalk, Seen, item,
 };
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Table};
 use crate::given::{
     Answer, at, device_of, invocation, minute, placed, reading, register_room, request, seal,
     stored_rollup,
@@ -32,8 +32,8 @@ const ROOM: &str = "attic";
 const OTHER_ROOM: &str = "cellar";
 
 /// Readings that are stored, rolled up and noted in their room.
-async fn store(store: &DynamoStore, readings: &[Reading]) {
-    let (first, invocation) = (&readings[0], &invocation());
+async fn store(table: &Table, readings: &[Reading]) {
+    let (store, first, invocation) = (table.store(), &readings[0], &invocation());
     let known = device_of(readings);
     store.register_device(&known, invocation).await.expect("written");
     for some in readings.chunks(500) {
@@ -49,13 +49,14 @@ async fn store(store: &DynamoStore, readings: &[Reading]) {
             found.or_insert((bucket, Vec::new())).1.push(reading.clone());
         }
     }
-    for ((from, to), (bucket, readings)) in buckets {
-        let rollup = Rollup::fold(&readings, &FoldRules::of(&known));
+    let rules = FoldRules::of(&known);
+    let rollups = buckets.into_iter().map(|((from, to), (bucket, readings))| {
         let range = TimeRange::new(from, to).expect("a range");
-        let stored = stored_rollup(&first.device, bucket, range, rollup);
-        let put = store.put_rollup(&stored, Expected::Absent, invocation).await;
-        assert!(put.expect("written"));
-    }
+        let rollup = Rollup::fold(&readings, &rules);
+        item::from_rollup(&stored_rollup(&first.device, bucket, range, rollup))
+    });
+    table.put_all(rollups).await;
+
     let rooms: BTreeSet<_> = readings.iter().filter_map(|it| it.room.clone()).collect();
     for room in rooms {
         let mut seen = Seen::begun(room, first.device.clone(), Month::of(first.at));
@@ -129,12 +130,14 @@ async fn ask(query: &Query<DynamoStore, TestClock>, path: &str, parameters: &str
 #[tokio::test]
 async fn estimates_are_near_what_is_consumed() {
     let engine = Engine::embedded().await;
-    let table = engine.table(true).await.store();
-    seal(&table, "UTC", at(SEALED)).await;
+    let table = engine.table(true).await;
+    let opened = table.store();
+    seal(&opened, "UTC", at(SEALED)).await;
     let walk = RoomWalk { begun: at(0), after: None, is_done: true };
-    table.set_room_walk(&walk, &invocation()).await.expect("written");
-    register_room(&table, ROOM, at(0)).await;
-    register_room(&table, OTHER_ROOM, at(0)).await;
+    opened.set_room_walk(&walk, &invocation()).await.expect("written");
+    register_room(&opened, ROOM, at(0)).await;
+    register_room(&opened, OTHER_ROOM, at(0)).await;
+
     for readings in [
         seldom("daily", 1),
         seldom("rare", 3),
@@ -147,7 +150,7 @@ async fn estimates_are_near_what_is_consumed() {
         store(&table, &readings).await;
     }
     let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
-    let query = Query::new(table.clone(), TestClock::at(at(NOW)), Telemetry::silent(), settings);
+    let query = Query::new(opened, TestClock::at(at(NOW)), Telemetry::silent(), settings);
     query.load().await;
     let month = format!("from={}&to={}&explain=1", at(20 * DAY), at(NOW));
     let week = format!("from={}&to={}&explain=1", at(NOW - 6 * DAY), at(NOW));
