@@ -14,7 +14,8 @@ use futures_util::{StreamExt as _, stream};
 use judging::Rules;
 use runtime::clock::Clock;
 use table::{
-    Failing, Invocation, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingMessage,
+    Failing, Invocation, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingKey,
+    WaitingMessage,
 };
 use tokio::sync::OnceCell;
 
@@ -56,6 +57,8 @@ pub(crate) struct Round<'a> {
 /// Messages that this invocation alone may send.
 struct Leased {
     messages: Vec<WaitingMessage>,
+    /// Those of them that may have arrived by an earlier attempt.
+    repeated: BTreeSet<WaitingKey>,
     /// Whether the table did not lease others, which are left to the next minute.
     is_cut: bool,
 }
@@ -98,21 +101,18 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
 
         let preparing = round.beginning.part_of(MAX_PREPARING);
-        let is_repeated = chosen.send.iter().any(|it| it.lease.is_some());
         // The other half is for the channel's secret and for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
-        let Leased { messages: leased, is_cut } = self.lease(&chosen.send, &leasing).await?;
-        sent.is_cut = is_cut;
-        if leased.is_empty() {
+        let leased = self.lease(&chosen.send, &leasing).await?;
+        sent.is_cut = leased.is_cut;
+        if leased.messages.is_empty() {
             return Ok(());
         }
 
-        let delivered =
-            self.deliver(channel, (&leased, &storms), is_repeated, round, &preparing).await?;
-        match delivered {
+        match self.deliver(channel, (&leased, &storms), round, &preparing).await? {
             Ok(()) => {
-                sent.messages = leased.len();
-                self.delivered(channel, &leased, round.invocation).await?;
+                sent.messages = leased.messages.len();
+                self.delivered(channel, &leased.messages, round.invocation).await?;
                 sent.failing_since = None;
             }
             Err(failure) => {
@@ -231,24 +231,29 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let results: Vec<_> =
             stream::iter(leases.collect::<Vec<_>>()).buffered(CONCURRENCY).collect().await;
 
-        let (mut messages, mut cause) = (Vec::new(), None);
-        for result in results {
+        let (mut leased, mut repeated, mut cause) = (Vec::new(), BTreeSet::new(), None);
+        for (known, result) in messages.iter().zip(results) {
             match result {
-                Ok(message) => messages.extend(message),
+                Ok(Some(message)) => {
+                    if known.lease.is_some() {
+                        repeated.insert(message.key());
+                    }
+                    leased.push(message);
+                }
+                Ok(None) => {}
                 Err(error) => cause = Some(error),
             }
         }
         match cause {
-            Some(error) if messages.is_empty() => Err(error),
-            cause => Ok(Leased { messages, is_cut: cause.is_some() }),
+            Some(error) if leased.is_empty() => Err(error),
+            cause => Ok(Leased { messages: leased, repeated, is_cut: cause.is_some() }),
         }
     }
 
     async fn deliver(
         &self,
         channel: &StoredChannel,
-        (leased, storms): (&[WaitingMessage], &Storms),
-        is_repeated: bool,
+        (leased, storms): (&Leased, &Storms),
         round: &Round<'_>,
         preparing: &Invocation,
     ) -> StoreResult<Result<(), NotCarried>> {
@@ -260,10 +265,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             }
             None => return Ok(Err(unusable("it has no secret"))),
         };
-        let registered = Registered::of(&self.store, leased, preparing).await;
+        let Leased { messages, repeated, .. } = leased;
+        let registered = Registered::of(&self.store, messages, preparing).await;
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
         let sender = Sender { page_url, zone, storms: &storms.counted };
-        let outgoing = sender.outgoing(leased, &registered, &secret, is_repeated, self.clock.now());
+        let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
+        let outgoing = sender.outgoing(messages, &registered, &secret, is_repeated, now);
         Ok(self.carrier.carry(outgoing, &self.clock).await)
     }
 
@@ -286,7 +293,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn failed(
         &self,
         channel: &StoredChannel,
-        leased: &[WaitingMessage],
+        Leased { messages: leased, repeated, .. }: &Leased,
         failure: &NotCarried,
         invocation: &Invocation,
     ) -> StoreResult<()> {
@@ -298,7 +305,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let next = next_attempt(first, message.attempts, now, failure.retry_after);
             let next = next.unwrap_or_else(|| now.saturating_add(MAX_PAUSE));
             soonest = soonest.min(next);
-            let may_have_arrived = failure.may_have_arrived;
+            // A refusal of this attempt does not tell that an earlier one did not arrive.
+            let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
             postponed.push(self.store.postpone_waiting(
                 message,
                 next,

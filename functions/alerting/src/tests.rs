@@ -31,6 +31,8 @@ pub(crate) enum Reply {
     Status(u16),
     /// It answers with a status and asks for a pause, in seconds.
     After(u16, u64),
+    /// It takes the request, and its answer is lost.
+    Lost,
 }
 
 /// A receiver of messages: it keeps the requests, and answers 200 where it is told nothing else.
@@ -66,6 +68,7 @@ impl SendRequest for Receiver {
             None => (200, None),
             Some(Reply::Status(status)) => (status, None),
             Some(Reply::After(status, seconds)) => (status, Some(seconds.to_string())),
+            Some(Reply::Lost) => panic!("its answer is lost"),
         };
         Ok(Answer { status, retry_after, text: String::new() })
     }

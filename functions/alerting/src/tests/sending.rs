@@ -136,6 +136,22 @@ async fn a_receiver_that_asks_for_a_pause_gets_it() {
     assert_eq!(world.store.all_waiting(), []);
 }
 
+/// The refusal of a repetition says nothing of the request whose answer was lost.
+#[tokio::test]
+async fn what_may_have_arrived_is_marked_by_all_later_attempts() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::Lost, Reply::Status(503), Reply::Status(429)]);
+    world.minute().await.expect("done");
+    world.minutes(6).await;
+    let bodies = world.receiver.bodies();
+    let marks: Vec<&Value> = bodies.iter().map(|body| &body["is_repeated"]).collect();
+    assert_eq!(marks, [false, true, true, true]);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
 #[tokio::test]
 async fn what_was_tried_for_a_day_goes_with_the_first_message_that_gets_through() {
     let world = World::new();
