@@ -219,6 +219,7 @@ impl World {
         let number = known.as_ref().map_or(1, |it| it.version + 1);
         let mut message = given::message(number, news);
         (message.since, message.fired, message.ended) = (self.now(), self.now(), None);
+        episodes.number = number;
         episodes.told.is_firing = news.is_firing();
         episodes.told.since = Some(self.now());
         let state = StoredAlertState::next(known.as_ref(), key, state.state, self.now());

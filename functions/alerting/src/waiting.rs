@@ -54,14 +54,18 @@ pub(crate) fn states_needed(
     due: &[WaitingMessage],
     counted: &BTreeMap<RuleId, usize>,
 ) -> Vec<AlertKey> {
-    let waited =
-        due.iter().filter(|it| (has_waited(it) || is_counted(it, counted)) && !is_test(it));
-    let keys: BTreeSet<_> = waited.map(|it| it.told.alert.clone()).collect();
+    let needs_state = |message: &&WaitingMessage| {
+        let is_late = has_waited(message) || message.lease.is_some();
+        (is_late || is_counted(message, counted)) && !is_test(message)
+    };
+    let keys: BTreeSet<_> =
+        due.iter().filter(needs_state).map(|message| message.told.alert.clone()).collect();
     keys.into_iter().collect()
 }
 
 /// Chooses among messages that are due. Of a subject whose messages waited, over quiet hours or because the channel
-/// failed, or are told by a count, the newest is sent, if it is still true.
+/// failed, or are told by a count, the newest is sent, if it is still true. What a sender that died had is sent, unless
+/// newer messages of the subject went ahead and say something else.
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
     counted: &BTreeMap<RuleId, usize>,
@@ -82,11 +86,13 @@ pub(crate) fn choose(
         }
     }
     for (key, mut messages) in of_subjects {
+        let state = states.get(&key).copied();
         if messages.iter().any(|it| has_waited(it) || is_counted(it, counted)) {
-            let is_newest_true =
-                messages.last().is_some_and(|it| is_true(it, states.get(&key).copied()));
+            let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
             let kept = messages.len() - usize::from(is_newest_true);
             chosen.drop.extend(messages.drain(..kept));
+        } else if messages.last().is_some_and(|newest| is_overtaken(newest, state)) {
+            chosen.drop.append(&mut messages);
         }
         chosen.send.append(&mut messages);
     }
@@ -105,9 +111,20 @@ fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bo
 }
 
 /// Whether a message was postponed: until quiet hours end, or because it was not delivered. One whose sender died was
-/// not, so it is sent though a newer one follows it.
+/// not, so it is sent though a newer one follows it, unless that was sent first ([`is_overtaken`]).
 fn has_waited(message: &WaitingMessage) -> bool {
     message.next > message.told.at
+}
+
+/// Whether newer messages of the subject were sent while the lease of a sender that died hid this one, and say something
+/// else: behind them it would be the last that a receiver hears, and wrong.
+fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
+    let is_followed = match state {
+        Some(AlertState::Episodes(state)) => state.number > newest_due.told.message.number,
+        Some(AlertState::Once(_)) => false,
+        None => true,
+    };
+    newest_due.lease.is_some() && is_followed && !is_true(newest_due, state)
 }
 
 /// What is told once stays true. A state that is gone was normal, or its device was deleted.

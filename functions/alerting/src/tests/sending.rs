@@ -370,6 +370,36 @@ async fn what_a_sender_that_died_had_is_sent_though_newer_messages_follow() {
     }
 }
 
+/// The lease of a sender that died hides its message for a minute, and newer ones do not wait for it.
+#[tokio::test]
+async fn what_a_sender_that_died_had_is_not_said_after_newer_news() {
+    let mut was_overtaken = false;
+    for calls in 0.. {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        world.tell(&rule, "freezer", News::Fired, &[("a", world.now())]).await;
+        world.store.panic_after(calls, "killed");
+        if world.minute().await.is_ok() {
+            assert!(calls > 5, "{calls}: each call was one that failed");
+            break;
+        }
+        world.store.end_failures();
+        let leased = world.store.all_waiting().iter().any(|message| message.lease.is_some());
+
+        world.pass(TimeDelta::seconds(5));
+        world.tell(&rule, "freezer", News::Recovered, &[("a", world.now())]).await;
+        world.minute().await.expect("done");
+        was_overtaken |= leased;
+        world.minutes(2).await;
+        let bodies = world.receiver.bodies();
+        let last = bodies.last().map(news).expect("a message");
+        assert_eq!(last.last(), Some(&"recovered"), "{calls}: {bodies:?}");
+        assert_eq!(world.store.all_waiting(), [], "{calls}");
+    }
+    assert!(was_overtaken, "no sender died with a lease");
+}
+
 /// Whoever saves a rule leaves looks at its devices; this process may have read the rules a moment before.
 #[tokio::test]
 async fn a_minute_judges_by_the_rules_as_they_are() {
