@@ -95,7 +95,7 @@ impl Names<'_> {
                 format!("{metric} {}{lasting}", self.limits(limits))
             }
             Watch::Silence { .. } => "no reading".to_owned(),
-            Watch::Budget { kwh, per } => format!("more than {kwh} kWh in 1{}", per.as_str()),
+            Watch::Budget { kwh, per } => format!("more than {kwh} kWh in {}", per.as_str()),
             Watch::Demand { period, .. } => format!("demand of {} too high", period.as_str()),
             Watch::Counter { metric, .. } => format!("{metric} has an odd step"),
         }
@@ -213,6 +213,11 @@ mod tests {
         assert_eq!(
             text(silence, News::Fired),
             "Gone: Deep freezer: no reading, the last at 2026-01-10 14:39, since 14:05"
+        );
+        let budget = r#"{"name": "Day", "device": "f", "budget_kwh": 5, "per": "day"}"#;
+        assert_eq!(
+            text(budget, News::Fired),
+            "Day: Deep freezer: more than 5 kWh in 1d since 14:05"
         );
         let band = r#"{"name": "Air", "mean_of_room": "r", "metric": "temperature", "above": 25, "below": 18}"#;
         assert_eq!(
