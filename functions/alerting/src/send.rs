@@ -36,10 +36,13 @@ const ENOUGH: Duration = Duration::from_secs(5);
 /// The longest time from a lease to its request. A request that begins much later could end after the lease, when somebody
 /// else sends the same messages.
 const MAX_PREPARING: Duration = Duration::from_secs(10);
-/// The most messages of a channel that are read at once.
+/// The messages of a page.
 const PAGE: usize = 100;
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
 const MAX_MESSAGES: usize = 1_000;
+/// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
+/// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
+const MAX_READ: usize = 5_000;
 /// The most messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
 
@@ -135,6 +138,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let storms = self.storms(&due, now, round).await?;
         due.retain(|message| !storms.holds(message));
+        due.truncate(MAX_MESSAGES);
         if due.is_empty() {
             return Ok((Chosen::default(), storms));
         }
@@ -192,7 +196,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let page = page.await?;
             let last = page.listing.found.last().map(WaitingMessage::key);
             found.extend(page.listing.found);
-            if !page.has_more || last.is_none() || found.len() >= MAX_MESSAGES {
+            if !page.has_more || last.is_none() || found.len() >= MAX_READ {
                 return Ok(found);
             }
             after = last;

@@ -103,6 +103,35 @@ async fn what_fires_at_once_on_a_thousand_devices_is_one_request_with_a_short_li
 }
 
 #[tokio::test]
+async fn what_a_storm_holds_keeps_no_message_of_another_rule_waiting() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let (storm, other) = (world.rule_on_each("r").await, world.rule("zz", true).await);
+    let later = world.now().saturating_add(TimeDelta::minutes(12));
+    for device in 0..1_000 {
+        world.tell(&storm, &format!("d{device:04}"), News::Fired, &[("a", later)]).await;
+    }
+
+    world.pass(TimeDelta::minutes(11));
+    for device in 2_000..=2_000 + MAX_SINGLE {
+        tell(&world, &storm, device, News::Fired).await;
+    }
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
+    assert_eq!(devices(body).len(), 21);
+
+    world.pass(TimeDelta::minutes(1));
+    world.tell(&other, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the other rule") };
+    assert_eq!(devices(body), BTreeSet::from(["freezer"]));
+    world.minutes(10).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("the next count") };
+    assert_eq!(devices(body).len(), 1_000);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
 async fn a_rule_on_one_device_reads_nothing_of_what_was_told() {
     let world = World::new();
     let channels = ["a", "b", "c"];
