@@ -10,21 +10,31 @@ use table::Invocation;
 use crate::energy::{energy, meter};
 use crate::ports::Store;
 
-/// For how long a period that has ended is judged: its last quarters are sealed half an hour behind.
-const LATEST: TimeDelta = TimeDelta::hours(2);
+/// For how long a period that has ended is judged: its last quarters are sealed half an hour behind, and hours behind
+/// where the system stood still.
+const LATEST: TimeDelta = TimeDelta::days(1);
+
+/// What a rule watches.
+pub(crate) struct Budget<'a> {
+    pub(crate) kwh: &'a Decimal,
+    pub(crate) per: CalendarUnit,
+    /// When the rule was saved. A period that had ended by then is history.
+    pub(crate) saved: Timestamp,
+}
 
 /// The figures of a device.
 pub(crate) async fn figures(
     store: &impl Store,
     device: &Device,
-    (kwh, per): (&Decimal, CalendarUnit),
+    Budget { kwh, per, saved }: Budget<'_>,
     horizon: &Horizon,
     now: Timestamp,
     invocation: &Invocation,
 ) -> Result<Vec<Figure>, Failure> {
     let period = per.bucket_of(now, horizon.zone());
     let before = period.from().saturating_add(TimeDelta::milliseconds(-1));
-    let ended = (now.since(period.from()) < LATEST).then(|| per.bucket_of(before, horizon.zone()));
+    let is_ended_judged = saved <= before && now.since(period.from()) < LATEST;
+    let ended = is_ended_judged.then(|| per.bucket_of(before, horizon.zone()));
     let mut figures = Vec::new();
     for period in ended.into_iter().chain([period]) {
         let Ok(so_far) = TimeRange::new(period.from(), period.to().min(now)) else { continue };

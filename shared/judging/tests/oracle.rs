@@ -421,6 +421,30 @@ async fn a_budget_is_told_once_for_each_local_day_that_is_beyond_it() {
     assert!(count > 3 && within > 3, "{count} days beyond, {within} within");
 }
 
+/// The system stands still over midnight and hours of the next day.
+#[tokio::test]
+async fn a_day_that_ended_hours_ago_is_told_by_a_rule_that_was_there() {
+    let members = json!({"name": "Day", "device": "d1", "budget_kwh": 2.5, "per": "day"});
+    let midnight = at(300);
+    for (saved, times) in [(at(-10), 1), (at(400), 0)] {
+        let world = World::new(members.clone(), &[meter(1, 1, "10")]).await;
+        let rule = Rule::from_json(members.clone(), saved).expect("a rule");
+        let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
+        assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        world.put(&[meter(1, 10, "13")]).await;
+
+        let now = midnight.saturating_add(minutes(160));
+        let mut quarter = QuarterHour::of(at(0));
+        while quarter.end() < midnight.saturating_add(minutes(120)) {
+            world.seal_unjudged(quarter, now).await;
+            quarter = quarter.next();
+        }
+        world.seal(quarter, now).await;
+        let told: Vec<_> = world.told().iter().map(|told| told.message.since).collect();
+        assert_eq!(told, vec![at(-19 * 60); times], "saved at {saved}");
+    }
+}
+
 // ---- Demand ------------------------------------------------------------------------------------
 
 /// A power that is the same all through a period: what the period is heading for is that power.
