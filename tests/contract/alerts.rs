@@ -507,6 +507,7 @@ pub(super) async fn a_channel_has_its_own_messages_when_their_time_has_come(
     assert_eq!(waiting(store, "c-a", quiet - 1).await, []);
     assert_eq!(waiting(store, "c-a", quiet).await.len(), 12);
     assert_eq!(waiting(store, "c-a", -48 * 60 * MINUTE).await.len(), 12, "of a wrong clock");
+    assert_eq!(waiting(store, "c", -MINUTE).await.len(), 12, "judged by a clock that was ahead");
     assert_eq!(waiting(store, "d", 0).await, []);
     let all = waiting(store, "c", 0).await;
     let numbers: Vec<_> = all.iter().map(|it| it.told.message.number).collect();

@@ -70,8 +70,9 @@ pub(crate) async fn told_of_late(
     invocation: &Invocation,
 ) -> StoreResult<Vec<ToldMessage>> {
     let (mut told, mut after) = (Vec::new(), None);
-    // A judgement by a clock that is ahead is one of now.
-    let Ok(range) = TimeRange::new(now.saturating_add(-WINDOW), Timestamp::MAX) else {
+    // A judgement by a clock that is a little ahead is one of now. One by a clock that was hours ahead would hold a
+    // rule's messages for hours.
+    let Ok(range) = TimeRange::new(now.saturating_add(-WINDOW), now.saturating_add(WINDOW)) else {
         return Ok(told);
     };
     loop {

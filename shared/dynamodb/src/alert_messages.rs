@@ -9,7 +9,7 @@ use crate::attribute::{read, to_sdk};
 use crate::put::Put;
 use crate::range::{Filter, Range};
 use crate::update::Update;
-use table::item::attribute::{ATTEMPTS, LEASE, NEXT};
+use table::item::attribute::{ATTEMPTS, JUDGED_AT, LEASE, NEXT};
 use table::item::{self, Attribute};
 use table::keys::{self, ALERT_TOLD, ALERT_WAITING, Key};
 use table::{
@@ -53,9 +53,9 @@ impl ReadWaitingMessages for DynamoStore {
     ) -> StoreResult<ListPage<WaitingMessage>> {
         let text = |at: Timestamp| AttributeValue::S(at.to_string());
         let filter = Filter {
-            expression: "(#next <= :now OR #next > :far) \
+            expression: "(#next <= :now OR #next <= #judged OR #next > :far) \
                          AND (attribute_not_exists(#lease) OR #lease <= :now OR #lease > :held)",
-            names: &[("#next", NEXT), ("#lease", LEASE)],
+            names: &[("#next", NEXT), ("#judged", JUDGED_AT), ("#lease", LEASE)],
             values: [
                 (":now".to_owned(), text(now)),
                 (":far".to_owned(), text(now.saturating_add(MAX_POSTPONED))),

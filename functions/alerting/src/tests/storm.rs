@@ -132,6 +132,26 @@ async fn what_a_storm_holds_keeps_no_message_of_another_rule_waiting() {
 }
 
 #[tokio::test]
+async fn what_was_told_by_a_clock_that_was_ahead_is_sent_at_once_and_holds_nothing_for_hours() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule_on_each("r").await;
+    world.pass(TimeDelta::hours(5));
+    for device in 0..25 {
+        world.tell(&rule, &format!("d{device:04}"), News::Fired, &[("a", world.now())]).await;
+    }
+    world.clock.set(world.now().saturating_add(TimeDelta::hours(-5)));
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
+    assert_eq!(devices(body).len(), 25);
+
+    tell(&world, &rule, 30, News::Fired).await;
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("a device") };
+    assert_eq!(devices(body), BTreeSet::from(["d0030"]));
+}
+
+#[tokio::test]
 async fn a_rule_on_one_device_reads_nothing_of_what_was_told() {
     let world = World::new();
     let channels = ["a", "b", "c"];

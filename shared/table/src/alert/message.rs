@@ -137,10 +137,12 @@ impl WaitingMessage {
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether it is to be sent, and nobody is sending it.
+    /// Whether it is to be sent, and nobody is sending it. One that nobody postponed is sent whatever the clock shows:
+    /// it was judged already, if perhaps by a clock that was ahead.
     #[must_use]
     pub fn is_free(&self, now: Timestamp) -> bool {
         let is_past = |at: Timestamp, longest| at <= now || at > now.saturating_add(longest);
-        is_past(self.next, MAX_POSTPONED) && self.lease.is_none_or(|it| is_past(it, MAX_LEASE))
+        let is_due = self.next <= self.told.at || is_past(self.next, MAX_POSTPONED);
+        is_due && self.lease.is_none_or(|it| is_past(it, MAX_LEASE))
     }
 }

@@ -148,5 +148,7 @@ mod tests {
             let waiting = WaitingMessage { lease: lease.map(after), ..new };
             assert_eq!(waiting.is_free(now), is_free, "{next} {lease:?}");
         }
+        let ahead = WaitingMessage::new(given::channel_id("c"), told(), now);
+        assert!(ahead.is_free(after(-5 * 60)), "judged by a clock that was ahead");
     }
 }
