@@ -1,7 +1,7 @@
 //! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
 //! when it could be silent, and writes nothing where it is not.
 
-use alerts::{MAX_AHEAD, MAX_UNJUDGED, NoData, Rule, Subject, Watch};
+use alerts::{MAX_AHEAD, MAX_UNJUDGED, NoData, Subject, Watch};
 use chrono::TimeDelta;
 use domain::{DeviceId, Order, TimeRange, Timestamp};
 use series::Failure;
@@ -67,33 +67,22 @@ impl Judging {
         // A room is judged by its mean, when that is sealed.
         let Subject::Device(device) = case.subject else { return Ok((later, None)) };
 
-        match self.silent_from(store, (&case.rule.rule, device), now, invocation).await? {
-            // Nobody has heard of it yet.
-            None => Ok((later, None)),
-            Some(at) if at > now => Ok((at, None)),
-            Some(_) => {
-                let outcome = self.judge(store, rules, case, now, invocation).await?;
-                Ok((later, Some(outcome)))
-            }
-        }
-    }
-
-    /// When a device is silent if nothing more comes; `None` if nothing ever came.
-    async fn silent_from(
-        &self,
-        store: &impl Store,
-        (rule, device): (&Rule, &DeviceId),
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Option<Timestamp>, Failure> {
-        let Some(newest) = newest_reading(store, device, now, invocation).await? else {
-            return Ok(None);
-        };
-        let limit = match &rule.watch {
+        let newest = newest_reading(store, device, now, invocation).await?;
+        let limit = match &case.rule.rule.watch {
             Watch::Silence { after: Some(after) } => *after,
             _ => self.limits.of(store, device, now, invocation).await?,
         };
-        Ok(Some(newest.saturating_add(limit)))
+        // Its first reading may come right now, and be the last one.
+        let Some(newest) = newest else {
+            return Ok((later.min(now.saturating_add(limit)), None));
+        };
+
+        let silent_from = newest.saturating_add(limit);
+        if silent_from > now {
+            return Ok((silent_from, None));
+        }
+        let outcome = self.judge(store, rules, case, now, invocation).await?;
+        Ok((later, Some(outcome)))
     }
 }
 

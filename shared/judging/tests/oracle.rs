@@ -261,6 +261,24 @@ async fn in_order_each_silence_is_told_once_at_its_time() {
     }
 }
 
+/// A rule may be saved before its device has sent anything.
+#[tokio::test]
+async fn a_device_that_is_silent_after_its_first_reading_is_told_in_time() {
+    let rule = json!({"name": "Gone", "device": "d1", "silent_for": "2m"});
+    let world = World::new(rule, &[]).await;
+    for now in 0..20 {
+        if now == 7 {
+            given::store_home(&world.store, &[sensor(1, now)]).await;
+            world.batch(&[sensor(1, now)], at(now)).await;
+        }
+        let given = invocation();
+        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
+        assert!(judged.await.expect("memory").is_done());
+    }
+    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
+    assert_eq!(told, [at(9)]);
+}
+
 // ---- More than the time suffices for -----------------------------------------------------------
 
 /// The devices of a story in which no minute has time for all.
