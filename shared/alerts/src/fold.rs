@@ -111,14 +111,17 @@ impl Turn {
 
 /// When a device counts as silent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience<'a> {
-    pub(crate) limit: TimeDelta,
+pub struct Patience<'a> {
+    /// After how long without a reading.
+    pub limit: TimeDelta,
     /// When nothing was taken in, in order: silence counts from the return.
-    pub(crate) pauses: &'a [TimeRange],
+    pub pauses: &'a [TimeRange],
 }
 
 impl Patience<'_> {
-    fn ends(self, seen: Timestamp) -> Timestamp {
+    /// When a device is silent whose newest reading is of `seen`.
+    #[must_use]
+    pub fn ends(self, seen: Timestamp) -> Timestamp {
         self.pauses.iter().fold(seen.saturating_add(self.limit), |end, pause| {
             let is_touched = pause.from() <= end && pause.to() > seen;
             if is_touched { end.max(pause.to().saturating_add(self.limit)) } else { end }

@@ -44,7 +44,7 @@ pub use body::{Email, Notice, Outgoing, Post, Request};
 pub use channel::Channel;
 pub use channel_kind::ChannelKind;
 pub use demand::{Projection, RECENT, RunningPeriod};
-pub use fold::{Fold, Observation, Phase};
+pub use fold::{Fold, Observation, Patience, Phase};
 pub use judge::{Judgement, Sight, judge, passes};
 pub use link::LinkKey;
 pub use members::MemberError;

@@ -1,7 +1,7 @@
 //! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
 //! when it could be silent, and writes nothing where it is not.
 
-use alerts::{MAX_AHEAD, MAX_UNJUDGED, NoData, Subject, Watch};
+use alerts::{MAX_AHEAD, MAX_UNJUDGED, NoData, Patience, Subject, Watch};
 use chrono::TimeDelta;
 use domain::{DeviceId, Order, TimeRange, Timestamp};
 use series::Failure;
@@ -77,7 +77,7 @@ impl Judging {
             return Ok((later.min(now.saturating_add(limit)), None));
         };
 
-        let silent_from = newest.saturating_add(limit);
+        let silent_from = Patience { limit, pauses: &rules.pauses }.ends(newest);
         if silent_from > now {
             return Ok((silent_from, None));
         }

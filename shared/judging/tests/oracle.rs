@@ -19,8 +19,9 @@ use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
     Deadline, EditAlertRules as _, EditRegistry as _, Invocation, KeepRollupState as _,
-    ListDevices as _, Look, MAX_CACHED_ENTRIES, PutReadings as _, ReadAlertStates as _,
-    ReadRollupState as _, StoredRule, ToldMessage, UpdateOutcome,
+    ListDevices as _, Look, MAX_CACHED_ENTRIES, MarkRunning as _, PutReadings as _,
+    ReadAlertStates as _, ReadRollupState as _, RunningMark, StoredRule, ToldMessage,
+    UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -277,6 +278,23 @@ async fn a_device_that_is_silent_after_its_first_reading_is_told_in_time() {
     }
     let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
     assert_eq!(told, [at(9)]);
+}
+
+/// The system stood still from the fifth minute to the twentieth.
+#[tokio::test]
+async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
+    let rule = json!({"name": "Gone", "device": "d1", "silent_for": "2m"});
+    let world = World::new(rule, &[sensor(1, 4)]).await;
+    let pauses = vec![TimeRange::new(at(5), at(20)).expect("a range")];
+    let mark = RunningMark { version: 1, at: at(20), pauses };
+    assert!(world.store.put_running_mark(&mark, &invocation()).await.expect("memory"));
+    for now in 20..30 {
+        let given = invocation();
+        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
+        assert!(judged.await.expect("memory").is_done());
+    }
+    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
+    assert_eq!(told, [at(22)]);
 }
 
 // ---- More than the time suffices for -----------------------------------------------------------
