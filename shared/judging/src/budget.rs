@@ -15,7 +15,7 @@ use crate::ports::Store;
 const LATEST: TimeDelta = TimeDelta::days(1);
 
 /// What a rule watches.
-pub(crate) struct Budget<'a> {
+pub(crate) struct EnergyBudget<'a> {
     pub(crate) kwh: &'a Decimal,
     pub(crate) per: CalendarUnit,
     /// When the rule was saved. A period that had ended by then is history.
@@ -26,7 +26,7 @@ pub(crate) struct Budget<'a> {
 pub(crate) async fn figures(
     store: &impl Store,
     device: &Device,
-    Budget { kwh, per, saved }: Budget<'_>,
+    EnergyBudget { kwh, per, saved }: EnergyBudget<'_>,
     horizon: &Horizon,
     now: Timestamp,
     invocation: &Invocation,

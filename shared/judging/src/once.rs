@@ -7,7 +7,7 @@ use table::{
     AlertKey, AlertState, Invocation, NewJudgement, StoreError, StoredAlertState, StoredRule,
 };
 
-use crate::budget::Budget;
+use crate::budget::EnergyBudget;
 use crate::judging::Judging;
 use crate::outcome::{MAX_ATTEMPTS, Outcome, put, stored_state};
 use crate::ports::Store;
@@ -69,7 +69,7 @@ impl Judging {
         let horizon = &self.rollups.horizon(store, now, invocation).await?;
         match &rule.rule.watch {
             Watch::Budget { kwh, per } => {
-                let budget = Budget { kwh, per: *per, saved: rule.rule.changed };
+                let budget = EnergyBudget { kwh, per: *per, saved: rule.rule.changed };
                 budget::figures(store, device, budget, horizon, now, invocation).await
             }
             Watch::Demand { period, limit } => {
