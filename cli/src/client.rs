@@ -53,6 +53,7 @@ impl Client {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(MAX_REQUEST * 2))
             .http_status_as_error(false)
+            .max_redirects(0)
             .build();
         Ok(Self {
             agent: config.into(),
@@ -130,7 +131,10 @@ impl Client {
             let attempt = Stopwatch::start();
             let mut wait = pause;
             match self.send_once(ask, authorization) {
-                Ok((answer, retry_after)) => {
+                Ok(Received { redirection: Some(redirection), .. }) => {
+                    bail!("{} {redirection}", self.asked(ask.path));
+                }
+                Ok(Received { answer, retry_after, .. }) => {
                     self.reached.store(true, Ordering::Relaxed);
                     if !matches!(answer.status, 429 | 500 | 502 | 503 | 504) {
                         return Ok(answer);
@@ -181,7 +185,7 @@ impl Client {
         &self,
         ask: Ask<'_>,
         authorization: Option<&str>,
-    ) -> Result<(Answer, Option<Duration>), ureq::Error> {
+    ) -> Result<Received, ureq::Error> {
         let url = format!("{}{}", self.url, ask.path);
         let mut request = http::Request::builder().method(ask.method).uri(url);
         if let Some(authorization) = authorization {
@@ -196,12 +200,16 @@ impl Client {
             }
             None => self.agent.run(request.body(())?),
         }?;
+
+        let redirection = redirection(&response);
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let retry_after = header("retry-after").and_then(|value| value.parse().ok());
-        let retry_after = retry_after.map(|it| Duration::from_secs(it).min(MAX_RETRY_AFTER));
+        let retry_after = retry_after.map(|secs| Duration::from_secs(secs).min(MAX_RETRY_AFTER));
         let units = Units::of(response.headers());
         let text = response.body_mut().read_to_string()?;
-        Ok((Answer { status: response.status().as_u16(), text, units }, retry_after))
+
+        let answer = Answer { status: response.status().as_u16(), text, units };
+        Ok(Received { answer, retry_after, redirection })
     }
 
     /// Returns the server's address.
@@ -212,10 +220,39 @@ impl Client {
     /// Makes an error of an answer that was not expected.
     pub(crate) fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
         let Answer { status, .. } = answer;
-        let path = path.split('?').next().unwrap_or_default();
         let hint = if matches!(status, 401 | 403) { " (see --token)" } else { "" };
-        anyhow::anyhow!("{}{path} answers {status}: {}{hint}", self.url, answer.reason())
+        anyhow::anyhow!("{} answers {status}: {}{hint}", self.asked(path), answer.reason())
     }
+
+    /// The address of a request, without its query.
+    fn asked(&self, path: &str) -> String {
+        let path = path.split('?').next().unwrap_or_default();
+        format!("{}{path}", self.url)
+    }
+}
+
+/// An answer, and what its headers say about a further request.
+struct Received {
+    answer: Answer,
+    retry_after: Option<Duration>,
+    /// Where the answer points, as [`redirection`] says it.
+    redirection: Option<String>,
+}
+
+/// The predicate of a sentence about a server that redirects; `None` for any other answer. No redirect is followed: the
+/// next request would be a GET, also where the first one was to change something, and at an address that nobody named.
+pub(crate) fn redirection<B>(response: &http::Response<B>) -> Option<String> {
+    let status = response.status();
+    if !status.is_redirection() {
+        return None;
+    }
+
+    let location = response.headers().get("location").and_then(|value| value.to_str().ok());
+    let location = location.unwrap_or("no address");
+    Some(format!(
+        "answers {} and points to {location}; no redirect is followed: name the address of the server itself",
+        status.as_u16()
+    ))
 }
 
 /// A server that gives no answer: none that listens, or none that answers in time.
@@ -353,6 +390,36 @@ mod tests {
             let client = Client::impatient(&server.url, Duration::ZERO);
             let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{}{expected}", server.url)), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_redirect_is_followed() {
+        for status in [301, 302, 303, 307, 308] {
+            let paths = Arc::new(Mutex::new(Vec::new()));
+            let seen = Arc::clone(&paths);
+            let server = fake_server::serve(move |_, request| {
+                seen.lock().unwrap().push(request.path.clone());
+                match request.path.as_str() {
+                    "/elsewhere" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+                    _ => Reply::with(status, "location: /elsewhere\r\n", ""),
+                }
+            });
+
+            let client = Client::impatient(&server.url, Duration::ZERO);
+            let told = format!("answers {status} and points to /elsewhere");
+            for method in ["PATCH", "PUT", "POST", "DELETE", "GET"] {
+                let has_body = !matches!(method, "GET" | "DELETE");
+                let body = has_body.then_some(("application/json", "{}"));
+                let ask = Ask { method, path: "/devices/a?x=1", body, headers: &[] };
+                let error = client.send(ask, &AtomicBool::new(false)).unwrap_err().to_string();
+                assert!(error.contains(&told) && error.starts_with(&server.url), "{error}");
+            }
+            let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err();
+            assert!(error.to_string().contains(&told), "{error}");
+
+            let paths = paths.lock().unwrap();
+            assert!(!paths.is_empty() && !paths.contains(&"/elsewhere".to_owned()), "{paths:?}");
         }
     }
 
