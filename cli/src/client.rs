@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use runtime::clock::Stopwatch;
 use serde_json::Value;
 
@@ -26,6 +26,10 @@ const MAX_REQUEST: Duration = Duration::from_secs(30);
 
 /// What anybody may ask Roomtide, and an InfluxDB: at each of its addresses, whatever its version.
 const READY: &str = "/ready";
+
+/// What a token looks like, for who gave something else.
+const TOKEN_FORM: &str = "a token is one word without blanks, such as rt_..., alone in its file; `roomtide token create \
+    --quiet` prints it so";
 
 /// A client of one server.
 #[derive(Debug)]
@@ -141,6 +145,10 @@ impl Client {
                     }
                     last = self.error(ask.path, &answer);
                     wait = retry_after.unwrap_or(pause);
+                }
+                Err(error) if is_about_request(&error) => {
+                    let asked = format!("{} cannot be asked", self.asked(ask.path));
+                    return Err(anyhow::Error::new(error).context(asked));
                 }
                 Err(error) => {
                     let unsent = is_unsent(&error);
@@ -298,12 +306,23 @@ impl fmt::Display for NotRoomtide {
 
 impl Error for NotRoomtide {}
 
-/// Returns the token itself, or the one in the file that `@FILE` names.
+/// Returns the token itself, or the one in the file that `@FILE` names. What can be no token is refused here: no request
+/// can be made with it.
 pub(crate) fn token(text: &str) -> anyhow::Result<String> {
-    let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let Some(file) = text.strip_prefix('@') else {
+        ensure!(is_word(text), "what is given as a token is none: {TOKEN_FORM}");
+        return Ok(text.to_owned());
+    };
+
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the token in {file}"))?;
-    Ok(text.trim().to_owned())
+    let token = text.trim();
+    ensure!(is_word(token), "{file} is no file with one token: {TOKEN_FORM}");
+    Ok(token.to_owned())
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(|char| char.is_whitespace() || char.is_control())
 }
 
 /// Whether an answer to `GET /ready` is that of Roomtide. An InfluxDB answers with its uptime. Roomtide's functions do
@@ -311,6 +330,12 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
 fn is_roomtide(answer: &Answer) -> bool {
     let told: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     answer.status == 200 && told["status"] == "ready" && told["up"] == "0s"
+}
+
+/// Returns whether it is the request that is wrong, such as its address or a header: another attempt fails alike.
+const fn is_about_request(error: &ureq::Error) -> bool {
+    use ureq::Error::{BadUri, Http, InvalidProxyUrl, RequireHttpsOnly};
+    matches!(error, BadUri(_) | Http(_) | InvalidProxyUrl | RequireHttpsOnly(_))
 }
 
 /// Returns whether a failed request certainly did not reach the server.
@@ -444,5 +469,30 @@ mod tests {
         assert_eq!(token("rt_b").unwrap(), "rt_b");
         let missing = format!("{:#}", token("@no/such/file").unwrap_err());
         assert!(missing.contains("no/such/file"), "{missing}");
+
+        for wrong in ["token\nrt_a\n", "rt_a rt_b", "rt_\u{1b}[31m", "", "\n"] {
+            std::fs::write(&file, wrong).unwrap();
+            let error = token(&format!("@{}", file.display())).unwrap_err().to_string();
+            assert!(error.contains(&*file.to_string_lossy()), "{error}");
+            assert!(error.contains(TOKEN_FORM) && !error.contains("rt_a"), "{error}");
+            assert!(token(wrong).unwrap_err().to_string().contains(TOKEN_FORM), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_made_is_not_repeated() {
+        let server = fake_server::serve(|_, _| Reply::of(200, "{}"));
+        let client = Client::impatient(&server.url, Duration::from_secs(60));
+        let stop = AtomicBool::new(false);
+        client.send(Ask::get("/devices"), &stop).unwrap();
+
+        let headers = [("x-name", "a\nb".to_owned())];
+        let body = Some(("application/json", "{}"));
+        let ask = Ask { method: "POST", path: "/readings?x=1", body, headers: &headers };
+        let watch = Stopwatch::start();
+        let error = format!("{:#}", client.send(ask, &stop).unwrap_err());
+        let expected = format!("{}/readings cannot be asked: ", server.url);
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(watch.elapsed() < Duration::from_secs(30), "it was sent once");
     }
 }
