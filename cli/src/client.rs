@@ -41,7 +41,7 @@ pub(crate) struct Client {
     authorization: Option<String>,
     /// Whether the server has answered before: without that, a failed connection is not retried.
     reached: AtomicBool,
-    /// Whether the server is known to be Roomtide. No other server gets a token.
+    /// Whether the server is known to be Roomtide. No other server gets a token or a change.
     recognized: AtomicBool,
     first_pause: Duration,
     max_request: Duration,
@@ -78,11 +78,12 @@ impl Client {
         Ok(Self { here: Some(Arc::clone(here)), url: here.name().to_owned(), ..client })
     }
 
-    /// Makes a client that waits at most for `pause` after a lost answer.
+    /// Makes a client of a server that is taken for Roomtide, which waits at most for `pause` after a lost answer.
     #[cfg(test)]
     pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
         let client = Self::new(url, None).expect("an address");
-        Self { first_pause: Duration::from_millis(1), max_request: pause, ..client }
+        let (first_pause, recognized) = (Duration::from_millis(1), AtomicBool::new(true));
+        Self { first_pause, recognized, max_request: pause, ..client }
     }
 
     /// The flag that makes the client stop sending.
@@ -90,10 +91,10 @@ impl Client {
         Arc::clone(&self.interrupted)
     }
 
-    /// Sends a request until its answer is final, or until `stop` is set. A token is sent only to a server that is
-    /// Roomtide.
+    /// Sends a request until its answer is final, or until `stop` is set. A token and a change are sent only to a server
+    /// that is Roomtide: at the default address anything may listen.
     pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
-        if self.authorization.is_some() {
+        if self.authorization.is_some() || ask.method != "GET" {
             self.ensure_roomtide(stop)?;
         }
         self.send_until_final(ask, self.authorization.as_deref(), stop)
@@ -372,6 +373,40 @@ mod tests {
     use super::*;
     use crate::import::fake_server::{self, Reply};
 
+    fn unrecognized(url: &str) -> Client {
+        Client { recognized: AtomicBool::new(false), ..Client::impatient(url, Duration::ZERO) }
+    }
+
+    #[test]
+    fn a_change_is_sent_to_roomtide_only() {
+        for (ready, is_roomtide) in [(r#"{"status":"ready","up":"0s"}"#, true), ("hello", false)] {
+            let methods = Arc::new(Mutex::new(Vec::new()));
+            let seen = Arc::clone(&methods);
+            let server = fake_server::serve(move |_, request| {
+                seen.lock().unwrap().push(request.method.clone());
+                Reply::of(200, if request.path == READY { ready } else { "{}" })
+            });
+
+            let (client, stop) = (unrecognized(&server.url), AtomicBool::new(false));
+            client.send(Ask::get("/devices"), &stop).unwrap();
+            for method in ["DELETE", "PATCH", "POST", "PUT"] {
+                let body = (method != "DELETE").then_some(("application/json", "{}"));
+                let sent = client.send(Ask { method, path: "/x", body, headers: &[] }, &stop);
+                match sent {
+                    Ok(_) => assert!(is_roomtide, "{method}"),
+                    Err(error) => assert!(!is_roomtide && error.is::<NotRoomtide>(), "{error}"),
+                }
+            }
+
+            let expected: &[&str] = if is_roomtide {
+                &["GET", "GET", "DELETE", "PATCH", "POST", "PUT"]
+            } else {
+                &["GET"; 5]
+            };
+            assert_eq!(*methods.lock().unwrap(), expected);
+        }
+    }
+
     #[test]
     fn a_token_is_sent_to_roomtide_only() {
         for (status, body, is_roomtide) in [
@@ -412,7 +447,7 @@ mod tests {
             (502, "<h1>Bad Gateway</h1>", "/ready answers 502: \"<h1>Bad Gateway</h1>\""),
         ] {
             let server = fake_server::serve(move |_, _| Reply::of(status, body));
-            let client = Client::impatient(&server.url, Duration::ZERO);
+            let client = unrecognized(&server.url);
             let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{}{expected}", server.url)), "{error}");
         }
@@ -440,8 +475,9 @@ mod tests {
                 let error = client.send(ask, &AtomicBool::new(false)).unwrap_err().to_string();
                 assert!(error.contains(&told) && error.starts_with(&server.url), "{error}");
             }
-            let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err();
-            assert!(error.to_string().contains(&told), "{error}");
+            let asked = unrecognized(&server.url).ensure_roomtide(&AtomicBool::new(false));
+            let error = asked.unwrap_err().to_string();
+            assert!(error.contains(&told), "{error}");
 
             let paths = paths.lock().unwrap();
             assert!(!paths.is_empty() && !paths.contains(&"/elsewhere".to_owned()), "{paths:?}");
