@@ -37,6 +37,9 @@ pub(crate) struct Client {
     agent: ureq::Agent,
     /// The data, if this process has them open.
     here: Option<Arc<Here>>,
+    /// The address that requests go to. A name and a password in it are for a server in front of Roomtide.
+    address: String,
+    /// The address without a name and a password, for people.
     url: String,
     authorization: Option<String>,
     /// Whether the server has answered before: without that, a failed connection is not retried.
@@ -62,7 +65,8 @@ impl Client {
         Ok(Self {
             agent: config.into(),
             here: None,
-            url: url.trim_end_matches('/').to_owned(),
+            address: url.trim_end_matches('/').to_owned(),
+            url: without_login(url.trim_end_matches('/')),
             authorization: token.map(|token| format!("Bearer {token}")),
             reached: AtomicBool::new(false),
             recognized: AtomicBool::new(false),
@@ -195,8 +199,8 @@ impl Client {
         ask: Ask<'_>,
         authorization: Option<&str>,
     ) -> Result<Received, ureq::Error> {
-        let url = format!("{}{}", self.url, ask.path);
-        let mut request = http::Request::builder().method(ask.method).uri(url);
+        let address = format!("{}{}", self.address, ask.path);
+        let mut request = http::Request::builder().method(ask.method).uri(address);
         if let Some(authorization) = authorization {
             request = request.header("authorization", authorization);
         }
@@ -221,7 +225,7 @@ impl Client {
         Ok(Received { answer, retry_after, redirection })
     }
 
-    /// Returns the server's address.
+    /// Returns the server's address, without a name and a password.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -306,6 +310,13 @@ impl fmt::Display for NotRoomtide {
 }
 
 impl Error for NotRoomtide {}
+
+/// An address without the name and the password that it may have: what is printed stays in logs.
+pub(crate) fn without_login(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{host}")
+}
 
 /// Returns the token itself, or the one in the file that `@FILE` names. What can be no token is refused here: no request
 /// can be made with it.
@@ -451,6 +462,23 @@ mod tests {
             let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{}{expected}", server.url)), "{error}");
         }
+    }
+
+    #[test]
+    fn a_password_in_the_address_is_sent_and_not_shown() {
+        let server = fake_server::serve(|_, request| {
+            // The headers are in lower case, as is this `u:pw`.
+            let has_login = request.headers.contains(&"authorization: basic dtpwdw==".to_owned());
+            Reply::of(if has_login { 404 } else { 401 }, "{}")
+        });
+        let address = server.url.replace("http://", "http://u:pw@");
+        let client = Client::new(&address, None).unwrap();
+        let path = "/devices";
+        let answer = client.send(Ask::get(path), &AtomicBool::new(false)).unwrap();
+        assert_eq!(answer.status, 404, "the login was sent");
+        let shown = [client.url().to_owned(), client.error(path, &answer).to_string()];
+        assert_eq!(shown[0], server.url);
+        assert!(!shown[1].contains("pw"), "{}", shown[1]);
     }
 
     #[test]
