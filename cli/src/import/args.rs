@@ -108,7 +108,13 @@ pub(crate) struct ImportArgs {
     )]
     pub(super) thin: Option<Thin>,
     /// The time before which points are thinned, such as 2024-01-01T00:00:00Z
-    #[arg(long, value_name = "TIME", requires = "thin", help_heading = "Sources")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        requires = "thin",
+        help_heading = "Sources"
+    )]
     pub(super) thin_before: Option<String>,
     /// The readings of a request, at most 10000
     #[arg(long, default_value = "500")]
@@ -122,10 +128,10 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub(super) csv: CsvArgs,
     /// The time from which points of a database or of line protocol are imported, such as 2024-01-01T00:00:00Z
-    #[arg(long, value_name = "TIME", help_heading = "Sources")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) from: Option<String>,
     /// The time before which they are imported
-    #[arg(long, value_name = "TIME", help_heading = "Sources")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) to: Option<String>,
     /// The series that are imported, by a pattern for an entity, a measurement or the value of a tag, such as
     /// 'sensor.living_*'; may be given several times
@@ -347,6 +353,15 @@ mod tests {
             let fits = fitting.contains(&argument.get_id().as_str());
             assert_ne!(is_refused, fits, "{}", argument.get_id());
         }
+    }
+
+    #[test]
+    fn a_time_may_be_relative() {
+        let words = ["--from", "-24h", "--to", "-1h", "--thin", "15m", "--thin-before", "-7d"];
+        let words = ["import", "file"].iter().chain(&words);
+        let args: ImportArgs = parsed(words).unwrap();
+        let times = [args.from, args.to, args.thin_before].map(Option::unwrap);
+        assert_eq!(times, ["-24h", "-1h", "-7d"]);
     }
 
     #[test]
