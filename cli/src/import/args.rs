@@ -22,7 +22,7 @@ table already has is replaced; --merge keeps its other metrics, for files with o
 
 A line or a cell that cannot be read is refused, and the import goes on. The exit code is 0 \
 if everything is stored, 3 if something was refused, 4 if the table lacks something of the source, 2 if the command \
-line is wrong, 1 if the import stopped.
+line cannot be parsed, 1 if the import stopped or could not begin, as where an option does not fit the file.
 
 Each device's readings are sent in order of time, which keeps the cost of rollups low: a file in another \
 order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
