@@ -382,8 +382,11 @@ mod tests {
         let paths = Arc::new(Mutex::new(Vec::new()));
         let asked = Arc::clone(&paths);
         let server = fake_server::serve(move |n, request| {
+            if n == 0 {
+                return Reply::of(200, r#"{"status":"ready","up":"0s"}"#);
+            }
             asked.lock().unwrap().push(request.path);
-            let has_more = n < 2;
+            let has_more = n < 3;
             Reply::of(200, &format!(r#"{{"deleted": 1, "has_more": {has_more}, "left": 1}}"#))
         });
         let words = ["delete", "--yes", "--url", &server.url, "readings", "d"];

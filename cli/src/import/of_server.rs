@@ -302,6 +302,7 @@ mod tests {
                 200,
                 r#"{"rollups": {"tz": "UTC", "at": "2026-02-01T00:00:00Z", "folded_until": "2026-02-01T00:00:00Z"}}"#,
             ),
+            "/ready" => Reply::of(200, r#"{"status": "ready", "up": "0s"}"#),
             "/rooms?limit=1" => Reply::of(200, r#"{"data": []}"#),
             "/devices/a::m" => Reply::of(200, r#"{"metrics": {"v": {"kind": "gauge"}}}"#),
             path if path.contains("/readings?") => Reply::of(
