@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use runtime::clock::Stopwatch;
 use serde_json::Value;
 
@@ -27,17 +27,24 @@ const MAX_REQUEST: Duration = Duration::from_secs(30);
 /// What anybody may ask Roomtide, and an InfluxDB: at each of its addresses, whatever its version.
 const READY: &str = "/ready";
 
+/// What a token looks like, for who gave something else.
+const TOKEN_FORM: &str = "a token is one word without blanks, such as rt_..., alone in its file; `roomtide token create \
+    --quiet` prints it so";
+
 /// A client of one server.
 #[derive(Debug)]
 pub(crate) struct Client {
     agent: ureq::Agent,
     /// The data, if this process has them open.
     here: Option<Arc<Here>>,
+    /// The address that requests go to. A name and a password in it are for a server in front of Roomtide.
+    address: String,
+    /// The address without a name and a password, for people.
     url: String,
     authorization: Option<String>,
     /// Whether the server has answered before: without that, a failed connection is not retried.
     reached: AtomicBool,
-    /// Whether the server is known to be Roomtide. No other server gets a token.
+    /// Whether the server is known to be Roomtide. No other server gets a token or a change.
     recognized: AtomicBool,
     first_pause: Duration,
     max_request: Duration,
@@ -53,11 +60,13 @@ impl Client {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(MAX_REQUEST * 2))
             .http_status_as_error(false)
+            .max_redirects(0)
             .build();
         Ok(Self {
             agent: config.into(),
             here: None,
-            url: url.trim_end_matches('/').to_owned(),
+            address: url.trim_end_matches('/').to_owned(),
+            url: without_login(url.trim_end_matches('/')),
             authorization: token.map(|token| format!("Bearer {token}")),
             reached: AtomicBool::new(false),
             recognized: AtomicBool::new(false),
@@ -73,11 +82,12 @@ impl Client {
         Ok(Self { here: Some(Arc::clone(here)), url: here.name().to_owned(), ..client })
     }
 
-    /// Makes a client that waits at most for `pause` after a lost answer.
+    /// Makes a client of a server that is taken for Roomtide, which waits at most for `pause` after a lost answer.
     #[cfg(test)]
     pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
         let client = Self::new(url, None).expect("an address");
-        Self { first_pause: Duration::from_millis(1), max_request: pause, ..client }
+        let (first_pause, recognized) = (Duration::from_millis(1), AtomicBool::new(true));
+        Self { first_pause, recognized, max_request: pause, ..client }
     }
 
     /// The flag that makes the client stop sending.
@@ -85,10 +95,10 @@ impl Client {
         Arc::clone(&self.interrupted)
     }
 
-    /// Sends a request until its answer is final, or until `stop` is set. A token is sent only to a server that is
-    /// Roomtide.
+    /// Sends a request until its answer is final, or until `stop` is set. A token and a change are sent only to a server
+    /// that is Roomtide: at the default address anything may listen.
     pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
-        if self.authorization.is_some() {
+        if self.authorization.is_some() || ask.method != "GET" {
             self.ensure_roomtide(stop)?;
         }
         self.send_until_final(ask, self.authorization.as_deref(), stop)
@@ -130,13 +140,20 @@ impl Client {
             let attempt = Stopwatch::start();
             let mut wait = pause;
             match self.send_once(ask, authorization) {
-                Ok((answer, retry_after)) => {
+                Ok(Received { redirection: Some(redirection), .. }) => {
+                    bail!("{} {redirection}", self.asked(ask.path));
+                }
+                Ok(Received { answer, retry_after, .. }) => {
                     self.reached.store(true, Ordering::Relaxed);
                     if !matches!(answer.status, 429 | 500 | 502 | 503 | 504) {
                         return Ok(answer);
                     }
                     last = self.error(ask.path, &answer);
                     wait = retry_after.unwrap_or(pause);
+                }
+                Err(error) if is_about_request(&error) => {
+                    let asked = format!("{} cannot be asked", self.asked(ask.path));
+                    return Err(anyhow::Error::new(error).context(asked));
                 }
                 Err(error) => {
                     let unsent = is_unsent(&error);
@@ -181,9 +198,9 @@ impl Client {
         &self,
         ask: Ask<'_>,
         authorization: Option<&str>,
-    ) -> Result<(Answer, Option<Duration>), ureq::Error> {
-        let url = format!("{}{}", self.url, ask.path);
-        let mut request = http::Request::builder().method(ask.method).uri(url);
+    ) -> Result<Received, ureq::Error> {
+        let address = format!("{}{}", self.address, ask.path);
+        let mut request = http::Request::builder().method(ask.method).uri(address);
         if let Some(authorization) = authorization {
             request = request.header("authorization", authorization);
         }
@@ -196,15 +213,19 @@ impl Client {
             }
             None => self.agent.run(request.body(())?),
         }?;
+
+        let redirection = redirection(&response);
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let retry_after = header("retry-after").and_then(|value| value.parse().ok());
-        let retry_after = retry_after.map(|it| Duration::from_secs(it).min(MAX_RETRY_AFTER));
+        let retry_after = retry_after.map(|secs| Duration::from_secs(secs).min(MAX_RETRY_AFTER));
         let units = Units::of(response.headers());
         let text = response.body_mut().read_to_string()?;
-        Ok((Answer { status: response.status().as_u16(), text, units }, retry_after))
+
+        let answer = Answer { status: response.status().as_u16(), text, units };
+        Ok(Received { answer, retry_after, redirection })
     }
 
-    /// Returns the server's address.
+    /// Returns the server's address, without a name and a password.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -212,10 +233,39 @@ impl Client {
     /// Makes an error of an answer that was not expected.
     pub(crate) fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
         let Answer { status, .. } = answer;
-        let path = path.split('?').next().unwrap_or_default();
         let hint = if matches!(status, 401 | 403) { " (see --token)" } else { "" };
-        anyhow::anyhow!("{}{path} answers {status}: {}{hint}", self.url, answer.reason())
+        anyhow::anyhow!("{} answers {status}: {}{hint}", self.asked(path), answer.reason())
     }
+
+    /// The address of a request, without its query.
+    fn asked(&self, path: &str) -> String {
+        let path = path.split('?').next().unwrap_or_default();
+        format!("{}{path}", self.url)
+    }
+}
+
+/// An answer, and what its headers say about a further request.
+struct Received {
+    answer: Answer,
+    retry_after: Option<Duration>,
+    /// Where the answer points, as [`redirection`] says it.
+    redirection: Option<String>,
+}
+
+/// The predicate of a sentence about a server that redirects; `None` for any other answer. No redirect is followed: the
+/// next request would be a GET, also where the first one was to change something, and at an address that nobody named.
+pub(crate) fn redirection<B>(response: &http::Response<B>) -> Option<String> {
+    let status = response.status();
+    if !status.is_redirection() {
+        return None;
+    }
+
+    let location = response.headers().get("location").and_then(|value| value.to_str().ok());
+    let location = location.unwrap_or("no address");
+    Some(format!(
+        "answers {} and points to {location}; no redirect is followed: name the address of the server itself",
+        status.as_u16()
+    ))
 }
 
 /// A server that gives no answer: none that listens, or none that answers in time.
@@ -261,12 +311,30 @@ impl fmt::Display for NotRoomtide {
 
 impl Error for NotRoomtide {}
 
-/// Returns the token itself, or the one in the file that `@FILE` names.
+/// An address without the name and the password that it may have: what is printed stays in logs.
+pub(crate) fn without_login(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{host}")
+}
+
+/// Returns the token itself, or the one in the file that `@FILE` names. What can be no token is refused here: no request
+/// can be made with it.
 pub(crate) fn token(text: &str) -> anyhow::Result<String> {
-    let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let Some(file) = text.strip_prefix('@') else {
+        ensure!(is_word(text), "what is given as a token is none: {TOKEN_FORM}");
+        return Ok(text.to_owned());
+    };
+
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the token in {file}"))?;
-    Ok(text.trim().to_owned())
+    let token = text.trim();
+    ensure!(is_word(token), "{file} is no file with one token: {TOKEN_FORM}");
+    Ok(token.to_owned())
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(|char| char.is_whitespace() || char.is_control())
 }
 
 /// Whether an answer to `GET /ready` is that of Roomtide. An InfluxDB answers with its uptime. Roomtide's functions do
@@ -274,6 +342,12 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
 fn is_roomtide(answer: &Answer) -> bool {
     let told: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     answer.status == 200 && told["status"] == "ready" && told["up"] == "0s"
+}
+
+/// Returns whether it is the request that is wrong, such as its address or a header: another attempt fails alike.
+const fn is_about_request(error: &ureq::Error) -> bool {
+    use ureq::Error::{BadUri, Http, InvalidProxyUrl, RequireHttpsOnly};
+    matches!(error, BadUri(_) | Http(_) | InvalidProxyUrl | RequireHttpsOnly(_))
 }
 
 /// Returns whether a failed request certainly did not reach the server.
@@ -309,6 +383,40 @@ mod tests {
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
+
+    fn unrecognized(url: &str) -> Client {
+        Client { recognized: AtomicBool::new(false), ..Client::impatient(url, Duration::ZERO) }
+    }
+
+    #[test]
+    fn a_change_is_sent_to_roomtide_only() {
+        for (ready, is_roomtide) in [(r#"{"status":"ready","up":"0s"}"#, true), ("hello", false)] {
+            let methods = Arc::new(Mutex::new(Vec::new()));
+            let seen = Arc::clone(&methods);
+            let server = fake_server::serve(move |_, request| {
+                seen.lock().unwrap().push(request.method.clone());
+                Reply::of(200, if request.path == READY { ready } else { "{}" })
+            });
+
+            let (client, stop) = (unrecognized(&server.url), AtomicBool::new(false));
+            client.send(Ask::get("/devices"), &stop).unwrap();
+            for method in ["DELETE", "PATCH", "POST", "PUT"] {
+                let body = (method != "DELETE").then_some(("application/json", "{}"));
+                let sent = client.send(Ask { method, path: "/x", body, headers: &[] }, &stop);
+                match sent {
+                    Ok(_) => assert!(is_roomtide, "{method}"),
+                    Err(error) => assert!(!is_roomtide && error.is::<NotRoomtide>(), "{error}"),
+                }
+            }
+
+            let expected: &[&str] = if is_roomtide {
+                &["GET", "GET", "DELETE", "PATCH", "POST", "PUT"]
+            } else {
+                &["GET"; 5]
+            };
+            assert_eq!(*methods.lock().unwrap(), expected);
+        }
+    }
 
     #[test]
     fn a_token_is_sent_to_roomtide_only() {
@@ -350,9 +458,57 @@ mod tests {
             (502, "<h1>Bad Gateway</h1>", "/ready answers 502: \"<h1>Bad Gateway</h1>\""),
         ] {
             let server = fake_server::serve(move |_, _| Reply::of(status, body));
-            let client = Client::impatient(&server.url, Duration::ZERO);
+            let client = unrecognized(&server.url);
             let error = client.ensure_roomtide(&AtomicBool::new(false)).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{}{expected}", server.url)), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_the_address_is_sent_and_not_shown() {
+        let server = fake_server::serve(|_, request| {
+            // The headers are in lower case, as is this `u:pw`.
+            let has_login = request.headers.contains(&"authorization: basic dtpwdw==".to_owned());
+            Reply::of(if has_login { 404 } else { 401 }, "{}")
+        });
+        let address = server.url.replace("http://", "http://u:pw@");
+        let client = Client::new(&address, None).unwrap();
+        let path = "/devices";
+        let answer = client.send(Ask::get(path), &AtomicBool::new(false)).unwrap();
+        assert_eq!(answer.status, 404, "the login was sent");
+        let shown = [client.url().to_owned(), client.error(path, &answer).to_string()];
+        assert_eq!(shown[0], server.url);
+        assert!(!shown[1].contains("pw"), "{}", shown[1]);
+    }
+
+    #[test]
+    fn no_redirect_is_followed() {
+        for status in [301, 302, 303, 307, 308] {
+            let paths = Arc::new(Mutex::new(Vec::new()));
+            let seen = Arc::clone(&paths);
+            let server = fake_server::serve(move |_, request| {
+                seen.lock().unwrap().push(request.path.clone());
+                match request.path.as_str() {
+                    "/elsewhere" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+                    _ => Reply::with(status, "location: /elsewhere\r\n", ""),
+                }
+            });
+
+            let client = Client::impatient(&server.url, Duration::ZERO);
+            let told = format!("answers {status} and points to /elsewhere");
+            for method in ["PATCH", "PUT", "POST", "DELETE", "GET"] {
+                let has_body = !matches!(method, "GET" | "DELETE");
+                let body = has_body.then_some(("application/json", "{}"));
+                let ask = Ask { method, path: "/devices/a?x=1", body, headers: &[] };
+                let error = client.send(ask, &AtomicBool::new(false)).unwrap_err().to_string();
+                assert!(error.contains(&told) && error.starts_with(&server.url), "{error}");
+            }
+            let asked = unrecognized(&server.url).ensure_roomtide(&AtomicBool::new(false));
+            let error = asked.unwrap_err().to_string();
+            assert!(error.contains(&told), "{error}");
+
+            let paths = paths.lock().unwrap();
+            assert!(!paths.is_empty() && !paths.contains(&"/elsewhere".to_owned()), "{paths:?}");
         }
     }
 
@@ -377,5 +533,30 @@ mod tests {
         assert_eq!(token("rt_b").unwrap(), "rt_b");
         let missing = format!("{:#}", token("@no/such/file").unwrap_err());
         assert!(missing.contains("no/such/file"), "{missing}");
+
+        for wrong in ["token\nrt_a\n", "rt_a rt_b", "rt_\u{1b}[31m", "", "\n"] {
+            std::fs::write(&file, wrong).unwrap();
+            let error = token(&format!("@{}", file.display())).unwrap_err().to_string();
+            assert!(error.contains(&*file.to_string_lossy()), "{error}");
+            assert!(error.contains(TOKEN_FORM) && !error.contains("rt_a"), "{error}");
+            assert!(token(wrong).unwrap_err().to_string().contains(TOKEN_FORM), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_made_is_not_repeated() {
+        let server = fake_server::serve(|_, _| Reply::of(200, "{}"));
+        let client = Client::impatient(&server.url, Duration::from_secs(60));
+        let stop = AtomicBool::new(false);
+        client.send(Ask::get("/devices"), &stop).unwrap();
+
+        let headers = [("x-name", "a\nb".to_owned())];
+        let body = Some(("application/json", "{}"));
+        let ask = Ask { method: "POST", path: "/readings?x=1", body, headers: &headers };
+        let watch = Stopwatch::start();
+        let error = format!("{:#}", client.send(ask, &stop).unwrap_err());
+        let expected = format!("{}/readings cannot be asked: ", server.url);
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(watch.elapsed() < Duration::from_secs(30), "it was sent once");
     }
 }

@@ -382,8 +382,11 @@ mod tests {
         let paths = Arc::new(Mutex::new(Vec::new()));
         let asked = Arc::clone(&paths);
         let server = fake_server::serve(move |n, request| {
+            if n == 0 {
+                return Reply::of(200, r#"{"status":"ready","up":"0s"}"#);
+            }
             asked.lock().unwrap().push(request.path);
-            let has_more = n < 2;
+            let has_more = n < 3;
             Reply::of(200, &format!(r#"{{"deleted": 1, "has_more": {has_more}, "left": 1}}"#))
         });
         let words = ["delete", "--yes", "--url", &server.url, "readings", "d"];
@@ -408,7 +411,7 @@ mod tests {
             };
             Reply::of(202, text)
         });
-        let (client, bar) = (Client::new(&server.url, None).unwrap(), ProgressBar::hidden());
+        let (client, bar) = (Client::impatient(&server.url, Duration::ZERO), ProgressBar::hidden());
         let path = "/devices/d/readings?from=a&to=b";
         let Waits { again, deleted } = to_the_wait(path, &client, &bar).unwrap();
         assert_eq!((again, deleted), (Some((path.to_owned(), 3)), 10_007));
@@ -425,7 +428,7 @@ mod tests {
                 ),
                 _ => Reply::of(gone, r#"{"detail": "No deletion of the device d is known."}"#),
             });
-            let client = Client::new(&server.url, None).unwrap();
+            let client = Client::impatient(&server.url, Duration::ZERO);
             assert_eq!(to_the_end("/devices/d", &client, |_| {}).unwrap(), 5);
         }
     }
@@ -434,7 +437,7 @@ mod tests {
     fn a_refusal_is_told() {
         let detail = r#"{"detail": "The device d is in the room r."}"#;
         let server = fake_server::serve(move |_, _| Reply::of(409, detail));
-        let client = Client::new(&server.url, None).unwrap();
+        let client = Client::impatient(&server.url, Duration::ZERO);
         let error = to_the_end("/rooms/r", &client, |_| {}).unwrap_err().to_string();
         assert!(error.contains("answers 409: The device d is in the room r."), "{error}");
     }
@@ -460,7 +463,7 @@ mod tests {
                 )
             }
         });
-        let client = Client::new(&server.url, None).unwrap();
+        let client = Client::impatient(&server.url, Duration::ZERO);
         let ids: Vec<DeviceId> =
             ["a", "full", "gone", "b"].iter().map(|id| id.parse().unwrap()).collect();
         let ids: Vec<&DeviceId> = ids.iter().collect();

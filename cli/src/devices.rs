@@ -163,6 +163,8 @@ fn column(detail: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::import::fake_server::{self, Reply};
 
@@ -181,7 +183,7 @@ mod tests {
         let file = "device_id,name,t\nnone,,1\na,A,\nmetric,,1\nb,,1\n";
         let (edits, wrong) = edits::read(file.as_bytes()).unwrap();
         assert!(wrong.is_empty());
-        let refused = send(&edits, &Client::new(&server.url, None).unwrap()).unwrap();
+        let refused = send(&edits, &Client::impatient(&server.url, Duration::ZERO)).unwrap();
         let refused: Vec<String> = refused.iter().map(Refusal::to_string).collect();
         assert_eq!(
             refused,
@@ -196,7 +198,7 @@ mod tests {
     fn a_server_that_fails_ends_the_command() {
         let server = fake_server::serve(|_, _| Reply::of(403, r#"{"detail": "no"}"#));
         let (edits, _) = edits::read(&b"device_id,name\na,A\nb,B\n"[..]).unwrap();
-        let error = send(&edits, &Client::new(&server.url, None).unwrap()).unwrap_err();
+        let error = send(&edits, &Client::impatient(&server.url, Duration::ZERO)).unwrap_err();
         assert!(format!("{error:#}").contains("answers 403"), "{error:#}");
     }
 }

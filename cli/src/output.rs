@@ -47,8 +47,14 @@ fn is_said(line: &dyn Display, is_error: bool) -> bool {
     SAID.with_borrow(|said| said.as_ref().map(|said| said.add(line, is_error)).is_some())
 }
 
-/// Prints a line to standard output. `println!` would end a server whose output nobody reads any more.
+/// Prints a line, or several, to standard output.
 pub(crate) fn print(line: impl Display) {
+    print_as_is(escaped(&line));
+}
+
+/// Prints a line that may command the terminal: it quotes no file and no server. `println!` would end a server whose
+/// output nobody reads any more.
+pub(crate) fn print_as_is(line: impl Display) {
     if is_said(&line, false) {
         return;
     }
@@ -67,10 +73,25 @@ pub(crate) fn lost() -> Option<&'static str> {
 
 /// Prints an error to standard error.
 pub(crate) fn print_error(error: impl Display) {
+    let error = escaped(&error);
     if is_said(&format_args!("roomtide: {error}"), true) {
         return;
     }
     drop(writeln!(std::io::stderr().lock(), "roomtide: {error}"));
+}
+
+/// A text whose control characters are shown and not obeyed, but for line breaks and tabs: names and lines of a file
+/// could change what the terminal shows. In JSON and TOML such an escape means the same character.
+pub(crate) fn escaped(text: &dyn Display) -> String {
+    let mut escaped = String::new();
+    for char in text.to_string().chars() {
+        if char.is_control() && !matches!(char, '\n' | '\t') {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(char)));
+        } else {
+            escaped.push(char);
+        }
+    }
+    escaped
 }
 
 /// Writes a number and its noun: `1 reading`, `2 readings`.
@@ -81,6 +102,20 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_obeys_nothing_that_is_quoted() {
+        let said = Said::default();
+        say_to(&said);
+        print("a\u{1b}[2J\tb\nc\r\u{9b}31m Küche");
+        print_error("d\u{1b}]0;e\u{7}");
+        print_as_is("\u{1b}[0m");
+
+        let expected =
+            "a\\u001b[2J\tb\nc\\u000d\\u009b31m Küche\n\u{1b}[0m\nroomtide: d\\u001b]0;e\\u0007\n";
+        assert_eq!(said.text(), expected);
+        SAID.set(None);
+    }
 
     #[test]
     fn one_is_no_plural() {

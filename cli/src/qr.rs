@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
 
-use crate::output::print;
+use crate::output::{print, print_as_is};
 
 /// Draws standard input.
 pub(crate) fn run() -> anyhow::Result<()> {
@@ -16,7 +16,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for line in drawn.lines() {
         // White on black, whatever the terminal's colours are.
         if io::stdout().is_terminal() {
-            print(format_args!("\x1b[97;40m{line}\x1b[0m"));
+            print_as_is(format_args!("\x1b[97;40m{line}\x1b[0m"));
         } else {
             print(line);
         }

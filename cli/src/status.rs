@@ -5,6 +5,7 @@ use domain::Timestamp;
 use runtime::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
+use crate::client::without_login;
 use crate::output::{counted, print};
 use crate::place::Place;
 use crate::source_api::SourceApi;
@@ -44,7 +45,7 @@ struct Status {
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let deployed = args.place.deployed()?;
     let system = match (&args.url, &deployed) {
-        (Some(url), _) => url.clone(),
+        (Some(url), _) => without_login(url),
         (None, Some(config)) => format!("table {} in {}", config.table, config.region),
         (None, None) => format!("data in {}", args.place.data_dir().display()),
     };

@@ -22,7 +22,7 @@ table already has is replaced; --merge keeps its other metrics, for files with o
 
 A line or a cell that cannot be read is refused, and the import goes on. The exit code is 0 \
 if everything is stored, 3 if something was refused, 4 if the table lacks something of the source, 2 if the command \
-line is wrong, 1 if the import stopped.
+line cannot be parsed, 1 if the import stopped or could not begin, as where an option does not fit the file.
 
 Each device's readings are sent in order of time, which keeps the cost of rollups low: a file in another \
 order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
@@ -108,7 +108,13 @@ pub(crate) struct ImportArgs {
     )]
     pub(super) thin: Option<Thin>,
     /// The time before which points are thinned, such as 2024-01-01T00:00:00Z
-    #[arg(long, value_name = "TIME", requires = "thin", help_heading = "Sources")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        requires = "thin",
+        help_heading = "Sources"
+    )]
     pub(super) thin_before: Option<String>,
     /// The readings of a request, at most 10000
     #[arg(long, default_value = "500")]
@@ -122,10 +128,10 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub(super) csv: CsvArgs,
     /// The time from which points of a database or of line protocol are imported, such as 2024-01-01T00:00:00Z
-    #[arg(long, value_name = "TIME", help_heading = "Sources")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) from: Option<String>,
     /// The time before which they are imported
-    #[arg(long, value_name = "TIME", help_heading = "Sources")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) to: Option<String>,
     /// The series that are imported, by a pattern for an entity, a measurement or the value of a tag, such as
     /// 'sensor.living_*'; may be given several times
@@ -347,6 +353,15 @@ mod tests {
             let fits = fitting.contains(&argument.get_id().as_str());
             assert_ne!(is_refused, fits, "{}", argument.get_id());
         }
+    }
+
+    #[test]
+    fn a_time_may_be_relative() {
+        let words = ["--from", "-24h", "--to", "-1h", "--thin", "15m", "--thin-before", "-7d"];
+        let words = ["import", "file"].iter().chain(&words);
+        let args: ImportArgs = parsed(words).unwrap();
+        let times = [args.from, args.to, args.thin_before].map(Option::unwrap);
+        assert_eq!(times, ["-24h", "-1h", "-7d"]);
     }
 
     #[test]

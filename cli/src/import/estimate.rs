@@ -64,6 +64,8 @@ pub(super) struct Estimate {
 struct Written {
     kilobytes: u64,
     has_room: bool,
+    /// The line and the time of the newest reading.
+    newest: Option<(u64, Timestamp)>,
 }
 
 /// Estimates an import from all its lines.
@@ -75,10 +77,10 @@ pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estim
         // Of a file in order of time, an earlier round may hold the first.
         for entries in [&round.merges, &round.puts] {
             estimate.requests += batches(entries, batch).len() as u64;
-            estimate.lines += entries.len() as u64;
-            for Entry { reading, .. } in entries {
+            for Entry { line, reading } in entries {
                 estimate.add(reading, &hints);
                 estimate.listed.add(reading);
+                estimate.lines += u64::from(estimate.is_new_line(*line, reading));
             }
         }
         estimate.lines += round.folded;
@@ -106,6 +108,13 @@ impl Estimate {
             self.lines += 1;
             self.add(reading, hints);
         }
+    }
+
+    /// Notes the line of a reading that was added. A line of many columns is several parts of one reading, and they
+    /// follow each other.
+    fn is_new_line(&mut self, line: u64, reading: &Reading) -> bool {
+        let written = self.devices.get_mut(&reading.device).expect("its reading was added");
+        written.newest.replace((line, reading.at)) != Some((line, reading.at))
     }
 
     fn add(&mut self, reading: &Reading, hints: &Hints) {
@@ -298,6 +307,22 @@ mod tests {
         );
         assert!(text.contains("\n--thin 15m   200 readings: 0.0"), "{text}");
         assert!(text.contains(" dollars, 11.5 hours provisioned ("), "{text}");
+    }
+
+    #[test]
+    fn parts_of_a_line_are_no_duplicates() {
+        let metrics: Vec<String> = (0..200).map(|n| format!(r#""m{n}": 1"#)).collect();
+        let parts = metrics.chunks(64).map(|part| part.join(", ")).map(|part| {
+            let json = format!(r#"{{"device_id": "a", "timestamp": 1768147200, {part}}}"#);
+            Ok(Line::Reading(Record { line: 1, json }))
+        });
+        let parts: Vec<_> = parts.collect();
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let options = UploadOptions { batch: 2, strict: false, pace: None };
+
+        let wide = of(Rounds::new(Box::new(parts.into_iter()), now, 10, false), options).unwrap();
+        assert_eq!((wide.keys.len(), wide.requests, wide.lines), (1, 4, 1));
+        assert!(!wide.to_string().contains("duplicates"), "{wide}");
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(super) fn note(
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -71,7 +72,7 @@ mod tests {
                 bodies.lock().unwrap().push(format!("{} {}", request.path, request.body));
                 Reply::of(status, "{}")
             });
-            let client = Client::new(&server.url, None).unwrap();
+            let client = Client::impatient(&server.url, Duration::ZERO);
             let hour = 1_768_149_000_000_000_000;
             let hourly = ["sensor.a", "sensor.b", "sensor.past"].map(|id| (id.to_owned(), hour));
             let metric = |device: &DeviceId, _| {

@@ -19,7 +19,7 @@ use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
 use super::sources::{Notes, Point, Source, Units};
 use crate::client::{self, Client};
-use crate::output::{counted, print};
+use crate::output::{counted, escaped, print};
 use crate::{progress, progress_file};
 
 /// How far an import came: everything before it is stored or refused.
@@ -105,8 +105,9 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
                     let window = window?;
                     let (measurement, until) = (window.measurement, window.until);
                     run.bar.set_message(format!(
-                        "{} points, {measurement} until {}",
+                        "{} points, {} until {}",
                         run.sent.stored,
+                        escaped(&measurement),
                         shown(until)
                     ));
                     let witness = run.store(window.points)?;
@@ -301,6 +302,7 @@ mod tests {
                 200,
                 r#"{"rollups": {"tz": "UTC", "at": "2026-02-01T00:00:00Z", "folded_until": "2026-02-01T00:00:00Z"}}"#,
             ),
+            "/ready" => Reply::of(200, r#"{"status": "ready", "up": "0s"}"#),
             "/rooms?limit=1" => Reply::of(200, r#"{"data": []}"#),
             "/devices/a::m" => Reply::of(200, r#"{"metrics": {"v": {"kind": "gauge"}}}"#),
             path if path.contains("/readings?") => Reply::of(

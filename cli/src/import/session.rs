@@ -15,7 +15,7 @@ use super::described::Described;
 use super::refusals::Refusals;
 use super::resume;
 use super::rolled_up::{self, Waited};
-use crate::client::{Ask, Client};
+use crate::client::{Ask, Client, without_login};
 use crate::interrupted;
 use crate::output::print;
 use crate::{progress, sample_home};
@@ -176,7 +176,7 @@ impl<'a> Compared<'a> {
 
 /// What a report begins with. A password in an address is not in it.
 pub(super) fn head(args: &ImportArgs, source: &str, began: Timestamp) -> Head {
-    let (target, url) = (args.target.name().to_owned(), args.target.url().to_owned());
+    let (target, url) = (without_login(args.target.name()), without_login(args.target.url()));
     Head { source: source.to_owned(), target, url, began }
 }
 

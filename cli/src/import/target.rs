@@ -217,7 +217,14 @@ mod tests {
     async fn a_server_that_does_not_say_what_it_is_ends_the_import() {
         let busy = fake_server::serve(|_, _| Reply::with(503, "retry-after: 0\r\n", "busy"));
         let mute = fake_server::serve(|_, _| Reply::NONE);
-        for (server, expected) in [(busy, "/ready answers 503"), (mute, "cannot reach")] {
+        // What it points to refuses connections, which says nothing of the server itself.
+        let away = "location: http://127.0.0.1:1/ready\r\n";
+        let redirecting = fake_server::serve(move |_, _| Reply::with(302, away, ""));
+        for (server, expected) in [
+            (busy, "/ready answers 503"),
+            (mute, "cannot reach"),
+            (redirecting, "/ready answers 302 and points to http://127.0.0.1:1/ready"),
+        ] {
             let chosen = Target::by_default(&server.url, &place(&[]), false).await;
             let error = format!("{:#}", chosen.unwrap_err());
             for expected in [&*server.url, "--url", "--data-dir", expected] {

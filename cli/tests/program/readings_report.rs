@@ -139,8 +139,9 @@ fn of_a_line_with_several_devices_only_what_is_refused_is_not_counted() {
     let said = said(&file, &server, &["--map", "gone:t=a", "--map", "here:t=b"], 3);
     for expected in [
         "100 readings stored",
-        "compared 1 month (Etc/UTC) of 1 metrics: all counts and sums are the source's",
+        "compared 1 month (Etc/UTC) of 1 metrics: all other counts and sums are the source's",
         "not compared: 1 device, which are being deleted",
+        "not compared: 100 readings, refused",
     ] {
         assert!(said.contains(expected), "{expected:?} is not in {said}");
     }

@@ -54,6 +54,8 @@ struct State {
     is_past_unknown: bool,
     /// The devices whose values cannot be counted without keeping all of them.
     uncounted: BTreeSet<DeviceId>,
+    /// The readings that the server refused.
+    refused: u64,
 }
 
 /// The result of a comparison.
@@ -76,6 +78,8 @@ struct Months {
     untold: u64,
     uncounted: u64,
     deleted: u64,
+    /// The readings that the server refused.
+    refused: u64,
     meters: Meters,
     /// The first that are not equal, the lossy first.
     shown: Vec<String>,
@@ -126,6 +130,7 @@ impl<'a> Comparison<'a> {
             values: BTreeMap::new(),
             kept,
             uncounted: BTreeSet::new(),
+            refused: 0,
         };
         Ok(Self { known, state: RefCell::new(state), now })
     }
@@ -171,6 +176,7 @@ impl<'a> Comparison<'a> {
     pub(in crate::import) fn take_back(&self, reading: &Reading) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
         state.window.take_back(reading);
+        state.refused += 1;
         let refused = round::json(reading);
         // It was refused in an earlier run, too, whose progress was not saved.
         if state.earlier.refused.remove(&refused) {
@@ -215,7 +221,8 @@ impl<'a> Comparison<'a> {
         let mut state = state.into_inner();
         state.absorb_window();
         state.take_back_earlier();
-        let State { tally, earlier, kept, is_past_unknown, uncounted, .. } = state;
+        state.tally.forget_taken_back();
+        let State { tally, earlier, kept, is_past_unknown, uncounted, refused, .. } = state;
         let known = known.and_then(|known| if is_rolled_up { Ok(known) } else { Err(BEHIND) });
         let zone = known.as_ref().ok().map(Known::zone);
         let mut report = Report::new(head, zone);
@@ -235,7 +242,8 @@ impl<'a> Comparison<'a> {
         let report_at = places.report.as_deref().map(|it| report.write(it)).transpose()?;
         let mut said = Compared::default();
         match compared {
-            Ok((months, gaps)) => {
+            Ok((mut months, gaps)) => {
+                months.refused = refused;
                 said.is_lossy = months.lossy > 0;
                 let zone = zone.unwrap_or(Zone::UTC);
                 said.text = months.text(zone.name(), report_at.as_deref());
@@ -301,6 +309,7 @@ impl State {
         for refused in std::mem::take(&mut self.earlier.refused) {
             if let Ok(reading) = local::read_reading(&refused, Timestamp::MAX) {
                 self.tally.take_back(&reading);
+                self.refused += 1;
             }
         }
     }
@@ -424,9 +433,10 @@ impl Months {
 
     fn text(&self, zone: &str, report_at: Option<&Path>) -> String {
         let (months, series) = (counted(self.all as u64, "month"), self.series);
+        let all = if self.refused == 0 { "all" } else { "all other" };
         let equal = match self.all {
             0 => String::new(),
-            all if all == self.equal => ": all counts and sums are the source's".to_owned(),
+            months if months == self.equal => format!(": {all} counts and sums are the source's"),
             _ => format!(": {} have the source's counts and sums", self.equal),
         };
         let mut text = format!("compared {months} ({zone}) of {series} metrics{equal}");
@@ -439,6 +449,10 @@ impl Months {
                 write!(text, "\n  not compared: {}, {why}", counted(devices, "device"))
                     .expect("a text takes everything");
             }
+        }
+        if self.refused > 0 {
+            let readings = counted(self.refused, "reading");
+            write!(text, "\n  not compared: {readings}, refused").expect("a text takes everything");
         }
         for row in self.shown_lossy.iter().chain(&self.shown).take(MAX_SHOWN) {
             write!(text, "\n  {row}").expect("a text takes everything");
@@ -586,6 +600,17 @@ mod tests {
             assert!(compared.text.contains(expected), "{expected:?} is not in {}", compared.text);
             assert_eq!(compared.is_lossy, is_lossy, "{}", compared.text);
         }
+    }
+
+    #[test]
+    fn what_was_refused_is_not_called_the_source() {
+        let refused = Months { series: 1, all: 1, equal: 1, refused: 2, ..Months::default() };
+        let text = refused.text("UTC", None);
+        assert_eq!(
+            text,
+            "compared 1 month (UTC) of 1 metrics: all other counts and sums are the source's\n  \
+             not compared: 2 readings, refused"
+        );
     }
 
     #[test]

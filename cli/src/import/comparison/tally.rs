@@ -127,6 +127,13 @@ impl Tally {
         self.count(reading, -1);
     }
 
+    /// Removes the metrics of which everything was refused: nothing of them is to be compared.
+    pub(super) fn forget_taken_back(&mut self) {
+        for of_month in self.devices.values_mut().flat_map(|device| device.months.values_mut()) {
+            of_month.metrics.retain(|_, values| values.of(true).count != 0);
+        }
+    }
+
     /// Takes back those values of a reading that a later one of its device and time replaces.
     pub(super) fn replace(&mut self, earlier: &Reading, later: &Reading) {
         let replaced = earlier.metrics().iter().filter(|(it, _)| later.metrics().contains_key(*it));
@@ -311,6 +318,16 @@ mod tests {
         tally.take_back(&reading(json));
         let (count, sum) = (months(&tally, true)[0].1, months(&tally, true)[0].2.clone());
         assert_eq!((count, &*sum), (1, "0.1"));
+
+        // A metric of which nothing was stored is not compared; a zero is a value.
+        let of_two = r#"{"device_id":"d","timestamp":"2026-02-01T12:00:00Z","u":1,"zero":0}"#;
+        tally.add(&reading(of_two));
+        let refused = r#"{"device_id":"d","timestamp":"2026-02-01T12:00:00Z","u":1}"#;
+        tally.take_back(&reading(refused));
+        tally.forget_taken_back();
+        let metrics = tally.devices[&"d".parse().unwrap()].metrics();
+        let names: Vec<&str> = metrics.into_iter().map(MetricName::as_str).collect();
+        assert_eq!(names, ["t", "zero"]);
     }
 
     #[test]

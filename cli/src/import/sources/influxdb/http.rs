@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
+use crate::client::redirection;
+
 /// The time in which a server has to begin its answer.
 const MAX_SILENCE: Duration = Duration::from_secs(300);
 
@@ -51,6 +53,7 @@ impl Http {
             .timeout_connect(Some(Duration::from_secs(30)))
             .timeout_recv_response(Some(MAX_SILENCE))
             .http_status_as_error(false)
+            .max_redirects(0)
             .build();
         let url = format!("{scheme}://{}", host.trim_end_matches('/'));
         Ok(Self { agent: config.into(), url, login })
@@ -61,6 +64,8 @@ impl Http {
         let answer = self.agent.get(format!("{}/ping", self.url)).call();
         let answer =
             answer.with_context(|| format!("cannot reach {}; is it running?", self.url))?;
+        self.ensure_no_redirect(&answer)?;
+
         let version = answer.headers().get("x-influxdb-version").and_then(|it| it.to_str().ok());
         Ok(version.map(|version| version.trim_start_matches('v').to_owned()))
     }
@@ -90,10 +95,41 @@ impl Http {
             }
         };
         let mut answer = answer.with_context(|| format!("{} does not answer", self.url))?;
+        self.ensure_no_redirect(&answer)?;
         if answer.status() != 200 {
             let text = answer.body_mut().read_to_string().unwrap_or_default();
             bail!("{} answers {}: {}; {advice}", self.url, answer.status(), said(&text));
         }
         Ok(BufReader::new(answer.into_body().into_reader()))
+    }
+
+    fn ensure_no_redirect(&self, answer: &http::Response<ureq::Body>) -> anyhow::Result<()> {
+        match redirection(answer) {
+            Some(redirection) => bail!("{} {redirection}", self.url),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    #[test]
+    fn no_redirect_is_followed() {
+        let server = fake_server::serve(|_, request| match request.path.as_str() {
+            "/elsewhere" => Reply::with(200, "x-influxdb-version: 1.8.10\r\n", "{}"),
+            _ => Reply::with(302, "location: /elsewhere\r\n", ""),
+        });
+        let http = Http::of(&server.url).unwrap();
+        let ask = |body| Ask { path: "/query", body, authorization: None, advice: "" };
+
+        let version = http.version().unwrap_err().to_string();
+        let read = http.ask(ask(None)).map(drop).unwrap_err().to_string();
+        let posted = http.ask(ask(Some("{}".to_owned()))).map(drop).unwrap_err().to_string();
+        for error in [version, read, posted] {
+            assert!(error.contains("answers 302 and points to /elsewhere"), "{error}");
+        }
     }
 }
