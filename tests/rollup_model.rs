@@ -86,15 +86,15 @@ fn every_wrong_design_of_rollups_is_found() {
     type Run = fn(u64, Design) -> Vec<String>;
     let designs: [(Design, u64, Run); 10] = [
         (Design::Add, 0, run),
-        (Design::BlindPut, 27, run),
+        (Design::BlindPut, 31, run),
         (Design::SkipUnchanged, 3823, run),
-        (Design::NoGrace, 12_519, run),
-        (Design::DeleteEmptied, 78, run),
-        (Design::JointCondition, 78, run),
-        (Design::NoSettings, 97, run),
-        (Design::StoredShare, 507, run),
+        (Design::NoGrace, 14_416, run),
+        (Design::DeleteEmptied, 146, run),
+        (Design::JointCondition, 146, run),
+        (Design::NoSettings, 243, run),
+        (Design::StoredShare, 1_492, run),
         (Design::IgnoreExpiry, 0, run_a_month_later),
-        (Design::OnlyForward, 156, run_with_wrong_clocks),
+        (Design::OnlyForward, 179, run_with_wrong_clocks),
     ];
     for (design, last, run) in designs {
         assert_seen(design, last, SCHEDULES_TO_FIND, |seed| run(seed, design));

@@ -322,7 +322,7 @@ pub(crate) fn without_login(url: &str) -> String {
 /// can be made with it.
 pub(crate) fn token(text: &str) -> anyhow::Result<String> {
     let Some(file) = text.strip_prefix('@') else {
-        ensure!(is_word(text), "what is given as a token is none: {TOKEN_FORM}");
+        ensure!(is_word(text), "that is no token: {TOKEN_FORM}");
         return Ok(text.to_owned());
     };
 

@@ -127,7 +127,7 @@ impl Tally {
         self.count(reading, -1);
     }
 
-    /// Removes the metrics of which everything was refused: nothing of them is to be compared.
+    /// Removes each metric whose values were all refused: it has nothing to compare.
     pub(super) fn forget_taken_back(&mut self) {
         for of_month in self.devices.values_mut().flat_map(|device| device.months.values_mut()) {
             of_month.metrics.retain(|_, values| values.of(true).count != 0);
@@ -319,7 +319,7 @@ mod tests {
         let (count, sum) = (months(&tally, true)[0].1, months(&tally, true)[0].2.clone());
         assert_eq!((count, &*sum), (1, "0.1"));
 
-        // A metric of which nothing was stored is not compared; a zero is a value.
+        // A metric whose values were all refused is not compared; a zero is a value.
         let of_two = r#"{"device_id":"d","timestamp":"2026-02-01T12:00:00Z","u":1,"zero":0}"#;
         tally.add(&reading(of_two));
         let refused = r#"{"device_id":"d","timestamp":"2026-02-01T12:00:00Z","u":1}"#;
