@@ -33,6 +33,7 @@ pub(crate) fn assert_right(schedules: u64, run: impl Fn(u64) -> Vec<String>) {
 
 /// Asserts that a wrong design is seen in one of so many schedules: who sees nothing wrong there sees nothing in ours.
 /// It looks first where the design was seen last; after a change of the code that may be elsewhere, and it prints where.
+#[expect(clippy::print_stdout, reason = "who runs the test can make it quicker")]
 pub(crate) fn assert_seen(
     design: impl Debug,
     last: u64,

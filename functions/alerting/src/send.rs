@@ -231,9 +231,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         invocation: &Invocation,
     ) -> StoreResult<Leased> {
         let until = self.clock.now().saturating_add(LEASE);
-        let leases = messages.iter().map(|it| self.store.lease_waiting(it, until, invocation));
-        let results: Vec<_> =
-            stream::iter(leases.collect::<Vec<_>>()).buffered(CONCURRENCY).collect().await;
+        let asked: Vec<_> = messages
+            .iter()
+            .map(|message| self.store.lease_waiting(message, until, invocation))
+            .collect();
+        let results: Vec<_> = stream::iter(asked).buffered(CONCURRENCY).collect().await;
 
         let (mut leased, mut repeated, mut cause) = (Vec::new(), BTreeSet::new(), None);
         for (known, result) in messages.iter().zip(results) {
