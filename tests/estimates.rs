@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Bucket, FoldRules, Month, QuarterHour, Reading, Rollup, TimeRange, Timestamp, Zone};
-use dynamodb::DynamoStore;
 use query::Query;
 use runtime::auth::Auth;
 use runtime::clock::TestClock;
@@ -17,10 +16,9 @@ use table::{
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, device_of, invocation, minute, placed, reading, register_room, request, seal,
-    stored_rollup,
+    at, device_of, invocation, minute, placed, reading, register_room, request, seal, stored_rollup,
 };
-use crate::patterns::assert_estimate;
+use crate::patterns::answer_of;
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -104,29 +102,6 @@ fn moving(id: &str, days: i64) -> Vec<Reading> {
     each.collect()
 }
 
-/// Asks, and holds the estimate against what it consumed.
-async fn ask(query: &Query<DynamoStore, TestClock>, path: &str, parameters: &str) {
-    // The first request of a minute also reads the state of the rollups.
-    for is_measured in [false, true] {
-        let mut answer = None;
-        // A busy machine has no time for some of them.
-        for _ in 0..3 {
-            let event = request("GET", path, parameters, None);
-            let found = Answer::of(&query.handle(event, minute()).await);
-            let is_late = found.status == 503;
-            answer = Some(found);
-            if !is_late {
-                break;
-            }
-        }
-        let answer = answer.expect("one is asked");
-        assert_eq!(answer.status, 200, "{path}?{parameters}: {}", answer.body);
-        if is_measured {
-            assert_estimate(&format!("{path}?{parameters}"), &answer);
-        }
-    }
-}
-
 #[tokio::test]
 async fn estimates_are_near_what_is_consumed() {
     let engine = Engine::embedded().await;
@@ -178,7 +153,7 @@ async fn estimates_are_near_what_is_consumed() {
         }
     }
     for (path, parameters) in asked {
-        ask(&query, &path, &parameters).await;
+        answer_of(&query, &path, &parameters).await;
     }
     for (path, patch) in [
         ("/devices/plug", json!({"behind": "meter"})),
@@ -210,6 +185,6 @@ async fn estimates_are_near_what_is_consumed() {
             _ => "",
         };
         let parameters = format!("from={}&to={}&explain=1{every}{more}", at(from), at(to));
-        ask(&query, &format!("{path}/{what}"), &parameters).await;
+        answer_of(&query, &format!("{path}/{what}"), &parameters).await;
     }
 }

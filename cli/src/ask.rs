@@ -82,9 +82,6 @@ pub(crate) struct FieldError {
     pub(crate) message: String,
 }
 
-/// The most characters of an answer that a message quotes.
-const MAX_QUOTED: usize = 80;
-
 impl Answer {
     /// Why the server answered so, for a person: the problem that the answer describes, else its beginning. A proxy's
     /// page is recognized by it.
@@ -94,12 +91,11 @@ impl Answer {
             return detail;
         }
 
-        let words: Vec<&str> = self.text.split_whitespace().take(MAX_QUOTED).collect();
-        let beginning: String = words.join(" ").chars().take(MAX_QUOTED).collect();
-        if beginning.is_empty() {
+        let words: Vec<&str> = self.text.split_whitespace().collect();
+        if words.is_empty() {
             return "with an empty body".to_owned();
         }
-        format!("{beginning:?}")
+        format!("\"{}\"", domain::excerpt(&words.join(" ")))
     }
 
     /// Returns the problem that the answer describes; an empty one if it describes none.

@@ -313,9 +313,18 @@ impl Error for NotRoomtide {}
 
 /// An address without the name and the password that it may have: what is printed stays in logs.
 pub(crate) fn without_login(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    format!("{scheme}://{host}")
+    split_login(url).1
+}
+
+/// The name and the password that stand before the host of an address, and the address without them.
+pub(crate) fn split_login(url: &str) -> (Option<&str>, String) {
+    let parts = url.split_once("://").and_then(|(scheme, rest)| {
+        rest.rsplit_once('@').map(|(login, host)| (login, format!("{scheme}://{host}")))
+    });
+    match parts {
+        Some((login, address)) => (Some(login), address),
+        None => (None, url.to_owned()),
+    }
 }
 
 /// Returns the token itself, or the one in the file that `@FILE` names. What can be no token is refused here: no request

@@ -3,10 +3,10 @@
 use std::io::{BufReader, Read};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
-use crate::client::redirection;
+use crate::client::{redirection, split_login};
 
 /// The time in which a server has to begin its answer.
 const MAX_SILENCE: Duration = Duration::from_secs(300);
@@ -45,17 +45,15 @@ fn said(text: &str) -> String {
 impl Http {
     /// Reads an address such as `http://name:password@pi:8086`.
     pub(super) fn of(address: &str) -> anyhow::Result<Self> {
-        let (scheme, rest) = address.split_once("://").context("expected an address")?;
-        let (login, host) = rest
-            .rsplit_once('@')
-            .map_or((None, rest), |(login, host)| (Some(login.to_owned()), host));
+        ensure!(address.contains("://"), "expected an address");
+        let (login, url) = split_login(address);
         let config = ureq::Agent::config_builder()
             .timeout_connect(Some(Duration::from_secs(30)))
             .timeout_recv_response(Some(MAX_SILENCE))
             .http_status_as_error(false)
             .max_redirects(0)
             .build();
-        let url = format!("{scheme}://{}", host.trim_end_matches('/'));
+        let (login, url) = (login.map(str::to_owned), url.trim_end_matches('/').to_owned());
         Ok(Self { agent: config.into(), url, login })
     }
 
