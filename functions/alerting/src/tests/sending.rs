@@ -136,6 +136,37 @@ async fn a_receiver_that_asks_for_a_pause_gets_it() {
     assert_eq!(world.store.all_waiting(), []);
 }
 
+#[tokio::test]
+async fn a_pause_that_a_receiver_asks_for_holds_later_messages_and_no_test() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::After(429, 300), Reply::After(429, 300)]);
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take().len(), 1);
+    for device in 0..14 {
+        world.pass(TimeDelta::seconds(20));
+        world.tell(&rule, &format!("d{device}"), News::Fired, &[("a", NOW)]).await;
+        world.minute().await.expect("done");
+        assert_eq!(world.receiver.take(), [], "{device}: within the pause");
+    }
+
+    let name = "Roomtide".parse().expect("a name");
+    let message = WaitingMessage::test(given::channel_id("a"), name, world.now());
+    assert!(world.store.put_test_message(&message, &given::invocation()).await.expect("asked"));
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the test") };
+    assert_eq!(news(body), ["test"]);
+    world.minutes(4).await;
+    assert_eq!(world.receiver.take(), [], "the second pause");
+    world.minutes(1).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(news(body).len(), 16);
+    assert_eq!(world.store.all_waiting(), []);
+    assert_eq!(world.stored("a").await.failing, None);
+}
+
 /// The refusal of a repetition says nothing of the request whose answer was lost.
 #[tokio::test]
 async fn what_may_have_arrived_is_marked_by_all_later_attempts() {
