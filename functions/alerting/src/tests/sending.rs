@@ -8,7 +8,9 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
-use table::{NoteLooks as _, PutTestMessages as _, StoreError, WaitingMessage, given};
+use table::{
+    NoteLooks as _, PutTestMessages as _, ReadLooks as _, StoreError, WaitingMessage, given,
+};
 
 use super::{Reply, World, at};
 
@@ -447,6 +449,30 @@ async fn a_minute_judges_by_the_rules_as_they_are() {
     world.scheduled().await.expect("done");
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(news(body), ["fired", "fired"]);
+}
+
+#[tokio::test]
+async fn an_error_of_one_look_ends_no_other() {
+    let mut minutes_without_looks = 0;
+    for calls in 0..60 {
+        let world = World::new();
+        world.rule("r", false).await;
+        let readings = ["cellar", "freezer"]
+            .map(|id| given::reading(id, world.now(), None, &[("temperature", "9")]));
+        given::store_home(&world.store, &readings).await;
+        let touched = readings.map(|reading| (reading.device, reading.at));
+        assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+
+        world.store.fail_after(calls, StoreError::Unavailable("lost".into()));
+        // Without the rules nothing is judged.
+        let _ = world.scheduled().await;
+        minutes_without_looks += usize::from(world.line()["alerting.looks"] == 0);
+        world.store.end_failures();
+        world.scheduled().await.expect("done");
+        let left = world.store.looks(None, 9, &given::invocation()).await.expect("read");
+        assert_eq!(left.listing.found, [], "{calls}");
+    }
+    assert_eq!(minutes_without_looks, 1, "only where the looks cannot be read");
 }
 
 /// A device is hot, which is to be looked at, and another one is silent.
