@@ -169,9 +169,15 @@ async fn a_minute_judges_though_what_waits_cannot_be_read() {
     assert_eq!(receiver.count(), 1, "it is judged, and told in the same minute");
 }
 
-/// The note that the system runs is never made.
+/// The note that the system runs is never made, or can neither be read nor can the state of the rollups.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_is_sent_though_nothing_can_be_noted() {
+    send_while_throttled("PutItem", &["ALERT#RUNNING"]).await;
+    send_while_throttled("GetItem", &["ALERT#RUNNING", "STATE#"]).await;
+}
+
+/// Sends what waits while an operation on some partitions is throttled for ever.
+async fn send_while_throttled(operation: &'static str, partitions: &'static [&'static str]) {
     let engine = Engine::embedded().await;
     let table = engine.table(true).await;
     let (store, rule) = (table.store(), alert_rule("r", at(0)));
@@ -181,9 +187,9 @@ async fn what_waits_is_sent_though_nothing_can_be_noted() {
     let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, at(0));
     store.put_judgement(&judgement, &invocation()).await.expect("stored");
 
-    let plan = |call: &Call| {
-        let is_note = call.operation == "PutItem" && call.names("ALERT#RUNNING");
-        is_note.then_some(Fault::Throttled)
+    let plan = move |call: &Call| {
+        let is_named = partitions.iter().any(|partition| call.names(partition));
+        (call.operation == operation && is_named).then_some(Fault::Throttled)
     };
     let proxy = Proxy::start(table.endpoint(), plan).await;
     let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));

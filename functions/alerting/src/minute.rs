@@ -269,7 +269,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Notes that the system runs.
-    pub(crate) async fn note_running(&self, invocation: &Invocation) -> StoreResult<()> {
-        self.running.note(&self.store, self.clock.now(), invocation).await
+    pub(crate) async fn note_running(
+        &self,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<()> {
+        let damaged = self.running.note(&self.store, self.clock.now(), invocation).await?;
+        if let Some(damaged) = &damaged {
+            log.warn("alerting.damaged_mark", damaged);
+        }
+        Ok(())
     }
 }

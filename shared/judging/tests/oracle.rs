@@ -18,7 +18,7 @@ use series::KnownState;
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
-    Deadline, EditAlertRules as _, EditRegistry as _, Invocation, KeepRollupState as _,
+    Deadline, EditAlertRules as _, EditRegistry as _, Expected, Invocation, KeepRollupState as _,
     ListDevices as _, Look, MAX_CACHED_ENTRIES, MarkRunning as _, PutReadings as _,
     ReadAlertStates as _, ReadRollupState as _, RunningMark, StoredRule, ToldMessage,
     UpdateOutcome,
@@ -287,7 +287,9 @@ async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
     let world = World::new(rule, &[sensor(1, 4)]).await;
     let pauses = vec![TimeRange::new(at(5), at(20)).expect("a range")];
     let mark = RunningMark { version: 1, at: at(20), pauses };
-    assert!(world.store.put_running_mark(&mark, &invocation()).await.expect("memory"));
+    assert!(
+        world.store.put_running_mark(&mark, Expected::Absent, &invocation()).await.expect("memory")
+    );
     for now in 20..30 {
         let given = invocation();
         let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
