@@ -79,7 +79,7 @@ impl Judging {
         Ok(self.rules.keep(read, now))
     }
 
-    /// The devices: up to a thousand at most a minute old, more at most an hour.
+    /// The devices, at most as many minutes old as there are thousands of them.
     pub async fn devices(
         &self,
         store: &impl Store,
