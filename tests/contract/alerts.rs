@@ -667,7 +667,7 @@ pub(super) async fn the_mark_of_running_moves_on_from_what_was_read(store: &impl
     let mut mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
     let first = mark.clone();
     let replaced = store.put_running_mark(&first, Expected::Present, &invocation()).await;
-    assert!(!replaced.expect("asked"), "there is none to replace");
+    assert!(!replaced.expect("asked"), "no mark to replace");
     for n in 1..4 {
         let marks: Vec<_> =
             (0..4).map(|it| RunningMark { at: at(n * 10 + it), ..mark.clone() }).collect();

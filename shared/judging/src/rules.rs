@@ -71,7 +71,7 @@ impl Rules {
         read.pauses = match store.running_mark(&asking()).await {
             Ok(mark) => Some(mark.map_or_else(Vec::new, |mark| pauses_of(mark, now))),
             Err(error) => {
-                // A damaged mark is none: whoever notes next that the system runs replaces it.
+                // A damaged mark counts as absent: whoever notes next that the system runs replaces it.
                 let is_damaged = error.is_permanent();
                 read.lacking.push(error);
                 let known = before.and_then(|before| before.pauses.clone());
