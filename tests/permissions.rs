@@ -433,6 +433,6 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     let look = Look { device: d.clone(), since: at(0), touch: 0 };
     check!(RemoveLooks: store.remove_look(&look, invocation));
     let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-    check!(MarkRunning: store.put_running_mark(&mark, invocation));
+    check!(MarkRunning: store.put_running_mark(&mark, Expected::Absent, invocation));
     check!(ReadRunning: store.running_mark(invocation));
 }

@@ -9,13 +9,13 @@ use runtime::telemetry::chain;
 use serde_json::json;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
-    AlertKey, AlertState, ChannelSecret, Failing, JudgementOutcome, Look, NewJudgement,
-    RunningMark, StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery,
+    AlertKey, AlertState, ChannelSecret, Expected, Failing, JudgementOutcome, Look, NewJudgement,
+    RunningMark, StoreError, StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery,
     WaitingMessage,
 };
 use table::{
     DeleteAlertStates as _, EditAlertRules as _, EditChannels as _, MarkRunning as _,
-    ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _, ReadLooks as _,
+    ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _, ReadLooks as _, ReadRunning as _,
     ReadToldMessages as _, ReadWaitingMessages as _, RemoveBelongings as _,
 };
 
@@ -665,10 +665,16 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
 pub(super) async fn the_mark_of_running_moves_on_from_what_was_read(store: &impl AlertPorts) {
     assert_eq!(store.running_mark(&invocation()).await.expect("read"), None);
     let mut mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
+    let first = mark.clone();
+    let replaced = store.put_running_mark(&first, Expected::Present, &invocation()).await;
+    assert!(!replaced.expect("asked"), "no mark to replace");
     for n in 1..4 {
         let marks: Vec<_> =
             (0..4).map(|it| RunningMark { at: at(n * 10 + it), ..mark.clone() }).collect();
-        let put = async |mark| store.put_running_mark(mark, &invocation()).await.expect("asked");
+        let expected = Expected::before(mark.version);
+        let put = async |mark| {
+            store.put_running_mark(mark, expected, &invocation()).await.expect("asked")
+        };
         let stored = join_all(marks.iter().map(put)).await;
         assert_eq!(stored.iter().filter(|is_stored| **is_stored).count(), 1, "{stored:?}");
         let found = store.running_mark(&invocation()).await.expect("read").expect("a mark");
@@ -677,6 +683,9 @@ pub(super) async fn the_mark_of_running_moves_on_from_what_was_read(store: &impl
         mark = RunningMark { version: found.version + 1, ..found };
         mark.pauses.push(TimeRange::new(at(n), at(n + 1)).expect("a range"));
     }
+    let replaced = store.put_running_mark(&first, Expected::Present, &invocation()).await;
+    assert!(replaced.expect("asked"));
+    assert_eq!(store.running_mark(&invocation()).await.expect("read"), Some(first));
 }
 
 // ---- What is in the table ----------------------------------------------------------------------
@@ -691,7 +700,8 @@ pub(super) async fn the_items_are_in_partitions_of_their_own_and_in_no_index(tab
     assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
     touch(&store, &[(device("d"), at(0))]).await;
     let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-    assert!(store.put_running_mark(&mark, &invocation()).await.expect("asked"));
+    let noted = store.put_running_mark(&mark, Expected::Absent, &invocation()).await;
+    assert!(noted.expect("asked"));
     let number = "00000000000000000001";
     let seconds = |days: i64| (at(0).as_millis() / 1_000 + days * 86_400).to_string();
     for (pk, sk, names, expires) in [
@@ -743,6 +753,7 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
         ("ALERT#TOLD", "2026-01-11T16:00:00.000Z#r#device:a#1"),
         ("ALERT#WAITING", "c#r#device:a#00000000000000000001"),
         ("ALERT#LOOKS", "a"),
+        ("ALERT#RUNNING", "mark"),
     ] {
         let item = json!({"pk": {"S": pk}, "sk": {"S": sk}, "due": past, "next": past});
         table.put_item(item).await;
@@ -769,7 +780,13 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
     assert_eq!((waiting.found.len(), waiting.unreadable.len()), (1, 1));
     let looks = store.looks(None, 10, &invocation()).await.expect("read").listing;
     assert_eq!((looks.found.len(), looks.unreadable.len()), (1, 1));
+    let damaged = store.running_mark(&invocation()).await.expect_err("it is damaged");
+    assert!(matches!(damaged, StoreError::Unreadable(_)), "{damaged:?}");
     // What is damaged can be replaced, or deleted with the rest.
+    let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
+    let replaced = store.put_running_mark(&mark, Expected::Present, &invocation()).await;
+    assert!(replaced.expect("asked"));
+    assert_eq!(store.running_mark(&invocation()).await.expect("read"), Some(mark));
     touch(&store, &[(device("a"), at(0))]).await;
     assert_eq!(self::looks(&store).await.len(), 2);
     let deleted = store.delete_alert_states(&rule.id, &invocation()).await;

@@ -13,11 +13,12 @@ use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
 use sending::{SendRequest, Unanswered};
-use serde_json::json;
+use serde_json::{Value, json};
 use table::given::{alert_rule, channel, channel_id, firing, message, seal, store_home};
 use table::{
-    ChannelSecret, EditAlertRules as _, EditChannels as _, NewJudgement, PutJudgements as _,
-    PutReadings as _, ReadRollupState as _, ReadWaitingMessages as _, StoredChannel, StoredRule,
+    ChannelSecret, EditAlertRules as _, EditChannels as _, NewJudgement, NoteLooks as _,
+    PutJudgements as _, PutReadings as _, ReadRollupState as _, ReadWaitingMessages as _,
+    StoredChannel, StoredRule,
 };
 
 use super::proxy::{Call, Fault, Proxy};
@@ -63,11 +64,30 @@ impl SendRequest for Receiver {
 async fn store_silence(store: &DynamoStore) {
     store_home(store, &[reading("d", 0, &[("t", "1")])]).await;
     seal(store, "UTC", at(0)).await;
-    let members = json!({"name": "Gone", "device": "d", "silent_for": "10m"});
-    let rule = Rule::from_json(members, at(0)).expect("a rule");
-    let rule = StoredRule { id: "r".parse().expect("an id"), version: 1, rule };
-    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    store_rule(store, "r", json!({"name": "Gone", "device": "d", "silent_for": "10m"})).await;
     store_channel(store).await;
+}
+
+async fn store_rule(store: &DynamoStore, id: &str, members: Value) {
+    let rule = Rule::from_json(members, at(0)).expect("a rule");
+    let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
+    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+}
+
+/// Two devices that are warm from the fiftieth minute on, each with a rule that fires after a time and a look at it.
+async fn store_warm_devices(store: &DynamoStore, fires_after: &str) {
+    let warm = ["first-device", "last-device"].map(|id| reading(id, 50 * MINUTE, &[("t", "9")]));
+    store_home(store, &warm).await;
+    seal(store, "UTC", at(0)).await;
+    store_channel(store).await;
+    for reading in &warm {
+        let id = reading.device.as_str();
+        let members =
+            json!({"name": "Warm", "device": id, "metric": "t", "above": 8, "for": fires_after});
+        store_rule(store, id, members).await;
+    }
+    let touched = warm.map(|reading| (reading.device, reading.at));
+    assert!(store.note_looks(&touched, &invocation()).await.cause.is_none());
 }
 
 async fn store_channel(store: &DynamoStore) {
@@ -149,9 +169,15 @@ async fn a_minute_judges_though_what_waits_cannot_be_read() {
     assert_eq!(receiver.count(), 1, "it is judged, and told in the same minute");
 }
 
-/// The note that the system runs is never made.
+/// The note that the system runs is never made, or can neither be read nor can the state of the rollups.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_is_sent_though_nothing_can_be_noted() {
+    send_while_throttled("PutItem", &["ALERT#RUNNING"]).await;
+    send_while_throttled("GetItem", &["ALERT#RUNNING", "STATE#"]).await;
+}
+
+/// Sends what waits while an operation on some partitions is throttled for ever.
+async fn send_while_throttled(operation: &'static str, partitions: &'static [&'static str]) {
     let engine = Engine::embedded().await;
     let table = engine.table(true).await;
     let (store, rule) = (table.store(), alert_rule("r", at(0)));
@@ -161,15 +187,66 @@ async fn what_waits_is_sent_though_nothing_can_be_noted() {
     let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, at(0));
     store.put_judgement(&judgement, &invocation()).await.expect("stored");
 
-    let plan = |call: &Call| {
-        let is_note = call.operation == "PutItem" && call.names("ALERT#RUNNING");
-        is_note.then_some(Fault::Throttled)
+    let plan = move |call: &Call| {
+        let is_named = partitions.iter().any(|partition| call.names(partition));
+        (call.operation == operation && is_named).then_some(Fault::Throttled)
     };
     let proxy = Proxy::start(table.endpoint(), plan).await;
     let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));
     let alerting = alerting(&table, &proxy, &receiver, &clock);
     Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect_err("nothing is noted");
     assert_eq!(receiver.count(), 1, "it is sent all the same");
+}
+
+/// Judges minute by minute while the first device in the order of keys stays throttled, until the other one is told.
+async fn tell_behind_a_throttled_device(
+    alerting: &Alerting<DynamoStore, TestClock>,
+    proxy: &Proxy,
+    receiver: &Receiver,
+    time: Duration,
+) {
+    proxy.replan(|call| {
+        let is_hot = call.operation == "Query" && call.names("first-device");
+        is_hot.then_some(Fault::Throttled)
+    });
+    for _ in 0..20 {
+        let minute = alerting.handle(Event::Schedule, Deadline::after(time));
+        Box::pin(minute).await.expect("a judgement that fails is no failure of the minute");
+        if receiver.count() > 0 {
+            break;
+        }
+    }
+    assert_eq!(receiver.count(), 1, "the other device is told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_stays_throttled_keeps_no_other_look_waiting() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    store_warm_devices(&table.store(), "0s").await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    let (receiver, clock) = (Receiver::default(), TestClock::at(at(57 * MINUTE)));
+    let alerting = alerting(&table, &proxy, &receiver, &clock);
+    // Five seconds are left for looks.
+    let time = Duration::from_secs(33);
+    tell_behind_a_throttled_device(&alerting, &proxy, &receiver, time).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_stays_throttled_keeps_no_other_due_state_waiting() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    store_warm_devices(&table.store(), "5m").await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    let (receiver, clock) = (Receiver::default(), TestClock::at(at(51 * MINUTE)));
+    let alerting = alerting(&table, &proxy, &receiver, &clock);
+    Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect("done");
+    assert_eq!(receiver.count(), 0, "both breaches are pending");
+
+    clock.set(at(57 * MINUTE));
+    // Five seconds are left for states that are due.
+    let time = Duration::from_secs(37);
+    tell_behind_a_throttled_device(&alerting, &proxy, &receiver, time).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditAlertStates as _,
-    EditChannels as _, JudgementOutcome, MarkRunning as _, NewJudgement, NoteLooks as _,
+    EditChannels as _, Expected, JudgementOutcome, MarkRunning as _, NewJudgement, NoteLooks as _,
     PutJudgements as _, PutTestMessages as _, ReadAlertRules as _, ReadAlertStates as _,
     ReadChannels as _, ReadLooks as _, ReadRunning as _, ReadToldMessages as _,
     ReadWaitingMessages as _, RemoveLooks as _, RunningMark, SendWaitingMessages as _,
@@ -252,7 +252,8 @@ async fn look_rows(store: &DynamoStore) -> Vec<Row> {
             cost(async |invocation| {
                 assert_eq!(store.running_mark(invocation).await.expect("read"), None);
                 let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-                assert!(store.put_running_mark(&mark, invocation).await.expect("asked"));
+                let put = store.put_running_mark(&mark, Expected::Absent, invocation).await;
+                assert!(put.expect("asked"));
             })
             .await,
         ),

@@ -2,19 +2,22 @@
 //!
 //! It is bounded in time: what is not done is still due, or still there to be looked at, in the next minute.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use domain::{RuleId, Timestamp};
 use judging::{Failure, Judged, Rules};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
-use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, StoreError, StoreResult};
+use table::{Invocation, Look, MAX_CACHED_ENTRIES, StoreError, StoreResult, StoredAlertState};
 
 use crate::Alerting;
 use crate::ports::Store;
 
 /// The most states, and the most looks, that are read at once.
 const PAGE: usize = 100;
+/// The most states, and the most looks, among which a minute draws.
+const MAX_DRAWN: usize = 10_000;
 /// With less time left no further state is judged.
 const ENOUGH: Duration = Duration::from_secs(2);
 /// The time that each part of the minute has at least, however much there is to do in those before it.
@@ -70,18 +73,18 @@ impl Minute {
         self.is_cut |= judged.is_cut;
         self.unjudged.extend(judged.unjudged);
         for (key, failure) in judged.failures {
-            self.fail(&key, &failure);
+            self.fail(&format_args!("{} {}", key.rule, key.subject), &failure);
         }
     }
 
-    fn fail(&mut self, AlertKey { rule, subject }: &AlertKey, failure: &Failure) {
+    fn fail(&mut self, what: &impl Display, failure: &Failure) {
         if matches!(failure, Failure::Store(StoreError::TimedOut)) {
             self.is_cut = true;
             return;
         }
         self.failed += 1;
         if self.failures.len() < MAX_NAMED {
-            self.failures.push(format!("{rule} {subject}: {}", why(failure)));
+            self.failures.push(format!("{what}: {}", why(failure)));
         }
     }
 
@@ -123,12 +126,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let now = self.clock.now();
 
         let part = leaving_shares(3, invocation);
-        let due = self.judge_due(rules, now, &mut minute, &part).await;
-        minute.add_part("states that are due", due.map(|()| Judged::default()));
+        self.judge_due(rules, now, &mut minute, &part).await;
 
         let part = leaving_shares(2, invocation);
-        let looks = self.look(rules, now, &mut minute, &part).await;
-        minute.add_part("looks", looks.map(|()| Judged::default()));
+        self.look(rules, now, &mut minute, &part).await;
 
         if is_noted {
             let part = leaving_shares(1, invocation);
@@ -143,67 +144,140 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute
     }
 
+    /// Judges the states that are due. The order is drawn by lot, so that no state waits for ever behind others that the
+    /// table throttles.
     async fn judge_due(
         &self,
         rules: &Rules,
         now: Timestamp,
         minute: &mut Minute,
         invocation: &Invocation,
-    ) -> Result<(), Failure> {
-        let mut after = None;
-        loop {
-            let page = self.store.due_alert_states(now, after.as_ref(), PAGE, invocation).await?;
-            for state in &page.listing.found {
-                if invocation.remaining() < ENOUGH {
-                    return Err(StoreError::TimedOut.into());
-                }
-                let judged = self.judging.judge_due(&self.store, rules, state, now, invocation);
-                match Box::pin(judged).await {
-                    Ok(outcome) => {
-                        minute.judged += 1;
-                        minute.messages += outcome.messages();
-                    }
-                    Err(failure) => minute.fail(&state.key, &failure),
-                }
+    ) {
+        let mut due = self.due_states(now, minute, invocation).await;
+        fastrand::shuffle(&mut due);
+
+        for state in &due {
+            if invocation.remaining() < ENOUGH {
+                minute.is_cut = true;
+                return;
             }
-            after = page.listing.found.last().map(|it| it.key.clone());
-            if !page.has_more || after.is_none() {
-                return Ok(());
+            let judged = self.judging.judge_due(&self.store, rules, state, now, invocation);
+            match Box::pin(judged).await {
+                Ok(outcome) => {
+                    minute.judged += 1;
+                    minute.messages += outcome.messages();
+                }
+                Err(failure) => {
+                    minute
+                        .fail(&format_args!("{} {}", state.key.rule, state.key.subject), &failure);
+                }
             }
         }
     }
 
+    /// The states that are due. Those that are read are judged, also where further ones cannot be read.
+    async fn due_states(
+        &self,
+        now: Timestamp,
+        minute: &mut Minute,
+        invocation: &Invocation,
+    ) -> Vec<StoredAlertState> {
+        // The other half is for judging them.
+        let reading = invocation.part_of(invocation.remaining() / 2);
+        let (mut due, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.store.due_alert_states(now, after.as_ref(), PAGE, &reading).await;
+            let page = match page {
+                Ok(page) => page,
+                Err(error) => {
+                    minute.fail(&"states that are due", &error.into());
+                    return due;
+                }
+            };
+            after = page.listing.found.last().map(|state| state.key.clone());
+            due.extend(page.listing.found);
+            if !page.has_more || after.is_none() || due.len() >= MAX_DRAWN {
+                minute.is_cut |= page.has_more;
+                return due;
+            }
+        }
+    }
+
+    /// Looks at devices again, in an order that is drawn by lot as that of due states.
     async fn look(
         &self,
         rules: &Rules,
         now: Timestamp,
         minute: &mut Minute,
         invocation: &Invocation,
-    ) -> Result<(), Failure> {
-        let mut after = None;
-        loop {
-            let page = self.store.looks(after.as_ref(), PAGE, invocation).await?;
-            for look in &page.listing.found {
-                if invocation.remaining() < ENOUGH {
-                    return Err(StoreError::TimedOut.into());
-                }
-                let judged =
-                    Box::pin(self.judging.look(&self.store, rules, look, now, invocation)).await?;
-                if judged.is_done() {
-                    self.store.remove_look(look, invocation).await?;
-                    minute.looks += 1;
-                }
-                minute.add(judged);
+    ) {
+        let mut looks = self.looks(minute, invocation).await;
+        fastrand::shuffle(&mut looks);
+
+        for look in &looks {
+            if invocation.remaining() < ENOUGH {
+                minute.is_cut = true;
+                return;
             }
-            after = page.listing.found.last().map(|it| it.device.clone());
-            if !page.has_more || after.is_none() {
-                return Ok(());
+            if let Err(failure) = self.look_at(look, rules, now, minute, invocation).await {
+                minute.fail(&format_args!("the look at {}", look.device), &failure);
             }
         }
     }
 
+    /// The devices to look at again. Those that are read are looked at, also where further ones cannot be read.
+    async fn looks(&self, minute: &mut Minute, invocation: &Invocation) -> Vec<Look> {
+        // The other half is for judging.
+        let reading = invocation.part_of(invocation.remaining() / 2);
+        let (mut looks, mut after) = (Vec::new(), None);
+        loop {
+            let page = match self.store.looks(after.as_ref(), PAGE, &reading).await {
+                Ok(page) => page,
+                Err(error) => {
+                    minute.fail(&"looks", &error.into());
+                    return looks;
+                }
+            };
+            after = page.listing.found.last().map(|look| look.device.clone());
+            looks.extend(page.listing.found);
+            if !page.has_more || after.is_none() || looks.len() >= MAX_DRAWN {
+                minute.is_cut |= page.has_more;
+                return looks;
+            }
+        }
+    }
+
+    /// Looks at a device again, and removes the look if nothing of it is left.
+    async fn look_at(
+        &self,
+        look: &Look,
+        rules: &Rules,
+        now: Timestamp,
+        minute: &mut Minute,
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        let judged = self.judging.look(&self.store, rules, look, now, invocation);
+        let judged = Box::pin(judged).await?;
+        let is_done = judged.is_done();
+        minute.add(judged);
+
+        if is_done {
+            self.store.remove_look(look, invocation).await?;
+            minute.looks += 1;
+        }
+        Ok(())
+    }
+
     /// Notes that the system runs.
-    pub(crate) async fn note_running(&self, invocation: &Invocation) -> StoreResult<()> {
-        self.running.note(&self.store, self.clock.now(), invocation).await
+    pub(crate) async fn note_running(
+        &self,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<()> {
+        let damaged = self.running.note(&self.store, self.clock.now(), invocation).await?;
+        if let Some(damaged) = &damaged {
+            log.warn("alerting.damaged_mark", damaged);
+        }
+        Ok(())
     }
 }

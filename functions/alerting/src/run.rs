@@ -66,7 +66,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let is_minute = event == Event::Schedule;
         // Before all judgements. What waits is sent though it fails, so it has a small part of the time.
         let noting = invocation.part_of(MAX_NOTING);
-        let noted = if is_minute { self.note_running(&noting).await } else { Ok(()) };
+        let noted = if is_minute { self.note_running(&noting, log).await } else { Ok(()) };
 
         let now = self.clock.now();
         // A look of a rule that was just saved is taken away by whoever judges it, so that one knows the rule.
@@ -77,6 +77,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         };
         for unreadable in &rules.unreadable {
             log.warn("alerting.unreadable", unreadable);
+        }
+        for error in &rules.lacking {
+            log.warn("alerting.lacking", error);
         }
 
         let sent = if is_minute {

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
-use table::{Invocation, RunningMark, StoreResult};
+use table::{Expected, Invocation, RunningMark, StoreError, StoreResult, UnreadableItem};
 
 use crate::ports::Store;
 
@@ -22,23 +22,34 @@ const MAX_PAUSES: usize = 200;
 pub(crate) struct Running(Mutex<Option<Timestamp>>);
 
 impl Running {
-    /// Notes it, if it is time to.
+    /// Notes it, if it is time to. A mark that cannot be read is replaced and given back.
     pub(crate) async fn note(
         &self,
         store: &impl Store,
         now: Timestamp,
         invocation: &Invocation,
-    ) -> StoreResult<()> {
+    ) -> StoreResult<Option<UnreadableItem>> {
         let seen = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.is_some_and(|at| at <= now && now.since(at) < EVERY) {
-            return Ok(());
+            return Ok(None);
         }
-        let known = store.running_mark(invocation).await?;
-        let mark = next(known.as_ref(), now);
+
+        let (known, damaged) = match store.running_mark(invocation).await {
+            Ok(known) => (known, None),
+            Err(StoreError::Unreadable(damaged)) => (None, Some(damaged)),
+            Err(error) => return Err(error),
+        };
+        let expected = match (&known, &damaged) {
+            (Some(known), _) => Expected::Version(known.version),
+            (None, Some(_)) => Expected::Present,
+            (None, None) => Expected::Absent,
+        };
+
         // Somebody else has noted the same if this is refused.
-        store.put_running_mark(&mark, invocation).await?;
+        let mark = next(known.as_ref(), now);
+        store.put_running_mark(&mark, expected, invocation).await?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
-        Ok(())
+        Ok(damaged)
     }
 }
 

@@ -294,8 +294,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Gives messages back. The channel is said to fail at once if a person has to mend something, and else at the
-    /// second attempt.
+    /// Gives messages back. The channel is said to fail at once if a person has to mend something or the receiver asks
+    /// for a pause, which holds later messages too; and else at the second attempt.
     async fn failed(
         &self,
         channel: &StoredChannel,
@@ -323,7 +323,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         some_at_once(postponed).await?;
         let is_second = leased.iter().any(|it| it.attempts > 1);
         let is_only_tested = leased.iter().all(is_test);
-        if failure.is_lasting || is_second || channel.failing.is_some() || is_only_tested {
+        let is_told_at_once = failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
+        if is_told_at_once || is_second || channel.failing.is_some() {
             let since = channel.failing.map_or(now, |it| it.since);
             let failing = Failing { since, next: soonest };
             self.store.note_channel(channel, Some(failing), invocation).await?;

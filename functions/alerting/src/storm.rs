@@ -28,7 +28,7 @@ const MAX_TOLD: usize = 1_000;
 pub(crate) struct Storms {
     /// Those that are told by their count now, each with the number of devices.
     pub(crate) counted: BTreeMap<RuleId, usize>,
-    /// Those whose count was told in the last ten minutes: their messages wait.
+    /// Those whose count was told in the last ten minutes: their messages wait, but for those that a dead sender leased.
     pub(crate) held: BTreeSet<RuleId>,
 }
 
@@ -57,9 +57,10 @@ impl Storms {
         storms
     }
 
-    /// Whether a message waits.
+    /// Whether a message waits. What a dead sender leased goes at once: while the lease lasted, the message was missing
+    /// among those that wait, so the count that was told has its device already.
     pub(crate) fn holds(&self, message: &WaitingMessage) -> bool {
-        !is_test(message) && self.held.contains(&message.told.alert.rule)
+        !is_test(message) && message.lease.is_none() && self.held.contains(&message.told.alert.rule)
     }
 }
 

@@ -13,8 +13,8 @@ use table::item;
 use table::item::attribute::{SINCE, TOUCH};
 use table::keys::{self, ALERT_LOOKS, Key};
 use table::{
-    Invocation, ListPage, Look, MarkRunning, NoteLooks, PutOutcome, ReadLooks, ReadRunning,
-    RemoveLooks, RunningMark, StoreError, StoreResult, UpdateOutcome,
+    Expected, Invocation, ListPage, Look, MarkRunning, NoteLooks, PutOutcome, ReadLooks,
+    ReadRunning, RemoveLooks, RunningMark, StoreError, StoreResult, UpdateOutcome,
 };
 
 /// How many devices are noted at once.
@@ -113,9 +113,10 @@ impl MarkRunning for DynamoStore {
     async fn put_running_mark(
         &self,
         mark: &RunningMark,
+        expected: Expected,
         invocation: &Invocation,
     ) -> StoreResult<bool> {
-        let put = Put::new(item::from_running_mark(mark), mark.expected());
+        let put = Put::new(item::from_running_mark(mark), expected);
         Ok(matches!(put.send(self, invocation).await?, UpdateOutcome::Updated(())))
     }
 }

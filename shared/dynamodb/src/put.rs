@@ -57,10 +57,12 @@ impl Put {
                     values: Some(SdkItem::from([(":ended".to_owned(), ended)])),
                 };
             }
-            Expected::Absent => {
+            Expected::Absent | Expected::Present => {
+                let is_absent = self.expected == Expected::Absent;
+                let exists = if is_absent { "attribute_not_exists" } else { "attribute_exists" };
                 return Built {
                     item: self.item,
-                    condition: "attribute_not_exists(#pk)".to_owned(),
+                    condition: format!("{exists}(#pk)"),
                     names: HashMap::from([("#pk".to_owned(), PK.to_owned())]),
                     values: None,
                 };
@@ -178,6 +180,8 @@ mod tests {
         };
         let absent = is("attribute_not_exists(#pk)", &["#pk pk"]);
         assert_eq!(condition(Expected::Absent, None), absent);
+        let present = is("attribute_exists(#pk)", &["#pk pk"]);
+        assert_eq!(condition(Expected::Present, None), present);
         assert_eq!(condition(Expected::Absent, Some(("settings", 7))), absent, "of no item");
         assert_eq!(
             condition(Expected::Version(3), None),

@@ -9,10 +9,11 @@ use table::{Invocation, ListDevices, MAX_CACHED_ENTRIES, StoreResult};
 
 /// A rule on more devices is judged by sealed quarters of an hour, not by batches.
 pub const MAX_PROMPT: usize = 1_000;
-/// How long a list of few devices is used.
-const AGE_OF_FEW: TimeDelta = TimeDelta::minutes(1);
-/// How long a list of more than [`MAX_PROMPT`] devices is used: to read 10,000 again costs over a thousand units.
-const AGE_OF_MANY: TimeDelta = TimeDelta::hours(1);
+/// How long a list is used for each begun thousand of its devices: to read them again costs some 110 read units a
+/// minute, however many they are. A device that is new, or new in a group, is found when the list is read again.
+const AGE_OF_A_THOUSAND: TimeDelta = TimeDelta::minutes(1);
+/// How long there are known to be too many devices for memory: to find it out again costs over a thousand read units.
+const AGE_OF_TOO_MANY: TimeDelta = TimeDelta::hours(1);
 
 /// The devices by id.
 #[derive(Debug, Default)]
@@ -38,7 +39,11 @@ impl Devices {
 
     /// How long the list is used.
     pub(crate) fn max_age(&self) -> TimeDelta {
-        if self.is_whole && self.all.len() <= MAX_PROMPT { AGE_OF_FEW } else { AGE_OF_MANY }
+        if !self.is_whole {
+            return AGE_OF_TOO_MANY;
+        }
+        let thousands = self.all.len().div_ceil(1_000).max(1);
+        i32::try_from(thousands).map_or(AGE_OF_TOO_MANY, |thousands| AGE_OF_A_THOUSAND * thousands)
     }
 
     /// A device, if it is known.

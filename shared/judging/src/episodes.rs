@@ -24,16 +24,13 @@ impl Judging {
         now: Timestamp,
         invocation: &Invocation,
     ) -> Result<Outcome, Failure> {
+        let pauses = rules.pauses()?;
         for _ in 0..MAX_ATTEMPTS {
             let known = stored_state(store, key, invocation).await?;
             let state = known.as_ref().and_then(episodes_of);
             let start = Start::of(&rule.rule, state, touched, now);
             let seen = self.see(store, (rule, &key.subject), &start, now, invocation).await?;
-            let sight = Sight {
-                readings: &seen.readings,
-                silent_after: seen.silent_after,
-                pauses: &rules.pauses,
-            };
+            let sight = Sight { readings: &seen.readings, silent_after: seen.silent_after, pauses };
             let judged = judge(&rule.rule, state, &start, &sight, now);
             let next = AlertState::Episodes(Box::new(judged.state));
             let next = StoredAlertState::next(known.as_ref(), key.clone(), next, now);

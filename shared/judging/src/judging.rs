@@ -13,7 +13,7 @@ use crate::devices::Devices;
 use crate::known::Known;
 use crate::next_questions::NextQuestions;
 use crate::ports::Store;
-use crate::rules::Rules;
+use crate::rules::{MAX_UNMARKED, Rules};
 use crate::sealed_progress::SealedProgress;
 use crate::silence::SilenceLimits;
 
@@ -73,10 +73,13 @@ impl Judging {
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<Arc<Rules>> {
-        Ok(self.rules.keep(Rules::read(store, now, invocation).await?, now))
+        // With an older one, a pause of the system since then could be missing.
+        let before = self.rules.get(now, |_| MAX_UNMARKED);
+        let read = Rules::read(store, before.as_deref(), now, invocation).await?;
+        Ok(self.rules.keep(read, now))
     }
 
-    /// The devices: up to a thousand at most a minute old, more at most an hour.
+    /// The devices, at most as many minutes old as there are thousands of them.
     pub async fn devices(
         &self,
         store: &impl Store,

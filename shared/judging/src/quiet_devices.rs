@@ -77,7 +77,7 @@ impl Judging {
             return Ok((later.min(now.saturating_add(limit)), None));
         };
 
-        let silent_from = Patience { limit, pauses: &rules.pauses }.ends(newest);
+        let silent_from = Patience { limit, pauses: rules.pauses()? }.ends(newest);
         if silent_from > now {
             return Ok((silent_from, None));
         }

@@ -1,15 +1,22 @@
 //! The rules and channels as this process knows them, and which rules are about a device. Judges nothing.
 
+use std::time::Duration;
+
 use alerts::{Rule, Scope, Subject, Watch};
 use chrono::TimeDelta;
 use domain::{ChannelId, Device, DeviceId, RuleId, TimeRange, Timestamp, Zone};
-use table::{AlertKey, Invocation, StoreResult, StoredChannel, StoredRule, UnreadableItem};
+use table::{
+    AlertKey, Invocation, RunningMark, StoreError, StoreResult, StoredChannel, StoredRule,
+    UnreadableItem,
+};
 
 use crate::devices::{Devices, is_in};
 use crate::ports::Store;
 
 /// A longer time since the system last ran is a pause, although nobody has noted it yet.
-const MAX_UNMARKED: TimeDelta = TimeDelta::minutes(15);
+pub(crate) const MAX_UNMARKED: TimeDelta = TimeDelta::minutes(15);
+/// The longest time for each item without which messages are sent all the same.
+const MAX_ASKING: Duration = Duration::from_secs(3);
 
 /// What each judgement needs beside readings.
 #[derive(Debug)]
@@ -18,18 +25,22 @@ pub struct Rules {
     pub rules: Vec<StoredRule>,
     /// The channels, sorted by id; none where there is no rule.
     pub channels: Vec<StoredChannel>,
-    /// The zone of the system's days; UTC where there is no rule.
+    /// The zone of the system's days; UTC where there is no rule or the zone was never read.
     pub zone: Zone,
-    /// When nothing was taken in, in order.
-    pub pauses: Vec<TimeRange>,
+    /// When nothing was taken in, in order; `None` if that could not be read, now and before.
+    pauses: Option<Vec<TimeRange>>,
     /// The rules and channels that could not be read.
     pub unreadable: Vec<UnreadableItem>,
+    /// Why the zone or the pauses could not be read.
+    pub lacking: Vec<StoreError>,
 }
 
 impl Rules {
-    /// Asks the table. Without a rule nothing else is asked.
+    /// Asks the table. Without a rule nothing else is asked. Of the zone and of pauses, what was read `before` holds
+    /// while the table does not tell them: sending needs no pauses, and budgets have a zone of their own.
     pub(crate) async fn read(
         store: &impl Store,
+        before: Option<&Self>,
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<Self> {
@@ -38,8 +49,9 @@ impl Rules {
             rules: rules.found,
             channels: Vec::new(),
             zone: Zone::UTC,
-            pauses: Vec::new(),
+            pauses: None,
             unreadable: rules.unreadable,
+            lacking: Vec::new(),
         };
         if read.rules.is_empty() {
             return Ok(read);
@@ -47,15 +59,34 @@ impl Rules {
         let channels = store.channels(invocation).await?;
         read.channels = channels.found;
         read.unreadable.extend(channels.unreadable);
-        let state = store.rollup_state(invocation).await?;
-        read.zone = state.and_then(|it| it.zone.parse().ok()).unwrap_or(Zone::UTC);
-        if let Some(mark) = store.running_mark(invocation).await? {
-            read.pauses = mark.pauses;
-            if now.since(mark.at) > MAX_UNMARKED {
-                read.pauses.extend(TimeRange::new(mark.at, now));
+
+        let asking = || invocation.part_of(MAX_ASKING.min(invocation.remaining() / 2));
+        read.zone = match store.rollup_state(&asking()).await {
+            Ok(state) => state.and_then(|state| state.zone.parse().ok()).unwrap_or(Zone::UTC),
+            Err(error) => {
+                read.lacking.push(error);
+                before.map_or(Zone::UTC, |before| before.zone)
             }
-        }
+        };
+        read.pauses = match store.running_mark(&asking()).await {
+            Ok(mark) => Some(mark.map_or_else(Vec::new, |mark| pauses_of(mark, now))),
+            Err(error) => {
+                // A damaged mark counts as absent: whoever notes next that the system runs replaces it.
+                let is_damaged = error.is_permanent();
+                read.lacking.push(error);
+                let known = before.and_then(|before| before.pauses.clone());
+                known.or_else(|| is_damaged.then(Vec::new))
+            }
+        };
         Ok(read)
+    }
+
+    /// When nothing was taken in, in order. An error if nobody knows: devices would be called silent because the system
+    /// stood still.
+    pub(crate) fn pauses(&self) -> StoreResult<&[TimeRange]> {
+        let unknown =
+            || StoreError::Unavailable("when the system last ran could not be read".into());
+        self.pauses.as_deref().ok_or_else(unknown)
     }
 
     /// The rule of an id.
@@ -113,6 +144,15 @@ impl Rules {
         };
         self.channels.iter().map(|channel| (channel.id.clone(), next(channel))).collect()
     }
+}
+
+/// The pauses of a mark, with one that nobody has noted yet.
+fn pauses_of(mark: RunningMark, now: Timestamp) -> Vec<TimeRange> {
+    let mut pauses = mark.pauses;
+    if now.since(mark.at) > MAX_UNMARKED {
+        pauses.extend(TimeRange::new(mark.at, now));
+    }
+    pauses
 }
 
 /// Whether a scope has a device, as each of its devices has a state of its own.

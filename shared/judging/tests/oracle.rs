@@ -18,7 +18,7 @@ use series::KnownState;
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
-    Deadline, EditAlertRules as _, EditRegistry as _, Invocation, KeepRollupState as _,
+    Deadline, EditAlertRules as _, EditRegistry as _, Expected, Invocation, KeepRollupState as _,
     ListDevices as _, Look, MAX_CACHED_ENTRIES, MarkRunning as _, PutReadings as _,
     ReadAlertStates as _, ReadRollupState as _, RunningMark, StoredRule, ToldMessage,
     UpdateOutcome,
@@ -287,7 +287,9 @@ async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
     let world = World::new(rule, &[sensor(1, 4)]).await;
     let pauses = vec![TimeRange::new(at(5), at(20)).expect("a range")];
     let mark = RunningMark { version: 1, at: at(20), pauses };
-    assert!(world.store.put_running_mark(&mark, &invocation()).await.expect("memory"));
+    assert!(
+        world.store.put_running_mark(&mark, Expected::Absent, &invocation()).await.expect("memory")
+    );
     for now in 20..30 {
         let given = invocation();
         let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
@@ -295,6 +297,28 @@ async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
     }
     let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
     assert_eq!(told, [at(22)]);
+}
+
+/// The list of so many devices is read again after two minutes.
+#[tokio::test]
+async fn the_silence_of_a_new_device_among_more_than_a_thousand_is_told_in_time() {
+    let reading = |id: &str, minute, room| {
+        given::reading(id, at(minute), Some(room), &[("temperature", "20")])
+    };
+    let others: Vec<_> =
+        (0..=MAX_PROMPT).map(|device| reading(&format!("other{device}"), 0, "hall")).collect();
+    let rule = json!({"name": "Gone", "room": "lab", "silent_for": "5m"});
+    let world = World::new(rule, &others).await;
+    for now in 0..20 {
+        if now == 1 {
+            given::store_home(&world.store, &[reading("new", now, "lab")]).await;
+        }
+        let given = invocation();
+        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
+        assert!(judged.await.expect("memory").is_done());
+    }
+    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
+    assert_eq!(told, [at(6)]);
 }
 
 // ---- More than the time suffices for -----------------------------------------------------------

@@ -167,6 +167,7 @@ impl<S: Send + Sync> PutRollups for Snapshot<'_, S> {
         let version = known.map(|known| known.version);
         let is_expected = match expected {
             Expected::Absent => version.is_none(),
+            Expected::Present => version.is_some(),
             Expected::Version(expected) => version == Some(expected),
             // Of devices alone.
             Expected::Tombstone(_) => false,

@@ -5,9 +5,10 @@ use std::future::Future;
 use domain::{ChannelId, DeviceId, RuleId, Timestamp};
 
 use crate::{
-    Action, AlertKey, ChannelSecret, Failing, Invocation, JudgementOutcome, ListPage, Listing,
-    Look, NewJudgement, Permission, PutOutcome, RunningMark, StoreResult, StoredAlertState,
-    StoredChannel, StoredRule, Target, ToldMessage, ToldQuery, WaitingKey, WaitingMessage,
+    Action, AlertKey, ChannelSecret, Expected, Failing, Invocation, JudgementOutcome, ListPage,
+    Listing, Look, NewJudgement, Permission, PutOutcome, RunningMark, StoreResult,
+    StoredAlertState, StoredChannel, StoredRule, Target, ToldMessage, ToldQuery, WaitingKey,
+    WaitingMessage,
 };
 
 /// Pattern 18a: the rules of alerts.
@@ -345,11 +346,12 @@ pub trait MarkRunning: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::AlertRunning)];
 
-    /// Puts the mark in the place of the version before it; returns whether it was so. Done twice, the second is
-    /// refused.
+    /// Puts the mark in the place of the expected one; returns whether it was so. Done twice, the second is refused,
+    /// unless any mark is expected.
     fn put_running_mark(
         &self,
         mark: &RunningMark,
+        expected: Expected,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<bool>> + Send;
 }

@@ -10,6 +10,8 @@ use domain::Timestamp;
 pub enum Expected {
     /// No item.
     Absent,
+    /// Any item. It is for one that cannot be read: nobody can tell its version.
+    Present,
     /// An item whose [`VERSION`](crate::item::attribute::VERSION) is this number. An item without a
     /// version is refused.
     Version(u64),

@@ -8,7 +8,12 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
-use table::{NoteLooks as _, PutTestMessages as _, StoreError, WaitingMessage, given};
+use table::item::ItemError;
+use table::{
+    Expected, MarkRunning as _, NoteLooks as _, PutReadings as _, PutTestMessages as _,
+    ReadLooks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem, WaitingMessage,
+    given,
+};
 
 use super::{Reply, World, at};
 
@@ -134,6 +139,37 @@ async fn a_receiver_that_asks_for_a_pause_gets_it() {
     world.minutes(1).await;
     assert_eq!(world.receiver.take().len(), 1);
     assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn a_pause_that_a_receiver_asks_for_holds_later_messages_and_no_test() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::After(429, 300), Reply::After(429, 300)]);
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take().len(), 1);
+    for device in 0..14 {
+        world.pass(TimeDelta::seconds(20));
+        world.tell(&rule, &format!("d{device}"), News::Fired, &[("a", NOW)]).await;
+        world.minute().await.expect("done");
+        assert_eq!(world.receiver.take(), [], "{device}: within the pause");
+    }
+
+    let name = "Roomtide".parse().expect("a name");
+    let message = WaitingMessage::test(given::channel_id("a"), name, world.now());
+    assert!(world.store.put_test_message(&message, &given::invocation()).await.expect("asked"));
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the test") };
+    assert_eq!(news(body), ["test"]);
+    world.minutes(4).await;
+    assert_eq!(world.receiver.take(), [], "the second pause");
+    world.minutes(1).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(news(body).len(), 16);
+    assert_eq!(world.store.all_waiting(), []);
+    assert_eq!(world.stored("a").await.failing, None);
 }
 
 /// The refusal of a repetition says nothing of the request whose answer was lost.
@@ -309,7 +345,9 @@ async fn after_a_crash_between_any_two_calls_each_message_arrives() {
             let mut bodies = world.receiver.bodies();
             // One that is not leased is left to the next minute, which is no failure.
             let is_left = bodies.iter().map(|body| news(body).len()).sum::<usize>() < 2;
-            if !crashed && !is_left {
+            // The zone and the mark are read after rules and channels, and sending needs neither.
+            let is_spared = !is_panic && [2, 3].contains(&calls);
+            if !crashed && !is_left && !is_spared {
                 assert!(calls > 6, "{calls}: each call was one that failed");
                 assert_eq!(bodies.len(), 1, "exactly once where nothing crashed");
                 break;
@@ -418,6 +456,30 @@ async fn a_minute_judges_by_the_rules_as_they_are() {
     assert_eq!(news(body), ["fired", "fired"]);
 }
 
+#[tokio::test]
+async fn an_error_of_one_look_ends_no_other() {
+    let mut minutes_without_looks = 0;
+    for calls in 0..60 {
+        let world = World::new();
+        world.rule("r", false).await;
+        let readings = ["cellar", "freezer"]
+            .map(|id| given::reading(id, world.now(), None, &[("temperature", "9")]));
+        given::store_home(&world.store, &readings).await;
+        let touched = readings.map(|reading| (reading.device, reading.at));
+        assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+
+        world.store.fail_after(calls, StoreError::Unavailable("lost".into()));
+        // Without the rules nothing is judged.
+        let _ = world.scheduled().await;
+        minutes_without_looks += usize::from(world.line()["alerting.looks"] == 0);
+        world.store.end_failures();
+        world.scheduled().await.expect("done");
+        let left = world.store.looks(None, 9, &given::invocation()).await.expect("read");
+        assert_eq!(left.listing.found, [], "{calls}");
+    }
+    assert_eq!(minutes_without_looks, 1, "only where the looks cannot be read");
+}
+
 /// A device is hot, which is to be looked at, and another one is silent.
 async fn store_work_for_a_minute(world: &World) {
     world.channel("a", None).await;
@@ -470,11 +532,83 @@ async fn without_the_note_that_it_runs_a_minute_judges_all_but_silence() {
     assert_eq!(rules_of(body), ["silent"]);
 }
 
+#[tokio::test]
+async fn a_damaged_mark_is_told_and_replaced_and_the_minute_goes_on() {
+    let world = World::new();
+    store_work_for_a_minute(&world).await;
+    let mark = RunningMark { version: 7, at: world.now(), pauses: Vec::new() };
+    let put = world.store.put_running_mark(&mark, Expected::Absent, &given::invocation()).await;
+    assert!(put.expect("asked"));
+
+    let damaged = UnreadableItem {
+        pk: "ALERT#RUNNING".to_owned(),
+        sk: "mark".to_owned(),
+        why: ItemError::Missing("at"),
+    };
+    world.store.fail_with([StoreError::Unreadable(damaged)]);
+    world.scheduled().await.expect("done");
+    let why = world.line()["alerting.damaged_mark"].to_string();
+    assert!(why.contains("ALERT#RUNNING mark: at is missing"), "{why}");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(rules_of(body), ["r", "silent"]);
+    let replaced = RunningMark { version: 1, ..mark };
+    let found = world.store.running_mark(&given::invocation()).await;
+    assert_eq!(found.expect("read"), Some(replaced));
+}
+
+/// The next calls of the table succeed, and two that follow fail.
+fn fail_twice_after(world: &World, calls: usize) {
+    world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+    world.store.fail_with([StoreError::Throttled("for now".into())]);
+}
+
+#[tokio::test]
+async fn without_the_zone_and_the_mark_messages_are_sent() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    // Rules and channels are read before.
+    fail_twice_after(&world, 2);
+    world.minute().await.expect("done");
+    assert!(world.line()["alerting.lacking"].is_string(), "{}", world.line());
+    assert_eq!(world.receiver.take().len(), 1);
+}
+
+#[tokio::test]
+async fn without_the_mark_a_minute_judges_by_the_pauses_that_it_knew() {
+    let world = World::new();
+    store_work_for_a_minute(&world).await;
+    // The mark is read and put, rules and channels are read.
+    fail_twice_after(&world, 4);
+    world.scheduled().await.expect("done");
+    assert_ne!(world.line()["alerting.failed_judgements"], 0, "no pauses are known yet");
+    assert_eq!(world.receiver.take(), []);
+    world.scheduled().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(rules_of(body), ["r", "silent"]);
+
+    world.pass(TimeDelta::minutes(1));
+    let cool = given::reading("freezer", world.now(), None, &[("temperature", "4")]);
+    let invocation = given::invocation();
+    let put = world.store.put_readings(std::slice::from_ref(&cool), None, &invocation).await;
+    assert!(put.cause.is_none());
+    let noted = world.store.note_looks(&[(cool.device, cool.at)], &invocation).await;
+    assert!(noted.cause.is_none());
+    // That the system runs is noted every five minutes.
+    fail_twice_after(&world, 2);
+    world.scheduled().await.expect("done");
+    assert!(world.line()["alerting.lacking"].is_string(), "{}", world.line());
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!((rules_of(body), news(body)), (vec!["r"], vec!["recovered"]));
+}
+
 /// For want of units, or because somebody else has it.
 #[tokio::test]
 async fn a_message_that_is_not_leased_holds_up_no_other() {
     let mut leases = 0;
-    for calls in 0.. {
+    // Rules, channels, zone and mark are read before.
+    for calls in 4.. {
         let world = World::new();
         world.channel("a", None).await;
         let rule = world.rule("r", false).await;

@@ -6,7 +6,8 @@ use alerts::News;
 use chrono::TimeDelta;
 use domain::Timestamp;
 use serde_json::Value;
-use table::StoredRule;
+use table::given::invocation;
+use table::{SendWaitingMessages as _, StoredRule};
 
 use super::{Reply, World};
 use crate::storm::{MAX_SINGLE, WINDOW};
@@ -129,6 +130,41 @@ async fn what_a_storm_holds_keeps_no_message_of_another_rule_waiting() {
     let [body] = &world.receiver.bodies()[..] else { panic!("the next count") };
     assert_eq!(devices(body).len(), 1_000);
     assert_eq!(world.store.all_waiting(), []);
+}
+
+/// The lease of a sender that died hides its messages for a minute, in which the count of the others is told.
+#[tokio::test]
+async fn what_a_sender_that_died_had_is_not_held_by_the_count_that_has_its_device() {
+    for died_with in [3, MAX_SINGLE + 5] {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule_on_each("r").await;
+        for device in 0..died_with {
+            tell(&world, &rule, device, News::Fired).await;
+        }
+        let lease = world.now().saturating_add(TimeDelta::minutes(1));
+        for message in &world.store.all_waiting() {
+            let leased = world.store.lease_waiting(message, lease, &invocation()).await;
+            assert!(leased.expect("asked").is_some());
+        }
+        for device in 100..=100 + MAX_SINGLE {
+            tell(&world, &rule, device, News::Fired).await;
+        }
+        world.minute().await.expect("done");
+        world.receiver.take();
+
+        world.minutes(1).await;
+        let mut heard = BTreeSet::new();
+        for body in &world.receiver.bodies() {
+            assert_eq!(body["is_repeated"], true);
+            assert!(text(body).lines().count() <= MAX_SINGLE, "{body}");
+            heard.extend(devices(body).into_iter().map(str::to_owned));
+        }
+        for device in 0..died_with {
+            assert!(heard.contains(&format!("d{device:04}")), "{died_with}: {device}");
+        }
+        assert_eq!(world.store.all_waiting(), [], "{died_with}");
+    }
 }
 
 #[tokio::test]

@@ -2,8 +2,6 @@
 
 use domain::{TimeRange, Timestamp};
 
-use crate::Expected;
-
 /// When alerts were last judged, and the pauses before: a laptop sleeps, and no device is silent for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningMark {
@@ -13,12 +11,4 @@ pub struct RunningMark {
     pub at: Timestamp,
     /// When it did not, in order.
     pub pauses: Vec<TimeRange>,
-}
-
-impl RunningMark {
-    /// What a put of it expects in its place: the version before.
-    #[must_use]
-    pub const fn expected(&self) -> Expected {
-        Expected::before(self.version)
-    }
 }

@@ -46,6 +46,7 @@ fn is_expected(expected: Expected, stored: Option<u64>) -> bool {
     match expected {
         Expected::Tombstone(_) => unreachable!("no alert takes a device's place"),
         Expected::Absent => stored.is_none(),
+        Expected::Present => stored.is_some(),
         Expected::Version(version) => stored == Some(version),
     }
 }
@@ -390,10 +391,11 @@ impl MarkRunning for MemoryStore {
     async fn put_running_mark(
         &self,
         mark: &RunningMark,
+        expected: Expected,
         _invocation: &Invocation,
     ) -> StoreResult<bool> {
         let running = &mut self.write()?.alerts.running;
-        let is_expected = is_expected(mark.expected(), running.as_ref().map(|it| it.version));
+        let is_expected = is_expected(expected, running.as_ref().map(|it| it.version));
         if is_expected {
             *running = Some(mark.clone());
         }

@@ -126,6 +126,7 @@ impl PutRollups for MemoryStore {
         let is_as_expected = match expected {
             Expected::Tombstone(_) => unreachable!("no rollup takes a device's place"),
             Expected::Absent => known.is_none(),
+            Expected::Present => known.is_some(),
             Expected::Version(version) => known.is_some_and(|it| {
                 it.version == version
                     && it.settings <= stored.settings

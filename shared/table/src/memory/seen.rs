@@ -34,6 +34,7 @@ impl NoteSeen for MemoryStore {
         let is_as_expected = match expected {
             Expected::Tombstone(_) => unreachable!("nothing here takes a device's place"),
             Expected::Absent => known.is_none(),
+            Expected::Present => known.is_some(),
             Expected::Version(version) => known.is_some_and(|it| it.version == version),
         };
         if is_as_expected {
