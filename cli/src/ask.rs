@@ -1,5 +1,7 @@
 //! A request to the API, and its answer. Sends nothing.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 /// A request.
@@ -31,6 +33,8 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     /// What the table consumed for it, and what it may consume.
     pub(crate) units: Units,
+    /// The time after which the server wants to be asked again, if it says so.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// Capacity units of the table, as an answer tells them.
@@ -69,6 +73,9 @@ pub(crate) struct Problem {
     /// The index of each further reading that is refused.
     #[serde(default)]
     pub(crate) more_errors: Vec<usize>,
+    /// The index of each reading that is to be sent again.
+    #[serde(default)]
+    pub(crate) not_stored: Vec<usize>,
 }
 
 /// One error of a request.
@@ -100,6 +107,12 @@ impl Answer {
             return "with an empty body".to_owned();
         }
         format!("{beginning:?}")
+    }
+
+    /// Returns whether the same request may get another answer later. An answer that names readings to be sent again asks
+    /// for another request.
+    pub(crate) fn is_worth_repeating(&self) -> bool {
+        matches!(self.status, 429 | 500 | 502 | 503 | 504) && self.problem().not_stored.is_empty()
     }
 
     /// Returns the problem that the answer describes; an empty one if it describes none.

@@ -17,7 +17,7 @@ use crate::here::Here;
 use crate::interrupted::Interrupted;
 
 /// The most attempts of a request, and the longest pause between them.
-const ATTEMPTS: u32 = 8;
+pub(crate) const ATTEMPTS: u32 = 8;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
@@ -143,13 +143,13 @@ impl Client {
                 Ok(Received { redirection: Some(redirection), .. }) => {
                     bail!("{} {redirection}", self.asked(ask.path));
                 }
-                Ok(Received { answer, retry_after, .. }) => {
+                Ok(Received { answer, .. }) => {
                     self.reached.store(true, Ordering::Relaxed);
-                    if !matches!(answer.status, 429 | 500 | 502 | 503 | 504) {
+                    if !answer.is_worth_repeating() {
                         return Ok(answer);
                     }
                     last = self.error(ask.path, &answer);
-                    wait = retry_after.unwrap_or(pause);
+                    wait = answer.retry_after.unwrap_or(pause);
                 }
                 Err(error) if is_about_request(&error) => {
                     let asked = format!("{} cannot be asked", self.asked(ask.path));
@@ -170,6 +170,13 @@ impl Client {
             pause = (pause * 2).min(MAX_PAUSE);
         }
         Err(last)
+    }
+
+    /// Waits before the readings are sent again that an answer names: as long as the server asks for, else longer with each
+    /// attempt in vain.
+    pub(crate) fn wait_after(&self, answer: &Answer, in_vain: u32, stop: &AtomicBool) {
+        let pause = (self.first_pause * 2_u32.pow(in_vain)).min(MAX_PAUSE);
+        sleep(answer.retry_after.unwrap_or(pause), &[stop, &self.interrupted]);
     }
 
     /// Returns whether what was answered may be not stored yet.
@@ -221,8 +228,8 @@ impl Client {
         let units = Units::of(response.headers());
         let text = response.body_mut().read_to_string()?;
 
-        let answer = Answer { status: response.status().as_u16(), text, units };
-        Ok(Received { answer, retry_after, redirection })
+        let answer = Answer { status: response.status().as_u16(), text, units, retry_after };
+        Ok(Received { answer, redirection })
     }
 
     /// Returns the server's address, without a name and a password.
@@ -244,10 +251,9 @@ impl Client {
     }
 }
 
-/// An answer, and what its headers say about a further request.
+/// An answer of a server.
 struct Received {
     answer: Answer,
-    retry_after: Option<Duration>,
     /// Where the answer points, as [`redirection`] says it.
     redirection: Option<String>,
 }

@@ -34,6 +34,7 @@ mod rolled_up;
 mod rollup_estimate;
 mod round;
 mod rows;
+mod sender;
 mod session;
 mod settings;
 mod several_meters;

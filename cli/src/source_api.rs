@@ -171,6 +171,7 @@ impl SourceApi {
             status: parts.status.as_u16(),
             text: String::from_utf8(body)?,
             units: Units::of(&parts.headers),
+            retry_after: None,
         })
     }
 
