@@ -18,13 +18,16 @@ use super::session::{self, Compared, after_upload, stop_on_ctrl_c};
 use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
 use super::sources::{Notes, Point, Source, Units};
-use crate::client::{self, Client};
+use crate::client::{self, Client, without_login};
 use crate::output::{counted, escaped, print};
 use crate::{progress, progress_file};
 
 /// How far an import came: everything before it is stored or refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Progress {
+    /// The server and the target, for people. Absent in a file of an earlier version.
+    #[serde(default)]
+    of: Option<String>,
     /// What was asked for.
     asked: String,
     database: String,
@@ -64,7 +67,12 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
     progress_file::ensure_ours::<Progress>(&path)?;
     let client = args.target.client(args.token.as_deref())?;
-    let known = earlier(&path, &asked).filter(|_| !args.again);
+    let kept = earlier(&path).filter(|_| !args.again);
+    let target = without_login(args.target.name());
+    let of = format!("the import of {} into {target}", server.shown());
+    let kept_of = kept.as_ref().and_then(|known| known.of.as_deref());
+    progress_file::ensure_same(&path, kept_of, &of)?;
+    let known = kept.filter(|known| known.asked == asked);
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
     let mut progress = still_true(known, &client)?;
     let has_begun = progress.is_some();
@@ -113,7 +121,9 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
                     let witness = run.store(window.points)?;
                     let witness = witness.or_else(|| reached.take().and_then(|it| it.witness));
                     let (asked, Context { database, policy }) = (asked.clone(), context.clone());
-                    let known = Progress { asked, database, policy, measurement, until, witness };
+                    let of = Some(of.clone());
+                    let known =
+                        Progress { of, asked, database, policy, measurement, until, witness };
                     comparison.end_window(&known.window())?;
                     progress_file::replace(&path, &serde_json::to_vec(&known)?)
                         .with_context(|| progress_file::cannot_write(&path))?;
@@ -216,9 +226,8 @@ fn beside(server: &Server, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{name}{suffix}"))
 }
 
-fn earlier(path: &Path, asked: &str) -> Option<Progress> {
-    let progress: Progress = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-    (progress.asked == asked).then_some(progress)
+fn earlier(path: &Path) -> Option<Progress> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
 /// Returns the progress, and says so, if the table has what was stored.

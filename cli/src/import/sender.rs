@@ -53,12 +53,7 @@ struct Receipt {
 }
 
 impl<'a> Sender<'a> {
-    pub(super) fn new(
-        client: &'a Client,
-        pace: Pace,
-        batch: usize,
-        bar: &'a ProgressBar,
-    ) -> Self {
+    pub(super) fn new(client: &'a Client, pace: Pace, batch: usize, bar: &'a ProgressBar) -> Self {
         let (bearable, stored) = (RwLock::new(None), AtomicU64::new(0));
         Self { client, pace, bar, batch, bearable, stored }
     }
