@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A request.
 #[derive(Debug, Clone, Copy)]
@@ -107,6 +108,17 @@ impl Answer {
             return "with an empty body".to_owned();
         }
         format!("{beginning:?}")
+    }
+
+    /// Returns the answer as JSON, if it is an object with this member: Roomtide's always has it, whatever else answers.
+    pub(crate) fn json_with(&self, member: &str) -> Option<Value> {
+        let value: Value = serde_json::from_str(&self.text).ok()?;
+        value.get(member).is_some().then_some(value)
+    }
+
+    /// What is said of an answer that is not of Roomtide's form, behind the address.
+    pub(crate) fn strange(&self) -> String {
+        format!("answers {}, but not as Roomtide does: {}", self.status, self.reason())
     }
 
     /// Returns whether the same request may get another answer later. An answer that names readings to be sent again asks

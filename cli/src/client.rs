@@ -244,8 +244,17 @@ impl Client {
         anyhow::anyhow!("{} answers {status}: {}{hint}", self.asked(path), answer.reason())
     }
 
+    /// Reads an answer, which has to be 200 and an object with a member that Roomtide's always has.
+    pub(crate) fn read(&self, path: &str, answer: &Answer, member: &str) -> anyhow::Result<Value> {
+        if answer.status != 200 {
+            return Err(self.error(path, answer));
+        }
+        let value = answer.json_with(member);
+        value.with_context(|| format!("{} {}", self.asked(path), answer.strange()))
+    }
+
     /// The address of a request, without its query.
-    fn asked(&self, path: &str) -> String {
+    pub(crate) fn asked(&self, path: &str) -> String {
         let path = path.split('?').next().unwrap_or_default();
         format!("{}{path}", self.url)
     }
