@@ -102,7 +102,7 @@ fn number(count: usize) -> u64 {
 
 /// Sends the edits, several at once. Returns those that the server refuses, by line.
 fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
-    let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left";
+    let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}";
     let bar = progress::bar(number(edits.len()), style)?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (refused, failed) = (Mutex::new(Vec::new()), Mutex::new(None));

@@ -246,6 +246,7 @@ fn import_readings(
     };
     if args.dry_run {
         let (lines, bar) = ordered()?;
+        let lines: line::Lines = Box::new(bar.wrap_iter(lines));
         let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
         let estimate = estimate::of(rounds_of(lines), options);
         bar.finish_and_clear();

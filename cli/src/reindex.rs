@@ -101,8 +101,7 @@ async fn reindex(
     let mut devices = listing.found;
     devices.sort_by(|a, b| a.id().cmp(b.id()));
     let count = u64::try_from(devices.len())?;
-    let bar =
-        progress::bar(count, "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left")?;
+    let bar = progress::bar(count, "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}")?;
     let done =
         |device: &&Device| progress.after.as_deref().is_some_and(|it| device.id().as_str() <= it);
     let first = devices.iter().take_while(done).count();

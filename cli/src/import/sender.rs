@@ -167,6 +167,7 @@ impl<'a> Sender<'a> {
         let stored = sent.readings.saturating_sub(left) as u64;
         let all = self.stored.fetch_add(stored, Ordering::Relaxed) + stored;
         self.bar.set_message(format!("{all} readings"));
+        self.bar.inc((sent.readings - sent.not_stored.len()) as u64);
     }
 
     /// Reads which of the readings are refused, and which are not stored.

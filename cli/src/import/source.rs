@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
     } else {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         let bytes = file.metadata()?.len();
-        let bar = progress::bar(bytes, "  {bar:40} {percent:>3} %  {msg}  {eta} left")?;
+        let bar = progress::share(bytes)?;
         (Box::new(bar.wrap_read(file)), bar)
     };
     let mut raw = BufReader::new(raw);

@@ -139,6 +139,7 @@ fn send_rounds(
     if done > 0 {
         let (lines, passed) = rounds.passed();
         storing.resume.ensure_same(lines, passed)?;
+        bar.set_position(done);
     }
     for round in rounds {
         let round = round?;
@@ -155,6 +156,8 @@ fn send_rounds(
         for entry in entries().filter(|entry| !is_stored(entry)) {
             noted.take_back(&entry.reading)?;
         }
+        // Lines that are no reading, or a part of one, count as well.
+        bar.set_position(round.end);
         let sent = SentRound {
             readings: sender.stored(),
             // Refused lines count as processed, unless the first of them ends the import.
@@ -345,6 +348,24 @@ mod tests {
         let summary = import(&client(&server), 2, OPTIONS).unwrap();
         assert_eq!((summary.stored, summary.refusals.count()), (2, 0));
         assert!(summary.seconds >= 1.0, "{summary}");
+    }
+
+    #[test]
+    fn the_share_is_that_of_the_lines_that_are_sent() {
+        let (bar, seen) = (ProgressBar::hidden(), Arc::new(Mutex::new(Vec::new())));
+        let (shown, positions) = (bar.clone(), Arc::clone(&seen));
+        let server = fake_server::serve(move |_, _| {
+            positions.lock().unwrap().push(shown.position());
+            Reply::of(201, r#"{"accepted": 2}"#)
+        });
+        let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
+        let mut lines: Vec<String> = (0..12).map(line).collect();
+        lines.insert(5, "no reading".to_owned());
+        let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
+        let client = client(&server);
+        run(rounds(&lines, 6), &client, OPTIONS, resume, &bar, &mut Noted::default()).unwrap();
+        assert_eq!(seen.lock().unwrap()[..4], [0, 2, 4, 6]);
+        assert_eq!(bar.position(), 13);
     }
 
     /// The answer of a server that has stored a request but for the readings at these places.
