@@ -65,7 +65,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, conflicts_with = "data_dir")]
     pub(super) token: Option<String>,
     /// Check the whole file and estimate the cost, but send nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["url", "token", "data_dir", "again", "state", "report"])]
     pub(super) dry_run: bool,
     /// Restore rollups and stays that `export --rollups` wrote, into the table of --data-dir or --table, where
     /// it has none. All of the file: no other option fits it
@@ -91,7 +91,7 @@ pub(crate) struct ImportArgs {
     pub(super) state: Option<PathBuf>,
     /// The file of the report, instead of FILE.roomtide-report beside the imported file. Run with sh, it takes the
     /// import back
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
     /// The write units a second of a table with bounded capacity that the import takes, with its rollups; by default half
     /// of the table's, which the server tells
@@ -373,6 +373,12 @@ mod tests {
         let conflict = clap::error::ErrorKind::ArgumentConflict;
         for other in [["--url", "http://127.0.0.1:8080"], ["--token", "t"]] {
             let words = [&["--data-dir", "roomtide-data"], &other[..]].concat();
+            assert_eq!(parse(&words).unwrap_err(), conflict, "{words:?}");
+        }
+        for unused in
+            ["--url http://a", "--token t", "--data-dir a", "--again", "--state a", "--report a"]
+        {
+            let words: Vec<&str> = ["--dry-run"].into_iter().chain(unused.split(' ')).collect();
             assert_eq!(parse(&words).unwrap_err(), conflict, "{words:?}");
         }
         assert!(parse(&["--data-dir", "roomtide-data"]).unwrap().place.is_named());
