@@ -11,7 +11,7 @@ use super::columns::{Columns, Shape, TimestampColumn};
 use super::kind::Format;
 use super::sources::line_protocol::{Database, Precision};
 use super::target::Target;
-use super::timestamp::{Interval, Zone};
+use super::timestamp::{self, Interval, Zone};
 use super::upload::UploadOptions;
 use crate::place::Place;
 
@@ -250,7 +250,7 @@ pub(super) struct CsvArgs {
     #[arg(long, value_name = "COLUMN", default_value = "timestamp")]
     pub(super) timestamp: String,
     /// The format of the timestamps, such as '%Y/%m/%d %H:%M'; by default RFC 3339 or epoch
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = timestamp::format)]
     pub(super) timestamp_format: Option<String>,
     /// The time zone of times without an offset, such as Europe/Berlin or +01:00. A date alone is its
     /// midnight. The hour that a clock shows twice is resolved by the order of a device's lines, if they
@@ -381,6 +381,8 @@ mod tests {
             let words: Vec<&str> = ["--dry-run"].into_iter().chain(unused.split(' ')).collect();
             assert_eq!(parse(&words).unwrap_err(), conflict, "{words:?}");
         }
+        let wrong = parse(&["--timestamp-format", "%Q"]).unwrap_err();
+        assert_eq!(wrong, clap::error::ErrorKind::ValueValidation);
         assert!(parse(&["--data-dir", "roomtide-data"]).unwrap().place.is_named());
         assert!(!parse(&[]).unwrap().place.is_named());
     }
