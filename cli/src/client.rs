@@ -2,7 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -26,6 +27,9 @@ const MAX_REQUEST: Duration = Duration::from_secs(30);
 
 /// What anybody may ask Roomtide, and an InfluxDB: at each of its addresses, whatever its version.
 const READY: &str = "/ready";
+
+/// The bytes of a file that is too large to be one with a token.
+const MAX_TOKEN_FILE: u64 = 64 << 10;
 
 /// What a token looks like, for who gave something else.
 const TOKEN_FORM: &str = "a token is one word without blanks, such as rt_..., alone in its file; `roomtide token create \
@@ -341,10 +345,16 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
         return Ok(text.to_owned());
     };
 
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the token in {file}"))?;
+    let mut text = String::new();
+    let read = File::open(file).and_then(|opened| {
+        // A device may never end.
+        opened.take(MAX_TOKEN_FILE).read_to_string(&mut text)
+    });
+    let read = read.with_context(|| format!("cannot read the token in {file}"))?;
+
     let token = text.trim();
-    ensure!(is_word(token), "{file} is no file with one token: {TOKEN_FORM}");
+    let is_whole = (read as u64) < MAX_TOKEN_FILE;
+    ensure!(is_whole && is_word(token), "{file} is no file with one token: {TOKEN_FORM}");
     Ok(token.to_owned())
 }
 
@@ -556,6 +566,18 @@ mod tests {
             assert!(error.contains(TOKEN_FORM) && !error.contains("rt_a"), "{error}");
             assert!(token(wrong).unwrap_err().to_string().contains(TOKEN_FORM), "{wrong:?}");
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_of_a_token_is_not_read_without_end() {
+        let error = token("@/dev/zero").unwrap_err().to_string();
+        assert!(error.starts_with("/dev/zero is no file with one token"), "{error}");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("token");
+        std::fs::write(&file, "a".repeat(64 << 10)).unwrap();
+        let error = token(&format!("@{}", file.display())).unwrap_err().to_string();
+        assert!(error.contains(TOKEN_FORM), "{error}");
     }
 
     #[test]

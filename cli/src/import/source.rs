@@ -471,7 +471,12 @@ mod tests {
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
             gzip.write_all(text.repeat(2_000).as_bytes()).unwrap();
             let gzip = gzip.finish().unwrap();
-            assert!(lines(&gzip[..gzip.len() / 2]).is_err(), "{text}");
+            let file = written(&gzip[..gzip.len() / 2], "");
+            let growing = Growing::of(file.path());
+            let read = open(file.path(), None).unwrap().lines(&Columns::default(), growing);
+            let error = read.unwrap().find_map(Result::err).map(|error| format!("{error:#}"));
+            let expected = format!("{}: line ", file.path().display());
+            assert!(error.as_ref().is_some_and(|it| it.starts_with(&expected)), "{error:?}");
         }
     }
 
