@@ -180,8 +180,7 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
     let table = place.open().await?.with_devices().await?;
     let mut file = create(&path, format)?;
     let exported = rollups::export(&table.store, &device, range, now, &mut file).await;
-    table.close().await?;
-    let count = exported?;
+    let count = table.end(exported).await?;
     file.finish()?;
     if format.output != Output::Stdout {
         print(format_args!("{count} written to {}", path.display()));

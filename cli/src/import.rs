@@ -97,8 +97,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
     if args.rollups {
         let table = args.place.open().await?.with_indexes().await?;
         let restored = rollups::restore(&table.store, &args.file, now).await;
-        table.close().await?;
-        return restored.map(|()| ExitCode::SUCCESS);
+        return table.end(restored).await.map(|()| ExitCode::SUCCESS);
     }
     if args.place.table.is_some() {
         bail!("--table: readings are imported with --url; only --rollups go into a table");

@@ -72,8 +72,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
             Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
         }
     };
-    table.close().await?;
-    print(result?);
+    print(table.end(result).await?);
     Ok(())
 }
 
