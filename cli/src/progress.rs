@@ -33,7 +33,7 @@ fn style(template: &str) -> anyhow::Result<ProgressStyle> {
     Ok(ProgressStyle::with_template(template)?.with_key("left", write_left))
 }
 
-/// Writes the time that is left at the mean pace until now. Before anything is done there is none.
+/// Writes the time that is left at the mean pace until now; nothing before a part is done.
 #[expect(clippy::cast_precision_loss, reason = "a time for people")]
 fn write_left(state: &ProgressState, text: &mut dyn fmt::Write) {
     let (done, all) = (state.pos(), state.len().unwrap_or_default());

@@ -58,8 +58,8 @@ pub(crate) fn ensure_ours<T: DeserializeOwned>(path: &Path) -> anyhow::Result<()
     ensure_writable(path).with_context(|| cannot_write(path))
 }
 
-/// Checks that a file keeps no progress of something else, which would be lost. `kept` is `None` where nothing is kept, or
-/// by an earlier version, which does not tell what it is of.
+/// Checks that a file keeps no progress of something else, which would be lost. `kept` is what the file says of its
+/// progress; that of an earlier version says nothing.
 pub(crate) fn ensure_same(path: &Path, kept: Option<&str>, wanted: &str) -> anyhow::Result<()> {
     if let Some(kept) = kept.filter(|kept| *kept != wanted) {
         bail!(

@@ -70,7 +70,7 @@ pub(super) fn format(text: &str) -> Result<String, String> {
         match item {
             Item::Error => {
                 return Err(
-                    "has a part that is none of a time; expected one such as '%d.%m.%Y %H:%M'"
+                    "has a part that names no part of a time; expected one such as '%d.%m.%Y %H:%M'"
                         .to_owned(),
                 );
             }
