@@ -348,12 +348,21 @@ mod tests {
         let mut args: ImportArgs = parsed(words).unwrap();
         args.target = Target::Server(roomtide.url.clone());
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let run = || import(&args, &influxdb.url, now);
-        let error = format!("{:#}", run().unwrap_err());
+        let run = |args: &ImportArgs| import(args, &influxdb.url, now);
+        let error = format!("{:#}", run(&args).unwrap_err());
         let expected = "stopped; 1 point stored, the same command continues after m until 2024-10-06T00:00:00.000Z";
         assert!(error.starts_with(expected), "{error}");
+
+        let kept = std::fs::read(&state).unwrap();
+        args.target = Target::Server("http://127.0.0.1:1".to_owned());
+        let error = run(&args).unwrap_err().to_string();
+        let expected = format!(" into {} came, and ", roomtide.url);
+        assert!(error.contains(&expected) && error.contains("--again"), "{error}");
+        assert_eq!(std::fs::read(&state).unwrap(), kept, "the progress into another target");
+
+        args.target = Target::Server(roomtide.url.clone());
         broken.store(false, Ordering::Release);
-        assert_eq!(run().unwrap(), ExitCode::SUCCESS);
+        assert_eq!(run(&args).unwrap(), ExitCode::SUCCESS);
         let all = bodies.lock().unwrap().concat();
         let values: Vec<&str> = all.lines().filter_map(|line| line.split(' ').nth(1)).collect();
         assert_eq!(values, ["v=1", "v=2", "v=3", "v=4", "v=5", "v=6", "v=7"], "each once");
