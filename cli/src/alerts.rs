@@ -170,11 +170,11 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
     };
     match &args.action {
         Action::List => {
-            let answer = server.get("/alerts")?;
+            let answer = server.get("/alerts", "data")?;
             show(&answer, text::rules(&answer));
         }
         Action::Show { rule } => {
-            let answer = server.get(&of_rule(rule, ""))?;
+            let answer = server.get(&of_rule(rule, ""), "id")?;
             show(&answer, text::rule(&answer));
         }
         Action::Set { rule, members, file } => {
@@ -182,27 +182,28 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
                 Some(file) => file::json(file)?,
                 None => members::over(server.known(&of_rule(rule, ""))?, members, false)?,
             };
-            let answer = server.send("PUT", &of_rule(rule, ""), &wanted)?;
+            let answer = server.send("PUT", &of_rule(rule, ""), &wanted, "id")?;
             show(&answer, text::rule(&answer));
         }
         Action::Delete { rule } => {
-            let answer = server.send("DELETE", &of_rule(rule, ""), &Value::Null)?;
+            let answer = server.send("DELETE", &of_rule(rule, ""), &Value::Null, "deleted")?;
             show(&answer, format!("{rule} is deleted"));
         }
         Action::Pause { rule, until } => {
             let until = if until == "off" { Value::Null } else { until.as_str().into() };
-            let answer = server.send("POST", &of_rule(rule, "/pause"), &json!({"until": until}))?;
+            let answer =
+                server.send("POST", &of_rule(rule, "/pause"), &json!({"until": until}), "id")?;
             show(&answer, text::rule(&answer));
         }
         Action::Acknowledge { rule, subject } => {
             let body = subject.as_ref().map_or(json!({}), |it| json!({"subject": it}));
-            let answer = server.send("POST", &of_rule(rule, "/acknowledge"), &body)?;
+            let answer = server.send("POST", &of_rule(rule, "/acknowledge"), &body, "id")?;
             show(&answer, text::rule(&answer));
         }
         Action::History { rule, from, limit } => {
             let from = from.as_ref().map(|from| format!("&from={}", encoded(from)));
             let query = format!("/history?limit={limit}{}", from.unwrap_or_default());
-            let answer = server.get(&of_rule(rule, &query))?;
+            let answer = server.get(&of_rule(rule, &query), "data")?;
             show(&answer, text::history(&answer));
         }
         Action::Preview { rule, members, from, to, subject } => {
@@ -213,11 +214,11 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
                     body[name] = value.as_str().into();
                 }
             }
-            let answer = server.send("POST", "/alerts/preview", &body)?;
+            let answer = server.send("POST", "/alerts/preview", &body, "episodes")?;
             show(&answer, text::preview(&answer));
         }
         Action::Channels => {
-            let answer = server.get("/channels")?;
+            let answer = server.get("/channels", "data")?;
             show(&answer, text::channels(&answer));
         }
         Action::SetChannel { channel, members } => {
@@ -226,15 +227,18 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
                 "PUT",
                 &of_channel(channel, ""),
                 &members::over(known, members, true)?,
+                "id",
             )?;
             show(&answer, text::channel(&answer));
         }
         Action::DeleteChannel { channel } => {
-            let answer = server.send("DELETE", &of_channel(channel, ""), &Value::Null)?;
+            let answer =
+                server.send("DELETE", &of_channel(channel, ""), &Value::Null, "deleted")?;
             show(&answer, format!("{channel} is deleted"));
         }
         Action::Test { channel } => {
-            let answer = server.send("POST", &of_channel(channel, "/test"), &json!({}))?;
+            let answer =
+                server.send("POST", &of_channel(channel, "/test"), &json!({}), "waiting")?;
             show(&answer, format!("a test is sent by {channel} within a minute"));
         }
         Action::Export { file } => return export(&server, file.as_deref()),
@@ -244,7 +248,7 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn export(server: &Server, to: Option<&std::path::Path>) -> anyhow::Result<ExitCode> {
-    let (rules, channels) = (server.get("/alerts")?, server.get("/channels")?);
+    let (rules, channels) = (server.get("/alerts", "data")?, server.get("/channels", "data")?);
     let text = file::text(&rules["data"], &channels["data"])?;
     match to {
         Some(to) => {
@@ -289,9 +293,8 @@ fn save(
     let answer = server.ask("PUT", path, Some(&Value::Object(members.clone())))?;
     match answer.status {
         200 => {
+            warn(path, &server.client.read(path, &answer, "id")?);
             *saved += 1;
-            let answer: Value = serde_json::from_str(&answer.text).unwrap_or_default();
-            warn(path, &answer);
         }
         400 | 409 => {
             *refused += 1;
@@ -327,8 +330,9 @@ struct Server {
 }
 
 impl Server {
-    fn get(&self, path: &str) -> anyhow::Result<Value> {
-        self.read(path, &self.ask("GET", path, None)?)
+    /// What is answered, which has this member.
+    fn get(&self, path: &str, member: &str) -> anyhow::Result<Value> {
+        self.client.read(path, &self.ask("GET", path, None)?, member)
     }
 
     /// What is there, or nothing.
@@ -337,15 +341,16 @@ impl Server {
         if answer.status == 404 {
             return Ok(Map::new());
         }
-        match self.read(path, &answer)? {
+        match self.client.read(path, &answer, "id")? {
             Value::Object(members) => Ok(members),
             _ => bail!("{path} is not an object"),
         }
     }
 
-    fn send(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
+    /// Sends a change. What is answered has this member.
+    fn send(&self, method: &str, path: &str, body: &Value, member: &str) -> anyhow::Result<Value> {
         let body = (!body.is_null()).then_some(body);
-        let answer = self.read(path, &self.ask(method, path, body)?)?;
+        let answer = self.client.read(path, &self.ask(method, path, body)?, member)?;
         warn(path, &answer);
         Ok(answer)
     }
@@ -355,19 +360,40 @@ impl Server {
         let body = text.as_deref().map(|text| ("application/json", text));
         self.client.send(Ask { method, path, body, headers: &[] }, &AtomicBool::new(false))
     }
-
-    fn read(&self, path: &str, answer: &Answer) -> anyhow::Result<Value> {
-        if answer.status != 200 {
-            return Err(self.client.error(path, answer));
-        }
-        serde_json::from_str(&answer.text).with_context(|| format!("{path} is not JSON"))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::fake_server::{self, Reply};
     use crate::tests::parsed;
+
+    #[test]
+    fn what_something_else_answers_is_neither_a_list_nor_done() {
+        for body in ["{}", "[]", "", "<html>"] {
+            let server = fake_server::serve(move |_, request| match request.path.as_str() {
+                "/ready" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+                _ => Reply::of(200, body),
+            });
+            for (words, path) in [
+                (&["list"][..], "/alerts"),
+                (&["channels"], "/channels"),
+                (&["export"], "/alerts"),
+                (&["show", "a"], "/alerts/a"),
+                (&["set", "a", "name=A"], "/alerts/a"),
+                (&["delete", "a"], "/alerts/a"),
+                (&["pause", "a", "2h"], "/alerts/a/pause"),
+                (&["history", "a"], "/alerts/a/history"),
+                (&["test", "a"], "/channels/a/test"),
+            ] {
+                let words = [&["alerts", "--url", &server.url], words].concat();
+                let error = act(&parsed(&words).unwrap()).unwrap_err().to_string();
+                let expected =
+                    format!("{}{path} answers 200, but not as Roomtide does", server.url);
+                assert!(error.starts_with(&expected), "{words:?}: {error}");
+            }
+        }
+    }
 
     #[test]
     fn a_file_of_rules_is_toml_whatever_is_asked() {

@@ -1,6 +1,9 @@
 //! A request to the API, and its answer. Sends nothing.
 
+use std::time::Duration;
+
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A request.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +34,8 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     /// What the table consumed for it, and what it may consume.
     pub(crate) units: Units,
+    /// The time after which the server wants to be asked again, if it says so.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// Capacity units of the table, as an answer tells them.
@@ -69,6 +74,9 @@ pub(crate) struct Problem {
     /// The index of each further reading that is refused.
     #[serde(default)]
     pub(crate) more_errors: Vec<usize>,
+    /// The index of each reading that is to be sent again.
+    #[serde(default)]
+    pub(crate) not_stored: Vec<usize>,
 }
 
 /// One error of a request.
@@ -96,6 +104,23 @@ impl Answer {
             return "with an empty body".to_owned();
         }
         format!("\"{}\"", domain::excerpt(&words.join(" ")))
+    }
+
+    /// Returns the answer as JSON, if it is an object with this member: Roomtide's always has it, whatever else answers.
+    pub(crate) fn json_with(&self, member: &str) -> Option<Value> {
+        let value: Value = serde_json::from_str(&self.text).ok()?;
+        value.get(member).is_some().then_some(value)
+    }
+
+    /// What is said of an answer that is not of Roomtide's form, behind the address.
+    pub(crate) fn strange(&self) -> String {
+        format!("answers {}, but not as Roomtide does: {}", self.status, self.reason())
+    }
+
+    /// Returns whether the same request may get another answer later. An answer that names readings to be sent again asks
+    /// for another request.
+    pub(crate) fn is_worth_repeating(&self) -> bool {
+        matches!(self.status, 429 | 500 | 502 | 503 | 504) && self.problem().not_stored.is_empty()
     }
 
     /// Returns the problem that the answer describes; an empty one if it describes none.

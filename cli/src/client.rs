@@ -2,7 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,7 +18,7 @@ use crate::here::Here;
 use crate::interrupted::Interrupted;
 
 /// The most attempts of a request, and the longest pause between them.
-const ATTEMPTS: u32 = 8;
+pub(crate) const ATTEMPTS: u32 = 8;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
@@ -26,6 +27,9 @@ const MAX_REQUEST: Duration = Duration::from_secs(30);
 
 /// What anybody may ask Roomtide, and an InfluxDB: at each of its addresses, whatever its version.
 const READY: &str = "/ready";
+
+/// The bytes of a file that is too large to be one with a token.
+const MAX_TOKEN_FILE: u64 = 64 << 10;
 
 /// What a token looks like, for who gave something else.
 const TOKEN_FORM: &str = "a token is one word without blanks, such as rt_..., alone in its file; `roomtide token create \
@@ -143,13 +147,13 @@ impl Client {
                 Ok(Received { redirection: Some(redirection), .. }) => {
                     bail!("{} {redirection}", self.asked(ask.path));
                 }
-                Ok(Received { answer, retry_after, .. }) => {
+                Ok(Received { answer, .. }) => {
                     self.reached.store(true, Ordering::Relaxed);
-                    if !matches!(answer.status, 429 | 500 | 502 | 503 | 504) {
+                    if !answer.is_worth_repeating() {
                         return Ok(answer);
                     }
                     last = self.error(ask.path, &answer);
-                    wait = retry_after.unwrap_or(pause);
+                    wait = answer.retry_after.unwrap_or(pause);
                 }
                 Err(error) if is_about_request(&error) => {
                     let asked = format!("{} cannot be asked", self.asked(ask.path));
@@ -170,6 +174,13 @@ impl Client {
             pause = (pause * 2).min(MAX_PAUSE);
         }
         Err(last)
+    }
+
+    /// Waits before the readings are sent again that an answer names: as long as the server asks for, else longer with each
+    /// attempt in vain.
+    pub(crate) fn wait_after(&self, answer: &Answer, in_vain: u32, stop: &AtomicBool) {
+        let pause = (self.first_pause * 2_u32.pow(in_vain)).min(MAX_PAUSE);
+        sleep(answer.retry_after.unwrap_or(pause), &[stop, &self.interrupted]);
     }
 
     /// Returns whether what was answered may be not stored yet.
@@ -221,8 +232,8 @@ impl Client {
         let units = Units::of(response.headers());
         let text = response.body_mut().read_to_string()?;
 
-        let answer = Answer { status: response.status().as_u16(), text, units };
-        Ok(Received { answer, retry_after, redirection })
+        let answer = Answer { status: response.status().as_u16(), text, units, retry_after };
+        Ok(Received { answer, redirection })
     }
 
     /// Returns the server's address, without a name and a password.
@@ -237,17 +248,25 @@ impl Client {
         anyhow::anyhow!("{} answers {status}: {}{hint}", self.asked(path), answer.reason())
     }
 
+    /// Reads an answer, which has to be 200 and an object with a member that Roomtide's always has.
+    pub(crate) fn read(&self, path: &str, answer: &Answer, member: &str) -> anyhow::Result<Value> {
+        if answer.status != 200 {
+            return Err(self.error(path, answer));
+        }
+        let value = answer.json_with(member);
+        value.with_context(|| format!("{} {}", self.asked(path), answer.strange()))
+    }
+
     /// The address of a request, without its query.
-    fn asked(&self, path: &str) -> String {
+    pub(crate) fn asked(&self, path: &str) -> String {
         let path = path.split('?').next().unwrap_or_default();
         format!("{}{path}", self.url)
     }
 }
 
-/// An answer, and what its headers say about a further request.
+/// An answer of a server.
 struct Received {
     answer: Answer,
-    retry_after: Option<Duration>,
     /// Where the answer points, as [`redirection`] says it.
     redirection: Option<String>,
 }
@@ -335,10 +354,16 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
         return Ok(text.to_owned());
     };
 
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the token in {file}"))?;
+    let mut text = String::new();
+    let read = File::open(file).and_then(|opened| {
+        // A device may never end.
+        opened.take(MAX_TOKEN_FILE).read_to_string(&mut text)
+    });
+    let read = read.with_context(|| format!("cannot read the token in {file}"))?;
+
     let token = text.trim();
-    ensure!(is_word(token), "{file} is no file with one token: {TOKEN_FORM}");
+    let is_whole = (read as u64) < MAX_TOKEN_FILE;
+    ensure!(is_whole && is_word(token), "{file} is no file with one token: {TOKEN_FORM}");
     Ok(token.to_owned())
 }
 
@@ -550,6 +575,18 @@ mod tests {
             assert!(error.contains(TOKEN_FORM) && !error.contains("rt_a"), "{error}");
             assert!(token(wrong).unwrap_err().to_string().contains(TOKEN_FORM), "{wrong:?}");
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_of_a_token_is_not_read_without_end() {
+        let error = token("@/dev/zero").unwrap_err().to_string();
+        assert!(error.starts_with("/dev/zero is no file with one token"), "{error}");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("token");
+        std::fs::write(&file, "a".repeat(64 << 10)).unwrap();
+        let error = token(&format!("@{}", file.display())).unwrap_err().to_string();
+        assert!(error.contains(TOKEN_FORM), "{error}");
     }
 
     #[test]

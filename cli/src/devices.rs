@@ -102,7 +102,7 @@ fn number(count: usize) -> u64 {
 
 /// Sends the edits, several at once. Returns those that the server refuses, by line.
 fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
-    let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left";
+    let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}";
     let bar = progress::bar(number(edits.len()), style)?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (refused, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
@@ -142,7 +142,7 @@ fn send_one(
     let body = Some(("application/json", edit.body.as_str()));
     let answer = client.send(Ask { method: "PATCH", path: &path, body, headers: &[] }, stop)?;
     match answer.status {
-        200 => Ok(None),
+        200 => client.read(&path, &answer, "device_id").map(|_| None),
         400 | 404 | 422 => {
             let detail = answer.reason();
             let reason = match column(&detail) {
@@ -168,6 +168,20 @@ mod tests {
     use super::*;
     use crate::import::fake_server::{self, Reply};
 
+    const DEVICE: &str = r#"{"device_id": "a"}"#;
+
+    #[test]
+    fn what_is_no_device_is_no_answer_to_an_edit() {
+        for body in ["{}", "", "<html>", r#"{"detail": "ok"}"#] {
+            let server = fake_server::serve(move |_, _| Reply::of(200, body));
+            let (edits, _) = edits::read(&b"device_id,name\na,A\n"[..]).unwrap();
+            let error = send(&edits, &Client::impatient(&server.url, Duration::ZERO)).unwrap_err();
+            let error = format!("{error:#}");
+            let expected = format!("{}/devices/a answers 200, but not as Roomtide", server.url);
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+
     #[test]
     fn each_line_is_one_edit_and_a_refused_one_is_named() {
         let server = fake_server::serve(|_, request| match request.path.as_str() {
@@ -176,8 +190,8 @@ mod tests {
                 400,
                 r#"{"detail": "attributes.t: is a metric that the device has sent"}"#,
             ),
-            "/devices/a" if request.body == r#"{"name":"A"}"# => Reply::of(200, "{}"),
-            "/devices/b" if request.body == r#"{"attributes":{"t":"1"}}"# => Reply::of(200, "{}"),
+            "/devices/a" if request.body == r#"{"name":"A"}"# => Reply::of(200, DEVICE),
+            "/devices/b" if request.body == r#"{"attributes":{"t":"1"}}"# => Reply::of(200, DEVICE),
             other => panic!("{other} {}", request.body),
         });
         let file = "device_id,name,t\nnone,,1\na,A,\nmetric,,1\nb,,1\n";

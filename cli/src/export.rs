@@ -180,8 +180,7 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
     let table = place.open().await?.with_devices().await?;
     let mut file = create(&path, format)?;
     let exported = rollups::export(&table.store, &device, range, now, &mut file).await;
-    table.close().await?;
-    let count = exported?;
+    let count = table.end(exported).await?;
     file.finish()?;
     if format.output != Output::Stdout {
         print(format_args!("{count} written to {}", path.display()));
@@ -222,7 +221,7 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     let unsorted = is_sorted.then(|| tempfile::tempfile().map(BufWriter::new)).transpose();
     let mut unsorted = unsorted.context(TEMPORARY)?;
 
-    let bar = progress::bar(sources.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
+    let bar = progress::bar(sources.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
     let (mut readings, mut seen, mut gone) = (0, BTreeSet::new(), BTreeSet::new());
     for (of, source) in sources {
         let path = format!("{source}?from={}&to={}&limit=10000", args.from, args.to);

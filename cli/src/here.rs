@@ -77,7 +77,8 @@ impl Here {
         let request = request.body(body.map(|(_, body)| body).unwrap_or_default())?;
         let (parts, body) = self.runtime.block_on(self.loader.send(request))?.into_parts();
         let text = String::from_utf8(body)?;
-        Ok(Answer { status: parts.status.as_u16(), text, units: Units::of(&parts.headers) })
+        let (status, units) = (parts.status.as_u16(), Units::of(&parts.headers));
+        Ok(Answer { status, text, units, retry_after: None })
     }
 
     /// Stores what was sent. Blocks.

@@ -34,6 +34,7 @@ mod rolled_up;
 mod rollup_estimate;
 mod round;
 mod rows;
+mod sender;
 mod session;
 mod settings;
 mod several_meters;
@@ -96,8 +97,7 @@ pub(crate) async fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<
     if args.rollups {
         let table = args.place.open().await?.with_indexes().await?;
         let restored = rollups::restore(&table.store, &args.file, now).await;
-        table.close().await?;
-        return restored.map(|()| ExitCode::SUCCESS);
+        return table.end(restored).await.map(|()| ExitCode::SUCCESS);
     }
     if args.place.table.is_some() {
         bail!("--table: readings are imported with --url; only --rollups go into a table");
@@ -245,6 +245,7 @@ fn import_readings(
     };
     if args.dry_run {
         let (lines, bar) = ordered()?;
+        let lines: line::Lines = Box::new(bar.wrap_iter(lines));
         let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
         let estimate = estimate::of(rounds_of(lines), options);
         bar.finish_and_clear();

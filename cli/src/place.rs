@@ -1,11 +1,13 @@
 //! The table that a command reads or changes: the one of a data directory, or a deployed one. Changes nothing.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use local::{Bulk, DataDirectory};
+use table::StoreError;
 use table::layout::Layout;
 use table::shards::Shards;
 
@@ -150,13 +152,24 @@ impl OpenTable {
         self.data.as_ref().and_then(DataDirectory::bulk)
     }
 
-    /// Closes the data directory, if this process opened one.
-    pub(crate) async fn close(self) -> anyhow::Result<()> {
-        match self.data {
-            Some(data) => data.close().await,
-            None => Ok(()),
+    /// Closes the data directory, if this process opened one. Returns the result of what was done with the table, whose
+    /// error names the table if that did not answer in time.
+    pub(crate) async fn end<T>(self, result: anyhow::Result<T>) -> anyhow::Result<T> {
+        if let Some(data) = self.data {
+            data.close().await?;
         }
+        result.map_err(|error| {
+            if !error.chain().any(is_late) {
+                return error;
+            }
+            let what = "did not answer in time; run the command again when less is going on there";
+            error.context(format!("{} {what}", self.identity))
+        })
     }
+}
+
+fn is_late(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref::<StoreError>(), Some(StoreError::TimedOut))
 }
 
 #[cfg(test)]
@@ -186,7 +199,15 @@ mod tests {
             };
             let table = Box::pin(place.open()).await.unwrap().with_indexes().await.unwrap();
             assert_eq!(table.store.has_conditions_index(), is_on);
-            table.close().await.unwrap();
+
+            let nothing: anyhow::Result<()> = Err(StoreError::TimedOut.into());
+            let late = format!("{:#}", table.end(nothing).await.unwrap_err());
+            let directory = std::fs::canonicalize(&data_dir).unwrap();
+            let expected = format!("the data in {} did not answer", directory.display());
+            assert!(
+                late.starts_with(&expected) && late.contains("run the command again"),
+                "{late}"
+            );
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The progress of a command: a bar on a terminal; elsewhere a line now and then, for a log. Counts nothing.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use indicatif::{
+    HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike,
+};
 use runtime::clock::Stopwatch;
 
 /// The time between two lines.
@@ -14,12 +17,34 @@ const PICTURE: &str = "{bar:40} ";
 /// The width of a line: more than any line has.
 const WIDTH: u16 = 1_000;
 
-/// Makes a bar of this length and template.
+/// Makes a bar that shows which share of this length is done, with a message.
+pub(crate) fn share(length: u64) -> anyhow::Result<ProgressBar> {
+    bar(length, "  {bar:40} {percent:>3} %  {msg}  {left}")
+}
+
+/// Makes a bar of this length and template, in which `{left}` is the time that is left.
 pub(crate) fn bar(length: u64, template: &str) -> anyhow::Result<ProgressBar> {
     let is_seen = io::stderr().is_terminal();
     let template = if is_seen { template.to_owned() } else { template.replace(PICTURE, "") };
-    let style = ProgressStyle::with_template(&template)?;
-    Ok(ProgressBar::with_draw_target(Some(length), target(is_seen)).with_style(style))
+    Ok(ProgressBar::with_draw_target(Some(length), target(is_seen)).with_style(style(&template)?))
+}
+
+fn style(template: &str) -> anyhow::Result<ProgressStyle> {
+    Ok(ProgressStyle::with_template(template)?.with_key("left", write_left))
+}
+
+/// Writes the time that is left at the mean pace until now; nothing before a part is done.
+#[expect(clippy::cast_precision_loss, reason = "a time for people")]
+fn write_left(state: &ProgressState, text: &mut dyn fmt::Write) {
+    let (done, all) = (state.pos(), state.len().unwrap_or_default());
+    if done == 0 || all < done {
+        return;
+    }
+
+    let seconds = state.elapsed().as_secs_f64() * (all - done) as f64 / done as f64;
+    if let Ok(left) = Duration::try_from_secs_f64(seconds) {
+        write!(text, "{:#} left", HumanDuration(left)).unwrap_or_default();
+    }
 }
 
 /// Makes what shows a message.
@@ -60,7 +85,7 @@ impl<W: Write> Lines<W> {
     }
 }
 
-impl<W: Write + Send + std::fmt::Debug> TermLike for Lines<W> {
+impl<W: Write + Send + fmt::Debug> TermLike for Lines<W> {
     fn width(&self) -> u16 {
         WIDTH
     }
@@ -140,6 +165,24 @@ mod tests {
         bar.finish_and_clear();
         let bytes = out.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn no_time_is_left_before_something_is_done() {
+        let out = Shared::default();
+        let lines = Lines::new(out.clone(), Duration::ZERO);
+        let target = ProgressDrawTarget::term_like(Box::new(lines));
+        let style = style("  {percent:>3} %  {left}").unwrap();
+        let bar = ProgressBar::with_draw_target(Some(4), target).with_style(style);
+        for position in [0, 1] {
+            std::thread::sleep(Duration::from_millis(20));
+            bar.set_position(position);
+            bar.tick();
+        }
+        bar.finish_and_clear();
+        let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        assert!(text.starts_with("    0 %\n"), "{text:?}");
+        assert!(text.contains("\n   25 %  ") && text.ends_with("s left\n"), "{text:?}");
     }
 
     #[test]

@@ -58,6 +58,18 @@ pub(crate) fn ensure_ours<T: DeserializeOwned>(path: &Path) -> anyhow::Result<()
     ensure_writable(path).with_context(|| cannot_write(path))
 }
 
+/// Checks that a file keeps no progress of something else, which would be lost. `kept` is what the file says of its
+/// progress; that of an earlier version says nothing.
+pub(crate) fn ensure_same(path: &Path, kept: Option<&str>, wanted: &str) -> anyhow::Result<()> {
+    if let Some(kept) = kept.filter(|kept| *kept != wanted) {
+        bail!(
+            "{} keeps how far {kept} came, and {wanted} does not replace it; {ELSEWHERE}, and --again gives it up",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
 /// Part of an error: the progress cannot be kept.
 pub(crate) fn cannot_write(path: &Path) -> String {
     format!("cannot write {}; {ELSEWHERE}", path.display())

@@ -72,8 +72,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
             Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
         }
     };
-    table.close().await?;
-    print(result?);
+    print(table.end(result).await?);
     Ok(())
 }
 
@@ -85,7 +84,10 @@ async fn reindex(
 ) -> anyhow::Result<String> {
     progress_file::ensure_ours::<Progress>(file)?;
     let read = || -> Option<Progress> { serde_json::from_slice(&fs::read(file).ok()?).ok() };
-    let earlier = (!again).then(read).flatten().filter(|earlier| earlier.table == *table);
+    let earlier = (!again).then(read).flatten().filter(|earlier| !earlier.table.is_empty());
+    let kept = earlier.as_ref().map(|earlier| format!("reindex of {}", earlier.table));
+    progress_file::ensure_same(file, kept.as_deref(), &format!("reindex of {table}"))?;
+
     let mut progress = match earlier {
         Some(progress) => progress,
         None => Progress { run: new_run()?, table: table.clone(), after: None, wrong: 0 },
@@ -98,8 +100,7 @@ async fn reindex(
     let mut devices = listing.found;
     devices.sort_by(|a, b| a.id().cmp(b.id()));
     let count = u64::try_from(devices.len())?;
-    let bar =
-        progress::bar(count, "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left")?;
+    let bar = progress::bar(count, "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}")?;
     let done =
         |device: &&Device| progress.after.as_deref().is_some_and(|it| device.id().as_str() <= it);
     let first = devices.iter().take_while(done).count();
@@ -193,8 +194,11 @@ mod tests {
         let found = async || store.search(&query, &invocation()).await.unwrap().hits.len();
         assert_eq!(found().await, 20, "what the interrupted run had done is not looked at");
         interrupt("another one");
-        assert!(run(false).await.unwrap().starts_with("40 devices, 20 values"));
-        assert_eq!(found().await, 40, "progress on another table is none on this one");
+        let refused = run(false).await.unwrap_err().to_string();
+        let expected = format!("{} keeps how far reindex of another one came", path.display());
+        assert!(refused.starts_with(&expected) && refused.contains("--again"), "{refused}");
+        assert!(run(true).await.unwrap().starts_with("40 devices, 20 values"));
+        assert!(found().await == 40 && !path.exists());
         assert!(run(true).await.unwrap().starts_with("40 devices, 0 values"));
 
         named(&without, 40..41).await;

@@ -83,6 +83,5 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
         }
     };
-    table.close().await?;
-    result
+    table.end(result).await
 }

@@ -17,6 +17,7 @@ use runtime::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 
 use crate::output::{print, print_error};
+use crate::progress;
 use crate::request::request;
 
 /// The longest sleep, after which the clock is read again: it goes on while a laptop is suspended.
@@ -70,8 +71,8 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
     let now = SystemClock.now();
     let from = now.saturating_add(-data::LAP);
     print("The table is empty: storing the sample home.");
-    let style = ProgressStyle::with_template("  {bar:40} {percent:>3} %  {eta} left")?;
-    let bar = ProgressBar::new(home.devices().len() as u64).with_style(style);
+    let devices = home.devices().len() as u64;
+    let bar = progress::bar(devices, "  {bar:40} {percent:>3} %  {left}")?;
     let loader = Box::pin(system.loader()).await?;
     for device in home.devices() {
         for body in device.requests(from, now) {

@@ -10,6 +10,7 @@ use aws::StoreConfig;
 use http::Request;
 use local::{DataDirectory, TableApi};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::{self, Answer, Ask, Client, Units};
@@ -106,9 +107,11 @@ impl SourceApi {
             if matches!(answer.status, 404 | 410) {
                 return Ok(Some(self.error(&page_path, &answer).to_string()));
             }
-            let text = self.ok(&page_path, answer)?;
-            let page: Page<'_> = serde_json::from_str(&text)
-                .with_context(|| format!("{path} is answered, but not as Roomtide does"))?;
+            if answer.status != 200 {
+                return Err(self.error(&page_path, &answer));
+            }
+            let page: Page<'_> = serde_json::from_str(&answer.text)
+                .with_context(|| format!("{} {}", self.asked(path), answer.strange()))?;
             page.data.into_iter().try_for_each(&mut each)?;
             let Some(cursor) = page.next_cursor else { return Ok(None) };
             let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
@@ -116,14 +119,14 @@ impl SourceApi {
         }
     }
 
-    /// Returns the body of an answer, which has to be 200.
-    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<String> {
+    /// Returns an answer, which has to be 200 and an object with a member that Roomtide's always has.
+    pub(crate) async fn get(&self, path: &str, member: &str) -> anyhow::Result<Value> {
         let answer = self.answer(path).await?;
-        self.ok(path, answer)
-    }
-
-    fn ok(&self, path: &str, answer: Answer) -> anyhow::Result<String> {
-        if answer.status == 200 { Ok(answer.text) } else { Err(self.error(path, &answer)) }
+        if answer.status != 200 {
+            return Err(self.error(path, &answer));
+        }
+        let value = answer.json_with(member);
+        value.with_context(|| format!("{} {}", self.asked(path), answer.strange()))
     }
 
     fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
@@ -132,6 +135,14 @@ impl SourceApi {
             Self::Table(..) | Self::Local(_) => {
                 anyhow!("{path} answers {}: {}", answer.status, answer.reason())
             }
+        }
+    }
+
+    /// The address of a request; of data in this process, its path.
+    fn asked(&self, path: &str) -> String {
+        match self {
+            Self::Server(client, _) => client.asked(path),
+            Self::Table(..) | Self::Local(_) => path.to_owned(),
         }
     }
 
@@ -171,6 +182,7 @@ impl SourceApi {
             status: parts.status.as_u16(),
             text: String::from_utf8(body)?,
             units: Units::of(&parts.headers),
+            retry_after: None,
         })
     }
 

@@ -1,6 +1,5 @@
 //! `roomtide status`: whether a system answers, its devices, and how far its rollups are. Changes nothing.
 
-use anyhow::Context as _;
 use domain::Timestamp;
 use runtime::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
@@ -62,14 +61,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 async fn ask(system: String, api: &SourceApi) -> anyhow::Result<Status> {
-    let health = api.get("/health?details=1").await?;
-    let health: Value = serde_json::from_str(&health).context("/health is not JSON")?;
+    let health = api.get("/health?details=1", "rollups").await?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let (mut devices, mut newest) = (0, None);
     let mut has_more = false;
     let mut path = "/devices?limit=1000&latest=true".to_owned();
     loop {
-        let page: Value = serde_json::from_str(&api.get(&path).await?).context("/devices")?;
+        let page = api.get(&path, "data").await?;
         let rows = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         devices += rows.len();
         let of_page = rows.iter().filter_map(|row| row["latest"]["timestamp"].as_str()).max();
@@ -137,6 +135,27 @@ fn since(at: &str, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::fake_server::{self, Reply};
+    use crate::tests::parsed;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_something_else_answers_is_no_status() {
+        for (health, devices, path) in [
+            ("{}", r#"{"data": []}"#, "/health"),
+            ("<html>", r#"{"data": []}"#, "/health"),
+            (r#"{"rollups": null}"#, "{}", "/devices"),
+            (r#"{"rollups": null}"#, "[]", "/devices"),
+        ] {
+            let server = fake_server::serve(move |_, request| {
+                let is_health = request.path.starts_with("/health");
+                Reply::of(200, if is_health { health } else { devices })
+            });
+            let words = ["status", "--url", &server.url];
+            let error = format!("{:#}", run(parsed(words).unwrap()).await.unwrap_err());
+            let expected = format!("{}{path} answers 200, but not as Roomtide does", server.url);
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
 
     #[test]
     fn a_time_is_told_with_its_age() {

@@ -129,8 +129,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     }
     let table = place.open().await?;
     let result = act(action, &table.name, &table.store).await;
-    table.close().await?;
-    result
+    table.end(result).await
 }
 
 async fn act(

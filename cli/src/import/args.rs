@@ -11,7 +11,7 @@ use super::columns::{Columns, Shape, TimestampColumn};
 use super::kind::Format;
 use super::sources::line_protocol::{Database, Precision};
 use super::target::Target;
-use super::timestamp::{Interval, Zone};
+use super::timestamp::{self, Interval, Zone};
 use super::upload::UploadOptions;
 use crate::place::Place;
 
@@ -65,7 +65,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, conflicts_with = "data_dir")]
     pub(super) token: Option<String>,
     /// Check the whole file and estimate the cost, but send nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["url", "token", "data_dir", "again", "state", "report"])]
     pub(super) dry_run: bool,
     /// Restore rollups and stays that `export --rollups` wrote, into the table of --data-dir or --table, where
     /// it has none. All of the file: no other option fits it
@@ -91,7 +91,7 @@ pub(crate) struct ImportArgs {
     pub(super) state: Option<PathBuf>,
     /// The file of the report, instead of FILE.roomtide-report beside the imported file. Run with sh, it takes the
     /// import back
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
     /// The write units a second of a table with bounded capacity that the import takes, with its rollups; by default half
     /// of the table's, which the server tells
@@ -250,7 +250,7 @@ pub(super) struct CsvArgs {
     #[arg(long, value_name = "COLUMN", default_value = "timestamp")]
     pub(super) timestamp: String,
     /// The format of the timestamps, such as '%Y/%m/%d %H:%M'; by default RFC 3339 or epoch
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = timestamp::format)]
     pub(super) timestamp_format: Option<String>,
     /// The time zone of times without an offset, such as Europe/Berlin or +01:00. A date alone is its
     /// midnight. The hour that a clock shows twice is resolved by the order of a device's lines, if they
@@ -375,6 +375,14 @@ mod tests {
             let words = [&["--data-dir", "roomtide-data"], &other[..]].concat();
             assert_eq!(parse(&words).unwrap_err(), conflict, "{words:?}");
         }
+        for unused in
+            ["--url http://a", "--token t", "--data-dir a", "--again", "--state a", "--report a"]
+        {
+            let words: Vec<&str> = ["--dry-run"].into_iter().chain(unused.split(' ')).collect();
+            assert_eq!(parse(&words).unwrap_err(), conflict, "{words:?}");
+        }
+        let wrong = parse(&["--timestamp-format", "%Q"]).unwrap_err();
+        assert_eq!(wrong, clap::error::ErrorKind::ValueValidation);
         assert!(parse(&["--data-dir", "roomtide-data"]).unwrap().place.is_named());
         assert!(!parse(&[]).unwrap().place.is_named());
     }

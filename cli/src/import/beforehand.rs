@@ -8,7 +8,6 @@ use anyhow::{Context as _, bail};
 
 use super::args::ImportArgs;
 use super::comparison::Places;
-use super::resume::Resume;
 use super::session;
 use crate::client::{Ask, Client};
 
@@ -21,7 +20,7 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     let beside = file.is_file().then_some(file);
     drop(Places::of(args.report.as_deref(), beside)?);
     if beside.is_some() {
-        drop(Resume::of(file, args.state.as_deref(), "", args.again)?);
+        drop(session::progress_of(args, "")?);
     }
     // A new directory is made when the first reading is about to be sent: a source that cannot be read leaves none.
     if args.target.is_server() {

@@ -31,6 +31,14 @@ impl Growing {
         is_same
     }
 
+    /// Returns the beginning of an error about a line; nothing for a text without a file.
+    pub(super) fn named(&self) -> String {
+        if self.path.as_os_str().is_empty() {
+            return String::new();
+        }
+        format!("{}: ", self.path.display())
+    }
+
     /// What is to be said of the last line, if it was read and has no end.
     pub(super) fn said(&self) -> Option<String> {
         let is_open_ended = self.seen.is_some() && self.is_open_ended.load(Ordering::Relaxed);

@@ -18,13 +18,16 @@ use super::session::{self, Compared, after_upload, stop_on_ctrl_c};
 use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
 use super::sources::{Notes, Point, Source, Units};
-use crate::client::{self, Client};
+use crate::client::{self, Client, without_login};
 use crate::output::{counted, escaped, print};
 use crate::{progress, progress_file};
 
 /// How far an import came: everything before it is stored or refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Progress {
+    /// The server and the target, for people. Absent in a file of an earlier version.
+    #[serde(default)]
+    of: Option<String>,
     /// What was asked for.
     asked: String,
     database: String,
@@ -64,7 +67,12 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
     progress_file::ensure_ours::<Progress>(&path)?;
     let client = args.target.client(args.token.as_deref())?;
-    let known = earlier(&path, &asked).filter(|_| !args.again);
+    let kept = earlier(&path).filter(|_| !args.again);
+    let target = without_login(args.target.name());
+    let of = format!("the import of {} into {target}", server.shown());
+    let kept_of = kept.as_ref().and_then(|known| known.of.as_deref());
+    progress_file::ensure_same(&path, kept_of, &of)?;
+    let known = kept.filter(|known| known.asked == asked);
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
     let mut progress = still_true(known, &client)?;
     let has_begun = progress.is_some();
@@ -113,7 +121,9 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
                     let witness = run.store(window.points)?;
                     let witness = witness.or_else(|| reached.take().and_then(|it| it.witness));
                     let (asked, Context { database, policy }) = (asked.clone(), context.clone());
-                    let known = Progress { asked, database, policy, measurement, until, witness };
+                    let of = Some(of.clone());
+                    let known =
+                        Progress { of, asked, database, policy, measurement, until, witness };
                     comparison.end_window(&known.window())?;
                     progress_file::replace(&path, &serde_json::to_vec(&known)?)
                         .with_context(|| progress_file::cannot_write(&path))?;
@@ -216,9 +226,8 @@ fn beside(server: &Server, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{name}{suffix}"))
 }
 
-fn earlier(path: &Path, asked: &str) -> Option<Progress> {
-    let progress: Progress = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-    (progress.asked == asked).then_some(progress)
+fn earlier(path: &Path) -> Option<Progress> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
 /// Returns the progress, and says so, if the table has what was stored.
@@ -339,12 +348,21 @@ mod tests {
         let mut args: ImportArgs = parsed(words).unwrap();
         args.target = Target::Server(roomtide.url.clone());
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let run = || import(&args, &influxdb.url, now);
-        let error = format!("{:#}", run().unwrap_err());
+        let run = |args: &ImportArgs| import(args, &influxdb.url, now);
+        let error = format!("{:#}", run(&args).unwrap_err());
         let expected = "stopped; 1 point stored, the same command continues after m until 2024-10-06T00:00:00.000Z";
         assert!(error.starts_with(expected), "{error}");
+
+        let kept = std::fs::read(&state).unwrap();
+        args.target = Target::Server("http://127.0.0.1:1".to_owned());
+        let error = run(&args).unwrap_err().to_string();
+        let expected = format!(" into {} came, and ", roomtide.url);
+        assert!(error.contains(&expected) && error.contains("--again"), "{error}");
+        assert_eq!(std::fs::read(&state).unwrap(), kept, "the progress into another target");
+
+        args.target = Target::Server(roomtide.url.clone());
         broken.store(false, Ordering::Release);
-        assert_eq!(run().unwrap(), ExitCode::SUCCESS);
+        assert_eq!(run(&args).unwrap(), ExitCode::SUCCESS);
         let all = bodies.lock().unwrap().concat();
         let values: Vec<&str> = all.lines().filter_map(|line| line.split(' ').nth(1)).collect();
         assert_eq!(values, ["v=1", "v=2", "v=3", "v=4", "v=5", "v=6", "v=7"], "each once");

@@ -9,17 +9,18 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use domain::Timestamp;
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::line::{Line, Lines};
 use super::sort::{self, RUN, Sortable};
+use crate::progress;
 
 /// The most devices whose newest timestamps are compared; a file with more is sorted.
 const MAX_DEVICES: usize = 100_000;
 
-/// Returns the lines of a file in order, and the progress of reading them. `open` opens the file.
+/// Returns the lines of a file in order, and a bar of their number, if that is known. `open` opens the file.
 ///
 /// A stream, which cannot be read again, keeps its own order, unless it `must_be_sorted`.
 pub(super) fn lines(
@@ -28,39 +29,44 @@ pub(super) fn lines(
     open: impl Fn() -> anyhow::Result<(Lines, ProgressBar)>,
 ) -> anyhow::Result<(Lines, ProgressBar)> {
     let (mut lines, mut bar) = open()?;
-    let mut is_left = !must_be_sorted;
     if path.is_file() {
         bar.set_message("checking the order");
-        is_left = is_ordered(lines)?;
+        let ordered = count_if_ordered(lines)?;
         bar.finish_and_clear();
+
         (lines, bar) = open()?;
-    }
-    if is_left {
+        if let Some(count) = ordered {
+            // The bar of the file would show what is read.
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+            return Ok((lines, progress::share(count)?));
+        }
+    } else if !must_be_sorted {
         return Ok((lines, bar));
     }
+
     bar.set_message(sort::SORTING);
     let lines = sort::sorted(lines, RUN, &bar).context("the lines cannot be sorted")?;
-    // What is left of the work is to send what has been read.
-    bar.reset();
-    bar.set_message("");
-    bar.set_length(lines.total());
-    Ok((Box::new(bar.wrap_iter(lines)), bar))
+    bar.finish_and_clear();
+    let bar = progress::share(lines.total())?;
+    Ok((Box::new(lines), bar))
 }
 
-/// Returns whether the timestamps of no device go back.
-fn is_ordered(lines: Lines) -> anyhow::Result<bool> {
+/// Returns the number of the lines, if the timestamps of no device go back.
+fn count_if_ordered(lines: Lines) -> anyhow::Result<Option<u64>> {
     let mut newest: HashMap<String, i64> = HashMap::new();
+    let mut count = 0;
     for line in lines {
+        count += 1;
         let (device, Some(at)) = owner(&line?) else { continue };
         if newest.len() == MAX_DEVICES && !newest.contains_key(&device) {
-            return Ok(false);
+            return Ok(None);
         }
         let before = newest.insert(device, at);
         if before.is_some_and(|before| at < before) {
-            return Ok(false);
+            return Ok(None);
         }
     }
-    Ok(true)
+    Ok(Some(count))
 }
 
 /// Returns the device and the timestamp of a line, in milliseconds; neither of a line that is no reading.
@@ -122,11 +128,11 @@ mod tests {
     fn devices_may_alternate_as_long_as_each_goes_forward() {
         let ordered = |order: &[(&str, i64)]| {
             let all = order.iter().zip(1..).map(|((device, at), line)| reading(line, device, *at));
-            is_ordered(lines(all.collect())).unwrap()
+            count_if_ordered(lines(all.collect())).unwrap()
         };
-        assert!(ordered(&[("a", 0), ("b", 5), ("a", 0), ("b", 6), ("a", 9)]));
-        assert!(!ordered(&[("a", 0), ("b", 5), ("a", 1), ("b", 4)]));
-        assert!(ordered(&[]));
+        assert_eq!(ordered(&[("a", 0), ("b", 5), ("a", 0), ("b", 6), ("a", 9)]), Some(5));
+        assert_eq!(ordered(&[("a", 0), ("b", 5), ("a", 1), ("b", 4)]), None);
+        assert_eq!(ordered(&[]), Some(0));
     }
 
     #[test]

@@ -20,12 +20,17 @@ pub(super) struct Resume {
     /// `None` for a stream, which cannot be read again.
     path: Option<PathBuf>,
     state: State,
+    /// What progress is of that the file keeps, and that is not continued.
+    kept: Option<String>,
     /// Whether it begins anew, whatever an earlier import did.
     is_anew: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct State {
+    /// The file and the target, for people. Absent in a file of an earlier version.
+    #[serde(default)]
+    of: Option<String>,
     /// The fingerprint of the file and of the options with which it is read.
     fingerprint: String,
     acknowledged: u64,
@@ -40,7 +45,12 @@ struct State {
 
 impl State {
     const fn new(fingerprint: String) -> Self {
-        Self { fingerprint, acknowledged: 0, witness: None, refused: 0, passed: None }
+        Self { of: None, fingerprint, acknowledged: 0, witness: None, refused: 0, passed: None }
+    }
+
+    /// The same import before its first line.
+    fn emptied(&self) -> Self {
+        Self { of: self.of.clone(), ..Self::new(self.fingerprint.clone()) }
     }
 }
 
@@ -125,12 +135,26 @@ impl Resume {
         if let Some(path) = &path {
             progress_file::ensure_ours::<State>(path)?;
         }
-        let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
-            let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-            (state.fingerprint == fingerprint).then_some(state)
-        });
+        let read = |path: &PathBuf| -> Option<State> {
+            serde_json::from_slice(&fs::read(path).ok()?).ok()
+        };
+        let earlier = path.as_ref().filter(|_| !again).and_then(read);
+        let kept = earlier.as_ref().and_then(|state| state.of.clone());
+        let earlier = earlier.filter(|state| state.fingerprint == fingerprint);
         let state = earlier.unwrap_or_else(|| State::new(fingerprint));
-        Ok(Self { path, state, is_anew: again })
+        Ok(Self { path, state, kept, is_anew: again })
+    }
+
+    /// Notes which file goes into which target. Fails if progress of another file or into another target is kept, which
+    /// would be lost.
+    pub(super) fn into_target(mut self, file: &Path, target: &str) -> anyhow::Result<Self> {
+        let Some(path) = &self.path else { return Ok(self) };
+        let name = fs::canonicalize(file);
+        let name = name.with_context(|| format!("cannot find {}", file.display()))?;
+        let of = format!("the import of {} into {target}", name.display());
+        progress_file::ensure_same(path, self.kept.as_deref(), &of)?;
+        self.state.of = Some(of);
+        Ok(self)
     }
 
     /// Returns the number of lines at the beginning that are processed.
@@ -197,13 +221,13 @@ impl Resume {
 
     /// Starts over at the first line.
     pub(super) fn restart(&mut self) {
-        self.state = State::new(std::mem::take(&mut self.state.fingerprint));
+        self.state = self.state.emptied();
         self.is_anew = true;
     }
 
     /// Starts over at the first line, but keeps what the import found before its first run.
     pub(super) fn forget(&mut self) -> anyhow::Result<()> {
-        self.state = State::new(std::mem::take(&mut self.state.fingerprint));
+        self.state = self.state.emptied();
         self.write()
     }
 
@@ -313,6 +337,32 @@ mod tests {
         let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
         File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
         assert_eq!(acknowledged(), 0, "written since");
+    }
+
+    #[test]
+    fn progress_of_another_file_or_into_another_target_is_named_and_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().canonicalize().unwrap().join(name);
+        let (file, other, state) = (place("a.csv"), place("b.csv"), place("state"));
+        fs::write(&file, "a").unwrap();
+        fs::write(&other, "b").unwrap();
+        let resume = |file: &Path, asked: &str, again| {
+            Resume::of(file, Some(&state), asked, again)?.into_target(file, asked)
+        };
+        resume(&file, "one", false).unwrap().acknowledge(500, None, 0, "").unwrap();
+        let kept = fs::read(&state).unwrap();
+
+        for (file, target) in [(&file, "another"), (&other, "one")] {
+            let error = resume(file, target, false).unwrap_err().to_string();
+            let of = format!("the import of {} into one", place("a.csv").display());
+            let state = state.display().to_string();
+            for expected in [state.as_str(), of.as_str(), "--state", "--again"] {
+                assert!(error.contains(expected), "{expected} is not in {error}");
+            }
+        }
+        assert_eq!(fs::read(&state).unwrap(), kept);
+        assert_eq!(resume(&file, "one", false).unwrap().acknowledged(), 500);
+        assert_eq!(resume(&other, "one", true).unwrap().acknowledged(), 0, "again");
     }
 
     #[test]

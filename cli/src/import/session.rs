@@ -40,9 +40,15 @@ pub(super) fn client(args: &ImportArgs) -> anyhow::Result<Client> {
     args.target.client(args.token.as_deref())
 }
 
+/// Reads the progress of the import; that of another one is an error.
+pub(super) fn progress_of(args: &ImportArgs, asked: &str) -> anyhow::Result<resume::Resume> {
+    let resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
+    resume.into_target(&args.file, &without_login(args.target.name()))
+}
+
 /// Makes the client, and finds out where an interrupted import continues.
 pub(super) fn connect(args: &ImportArgs, asked: &str) -> anyhow::Result<(Client, resume::Resume)> {
-    let mut resume = resume::Resume::of(&args.file, args.state.as_deref(), asked, args.again)?;
+    let mut resume = progress_of(args, asked)?;
     let client = client(args)?;
     if resume.acknowledged() > 0 && !resume.tells_lines() {
         print(

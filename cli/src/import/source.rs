@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
     } else {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         let bytes = file.metadata()?.len();
-        let bar = progress::bar(bytes, "  {bar:40} {percent:>3} %  {msg}  {eta} left")?;
+        let bar = progress::share(bytes)?;
         (Box::new(bar.wrap_read(file)), bar)
     };
     let mut raw = BufReader::new(raw);
@@ -471,7 +471,13 @@ mod tests {
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
             gzip.write_all(text.repeat(2_000).as_bytes()).unwrap();
             let gzip = gzip.finish().unwrap();
-            assert!(lines(&gzip[..gzip.len() / 2]).is_err(), "{text}");
+            let file = written(&gzip[..gzip.len() / 2], "");
+            let growing = Growing::of(file.path());
+            let read = open(file.path(), None)
+                .and_then(|input| input.lines(&Columns::default(), growing))
+                .and_then(Iterator::collect::<anyhow::Result<Vec<Line>>>);
+            let error = format!("{:#}", read.unwrap_err());
+            assert!(error.contains(&*file.path().to_string_lossy()), "{error}");
         }
     }
 

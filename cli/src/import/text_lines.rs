@@ -35,7 +35,8 @@ impl<R: BufRead> TextLines<R> {
     /// if it has no end and somebody has written the file since the import began.
     pub(super) fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
         self.line += 1;
-        self.read_line().with_context(|| format!("line {} cannot be read", self.line))
+        let read = self.read_line();
+        read.with_context(|| format!("{}line {} cannot be read", self.growing.named(), self.line))
     }
 
     fn read_line(&mut self) -> io::Result<Option<Result<(), Refusal>>> {

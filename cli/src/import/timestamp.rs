@@ -5,6 +5,7 @@
 
 use std::str::FromStr;
 
+use chrono::format::{Fixed, Item, StrftimeItems};
 use chrono::{
     DateTime, Datelike as _, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime,
     TimeDelta, TimeZone,
@@ -63,6 +64,27 @@ impl Interval {
     }
 }
 
+/// Reads a format of timestamps. With a wrong one every line would be refused.
+pub(super) fn format(text: &str) -> Result<String, String> {
+    for item in StrftimeItems::new(text) {
+        match item {
+            Item::Error => {
+                return Err(
+                    "has a part that names no part of a time; expected one such as '%d.%m.%Y %H:%M'"
+                        .to_owned(),
+                );
+            }
+            // chrono matches the name of a zone and ignores it.
+            Item::Fixed(Fixed::TimezoneName) => {
+                let why = "%Z, the name of a zone, says nothing certain; cut it off, or write %z for an offset";
+                return Err(why.to_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(text.to_owned())
+}
+
 /// The meaning of a timestamp cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
@@ -91,12 +113,6 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
         return Err("is empty".to_owned());
     }
     let local = if let Some(format) = format {
-        // chrono matches the name of a zone and ignores it.
-        if format.contains("%Z") {
-            let why = "the name of a zone, %Z in --timestamp-format, says nothing certain; cut it off, or write %z \
-                       for an offset";
-            return Err(why.to_owned());
-        }
         if let Ok(at) = DateTime::parse_from_str(text, format) {
             return timestamp(&at).map(Moment::At);
         }
@@ -203,6 +219,17 @@ mod tests {
     }
 
     #[test]
+    fn a_format_is_checked_before_a_line_is_read() {
+        for text in ["%d.%m.%Y %H:%M", "%s", "%Y-%m-%dT%H:%M:%S%.3f%z", "%%Z %+"] {
+            assert_eq!(format(text), Ok(text.to_owned()));
+        }
+        for (text, why) in [("%Q", "expected one such as"), ("%Y %", "expected"), ("%d %Z", "%z")] {
+            let refused = format(text).unwrap_err();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
+    }
+
+    #[test]
     fn what_is_no_timestamp_is_refused_with_a_hint() {
         for (text, format, zone, why) in [
             ("", None, "", "is empty"),
@@ -220,7 +247,6 @@ mod tests {
             ("1900-01-01", None, "Europe/Berlin", "1970"),
             ("1900-01-01", None, "+01:00", "1970"),
             ("yesterday", Some("%Y"), "UTC", "is not of the form \"%Y\""),
-            ("2026-10-01 10:00 EST", Some("%Y-%m-%d %H:%M %Z"), "UTC", "cut it off"),
         ] {
             assert!(shown(text, format, zone).contains(why), "{}", shown(text, format, zone));
         }

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
-use serde::Deserialize;
 
 use super::concurrent::concurrently;
 use super::noted::Noted;
@@ -15,9 +14,9 @@ use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
+use super::sender::{Refused, Sender};
 use super::storing::{SentRound, Storing};
-use super::write_units;
-use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
+use crate::client::Client;
 use crate::output::{counted, print};
 use crate::pace::{HALF, Pace};
 
@@ -101,8 +100,11 @@ pub(super) fn run(
 ) -> anyhow::Result<Summary> {
     let mut summary = Summary::new();
     let mut storing = Storing::after(&mut resume);
+    let pace = Pace::chosen_or(options.pace, SHARE);
+    let sender = Sender::new(client, pace, options.batch, bar);
     let result =
-        send_rounds(&mut rounds, client, options, &mut storing, bar, (noted, &mut summary));
+        send_rounds(&mut rounds, &sender, options, &mut storing, bar, (noted, &mut summary));
+    summary.stored = sender.stored();
     // Of what was sent before a failure a round may still be stored.
     let result = result.and(storing.end());
     if client.holds_back() {
@@ -119,14 +121,13 @@ pub(super) fn run(
 
 fn send_rounds(
     rounds: &mut Rounds,
-    client: &Client,
+    sender: &Sender<'_>,
     options: UploadOptions,
     storing: &mut Storing<'_>,
     bar: &ProgressBar,
     (noted, summary): (&mut Noted<'_>, &mut Summary),
 ) -> anyhow::Result<()> {
     let watch = Stopwatch::start();
-    let pace = Pace::chosen_or(options.pace, SHARE);
     summary.refused_before = storing.resume.refused();
     let mut registry = Vec::new();
     let done = storing.resume.acknowledged();
@@ -138,18 +139,14 @@ fn send_rounds(
     if done > 0 {
         let (lines, passed) = rounds.passed();
         storing.resume.ensure_same(lines, passed)?;
+        bar.set_position(done);
     }
     for round in rounds {
         let round = round?;
         refuse(round.refusals.clone(), options, summary)?;
         noted.note(&round)?;
         let (refusals, refused): (Vec<_>, Vec<_>) =
-            send(&round, (client, &pace), options, |stored| {
-                summary.stored += stored;
-                bar.set_message(format!("{} readings", summary.stored));
-            })?
-            .into_iter()
-            .unzip();
+            send(&round, sender, options)?.into_iter().unzip();
         // A line may have readings of several devices.
         let name = |it: &Entry| (it.line, it.reading.device.clone());
         let refused: HashSet<_> = refused.into_iter().flatten().map(name).collect();
@@ -159,15 +156,17 @@ fn send_rounds(
         for entry in entries().filter(|entry| !is_stored(entry)) {
             noted.take_back(&entry.reading)?;
         }
+        // Lines that are no reading, or a part of one, count as well.
+        bar.set_position(round.end);
         let sent = SentRound {
-            readings: summary.stored,
+            readings: sender.stored(),
             // Refused lines count as processed, unless the first of them ends the import.
             end: if options.strict && !refusals.is_empty() { 0 } else { round.end },
             passed: round.passed.digest(),
             witness: witness.map(|entry| entry.reading.clone()),
             refused: refusals.len() as u64,
         };
-        storing.begin(client, sent)?;
+        storing.begin(sender.client, sent)?;
         refuse(refusals, options, summary)?;
         summary.folded += round.folded;
         registry.extend(round.registry);
@@ -175,7 +174,7 @@ fn send_rounds(
     storing.end()?;
     summary.seconds = watch.elapsed().as_secs_f64();
     let lines = registry.len();
-    let refusals = registry::apply(registry, client, |text| bar.suspend(|| print(text)))?;
+    let refusals = registry::apply(registry, sender.client, |text| bar.suspend(|| print(text)))?;
     let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
     summary.updated = lines - refused.len();
     refuse(refusals, options, summary)
@@ -197,26 +196,20 @@ fn refuse(
 const PUT: &str = "/readings?rooms=given";
 const MERGE: &str = "/readings?merge=true&rooms=given";
 
-/// What the server refuses, and the reading, where its answer tells which.
-type Refused<'a> = (Refusal, Option<&'a Entry>);
-
-/// Sends a round, and calls `stored` with the number of readings that each request stored. Returns what the
-/// server refuses.
+/// Sends a round. Returns what the server refuses.
 fn send<'a>(
     round: &'a Round,
-    (client, pace): (&Client, &Pace),
+    sender: &Sender<'_>,
     options: UploadOptions,
-    mut stored: impl FnMut(u64),
 ) -> anyhow::Result<Vec<Refused<'a>>> {
     let mut refusals = Vec::new();
-    let first = round.puts.len().min(if pace.is_told() { 0 } else { FIRST_BATCH });
+    let first = round.puts.len().min(if sender.pace.is_told() { 0 } else { FIRST_BATCH });
     let (first, puts) = round.puts.split_at(first);
     for batch in round::batches(first, options.batch) {
-        let refused = send_batch((client, pace), PUT, batch, &AtomicBool::new(false))?;
-        stored((batch.len() - refused.len()) as u64);
-        refusals.extend(refused);
+        refusals.extend(sender.send(PUT, batch, &AtomicBool::new(false))?);
     }
-    let size = pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
+
+    let size = sender.pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small")]
         let bearable = units as usize;
         bearable.min(options.batch)
@@ -227,90 +220,12 @@ fn send<'a>(
     let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
     let outcome = concurrently(
         &all,
-        |(path, batch), stop| send_batch((client, pace), path, batch, stop),
-        |(_, batch), refused| {
-            stored((batch.len() - refused.len()) as u64);
-            refusals.extend(refused);
-        },
+        |(path, batch), stop| sender.send(path, batch, stop),
+        |_, refused| refusals.extend(refused),
     );
+
     refusals.sort_by_key(|(refusal, _)| refusal.line);
     outcome.map(|()| refusals)
-}
-
-/// The server's answer for readings that it stored.
-#[derive(Debug, Deserialize)]
-struct Receipt {
-    #[serde(rename = "accepted")]
-    _accepted: u64,
-    #[serde(default)]
-    rejected: Vec<FieldError>,
-    /// The indexes of refused readings without a reason, because the answer had no room for it.
-    #[serde(default)]
-    more_rejected: Vec<usize>,
-}
-
-/// Sends one batch until it is stored. Storing it twice changes nothing.
-fn send_batch<'a>(
-    (client, pace): (&Client, &Pace),
-    path: &str,
-    batch: &'a [Entry],
-    stop: &AtomicBool,
-) -> anyhow::Result<Vec<Refused<'a>>> {
-    let body: String =
-        batch.iter().flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()]).collect();
-    let ask =
-        Ask { method: "POST", path, body: Some(("application/x-ndjson", &body)), headers: &[] };
-    let readings = batch.iter().map(|it| (&it.reading.device, it.reading.at.as_millis()));
-    wait(pace.take(write_units::of(&readings)), stop);
-    let answer = client.send(ask, stop)?;
-    pace.learn(answer.units.max_write);
-    match answer.status {
-        201 | 207 => {
-            let receipt: Receipt = serde_json::from_str(&answer.text).with_context(|| {
-                format!("the server answers {}, but not as Roomtide does", answer.status)
-            })?;
-            Ok(refused(batch, &receipt.rejected, &receipt.more_rejected))
-        }
-        400 | 410 => {
-            let Problem { errors, more_errors, .. } = answer.problem();
-            // No reading of the batch is valid; the upload goes on.
-            if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
-                return Err(client.error(path, &answer));
-            }
-            Ok(refused(batch, &errors, &more_errors))
-        }
-        403 => Err(forbidden(batch, &answer, client.error(path, &answer))),
-        413 => Err(client.error(path, &answer)).context("try a smaller --batch"),
-        _ => Err(client.error(path, &answer)),
-    }
-}
-
-/// Makes the error of a batch that the token does not permit, with the first reading concerned.
-fn forbidden(batch: &[Entry], answer: &Answer, error: anyhow::Error) -> anyhow::Error {
-    let problem = answer.problem();
-    let first = problem.errors.iter().find_map(|refused| batch.get(refused.index?));
-    match first {
-        Some(Entry { line, reading }) => {
-            error.context(format!("line {line}: the device \"{}\"", reading.device))
-        }
-        None => error,
-    }
-}
-
-fn refused<'a>(batch: &'a [Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refused<'a>> {
-    let refused = |index: Option<usize>, reason| {
-        let entry = index.and_then(|index| batch.get(index));
-        (Refusal { line: entry.map_or(0, |entry| entry.line), reason }, entry)
-    };
-    let name = |error: &FieldError| {
-        let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
-        refused(error.index, format!("{field}{}", error.message))
-    };
-    let unnamed = |index: &usize| {
-        let reason = "the server refuses it; its answer has no room for the reason".to_owned();
-        refused(Some(*index), reason)
-    };
-    errors.iter().map(name).chain(more.iter().map(unnamed)).collect()
 }
 
 #[cfg(test)]
@@ -318,6 +233,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::net::TcpListener;
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex};
     use std::thread;
     use std::time::Duration;
@@ -432,6 +348,116 @@ mod tests {
         let summary = import(&client(&server), 2, OPTIONS).unwrap();
         assert_eq!((summary.stored, summary.refusals.count()), (2, 0));
         assert!(summary.seconds >= 1.0, "{summary}");
+    }
+
+    #[test]
+    fn the_share_is_that_of_the_lines_that_are_sent() {
+        let (bar, seen) = (ProgressBar::hidden(), Arc::new(Mutex::new(Vec::new())));
+        let (shown, positions) = (bar.clone(), Arc::clone(&seen));
+        let server = fake_server::serve(move |_, _| {
+            positions.lock().unwrap().push(shown.position());
+            Reply::of(201, r#"{"accepted": 2}"#)
+        });
+        let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
+        let mut lines: Vec<String> = (0..12).map(line).collect();
+        lines.insert(5, "no reading".to_owned());
+        let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
+        let client = client(&server);
+        run(rounds(&lines, 6), &client, OPTIONS, resume, &bar, &mut Noted::default()).unwrap();
+        assert_eq!(seen.lock().unwrap()[..4], [0, 2, 4, 6]);
+        assert_eq!(bar.position(), 13);
+    }
+
+    /// The answer of a server that has stored a request but for the readings at these places.
+    fn answer(not_stored: &[usize]) -> Reply {
+        if not_stored.is_empty() {
+            return Reply::of(201, r#"{"accepted": 1}"#);
+        }
+        let body = format!(r#"{{"detail": "busy", "not_stored": {not_stored:?}}}"#);
+        Reply::with(503, "retry-after: 0\r\n", &body)
+    }
+
+    #[test]
+    fn a_server_that_does_not_keep_up_gets_what_is_left_in_smaller_requests_one_after_the_other() {
+        const BEARABLE: usize = 3;
+        let seen = Arc::new(Mutex::new((Vec::new(), BTreeMap::<String, u32>::new())));
+        let (kept, under_way) = (Arc::clone(&seen), AtomicUsize::new(0));
+        let server = fake_server::serve(move |_, request| {
+            let at_once = under_way.fetch_add(1, Ordering::SeqCst) + 1;
+            thread::sleep(Duration::from_millis(2));
+            let lines: Vec<&str> = request.body.lines().collect();
+            {
+                let (requests, stored) = &mut *kept.lock().unwrap();
+                requests.push((at_once, lines.len()));
+                for line in lines.iter().take(BEARABLE) {
+                    *stored.entry((*line).to_owned()).or_default() += 1;
+                }
+            }
+            under_way.fetch_sub(1, Ordering::SeqCst);
+            let not_stored: Vec<usize> = (BEARABLE..lines.len()).collect();
+            answer(&not_stored)
+        });
+
+        let options = UploadOptions { batch: 100, ..OPTIONS };
+        let summary = import(&client(&server), 325, options).unwrap();
+        assert_eq!((summary.stored, summary.refusals.count()), (325, 0));
+        let (requests, stored) = &*seen.lock().unwrap();
+        assert!(stored.len() == 325 && stored.values().all(|times| *times == 1), "{stored:?}");
+        assert_eq!(requests[0], (1, FIRST_BATCH));
+        let is_small =
+            |(at_once, readings): &(usize, usize)| *at_once == 1 && *readings < FIRST_BATCH;
+        assert!(requests[1..].iter().all(is_small), "{requests:?}");
+    }
+
+    #[test]
+    fn a_server_that_keeps_up_again_gets_whole_requests_and_what_it_refuses_is_not_sent_again() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sizes = Arc::clone(&seen);
+        let server = fake_server::serve(move |n, request| {
+            sizes.lock().unwrap().push(request.body.lines().count());
+            match n {
+                0 => Reply::with(
+                    503,
+                    "retry-after: 0\r\n",
+                    r#"{"not_stored": [3], "errors": [{"index": 1, "field": "t", "message": "no number"}]}"#,
+                ),
+                _ => Reply::of(201, r#"{"accepted": 1}"#),
+            }
+        });
+        let options = UploadOptions { batch: 4, ..OPTIONS };
+        let summary = import(&client(&server), 12, options).unwrap();
+        assert_eq!((summary.stored, summary.refusals.count()), (11, 1));
+        assert_eq!(summary.refusals.shown(), ["line 2: t: no number"]);
+        assert_eq!(*seen.lock().unwrap(), [4, 1, 4, 4]);
+    }
+
+    #[test]
+    fn a_part_that_was_stored_is_counted_where_the_import_stops_and_is_no_attempt_in_vain() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let server = fake_server::serve(move |n, request| {
+            let lines = request.body.lines().count();
+            seen.lock().unwrap().push(lines);
+            let not_stored: Vec<usize> = (usize::from(n < 20)..lines).collect();
+            answer(&not_stored)
+        });
+        let options = UploadOptions { batch: 25, ..OPTIONS };
+        let error = format!("{:#}", import(&client(&server), 25, options).unwrap_err());
+        let asked = asked.lock().unwrap();
+        // Each of the first attempts stores one reading; then as many are in vain as with any request.
+        assert!(error.starts_with("stopped; 20 readings stored: "), "{error} {asked:?}");
+        assert!(error.ends_with("answers 503: busy"), "{error}");
+        assert_eq!(asked.len(), 28, "{asked:?}");
+    }
+
+    #[test]
+    fn an_answer_whose_places_are_no_readings_of_the_request_stores_nothing() {
+        let server = fake_server::serve(|_, _| answer(&[2]));
+        let error = format!("{:#}", import(&client(&server), 2, OPTIONS).unwrap_err());
+        assert!(
+            error.ends_with("/readings answers 503: busy") && !error.contains("stored"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(crate) async fn export(
     }
     let meant = |id: &&DeviceId| only.is_empty() || only.contains(id);
     let meant: Vec<&DeviceId> = devices.keys().filter(meant).collect();
-    let bar = progress::bar(meant.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
+    let bar = progress::bar(meant.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
     let mut count = Count::default();
     for id in meant {
         for stay in stays::of_device(store, id, range).await? {
@@ -195,7 +195,7 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
     let cannot_read = || format!("cannot read {}", path.display());
     let file = std::fs::File::open(path).with_context(cannot_read)?;
     let bytes = file.metadata().with_context(cannot_read)?.len();
-    let bar = progress::bar(bytes, "  {bar:40} {percent:>3} %  {msg}  {eta} left")?;
+    let bar = progress::share(bytes)?;
     let mut raw = BufReader::new(bar.wrap_read(file));
     let gzip = raw.fill_buf().with_context(cannot_read)?.starts_with(&[0x1f, 0x8b]);
     let reader: Box<dyn BufRead> =

@@ -21,6 +21,9 @@ pub(super) struct Progress<T> {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct State<T> {
+    /// The command and its table, for people. Absent in a file of an earlier version.
+    #[serde(default)]
+    of: Option<String>,
     /// The command, with its options and its table. Only the same command continues it.
     asked: String,
     /// The device under way, and the milliseconds since 1970 up to which it is done.
@@ -31,15 +34,31 @@ struct State<T> {
 type DeviceText = String;
 
 impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
-    /// Reads the progress of an interrupted command that was asked the same.
-    pub(super) fn of(scope: &Scope, file: &ProgressFile, more: &str) -> anyhow::Result<Self> {
+    /// Reads the progress of an interrupted command that was asked the same. Progress of another command or on another
+    /// table stays as it is, and is an error.
+    pub(super) fn of(
+        command: &str,
+        scope: &Scope,
+        file: &ProgressFile,
+        more: &str,
+    ) -> anyhow::Result<Self> {
         let ProgressFile { path, table } = file;
         progress_file::ensure_ours::<State<IgnoredAny>>(path)?;
+        let kept = if scope.again { Vec::new() } else { fs::read(path).unwrap_or_default() };
+
+        let of = format!("{command} of {table}");
+        if let Ok(state) = serde_json::from_slice::<State<IgnoredAny>>(&kept) {
+            progress_file::ensure_same(path, state.of.as_deref(), &of)?;
+        }
+
         let Scope { device, from, to, .. } = scope;
         let asked = format!("{device:?} {from:?} {to:?} {more} in {table}");
-        let read = || -> Option<State<T>> { serde_json::from_slice(&fs::read(path).ok()?).ok() };
-        let earlier = (!scope.again).then(read).flatten().filter(|state| state.asked == asked);
-        let state = earlier.unwrap_or(State { asked, under_way: None, found: T::default() });
+        let earlier = serde_json::from_slice::<State<T>>(&kept).ok();
+        let (under_way, found) = match earlier.filter(|state| state.asked == asked) {
+            Some(state) => (state.under_way, state.found),
+            None => (None, T::default()),
+        };
+        let state = State { of: Some(of), asked, under_way, found };
         Ok(Self { path: path.clone(), state })
     }
 

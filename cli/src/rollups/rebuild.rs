@@ -99,7 +99,7 @@ pub(super) async fn run(
     let Rebuild { quarter_retention_days: quarters, day_retention_days: days, .. } = args;
     let asked = format!("{} {schema} {quarters} {days}", zone.name());
     // Before the zone changes: a file that cannot keep the progress ends the command with everything as it was.
-    let mut progress = Progress::<Rebuilt>::of(&args.scope, progress, &asked)?;
+    let mut progress = Progress::<Rebuilt>::of("rollups rebuild", &args.scope, progress, &asked)?;
 
     if zone != stored_zone {
         zone_change::check(&walk, range.from(), stored_zone, clock.now()).await?;

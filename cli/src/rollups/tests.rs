@@ -392,7 +392,7 @@ async fn an_interrupted_rebuild_continues_where_it_stopped() {
     assert!(bench.quarter("b", "2026-02-10T10:00:00Z").await.is_some());
     assert!(!bench.progress().exists());
 
-    // Without --again, too, where it is the progress on another table, or rollups were to expire at another time.
+    // Without --again, too, where rollups were to expire at another time, or an earlier version noted another table.
     for (progress, options) in [
         (asked.to_owned(), &["--again"][..]),
         (asked.replace("the bench", "the table roomtide in us-east-1 at AWS"), &[]),
@@ -402,6 +402,41 @@ async fn an_interrupted_rebuild_continues_where_it_stopped() {
         let rebuilt = bench.rebuild(options).await.unwrap();
         assert_eq!(rebuilt, Rebuilt { quarters: 40, days: 40, kept: 0 }, "{options:?}");
         assert!(bench.verify(&[]).await);
+    }
+}
+
+#[tokio::test]
+async fn progress_of_another_table_or_command_is_named_and_kept() {
+    let bench = Bench::new().await;
+    bench.write("a", "2026-02-10T10:00:00Z", "1").await;
+    let keep = |of: &str| {
+        let kept = format!(
+            r#"{{"of":"{of}","asked":"x","under_way":["a",1],"found":{{"quarters":1,"days":1,"kept":0}}}}"#
+        );
+        std::fs::write(bench.progress(), &kept).unwrap();
+        kept
+    };
+    let refused = |of: &str, kept: &str, error: anyhow::Error| {
+        let (error, path) = (error.to_string(), bench.progress().display().to_string());
+        for expected in [path.as_str(), of, "--state", "--again"] {
+            assert!(error.contains(expected), "{expected} is not in {error}");
+        }
+        assert_eq!(std::fs::read_to_string(bench.progress()).unwrap(), kept);
+    };
+
+    for of in ["rollups rebuild of another table", "rollups verify of the bench"] {
+        let kept = keep(of);
+        refused(of, &kept, bench.rebuild(&[]).await.unwrap_err());
+    }
+    let rebuild = "rollups rebuild of the bench";
+    let kept = keep(rebuild);
+    refused(rebuild, &kept, bench.try_verify(&[]).await.unwrap_err());
+
+    // Of the same table it is given up where other rollups are meant, and with --again in any case.
+    for (of, options) in [(rebuild, &[][..]), ("rollups verify of another table", &["--again"])] {
+        keep(of);
+        let rebuilt = bench.rebuild(options).await.unwrap();
+        assert_eq!(rebuilt, Rebuilt { quarters: 1, days: 1, kept: 0 }, "{options:?}");
     }
 }
 

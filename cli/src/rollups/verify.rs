@@ -137,7 +137,7 @@ pub(super) async fn run(
     let (state, zone) = walk::state(store).await?;
     let range = args.scope.range(clock.now())?;
     let walk = Walk::over(store, &args.scope, range, zone, clock.now()).await?;
-    let mut progress = Progress::<Found>::of(&args.scope, progress, zone.name())?;
+    let mut progress = Progress::<Found>::of("rollups verify", &args.scope, progress, zone.name())?;
     if progress.continues() {
         print("continuing where the last verification stopped (--again starts over)");
     }

@@ -114,8 +114,7 @@ impl<'a, S: Table> Walk<'a, S> {
     where
         T: Default + Serialize + DeserializeOwned,
     {
-        let style = "  {bar:40} {percent:>3} %  {msg}  {eta} left";
-        let bar = progress::bar(0, style)?;
+        let bar = progress::share(0)?;
         let mut begins = Vec::with_capacity(self.devices.len());
         for device in &self.devices {
             let begin = self.begin(device).await?;

@@ -65,7 +65,11 @@ pub(crate) fn http(server: &Server, head: &str, body: &str) -> String {
 /// Imports a file; the exit code, and what is said.
 pub(crate) fn import(server: &Server, file: &Path, words: &[&str]) -> (Option<i32>, String) {
     let mut import = Command::new(PROGRAM);
-    server::run(import.args(["import", "--url", &server.url]).args(words).arg(file))
+    import.arg("import");
+    if !words.contains(&"--dry-run") {
+        import.args(["--url", &server.url]);
+    }
+    server::run(import.args(words).arg(file))
 }
 
 /// What an import says that ends with this code.

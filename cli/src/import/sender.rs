@@ -1,0 +1,238 @@
+//! Sends batches of readings until they are stored: several at once while the server keeps up, else fewer readings and one
+//! request after the other. Reads no file.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+
+use anyhow::Context as _;
+use indicatif::ProgressBar;
+use serde::Deserialize;
+
+use super::refusals::Refusal;
+use super::round::{self, Entry};
+use super::write_units;
+use crate::client::{ATTEMPTS, Answer, Ask, Client, FieldError, Problem, wait};
+use crate::pace::Pace;
+
+/// What the server refuses, and the reading, where its answer tells which.
+pub(super) type Refused<'a> = (Refusal, Option<&'a Entry>);
+
+/// The way of readings to a server.
+pub(super) struct Sender<'a> {
+    pub(super) client: &'a Client,
+    pub(super) pace: Pace,
+    bar: &'a ProgressBar,
+    /// The most readings of a request of a server that keeps up.
+    batch: usize,
+    /// The most readings of a request while the server does not keep up; `None` while it does.
+    bearable: RwLock<Option<usize>>,
+    /// The readings that the server has stored, as its answers tell.
+    stored: AtomicU64,
+}
+
+/// The result of one request.
+struct Sent<'a> {
+    readings: usize,
+    refused: Vec<Refused<'a>>,
+    /// Readings that are to be sent again.
+    not_stored: Vec<&'a Entry>,
+    answer: Answer,
+}
+
+/// The server's answer for readings that it stored.
+#[derive(Debug, Deserialize)]
+struct Receipt {
+    #[serde(rename = "accepted")]
+    _accepted: u64,
+    #[serde(default)]
+    rejected: Vec<FieldError>,
+    /// The indexes of refused readings without a reason, because the answer had no room for it.
+    #[serde(default)]
+    more_rejected: Vec<usize>,
+}
+
+impl<'a> Sender<'a> {
+    pub(super) fn new(client: &'a Client, pace: Pace, batch: usize, bar: &'a ProgressBar) -> Self {
+        let (bearable, stored) = (RwLock::new(None), AtomicU64::new(0));
+        Self { client, pace, bar, batch, bearable, stored }
+    }
+
+    /// Returns the number of readings that the server has stored, also of batches that failed later.
+    pub(super) fn stored(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
+    }
+
+    /// Sends a batch until all of it is stored or refused. Storing a reading twice changes nothing. Returns the refusals.
+    pub(super) fn send<'b>(
+        &self,
+        path: &str,
+        batch: &'b [Entry],
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Vec<Refused<'b>>> {
+        let mut left: Vec<&'b Entry> = batch.iter().collect();
+        let mut refused = Vec::new();
+        let mut in_vain = 0;
+
+        while !left.is_empty() {
+            let sent = self.send_some(path, &left, in_vain, stop)?;
+
+            in_vain = if sent.not_stored.len() == sent.readings { in_vain + 1 } else { 0 };
+            if in_vain == ATTEMPTS {
+                return Err(self.client.error(path, &sent.answer));
+            }
+
+            drop(left.splice(..sent.readings, sent.not_stored));
+            refused.extend(sent.refused);
+        }
+        Ok(refused)
+    }
+
+    /// Sends all of these readings, or as many of the first ones as a server can bear that does not keep up.
+    fn send_some<'b>(
+        &self,
+        path: &str,
+        left: &[&'b Entry],
+        in_vain: u32,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Sent<'b>> {
+        let shared = self.bearable.read().unwrap_or_else(PoisonError::into_inner);
+        if shared.is_none() {
+            let sent = self.ask(path, left, stop)?;
+            drop(shared);
+            if !sent.not_stored.is_empty() {
+                self.adapt(self.alone(), &sent, in_vain, stop);
+            }
+            return Ok(sent);
+        }
+        drop(shared);
+
+        // Nobody else sends until the answer is there and the pause is over that the server asks for.
+        let alone = self.alone();
+        let readings = alone.unwrap_or(left.len()).min(left.len());
+        let sent = self.ask(path, &left[..readings], stop)?;
+        self.adapt(alone, &sent, in_vain, stop);
+        Ok(sent)
+    }
+
+    fn alone(&self) -> RwLockWriteGuard<'_, Option<usize>> {
+        self.bearable.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends as much the next time as was stored this time; twice as much if all of it was.
+    fn adapt(
+        &self,
+        mut bearable: RwLockWriteGuard<'_, Option<usize>>,
+        sent: &Sent<'_>,
+        in_vain: u32,
+        stop: &AtomicBool,
+    ) {
+        if sent.not_stored.is_empty() {
+            *bearable = bearable.map(|readings| readings * 2).filter(|most| *most < self.batch);
+            return;
+        }
+
+        let done = sent.readings - sent.not_stored.len();
+        *bearable = Some(if done > 0 { done } else { (sent.readings / 2).max(1) });
+        self.client.wait_after(&sent.answer, in_vain, stop);
+    }
+
+    /// Sends one request.
+    fn ask<'b>(
+        &self,
+        path: &str,
+        entries: &[&'b Entry],
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Sent<'b>> {
+        let body: String = entries
+            .iter()
+            .flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()])
+            .collect();
+        let body = Some(("application/x-ndjson", body.as_str()));
+        let readings =
+            entries.iter().map(|entry| (&entry.reading.device, entry.reading.at.as_millis()));
+        wait(self.pace.take(write_units::of(&readings)), stop);
+
+        let answer = self.client.send(Ask { method: "POST", path, body, headers: &[] }, stop)?;
+        self.pace.learn(answer.units.max_write);
+        let (refused, not_stored) = self.read(path, entries, &answer)?;
+
+        let sent = Sent { readings: entries.len(), refused, not_stored, answer };
+        self.count(&sent);
+        Ok(sent)
+    }
+
+    fn count(&self, sent: &Sent<'_>) {
+        let left = sent.refused.len() + sent.not_stored.len();
+        let stored = sent.readings.saturating_sub(left) as u64;
+        let all = self.stored.fetch_add(stored, Ordering::Relaxed) + stored;
+        self.bar.set_message(format!("{all} readings"));
+        self.bar.inc((sent.readings - sent.not_stored.len()) as u64);
+    }
+
+    /// Reads which of the readings are refused, and which are not stored.
+    fn read<'b>(
+        &self,
+        path: &str,
+        entries: &[&'b Entry],
+        answer: &Answer,
+    ) -> anyhow::Result<(Vec<Refused<'b>>, Vec<&'b Entry>)> {
+        let error = || self.client.error(path, answer);
+        match answer.status {
+            201 | 207 => {
+                let receipt: Receipt = serde_json::from_str(&answer.text).with_context(|| {
+                    format!("the server answers {}, but not as Roomtide does", answer.status)
+                })?;
+                Ok((refused(entries, &receipt.rejected, &receipt.more_rejected), Vec::new()))
+            }
+            400 | 410 => {
+                let Problem { errors, more_errors, .. } = answer.problem();
+                // No reading of the batch is valid; the upload goes on.
+                if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
+                    return Err(error());
+                }
+                Ok((refused(entries, &errors, &more_errors), Vec::new()))
+            }
+            403 => Err(forbidden(entries, answer, error())),
+            413 => Err(error()).context("try a smaller --batch"),
+            _ => {
+                let Problem { errors, more_errors, not_stored, .. } = answer.problem();
+                let places: BTreeSet<usize> = not_stored.into_iter().collect();
+                // What is left has to be known, else readings were taken for stored.
+                if places.last().is_none_or(|last| *last >= entries.len()) {
+                    return Err(error());
+                }
+                let not_stored = places.iter().map(|place| entries[*place]).collect();
+                Ok((refused(entries, &errors, &more_errors), not_stored))
+            }
+        }
+    }
+}
+
+/// Makes the error of a batch that the token does not permit, with the first reading concerned.
+fn forbidden(entries: &[&Entry], answer: &Answer, error: anyhow::Error) -> anyhow::Error {
+    let problem = answer.problem();
+    let first = problem.errors.iter().find_map(|refused| entries.get(refused.index?));
+    match first {
+        Some(Entry { line, reading }) => {
+            error.context(format!("line {line}: the device \"{}\"", reading.device))
+        }
+        None => error,
+    }
+}
+
+fn refused<'a>(entries: &[&'a Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refused<'a>> {
+    let refused = |index: Option<usize>, reason| {
+        let entry = index.and_then(|index| entries.get(index)).copied();
+        (Refusal { line: entry.map_or(0, |entry| entry.line), reason }, entry)
+    };
+    let name = |error: &FieldError| {
+        let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
+        refused(error.index, format!("{field}{}", error.message))
+    };
+    let unnamed = |index: &usize| {
+        let reason = "the server refuses it; its answer has no room for the reason".to_owned();
+        refused(Some(*index), reason)
+    };
+    errors.iter().map(name).chain(more.iter().map(unnamed)).collect()
+}
