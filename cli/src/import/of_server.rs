@@ -67,11 +67,9 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
     progress_file::ensure_ours::<Progress>(&path)?;
     let client = args.target.client(args.token.as_deref())?;
-    let kept = earlier(&path).filter(|_| !args.again);
     let target = without_login(args.target.name());
     let of = format!("the import of {} into {target}", server.shown());
-    let kept_of = kept.as_ref().and_then(|known| known.of.as_deref());
-    progress_file::ensure_same(&path, kept_of, &of)?;
+    let kept = kept(&path, &of, args.again)?;
     let known = kept.filter(|known| known.asked == asked);
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
     let mut progress = still_true(known, &client)?;
@@ -155,6 +153,14 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let is_rolled_up = after_upload(&client, run.sent.stored, has_begun)?;
     let refusals = run.sent.refusals;
     compared.finish(is_rolled_up, &refusals, 0)
+}
+
+/// The progress that an earlier import of the same kept, unless it is to begin again.
+fn kept(path: &Path, of: &str, is_again: bool) -> anyhow::Result<Option<Progress>> {
+    let kept: Option<Progress> = earlier(path).filter(|_| !is_again);
+    let kept_of = kept.as_ref().and_then(|known| known.of.as_deref());
+    progress_file::ensure_same(path, kept_of, of)?;
+    Ok(kept)
 }
 
 /// The points of all windows.

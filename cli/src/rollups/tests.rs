@@ -435,8 +435,8 @@ async fn progress_of_another_table_or_command_is_named_and_kept() {
     // Of the same table it is given up where other rollups are meant, and with --again in any case.
     for (of, options) in [(rebuild, &[][..]), ("rollups verify of another table", &["--again"])] {
         keep(of);
-        let rebuilt = bench.rebuild(options).await.unwrap();
-        assert_eq!(rebuilt, Rebuilt { quarters: 1, days: 1, kept: 0 }, "{options:?}");
+        let answer = bench.rebuild(options).await.unwrap();
+        assert_eq!(answer, Rebuilt { quarters: 1, days: 1, kept: 0 }, "{options:?}");
     }
 }
 
