@@ -3,6 +3,7 @@
 //! A function names the ports that it uses ([`store!`]); `dynamodb` implements them for the deployed table,
 //! `memory` for tests, which are `given` what they all need.
 
+pub mod db;
 #[cfg(any(test, feature = "fake"))]
 pub mod given;
 pub mod item;
@@ -26,6 +27,7 @@ mod late;
 mod listing;
 mod meter_change;
 mod outcome;
+mod pause;
 mod permission;
 mod ports;
 mod range_query;
@@ -63,6 +65,7 @@ pub use meter_change::MeterChange;
 pub use outcome::{
     Added, BegunDeletion, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome,
 };
+pub use pause::{Pauses, out_of_patience, while_throttled};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, AddToken, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,

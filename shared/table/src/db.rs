@@ -1,0 +1,171 @@
+//! The one door to the table: seven operations on items. Knows no port and no kind of item.
+
+mod condition;
+mod write;
+
+use std::future::Future;
+use std::sync::atomic::AtomicBool;
+
+use domain::Order;
+
+pub use self::condition::{
+    If, Op, Path, above, absent, absent_or, all, any, at_least, at_most, below, fewer, holds, is,
+    member, present, still,
+};
+pub use self::write::{
+    AttributeChange, RefusedWrites, What, Write, WriteOutcome, add, check, delete, put, remove,
+    replace, set, set_if_absent, take, update, upsert,
+};
+use crate::item::{Attribute, Item};
+use crate::layout::{Index, Layout};
+use crate::{Invocation, ItemKey, PutOutcome, StoreResult};
+
+/// A table: the deployed one, the embedded one, or one in memory.
+///
+/// Every operation notes the units that it consumes in the invocation. All but [`transact`](Self::transact) and
+/// [`insert_all`](Self::insert_all) are repeated while the table throttles them and the invocation has patience.
+pub trait Db: Send + Sync {
+    /// What the table has of what it may have.
+    fn layout(&self) -> Layout;
+
+    /// Whether the number of partitions of the devices is known to be that of the layout. Patterns set it, so that
+    /// they compare the number once.
+    fn has_checked_shards(&self) -> &AtomicBool;
+
+    /// Reads an item as it is this moment: `GetItem`.
+    fn get(
+        &self,
+        key: &ItemKey,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<Item>>> + Send;
+
+    /// Reads any number of items as they are this moment, in any order: `BatchGetItem`. No key may be there twice.
+    /// Returns the keys that the table's capacity did not let in.
+    fn get_all(
+        &self,
+        keys: Vec<ItemKey>,
+        invocation: &Invocation,
+        each: Each<'_>,
+    ) -> impl Future<Output = StoreResult<Vec<ItemKey>>> + Send;
+
+    /// Reads one page of a partition: `Query`. Returns the key behind which the next page begins, `None` after the
+    /// last page.
+    fn query(
+        &self,
+        query: &ItemQuery,
+        invocation: &Invocation,
+        each: Each<'_>,
+    ) -> impl Future<Output = StoreResult<Option<Item>>> + Send;
+
+    /// Writes one item: `PutItem`, `UpdateItem` or `DeleteItem`. A check by itself is no write.
+    fn write(
+        &self,
+        write: Write,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<WriteOutcome>> + Send;
+
+    /// Makes all of 1 to 100 writes or none, no two to the same item: `TransactWriteItems`.
+    ///
+    /// Never repeated: some patterns repeat the same writes, others read again first.
+    fn transact(
+        &self,
+        writes: Vec<Write>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Result<(), RefusedWrites>>> + Send;
+
+    /// Puts any number of items without a condition, no two with the same key: `BatchWriteItem`.
+    fn put_all(
+        &self,
+        items: &impl Items,
+        invocation: &Invocation,
+    ) -> impl Future<Output = PutOutcome> + Send;
+
+    /// Inserts the items at at most 25 positions where no item is: `BatchExecuteStatement`. Returns for each position
+    /// whether the item is stored now. `false` says nothing: the item may be there, or may be too large.
+    fn insert_all(
+        &self,
+        items: &impl Items,
+        positions: &[usize],
+        invocation: &Invocation,
+    ) -> impl Future<Output = Vec<bool>> + Send;
+}
+
+/// Takes the attributes of one item. The operation may still fail after it was called, so a pattern looks at what
+/// was taken when the operation has succeeded.
+pub type Each<'a> = &'a mut (dyn FnMut(&mut dyn Iterator<Item = (String, Attribute)>) + Send + 'a);
+
+/// Items to be stored, whose attributes are made when they are sent: no map is made of them.
+pub trait Items: Sync {
+    /// The number of items.
+    fn count(&self) -> usize;
+
+    /// The attributes of the item at a position, its key among them.
+    fn attributes(&self, position: usize) -> impl Iterator<Item = (&str, Attribute)>;
+}
+
+/// One page of a partition of the table or of an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemQuery {
+    /// The index, or `None` for the table itself.
+    pub index: Option<&'static Index>,
+    /// The partition key.
+    pub partition: String,
+    /// The sort keys.
+    pub keys: Keys,
+    /// The order of the sort keys.
+    pub order: Order,
+    /// The key behind which the page begins. It lies in the partition and between the sort keys.
+    pub start: Option<Item>,
+    /// The most items to visit. Items that the filter leaves out are visited too, so a query with a filter has no
+    /// limit. A page that ends at its limit has a next one, even if nothing follows.
+    pub limit: Option<usize>,
+    /// Whether the page holds every write that was done before. An index has no such pages.
+    pub consistent: bool,
+    /// Conditions on attributes that are no keys. Items for which one fails are paid for and not sent.
+    pub filter: Vec<If>,
+    /// The attributes that are sent; all, if it names no attribute.
+    pub only: &'static [&'static str],
+}
+
+/// Some sort keys of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Keys {
+    /// Every sort key.
+    All,
+    /// This text and the ones behind.
+    From(String),
+    /// Both of these texts or bytes, and what lies between. The first is not greater than the second.
+    Between(Attribute, Attribute),
+}
+
+impl ItemQuery {
+    /// The first page of a whole partition of the table, in ascending order, as it is this moment.
+    #[must_use]
+    pub fn of(partition: impl Into<String>) -> Self {
+        Self {
+            index: None,
+            partition: partition.into(),
+            keys: Keys::All,
+            order: Order::Ascending,
+            start: None,
+            limit: None,
+            consistent: true,
+            filter: Vec::new(),
+            only: &[],
+        }
+    }
+
+    /// The first page of a whole partition of an index.
+    #[must_use]
+    pub fn of_index(index: &'static Index, partition: impl Into<String>) -> Self {
+        Self { index: Some(index), consistent: false, ..Self::of(partition) }
+    }
+}
+
+impl Keys {
+    /// The sort keys from the first text to the last, both among them.
+    #[must_use]
+    pub fn between(first: String, last: String) -> Self {
+        Self::Between(Attribute::S(first), Attribute::S(last))
+    }
+}

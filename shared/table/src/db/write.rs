@@ -1,0 +1,234 @@
+//! Writes of one item, each with its conditions, and what became of them. Makes none.
+
+use std::collections::BTreeMap;
+
+use super::{If, Path, absent, present};
+use crate::item::attribute::DELETED;
+use crate::item::{Attribute, Item};
+use crate::keys::{Key, PK, SK};
+use crate::{Action, ItemKey};
+
+/// A write of one item. It is refused if one of its conditions does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// What is done with the item.
+    pub what: What,
+    /// What must hold of the item that is there.
+    pub conditions: Vec<If>,
+}
+
+/// What a write does with an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Stores the item in the place of the one that is there.
+    Put(Item),
+    /// Changes attributes, and makes an item that is not there. An update without changes is one too.
+    Update(ItemKey, Vec<AttributeChange>),
+    /// Deletes the item. Without a condition, an item that is not there is no error.
+    Delete(ItemKey),
+    /// Changes nothing: the conditions are those of the other writes of a transaction.
+    Check(ItemKey),
+}
+
+/// A change of one value of an item. No two changes of an update overlap. A member's map must be there, else the update
+/// is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AttributeChange {
+    /// Sets the value.
+    Set(Path, Attribute),
+    /// Sets the value if there is none.
+    SetIfAbsent(Path, Attribute),
+    /// Removes the value, if there is one.
+    Remove(Path),
+    /// Adds to a number, or elements to a set of texts. An absent number is 0, and an absent set is made.
+    Add(Path, Attribute),
+    /// Takes elements from a set of texts, which goes with its last one.
+    Take(Path, Attribute),
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteOutcome {
+    /// It is done. Holds the item of an update as it is now and of a deletion as it was; of a put nothing, because
+    /// the caller has it.
+    Done(Option<Item>),
+    /// A condition does not hold. Holds the item that is there.
+    Refused(Option<Item>),
+}
+
+/// The writes of a transaction whose conditions do not hold; nothing of the transaction is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedWrites(BTreeMap<usize, Option<Item>>);
+
+/// Stores an item, whatever is there.
+#[must_use]
+pub fn put<N: Into<String>>(item: impl IntoIterator<Item = (N, Attribute)>) -> Write {
+    let item = item.into_iter().map(|(name, value)| (name.into(), value));
+    Write::of(What::Put(item.collect()))
+}
+
+/// Changes an item that is there. A device that is being deleted is not.
+#[must_use]
+pub fn update(key: &Key) -> Write {
+    let is_no_tombstone = matches!(key, Key::Device(..)).then(|| absent(DELETED));
+    upsert(key).when([present(PK)]).when(is_no_tombstone)
+}
+
+/// Changes an item, or makes it.
+#[must_use]
+pub fn upsert(key: impl Into<ItemKey>) -> Write {
+    Write::of(What::Update(key.into(), Vec::new()))
+}
+
+/// Deletes an item, if it is there.
+#[must_use]
+pub fn delete(key: impl Into<ItemKey>) -> Write {
+    Write::of(What::Delete(key.into()))
+}
+
+/// Writes nothing, and lets a transaction fail if a condition does not hold.
+#[must_use]
+pub fn check(key: impl Into<ItemKey>) -> Write {
+    Write::of(What::Check(key.into()))
+}
+
+impl Write {
+    fn of(what: What) -> Self {
+        Self { what, conditions: Vec::new() }
+    }
+
+    /// Adds conditions.
+    #[must_use]
+    pub fn when(mut self, conditions: impl IntoIterator<Item = If>) -> Self {
+        self.conditions.extend(conditions);
+        self
+    }
+
+    /// Adds changes to an update.
+    #[must_use]
+    pub fn with(mut self, more: impl IntoIterator<Item = AttributeChange>) -> Self {
+        match &mut self.what {
+            What::Update(_, changes) => changes.extend(more),
+            other => unreachable!("only an update has changes, not {other:?}"),
+        }
+        self
+    }
+
+    /// The key of the item.
+    #[must_use]
+    pub fn key(&self) -> ItemKey {
+        match &self.what {
+            What::Put(item) => ItemKey::of_item(item),
+            What::Update(key, _) | What::Delete(key) | What::Check(key) => key.clone(),
+        }
+    }
+
+    /// What must be permitted.
+    #[must_use]
+    pub const fn action(&self) -> Action {
+        match self.what {
+            What::Put(_) => Action::PutItem,
+            What::Update(..) => Action::UpdateItem,
+            What::Delete(_) => Action::DeleteItem,
+            What::Check(_) => Action::ConditionCheckItem,
+        }
+    }
+}
+
+/// Sets a value.
+#[must_use]
+pub fn set(path: impl Into<Path>, value: Attribute) -> AttributeChange {
+    AttributeChange::Set(path.into(), value)
+}
+
+/// Sets a value if there is none.
+#[must_use]
+pub fn set_if_absent(path: impl Into<Path>, value: Attribute) -> AttributeChange {
+    AttributeChange::SetIfAbsent(path.into(), value)
+}
+
+/// Removes a value.
+#[must_use]
+pub fn remove(path: impl Into<Path>) -> AttributeChange {
+    AttributeChange::Remove(path.into())
+}
+
+/// Sets a value, or removes the one that is there.
+#[must_use]
+pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChange {
+    match value {
+        Some(value) => set(path, value),
+        None => remove(path),
+    }
+}
+
+/// Adds to a number, or elements to a set.
+#[must_use]
+pub fn add(path: impl Into<Path>, more: Attribute) -> AttributeChange {
+    AttributeChange::Add(path.into(), more)
+}
+
+/// Takes elements from a set.
+#[must_use]
+pub fn take(path: impl Into<Path>, elements: Attribute) -> AttributeChange {
+    AttributeChange::Take(path.into(), elements)
+}
+
+impl AttributeChange {
+    /// The place of the value.
+    #[must_use]
+    pub const fn path(&self) -> &Path {
+        match self {
+            Self::Set(path, _)
+            | Self::SetIfAbsent(path, _)
+            | Self::Remove(path)
+            | Self::Add(path, _)
+            | Self::Take(path, _) => path,
+        }
+    }
+}
+
+impl RefusedWrites {
+    /// Whether the write at this position was refused.
+    #[must_use]
+    pub fn at(&self, position: usize) -> bool {
+        self.0.contains_key(&position)
+    }
+
+    /// The item that refused the write at this position, `None` if there is no item.
+    pub fn take(&mut self, position: usize) -> Option<Item> {
+        self.0.remove(&position).flatten()
+    }
+}
+
+/// The positions of the refused writes, each with the item that is there.
+impl FromIterator<(usize, Option<Item>)> for RefusedWrites {
+    fn from_iter<I: IntoIterator<Item = (usize, Option<Item>)>>(refused: I) -> Self {
+        Self(refused.into_iter().collect())
+    }
+}
+
+impl ItemKey {
+    /// The key of an item, with empty texts for key attributes that the item lacks.
+    #[must_use]
+    pub fn of_item(item: &Item) -> Self {
+        let text = |name| match item.get(name) {
+            Some(Attribute::S(text)) => text.clone(),
+            _ => String::new(),
+        };
+        Self { pk: text(PK), sk: text(SK) }
+    }
+
+    /// The key attributes.
+    #[must_use]
+    pub fn into_item(self) -> Item {
+        let Self { pk, sk } = self;
+        [(PK.to_owned(), Attribute::S(pk)), (SK.to_owned(), Attribute::S(sk))].into()
+    }
+}
+
+impl From<&Key> for ItemKey {
+    fn from(key: &Key) -> Self {
+        Self::of(key)
+    }
+}
