@@ -32,13 +32,13 @@ impl EditChannels for DynamoStore {
         };
         let secret = self.put_part(item::from_channel_secret(&channel.id, secret));
         let parts = vec![self.conditional_part(put), secret];
-        Ok(self.transact(parts, invocation).await?.is_ok())
+        Ok(self.transact_parts(parts, invocation).await?.is_ok())
     }
 
     async fn delete_channel(&self, id: &ChannelId, invocation: &Invocation) -> StoreResult<()> {
         let keys = [Key::AlertChannel(id.clone()), Key::AlertSecret(id.clone())];
         let parts = keys.map(|key| self.delete_part(ItemKey::of(&key)));
-        let deleted = self.transact(parts.into(), invocation).await?;
+        let deleted = self.transact_parts(parts.into(), invocation).await?;
         deleted.map_err(|_| StoreError::Contended(format!("the channel {id}")))
     }
 }

@@ -1,6 +1,7 @@
 //! A table for tests that answers every request alike, and keeps what it was asked. Knows no operation.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::{Client, Config};
@@ -11,9 +12,19 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::retry::RetryConfig;
+use serde_json::Value;
 use table::layout::Layout;
 
 use crate::DynamoStore;
+
+/// A request, without what tells one attempt from another.
+#[derive(Debug, PartialEq)]
+pub(crate) struct SentRequest {
+    pub(crate) method: String,
+    pub(crate) uri: String,
+    pub(crate) headers: [Option<String>; 3],
+    pub(crate) body: Value,
+}
 
 /// The table.
 #[derive(Debug, Clone)]
@@ -30,11 +41,21 @@ impl Canned {
 
     /// A client that asks it, once each time.
     pub(crate) fn client(&self) -> Client {
+        self.client_with(RetryConfig::disabled())
+    }
+
+    /// A client that asks it up to three times where the SDK repeats a request.
+    pub(crate) fn repeating_client(&self) -> Client {
+        let retries = RetryConfig::standard().with_max_attempts(3);
+        self.client_with(retries.with_initial_backoff(Duration::from_millis(1)))
+    }
+
+    fn client_with(&self, retries: RetryConfig) -> Client {
         let config = Config::builder()
             .behavior_version(BehaviorVersion::v2026_01_12())
             .region(Region::new("us-east-1"))
             .credentials_provider(Credentials::new("a", "b", None, None, "test"))
-            .retry_config(RetryConfig::disabled())
+            .retry_config(retries)
             .http_client(self.clone())
             .build();
         Client::from_conf(config)
@@ -42,8 +63,13 @@ impl Canned {
 
     /// A store that asks it.
     pub(crate) fn store(&self) -> DynamoStore {
+        Self::store_of(self.client())
+    }
+
+    /// A store that asks by this client.
+    pub(crate) fn store_of(client: Client) -> DynamoStore {
         DynamoStore {
-            client: self.client(),
+            client,
             table: "t\"".to_owned(),
             layout: Layout::default(),
             has_checked_shards: Arc::default(),
@@ -56,8 +82,16 @@ impl Canned {
     }
 
     /// Takes the last request.
-    pub(crate) fn last(&self) -> HttpRequest {
-        self.asked.lock().expect("no test fails in it").pop().expect("a request")
+    pub(crate) fn last(&self) -> SentRequest {
+        let request = self.asked.lock().expect("no test fails in it").pop().expect("a request");
+        let header = |name| request.headers().get(name).map(str::to_owned);
+        let body = request.body().bytes().expect("a body");
+        SentRequest {
+            method: request.method().to_owned(),
+            uri: request.uri().to_owned(),
+            headers: ["content-type", "x-amz-target", "content-length"].map(header),
+            body: serde_json::from_slice(body).expect("JSON"),
+        }
     }
 }
 

@@ -171,6 +171,6 @@ impl DynamoStore {
         let check = TransactWriteItem::builder().condition_check(check).build();
         let parts = iter::once(check).chain(entries).collect();
         // Only the check has a condition: where it fails, an edit was faster.
-        Ok(self.transact(parts, invocation).await?.is_ok())
+        Ok(self.transact_parts(parts, invocation).await?.is_ok())
     }
 }

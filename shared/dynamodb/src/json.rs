@@ -2,7 +2,6 @@
 //!
 //! Their forms: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html>
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
@@ -116,7 +115,8 @@ impl Serialize for Value {
     }
 }
 
-struct Borrowed<'a>(&'a Attribute);
+/// The value of an attribute that stays where it is.
+pub(super) struct Borrowed<'a>(pub(super) &'a Attribute);
 
 impl Serialize for Borrowed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -125,18 +125,30 @@ impl Serialize for Borrowed<'_> {
             Attribute::S(text) => value.serialize_entry("S", text)?,
             Attribute::N(number) => value.serialize_entry("N", number)?,
             Attribute::B(bytes) => value.serialize_entry("B", &STANDARD.encode(bytes))?,
-            Attribute::L(list) => {
-                value.serialize_entry("L", &list.iter().map(Borrowed).collect::<Vec<_>>())?;
-            }
-            Attribute::M(item) => {
-                let members = item.iter().map(|(name, member)| (name, Borrowed(member)));
-                value.serialize_entry("M", &members.collect::<BTreeMap<_, _>>())?;
-            }
+            Attribute::L(list) => value.serialize_entry("L", &Elements(list))?,
+            Attribute::M(item) => value.serialize_entry("M", &Members(item))?,
             Attribute::Ss(set) => value.serialize_entry("SS", set)?,
             Attribute::Bool(flag) => value.serialize_entry("BOOL", flag)?,
             Attribute::Other => value.serialize_entry("NULL", &true)?,
         }
         value.end()
+    }
+}
+
+struct Elements<'a>(&'a [Attribute]);
+
+impl Serialize for Elements<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Borrowed))
+    }
+}
+
+/// The attributes of an item that stays where it is.
+pub(super) struct Members<'a>(pub(super) &'a Item);
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, member)| (name, Borrowed(member))))
     }
 }
 

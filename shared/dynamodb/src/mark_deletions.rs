@@ -44,7 +44,7 @@ impl MarkDeletions for DynamoStore {
             update.set(&[FOUND], text(at));
             item::description(&device).for_each(|name| update.remove(&[name]));
             let companions = companions.expect("it is put behind no meter");
-            match self.write(update, companions, invocation).await? {
+            match self.write_item(update, companions, invocation).await? {
                 ItemWrite::Done(_) => {
                     let begun = Deletion::begin(at, device.fold_settings().number);
                     return Ok(BegunDeletion::Deletion(begun));

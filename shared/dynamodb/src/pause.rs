@@ -1,25 +1,11 @@
-//! Pauses between retries: growing, jittered, within the time left. Sends no request.
-
-use std::time::Duration;
+//! A request of the SDK that is sent again while the table throttles it. Knows no request.
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
-use table::{Invocation, StoreError, StoreResult};
 
 use crate::error::store_error;
-
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const MAX_PAUSE: Duration = Duration::from_secs(1);
-
-/// The pauses of one batch.
-#[derive(Debug)]
-pub(super) struct Pauses(Duration);
-
-impl Default for Pauses {
-    fn default() -> Self {
-        Self(FIRST_PAUSE)
-    }
-}
+use table::{Invocation, StoreResult};
+pub(super) use table::{Pauses, out_of_patience, while_throttled};
 
 /// The answer to a request, which is sent again while the table throttles it.
 pub(super) async fn asked<T, E, F>(
@@ -32,51 +18,4 @@ where
 {
     let send = || async { invocation.within(send()).await?.map_err(store_error) };
     while_throttled(invocation, send).await
-}
-
-/// Repeats a request that the table throttles for as long as the invocation has patience: the SDK gives up earlier.
-pub(super) async fn while_throttled<T, F>(
-    invocation: &Invocation,
-    mut attempt: impl FnMut() -> F + Send,
-) -> StoreResult<T>
-where
-    F: Future<Output = StoreResult<T>> + Send,
-{
-    let mut pauses = Pauses::default();
-    let mut cause = None;
-    if invocation.is_out_of_patience() {
-        return Err(out_of_patience());
-    }
-    loop {
-        match (attempt().await, cause.take()) {
-            (Err(throttled @ StoreError::Throttled(_)), _) => {
-                invocation.note_throttled();
-                if !pauses.pause(invocation).await {
-                    return Err(throttled);
-                }
-                cause = Some(throttled);
-            }
-            // The time ran out while the SDK tried again.
-            (Err(StoreError::TimedOut), Some(throttled)) => return Err(throttled),
-            (done, _) => return done,
-        }
-    }
-}
-
-/// Why a request is not sent at all.
-pub(super) fn out_of_patience() -> StoreError {
-    StoreError::Throttled("earlier requests were throttled to the end".into())
-}
-
-impl Pauses {
-    /// Waits, longer each time; returns whether there is patience for another try.
-    pub(super) async fn pause(&mut self, invocation: &Invocation) -> bool {
-        let pause = self.0.mul_f64(0.5 + fastrand::f64() / 2.0);
-        if invocation.patience() <= pause {
-            return false;
-        }
-        tokio::time::sleep(pause).await;
-        self.0 = (self.0 * 2).min(MAX_PAUSE);
-        true
-    }
 }

@@ -38,7 +38,7 @@ impl PutJudgements for DynamoStore {
             .chain(told)
             .chain(waiting)
             .collect();
-        Ok(match self.transact(parts, invocation).await? {
+        Ok(match self.transact_parts(parts, invocation).await? {
             Ok(()) => JudgementOutcome::Stored,
             Err(reasons) if reasons.first().is_some_and(failed) => JudgementOutcome::RuleChanged,
             Err(_) => JudgementOutcome::StateMoved,

@@ -108,7 +108,7 @@ impl DynamoStore {
             return self.delete_item(pk.clone(), sk.clone(), invocation).await;
         }
         let parts = keys.iter().map(|key| self.delete_part(key.clone())).collect();
-        self.transact(parts, invocation)
+        self.transact_parts(parts, invocation)
             .await?
             .map_err(|_| StoreError::Contended(format!("{keys:?}")))
     }

@@ -31,7 +31,7 @@ impl NoteSeen for DynamoStore {
         }
         let of_device = self.put_part(item::seen_of(&seen.device, &seen.room));
         let parts = vec![self.conditional_part(put), of_device];
-        Ok(self.transact(parts, invocation).await?.is_ok())
+        Ok(self.transact_parts(parts, invocation).await?.is_ok())
     }
 }
 

@@ -62,7 +62,7 @@ impl DynamoStore {
     ) -> StoreResult<DeviceWrite> {
         only_if_version(&mut update, old);
         update.set(&[DEVICE_VERSION], version(new.version()));
-        Ok(match self.write(update, companions, invocation).await? {
+        Ok(match self.write_item(update, companions, invocation).await? {
             ItemWrite::Done(Some(now)) => DeviceWrite::Done(attribute::read(now)?),
             ItemWrite::Done(None) => DeviceWrite::Done(new.clone()),
             ItemWrite::Lost(was) => {
@@ -73,7 +73,7 @@ impl DynamoStore {
     }
 
     /// Writes a device's item with its companions.
-    pub(super) async fn write(
+    pub(super) async fn write_item(
         &self,
         update: Update,
         companions: Vec<Companion>,
@@ -91,7 +91,7 @@ impl DynamoStore {
                 .into_iter()
                 .chain(companions)
                 .collect();
-        let Err(reasons) = self.transact(parts, invocation).await? else {
+        let Err(reasons) = self.transact_parts(parts, invocation).await? else {
             return Ok(ItemWrite::Done(None));
         };
         Ok(match reasons.into_iter().next().filter(failed) {
@@ -109,7 +109,7 @@ impl DynamoStore {
     /// the token; two units for what else costs one),
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancellationReason.html> (the reasons, in
     /// the order of the parts).
-    pub(super) async fn transact(
+    pub(super) async fn transact_parts(
         &self,
         parts: Vec<TransactWriteItem>,
         invocation: &Invocation,

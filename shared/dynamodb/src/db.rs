@@ -1,0 +1,202 @@
+//! The seven operations of [`Db`] on `DynamoDB`. Knows no kind of item.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::DynamoStore;
+use crate::body::{BatchGetBody, GetBody, QueryBody, TransactBody, WriteBody};
+use crate::door::{TableRequest, code, error_body};
+use crate::error::store_error;
+use crate::reply::{self, Reason, Reply, read_page};
+use table::db::{Db, Each, ItemQuery, Items, RefusedWrites, What, Write, WriteOutcome};
+use table::item::Item;
+use table::layout::Layout;
+use table::{Invocation, ItemKey, Pauses, PutOutcome, StoreError, StoreResult, while_throttled};
+
+/// `DynamoDB` takes at most 100 keys in a `BatchGetItem`.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
+const MAX_KEYS: usize = 100;
+
+/// The write units of one small item, which a refused write costs too.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html#write-operation-consumption>
+const REFUSED_WRITE: f64 = 1.0;
+
+/// The write units of one small item in a transaction, which a cancelled one costs too.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html>
+const CANCELLED_WRITE: f64 = 2.0;
+
+/// The reasons for which a transaction is cancelled that succeeds later: another one holds the item, or
+/// the table is asked for too much.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
+const BUSY: [&str; 3] = ["TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"];
+
+impl Db for DynamoStore {
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn has_checked_shards(&self) -> &AtomicBool {
+        &self.has_checked_shards
+    }
+
+    async fn get(&self, key: &ItemKey, invocation: &Invocation) -> StoreResult<Option<Item>> {
+        let request = TableRequest::new("GetItem", &GetBody::of(&self.table, key));
+        let answer = self.ask(&request, invocation).await?;
+
+        let reply = Reply::read(answer.bytes())?;
+        invocation.add_read(reply.units());
+        Ok(reply.into_item())
+    }
+
+    async fn get_all(
+        &self,
+        mut keys: Vec<ItemKey>,
+        invocation: &Invocation,
+        each: Each<'_>,
+    ) -> StoreResult<Vec<ItemKey>> {
+        while !keys.is_empty() {
+            let later = keys.split_off(keys.len().min(MAX_KEYS));
+            let mut left = self.get_batch(keys, invocation, &mut *each).await?;
+            if !left.is_empty() {
+                left.extend(later);
+                return Ok(left);
+            }
+            keys = later;
+        }
+        Ok(keys)
+    }
+
+    async fn query(
+        &self,
+        query: &ItemQuery,
+        invocation: &Invocation,
+        each: Each<'_>,
+    ) -> StoreResult<Option<Item>> {
+        let request = TableRequest::new("Query", &QueryBody::of(&self.table, query));
+        let answer = self.ask(&request, invocation).await?;
+
+        let page = read_page(answer.bytes(), each)?;
+        invocation.add_read(page.units);
+        Ok(page.last_key)
+    }
+
+    async fn write(&self, write: Write, invocation: &Invocation) -> StoreResult<WriteOutcome> {
+        let body = WriteBody::alone(&self.table, &write);
+        let request = TableRequest::new(operation_of(&write), &body);
+        while_throttled(invocation, || self.write_once(&request, invocation)).await
+    }
+
+    /// By its token `DynamoDB` knows a transaction that the SDK repeats because the answer was lost.
+    async fn transact(
+        &self,
+        writes: Vec<Write>,
+        invocation: &Invocation,
+    ) -> StoreResult<Result<(), RefusedWrites>> {
+        let body = TransactBody::of(&self.table, &writes);
+        let request = TableRequest::new("TransactWriteItems", &body);
+        let error = match invocation.within(self.send(&request)).await? {
+            Ok(answer) => {
+                invocation.add_write(Reply::read(answer.bytes())?.units());
+                return Ok(Ok(()));
+            }
+            Err(error) => error,
+        };
+        if code(&error) != Some("TransactionCanceledException") {
+            return Err(store_error(error));
+        }
+
+        let reasons = Reply::read(error_body(&error))?.cancellation_reasons;
+        reasons.iter().for_each(|_| invocation.add_write(CANCELLED_WRITE));
+        if reasons.iter().any(Reason::is_refusal) {
+            return Ok(Err(reply::refused(reasons)));
+        }
+        let has = |code: &str| reasons.iter().any(|reason| reason.code == code);
+        Err(if BUSY.into_iter().any(has) {
+            StoreError::Throttled(Box::new(error))
+        } else if has("ValidationError") {
+            StoreError::Inapplicable(Box::new(error))
+        } else {
+            store_error(error)
+        })
+    }
+
+    async fn put_all(&self, items: &impl Items, invocation: &Invocation) -> PutOutcome {
+        self.put_batches(items, invocation).await
+    }
+
+    async fn insert_all(
+        &self,
+        items: &impl Items,
+        positions: &[usize],
+        invocation: &Invocation,
+    ) -> Vec<bool> {
+        self.insert_at(items, positions, invocation).await
+    }
+}
+
+impl DynamoStore {
+    /// Reads items of one request. Returns the keys that are left over.
+    async fn get_batch(
+        &self,
+        mut waiting: Vec<ItemKey>,
+        invocation: &Invocation,
+        each: Each<'_>,
+    ) -> StoreResult<Vec<ItemKey>> {
+        let mut pauses = Pauses::default();
+        loop {
+            let body = BatchGetBody::of(&self.table, &waiting);
+            let request = TableRequest::new("BatchGetItem", &body);
+            let answer = match self.ask(&request, invocation).await {
+                Err(StoreError::Throttled(_)) => return Ok(waiting),
+                answer => answer?,
+            };
+
+            let page = read_page(answer.bytes(), &mut *each)?;
+            invocation.add_read(page.units);
+            waiting = page.unprocessed;
+            if waiting.is_empty() {
+                return Ok(waiting);
+            }
+
+            // They come with a 200, and nobody asks for them again but us.
+            invocation.note_throttled();
+            if !pauses.pause(invocation).await {
+                return Ok(waiting);
+            }
+        }
+    }
+
+    async fn write_once(
+        &self,
+        request: &TableRequest,
+        invocation: &Invocation,
+    ) -> StoreResult<WriteOutcome> {
+        match invocation.within(self.send(request)).await? {
+            Ok(answer) => {
+                let reply = Reply::read(answer.bytes())?;
+                invocation.add_write(reply.units());
+                Ok(WriteOutcome::Done(reply.into_item()))
+            }
+            Err(error) if code(&error) == Some("ConditionalCheckFailedException") => {
+                invocation.add_write(REFUSED_WRITE);
+                Ok(WriteOutcome::Refused(Reply::read(error_body(&error))?.into_item()))
+            }
+            Err(error) => Err(store_error(error)),
+        }
+    }
+}
+
+fn operation_of(write: &Write) -> &'static str {
+    match write.what {
+        What::Put(_) => "PutItem",
+        What::Update(..) => "UpdateItem",
+        What::Delete(_) => "DeleteItem",
+        What::Check(_) => unreachable!("a check by itself is no write"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! The one door to `DynamoDB`: sends the body of a request and keeps the body of its answer. Knows no operation.
+//!
+//! Every request goes as a `Query` of the SDK, whose target and body are replaced. The SDK takes a map of each item, and
+//! a type of its own of each value in it, only to write their JSON, and makes the same of every answer: that was a third
+//! of what storing readings took, and most of what a chart did. Signing, endpoints, retries, time limits and connections
+//! stay the SDK's: they are the same for all of its operations.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::config::interceptors::BeforeSerializationInterceptorContextRef;
+use aws_sdk_dynamodb::config::{ConfigBag, Intercept};
+use aws_sdk_dynamodb::error::{BoxError, ErrorMetadata, ProvideErrorMetadata as _, SdkError};
+use aws_sdk_dynamodb::operation::query::{QueryError, QueryOutput};
+use aws_smithy_runtime_api::client::interceptors::context::{Error, Input, Output};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse, OrchestratorError};
+use aws_smithy_runtime_api::client::ser_de::{
+    DeserializeResponse, SerializeRequest, SharedRequestSerializer, SharedResponseDeserializer,
+};
+use aws_smithy_types::body::SdkBody;
+use serde::{Deserialize, Serialize};
+
+use crate::DynamoStore;
+use crate::pause::asked;
+use table::{Invocation, StoreResult};
+
+/// The error of an attempt, as the SDK has it: its code says what `DynamoDB` refuses, its answer has the rest.
+pub(super) type SendError = SdkError<QueryError, HttpResponse>;
+
+/// A request to the table. All attempts at it, the SDK's and ours, share its body.
+pub(super) struct TableRequest {
+    operation: &'static str,
+    body: SdkBody,
+}
+
+impl TableRequest {
+    /// A request for an operation, called by its name in the API.
+    pub(super) fn new(operation: &'static str, body: &impl Serialize) -> Self {
+        let body = serde_json::to_string(body).expect("maps of texts, with names that are texts");
+        Self { operation, body: body.into() }
+    }
+}
+
+impl DynamoStore {
+    /// The answer to a request, which is sent again while the table throttles it.
+    pub(super) async fn ask(
+        &self,
+        request: &TableRequest,
+        invocation: &Invocation,
+    ) -> StoreResult<AnswerBody> {
+        asked(invocation, || self.send(request)).await
+    }
+
+    /// Sends a request once, with the attempts of the SDK.
+    pub(super) async fn send(&self, request: &TableRequest) -> Result<AnswerBody, SendError> {
+        let exchange = Exchange::of(request);
+        // The SDK does not write the name; it may choose the endpoint by it.
+        let query = self.client.query().table_name(&self.table);
+        query.customize().interceptor(exchange.clone()).send().await?;
+        Ok(exchange.taken())
+    }
+}
+
+/// The body of an answer.
+pub(super) struct AnswerBody(SdkBody);
+
+impl AnswerBody {
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.0.bytes().unwrap_or_default()
+    }
+}
+
+/// The code of an error that `DynamoDB` answered with.
+pub(super) fn code(error: &SendError) -> Option<&str> {
+    error.as_service_error()?.code()
+}
+
+/// The body of an answer that is an error.
+pub(super) fn error_body(error: &SendError) -> &[u8] {
+    error.raw_response().and_then(|answer| answer.body().bytes()).unwrap_or_default()
+}
+
+/// One request and its answer, in the place of those that the SDK would write and read.
+#[derive(Clone)]
+struct Exchange(Arc<Bodies>);
+
+struct Bodies {
+    operation: &'static str,
+    request: SdkBody,
+    answer: Mutex<SdkBody>,
+}
+
+impl Exchange {
+    fn of(request: &TableRequest) -> Self {
+        let TableRequest { operation, body } = request;
+        let answer = Mutex::new(SdkBody::empty());
+        Self(Arc::new(Bodies { operation, request: shared(body), answer }))
+    }
+
+    fn taken(&self) -> AnswerBody {
+        let mut answer = self.0.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        AnswerBody(std::mem::replace(&mut answer, SdkBody::empty()))
+    }
+}
+
+/// The same body; its bytes are not copied.
+fn shared(body: &SdkBody) -> SdkBody {
+    body.try_clone().expect("a body in memory")
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Exchange").field(&self.0.operation).finish()
+    }
+}
+
+#[aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint]
+impl Intercept for Exchange {
+    fn name(&self) -> &'static str {
+        "Exchange"
+    }
+
+    fn read_before_execution(
+        &self,
+        _: &BeforeSerializationInterceptorContextRef<'_>,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let state = config.interceptor_state();
+        state.store_put(SharedRequestSerializer::new(self.clone()));
+        state.store_put(SharedResponseDeserializer::new(self.clone()));
+        Ok(())
+    }
+}
+
+impl SerializeRequest for Exchange {
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
+    fn serialize_input(&self, _: Input, _: &mut ConfigBag) -> Result<HttpRequest, BoxError> {
+        let Bodies { operation, request: body, .. } = &*self.0;
+        let length = body.content_length().unwrap_or_default();
+
+        let mut request = HttpRequest::new(shared(body));
+        request.set_method("POST")?;
+        request.set_uri("/")?;
+        let headers = request.headers_mut();
+        headers.try_insert("content-type", "application/x-amz-json-1.0")?;
+        headers.try_insert("x-amz-target", format!("DynamoDB_20120810.{operation}"))?;
+        headers.try_insert("content-length", length.to_string())?;
+        Ok(request)
+    }
+}
+
+impl DeserializeResponse for Exchange {
+    fn deserialize_nonstreaming_with_config(
+        &self,
+        response: &HttpResponse,
+        _: &ConfigBag,
+    ) -> Result<Output, OrchestratorError<Error>> {
+        if !response.status().is_success() {
+            return Err(OrchestratorError::operation(Error::erase(refusal(response))));
+        }
+
+        let mut answer = self.0.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        *answer = shared(response.body());
+        Ok(Output::erase(QueryOutput::builder().build()))
+    }
+}
+
+/// The error of an answer that has another status: its code, by which the SDK repeats the request.
+///
+/// Its form: <https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html#operation-error-serialization>
+fn refusal(response: &HttpResponse) -> QueryError {
+    let body = response.body().bytes().unwrap_or_default();
+    let Refusal { kind, message } = serde_json::from_slice(body).unwrap_or_default();
+    // It ends with the name of the error, behind that of the service.
+    let is_between = |character: char| !character.is_ascii_alphanumeric();
+    let code = kind.as_deref().and_then(|kind| kind.rsplit(is_between).next()).unwrap_or_default();
+
+    let mut metadata = ErrorMetadata::builder().code(code).message(message.unwrap_or_default());
+    // By this id AWS finds the request in its own logs.
+    if let Some(id) = response.headers().get("x-amzn-requestid") {
+        metadata = metadata.custom("aws_request_id", id);
+    }
+    QueryError::generic(metadata.build())
+}
+
+#[derive(Deserialize, Default)]
+struct Refusal {
+    #[serde(rename = "__type")]
+    kind: Option<String>,
+    #[serde(alias = "Message")]
+    message: Option<String>,
+}
