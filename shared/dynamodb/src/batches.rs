@@ -85,8 +85,8 @@ impl DynamoStore {
         positions: &[usize],
         invocation: &Invocation,
     ) -> StoreResult<Vec<usize>> {
-        let body = BatchPutBody::of(&self.table, items, positions);
-        let request = TableRequest::new("BatchWriteItem", &body);
+        let request =
+            TableRequest::new("BatchWriteItem", &BatchPutBody::of(&self.table, items, positions));
         let answer = invocation.within(self.send(&request)).await?.map_err(store_error)?;
 
         let reply = Reply::read(answer.bytes())?;

@@ -118,7 +118,8 @@ pub(super) struct WriteBody<'a> {
     condition_expression: Option<String>,
     #[serde(flatten)]
     placeholders: Placeholders<'a>,
-    /// Costs no unit.
+    /// It consumes no unit, as `return_values` does not:
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html#DDB-UpdateItem-request-ReturnValues>
     #[serde(skip_serializing_if = "Option::is_none")]
     return_values_on_condition_check_failure: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,10 @@
-//! The seven operations of [`Db`] on `DynamoDB`. Knows no kind of item.
+//! The seven operations of a table on `DynamoDB`. Knows no kind of item.
 
 use std::sync::atomic::AtomicBool;
 
 use crate::DynamoStore;
 use crate::body::{BatchGetBody, GetBody, QueryBody, TransactBody, WriteBody};
-use crate::door::{TableRequest, code, error_body};
+use crate::door::{SendError, TableRequest, code, error_body};
 use crate::error::store_error;
 use crate::reply::{self, Reason, Reply, read_page};
 use table::db::{Db, Each, ItemQuery, Items, RefusedWrites, What, Write, WriteOutcome};
@@ -84,8 +84,8 @@ impl Db for DynamoStore {
     }
 
     async fn write(&self, write: Write, invocation: &Invocation) -> StoreResult<WriteOutcome> {
-        let body = WriteBody::alone(&self.table, &write);
-        let request = TableRequest::new(operation_of(&write), &body);
+        let request =
+            TableRequest::new(operation_of(&write), &WriteBody::alone(&self.table, &write));
         while_throttled(invocation, || self.write_once(&request, invocation)).await
     }
 
@@ -95,32 +95,18 @@ impl Db for DynamoStore {
         writes: Vec<Write>,
         invocation: &Invocation,
     ) -> StoreResult<Result<(), RefusedWrites>> {
-        let body = TransactBody::of(&self.table, &writes);
-        let request = TableRequest::new("TransactWriteItems", &body);
-        let error = match invocation.within(self.send(&request)).await? {
+        let request =
+            TableRequest::new("TransactWriteItems", &TransactBody::of(&self.table, &writes));
+        match invocation.within(self.send(&request)).await? {
             Ok(answer) => {
                 invocation.add_write(Reply::read(answer.bytes())?.units());
-                return Ok(Ok(()));
+                Ok(Ok(()))
             }
-            Err(error) => error,
-        };
-        if code(&error) != Some("TransactionCanceledException") {
-            return Err(store_error(error));
+            Err(error) if code(&error) == Some("TransactionCanceledException") => {
+                cancelled(error, invocation).map(Err)
+            }
+            Err(error) => Err(store_error(error)),
         }
-
-        let reasons = Reply::read(error_body(&error))?.cancellation_reasons;
-        reasons.iter().for_each(|_| invocation.add_write(CANCELLED_WRITE));
-        if reasons.iter().any(Reason::is_refusal) {
-            return Ok(Err(reply::refused(reasons)));
-        }
-        let has = |code: &str| reasons.iter().any(|reason| reason.code == code);
-        Err(if BUSY.into_iter().any(has) {
-            StoreError::Throttled(Box::new(error))
-        } else if has("ValidationError") {
-            StoreError::Inapplicable(Box::new(error))
-        } else {
-            store_error(error)
-        })
     }
 
     async fn put_all(&self, items: &impl Items, invocation: &Invocation) -> PutOutcome {
@@ -147,8 +133,8 @@ impl DynamoStore {
     ) -> StoreResult<Vec<ItemKey>> {
         let mut pauses = Pauses::default();
         loop {
-            let body = BatchGetBody::of(&self.table, &waiting);
-            let request = TableRequest::new("BatchGetItem", &body);
+            let request =
+                TableRequest::new("BatchGetItem", &BatchGetBody::of(&self.table, &waiting));
             let answer = match self.ask(&request, invocation).await {
                 Err(StoreError::Throttled(_)) => return Ok(waiting),
                 answer => answer?,
@@ -187,6 +173,25 @@ impl DynamoStore {
             Err(error) => Err(store_error(error)),
         }
     }
+}
+
+/// The writes of a cancelled transaction whose conditions do not hold, or the error for which it is cancelled.
+fn cancelled(error: SendError, invocation: &Invocation) -> StoreResult<RefusedWrites> {
+    let reasons = Reply::read(error_body(&error))?.cancellation_reasons;
+    reasons.iter().for_each(|_| invocation.add_write(CANCELLED_WRITE));
+    if reasons.iter().any(Reason::is_refusal) {
+        return Ok(reply::refused(reasons));
+    }
+
+    let has = |code: &str| reasons.iter().any(|reason| reason.code == code);
+    if BUSY.into_iter().any(has) {
+        return Err(StoreError::Throttled(Box::new(error)));
+    }
+    // What a write alone is told as a `ValidationException`.
+    if has("ValidationError") {
+        return Err(StoreError::Inapplicable(Box::new(error)));
+    }
+    Err(store_error(error))
 }
 
 fn operation_of(write: &Write) -> &'static str {

@@ -99,7 +99,7 @@ impl<'a> Placeholders<'a> {
         self.name_as(BETWEEN_NAMES[0], partition_key);
         self.value_as(":p", Cow::Owned(Attribute::S(partition.to_owned())));
         match keys {
-            Keys::All => return "#p = :p",
+            Keys::All => "#p = :p",
             Keys::From(first) => {
                 self.name_as(BETWEEN_NAMES[1], sort_key);
                 self.value_as(":a", Cow::Owned(Attribute::S(first.clone())));

@@ -270,3 +270,109 @@ impl<'de, A: MapAccess<'de>> Iterator for Attributes<A, A::Error> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use aws_sdk_dynamodb::operation::query::QueryOutput;
+    use aws_sdk_dynamodb::types::ConsumedCapacity;
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::attribute::from_sdk;
+    use crate::canned::Canned;
+    use table::db::{Db as _, ItemQuery};
+    use table::{Deadline, Invocation};
+
+    /// The end and the items of a page, as they are handed out.
+    fn page(body: &str) -> (StoreResult<PageEnd>, Vec<Item>) {
+        let mut found = Vec::new();
+        let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+            found.push(attributes.collect::<Item>());
+        };
+        let end = read_page(body.as_bytes(), &mut each);
+        (end, found)
+    }
+
+    async fn read_by_the_sdk(body: &str) -> QueryOutput {
+        let query = Canned::new(200, body).client().query().table_name("t");
+        query.send().await.expect("an answer")
+    }
+
+    #[tokio::test]
+    async fn a_page_is_read_as_the_sdk_reads_it() {
+        let item = json!({
+            "pk": {"S": "雪 \u{1f525} \"quoted\" \\ \n"}, "sk": {"S": ""}, "": {"N": "-1.5E-130"},
+            "list": {"L": [{"N": "1"}, {"L": []}, {"M": {}}, {"S": "a"}]},
+            "map": {"M": {"a": {"M": {"b": {"BOOL": true}}}, "c": {"BOOL": false}}},
+            "bytes": {"B": "AAH/gA=="}, "set": {"SS": ["a", "b"]},
+            "others": {"L": [{"NULL": true}, {"NS": ["1", "2"]}, {"BS": ["AA=="]}]},
+        });
+        for answer in [
+            json!({"Items": [item, {}, item], "Count": 3, "ScannedCount": 4}),
+            json!({
+                "ConsumedCapacity": {"TableName": "t", "CapacityUnits": 1.5},
+                "Items": [], "LastEvaluatedKey": {"pk": {"S": "a"}, "sk": {"B": "AA=="}}, "New": [{"a": 1}],
+            }),
+            json!({"ConsumedCapacity": {"TableName": "t"}, "Items": [{"a": {"N": "1"}}]}),
+            json!({}),
+            json!({"Items": null, "LastEvaluatedKey": null, "ConsumedCapacity": null}),
+        ] {
+            let (end, items) = page(&answer.to_string());
+            let end = end.expect("an answer");
+            let expected = read_by_the_sdk(&answer.to_string()).await;
+
+            let units = expected.consumed_capacity().and_then(ConsumedCapacity::capacity_units);
+            assert!((end.units - units.unwrap_or_default()).abs() < 0.1, "{answer}");
+            let last_key = expected.last_evaluated_key().cloned();
+            assert_eq!(end.last_key, last_key.map(|key| from_sdk(key).collect()), "{answer}");
+            let expected = expected.items().iter().cloned();
+            let expected: Vec<Item> = expected.map(|item| from_sdk(item).collect()).collect();
+            assert_eq!(items, expected, "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_item_that_is_left_half_read_leaves_the_others() {
+        let items = json!([{"a": {"N": "1"}, "b": {"L": [{"N": "3"}]}}, {}, {"c": {"N": "2"}}]);
+        let key = json!({"pk": {"S": "a"}});
+        let answer = json!({"Items": items, "LastEvaluatedKey": key}).to_string();
+        let store = Canned::new(200, &answer).store();
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
+
+        let mut first = Vec::new();
+        let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+            first.push(attributes.next().map(|(name, _)| name));
+        };
+        let end = store.query(&ItemQuery::of("a"), &invocation, &mut each).await;
+
+        assert_eq!(first, [Some("a".to_owned()), None, Some("c".to_owned())]);
+        let expected = [("pk".to_owned(), Attribute::S("a".to_owned()))].into();
+        assert_eq!(end.expect("an answer"), Some(expected));
+    }
+
+    #[test]
+    fn a_page_that_is_broken_is_an_error_and_no_shorter_page() {
+        let whole = json!({"Items": [{"a": {"L": [{"N": "1"}]}}]}).to_string();
+        let broken = [
+            json!({"Items": [{"a": {}}]}),
+            json!({"Items": [{"a": {"N": "1", "S": "1"}}]}),
+            json!({"Items": [{"a": {"N": 1}}]}),
+            json!({"Items": [{"a": {"B": "?"}}]}),
+            json!({"Items": [{"a": "1"}]}),
+            json!({"Items": {"a": {"N": "1"}}}),
+        ];
+        let cut = (0..whole.len()).map(|end| whole[..end].to_owned());
+        let longer = format!("{whole}}}");
+        for body in broken.iter().map(Json::to_string).chain(cut).chain([longer]) {
+            let (end, _) = page(&body);
+            assert!(matches!(end, Err(StoreError::Unavailable(_))), "{body}");
+            // Also where the items are left unread.
+            let end = read_page(body.as_bytes(), &mut |_| ());
+            assert!(matches!(end, Err(StoreError::Unavailable(_))), "{body}");
+        }
+        assert!(page(&whole).0.is_ok());
+        assert!(read_page(b"{\"\xff\": 1}", &mut |_| ()).is_err());
+    }
+}
