@@ -570,8 +570,11 @@ async fn the_sdks_attempts_at_a_transaction_share_its_token() {
     assert_eq!(attempts[0], attempts[2]);
 }
 
+/// A status, a code, and what they are for the callers.
+type ErrorCase = (u16, &'static str, fn(&StoreError) -> bool);
+
 /// Errors as `DynamoDB` answers with them, each with what they are for the callers.
-fn errors() -> [(u16, &'static str, fn(&StoreError) -> bool); 9] {
+fn errors() -> [ErrorCase; 9] {
     [
         (400, "ThrottlingException", |error| matches!(error, StoreError::Throttled(_))),
         (400, "ProvisionedThroughputExceededException", |error| {
