@@ -11,6 +11,8 @@ pub mod keys;
 pub mod layout;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory;
+#[cfg(any(test, feature = "fake"))]
+pub mod memory_db;
 pub mod shards;
 pub mod sizes;
 
