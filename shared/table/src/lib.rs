@@ -32,11 +32,13 @@ mod outcome;
 mod pause;
 mod permission;
 mod ports;
+mod ports_macro;
 mod range_query;
 mod rollup;
 mod rollup_ports;
 mod search;
 mod seen;
+mod session;
 mod stay_query;
 
 pub use alert::{
@@ -87,4 +89,5 @@ pub use rollup_ports::{
 };
 pub use search::{SearchHit, SearchPage, SearchQuery};
 pub use seen::{NoteSeen, ReadSeen, RoomWalk, Seen};
+pub use session::Session;
 pub use stay_query::{StayKey, StayPage, StayQuery};
