@@ -11,6 +11,8 @@ pub mod keys;
 pub mod layout;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory;
+#[cfg(any(test, feature = "fake"))]
+pub mod memory_db;
 pub mod shards;
 pub mod sizes;
 
@@ -30,11 +32,13 @@ mod outcome;
 mod pause;
 mod permission;
 mod ports;
+mod ports_macro;
 mod range_query;
 mod rollup;
 mod rollup_ports;
 mod search;
 mod seen;
+mod session;
 mod stay_query;
 
 pub use alert::{
@@ -85,4 +89,5 @@ pub use rollup_ports::{
 };
 pub use search::{SearchHit, SearchPage, SearchQuery};
 pub use seen::{NoteSeen, ReadSeen, RoomWalk, Seen};
+pub use session::Session;
 pub use stay_query::{StayKey, StayPage, StayQuery};

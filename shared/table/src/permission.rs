@@ -1,5 +1,9 @@
 //! The permissions that a port needs, and the sum of them for a function's store. Checks none.
 
+use crate::keys;
+use crate::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Index};
+use crate::shards::Shard;
+
 /// An action on items, by its name in IAM's `dynamodb:` service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are DynamoDB's own")]
@@ -64,6 +68,46 @@ pub enum Target {
     RoomIndex,
     /// The index by conditions.
     ConditionsIndex,
+}
+
+impl Target {
+    /// The items of a partition. A partition that is no other kind's is that of a device's readings.
+    #[must_use]
+    pub fn of_partition(pk: &str) -> Self {
+        match pk {
+            keys::ROOMS => Self::Rooms,
+            keys::TOKENS => Self::Tokens,
+            keys::STATE => Self::RollupState,
+            keys::LATE => Self::LateChanges,
+            keys::CONDITIONS => Self::ConditionsSchema,
+            keys::ANNOTATIONS => Self::Annotations,
+            keys::ALERT_RULES => Self::AlertRules,
+            keys::ALERT_CHANNELS => Self::AlertChannels,
+            keys::ALERT_SECRETS => Self::AlertSecrets,
+            keys::ALERT_STATES => Self::AlertStates,
+            keys::ALERT_TOLD => Self::AlertTold,
+            keys::ALERT_WAITING => Self::AlertWaiting,
+            keys::ALERT_LOOKS => Self::AlertLooks,
+            keys::ALERT_RUNNING => Self::AlertRunning,
+            pk if Shard::parse(pk, keys::DEVICES).is_some() => Self::Devices,
+            pk if pk.starts_with(keys::ATTRIBUTE_PREFIX) => Self::Attributes,
+            pk if pk.starts_with(keys::ROLLUP_PREFIX) => Self::Rollups,
+            pk if pk.starts_with(keys::SEEN_IN_PREFIX) => Self::SeenIn,
+            pk if pk.starts_with(keys::STAYS_OF_PREFIX) => Self::Stays,
+            pk if pk.starts_with(keys::STAYS_IN_PREFIX) => Self::Stays,
+            _ => Self::Readings,
+        }
+    }
+
+    /// The items of an index.
+    #[must_use]
+    pub fn of_index(index: &Index) -> Self {
+        match *index {
+            CONDITIONS_INDEX => Self::ConditionsIndex,
+            ATTRIBUTE_INDEX => Self::AttributeIndex,
+            _ => Self::RoomIndex,
+        }
+    }
 }
 
 /// An action on some items.

@@ -1,0 +1,370 @@
+//! A table in memory that refuses what `DynamoDB` refuses: for tests. Counts no units and lets no item expire.
+//!
+//! Failures are asked for by what they hit: an action and a target, after so many requests. What the table would never do
+//! whatever it holds, such as two writes to one item in a transaction, is a mistake of the caller's and panics.
+
+mod evaluate;
+mod items;
+mod mistakes;
+mod pages;
+mod troubles;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use self::evaluate::Effect;
+use self::items::StoredItems;
+use self::troubles::Troubles;
+use crate::db::{Db, Each, ItemQuery, Items, RefusedWrites, What, Write, WriteOutcome};
+use crate::item::Item;
+use crate::layout::{Index, Layout};
+use crate::{Action, Invocation, ItemKey, Permission, PutOutcome, StoreError, StoreResult, Target};
+
+/// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`, and stores no item of a batch if one is too large.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html>
+const MAX_BATCH: usize = 25;
+
+/// A table in memory. Clones share the items, the failures and the record of requests.
+#[derive(Clone)]
+pub struct MemoryDb {
+    state: Arc<Mutex<State>>,
+    layout: Layout,
+    has_checked_shards: Arc<AtomicBool>,
+    /// What the role is permitted; everything, if there is no role.
+    role: Option<Arc<BTreeSet<Permission>>>,
+}
+
+#[derive(Default)]
+struct State {
+    items: StoredItems,
+    /// The items that an index shows that no longer follows the table, by the index's name.
+    frozen: BTreeMap<&'static str, StoredItems>,
+    /// What each request needed to be permitted.
+    requests: Vec<BTreeSet<Permission>>,
+    troubles: Troubles,
+    /// The most bytes of a page.
+    page_bytes: usize,
+}
+
+impl Default for MemoryDb {
+    fn default() -> Self {
+        Self::of(Layout::default())
+    }
+}
+
+impl fmt::Debug for MemoryDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryDb").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+/// A failure of requests with this action on this target.
+pub fn on(action: Action, target: Target) -> impl Fn(Permission) -> bool + Send + 'static {
+    move |asked| asked == (action, target)
+}
+
+impl MemoryDb {
+    /// An empty table.
+    #[must_use]
+    pub fn of(layout: Layout) -> Self {
+        let state = State { page_bytes: pages::MAX_PAGE_BYTES, ..State::default() };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            layout,
+            has_checked_shards: Arc::default(),
+            role: None,
+        }
+    }
+
+    /// The same items for a role: a request that needs more than these permissions is refused.
+    #[must_use]
+    pub fn for_role(&self, permissions: impl IntoIterator<Item = Permission>) -> Self {
+        Self { role: Some(Arc::new(permissions.into_iter().collect())), ..self.clone() }
+    }
+
+    /// The same items for a process that was told another layout.
+    #[must_use]
+    pub fn with_layout(&self, layout: Layout) -> Self {
+        Self { layout, has_checked_shards: Arc::default(), ..self.clone() }
+    }
+
+    /// Ends the pages of queries after so many bytes, instead of the megabyte of `DynamoDB`.
+    pub fn end_pages_after(&self, bytes: usize) {
+        self.state().page_bytes = bytes;
+    }
+
+    /// Lets an index show the items as they are now, whatever becomes of them.
+    pub fn freeze_index(&self, index: &Index) {
+        let mut state = self.state();
+        let items = state.items.clone();
+        state.frozen.insert(index.name, items);
+    }
+
+    /// Lets one of the requests that `hits` matches fail, after so many of them that do not.
+    pub fn fail(
+        &self,
+        hits: impl Fn(Permission) -> bool + Send + 'static,
+        after: usize,
+        error: StoreError,
+    ) {
+        self.state().troubles.fail(hits, after, error);
+    }
+
+    /// Lets one of the requests that `hits` matches panic, after so many of them that do not.
+    pub fn panic(
+        &self,
+        hits: impl Fn(Permission) -> bool + Send + 'static,
+        after: usize,
+        text: &str,
+    ) {
+        self.state().troubles.panic(hits, after, text);
+    }
+
+    /// Lets every query that `hits` matches take so long for each item that it visits.
+    pub fn slow_down(&self, hits: impl Fn(Permission) -> bool + Send + 'static, time: Duration) {
+        self.state().troubles.slow_down(hits, time);
+    }
+
+    /// Leaves the items at these positions of the next [`put_all`](Db::put_all) without storing them.
+    pub fn leave_not_stored(&self, positions: &[usize]) {
+        self.state().troubles.leave_not_stored(positions);
+    }
+
+    /// Lets nothing fail, panic or be slow any more.
+    pub fn end_troubles(&self) {
+        self.state().troubles = Troubles::default();
+    }
+
+    /// The number of requests so far that needed a permission that `hits` matches.
+    #[must_use]
+    pub fn count(&self, hits: impl Fn(Permission) -> bool) -> usize {
+        let state = self.state();
+        state.requests.iter().filter(|needed| needed.iter().any(|one| hits(*one))).count()
+    }
+
+    /// What each request so far needed to be permitted, in their order.
+    #[must_use]
+    pub fn requests(&self) -> Vec<BTreeSet<Permission>> {
+        self.state().requests.clone()
+    }
+
+    /// Every item, by its key.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        self.state().items.all().cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a request. Refuses what the role may not, and does what was asked for the request.
+    fn begin(
+        &self,
+        needed: impl IntoIterator<Item = Permission>,
+    ) -> StoreResult<MutexGuard<'_, State>> {
+        let needed: BTreeSet<Permission> = needed.into_iter().collect();
+        let mut state = self.state();
+        state.requests.push(needed.clone());
+        if let Some(role) = &self.role
+            && let Some((action, target)) = needed.difference(role).next()
+        {
+            let why = format!("the role is not permitted {action:?} on {target:?}");
+            return Err(StoreError::Refused(why.into()));
+        }
+
+        match state.troubles.meet(&needed) {
+            Ok(()) => Ok(state),
+            Err(trouble) => {
+                drop(state);
+                Err(trouble.into_error())
+            }
+        }
+    }
+}
+
+/// What an action on an item needs to be permitted.
+fn permission(action: Action, key: &ItemKey) -> Permission {
+    (action, Target::of_partition(&key.pk))
+}
+
+impl Db for MemoryDb {
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn has_checked_shards(&self) -> &AtomicBool {
+        &self.has_checked_shards
+    }
+
+    async fn get(&self, key: &ItemKey, _invocation: &Invocation) -> StoreResult<Option<Item>> {
+        let state = self.begin([permission(Action::GetItem, key)])?;
+        Ok(state.items.get(key).cloned())
+    }
+
+    async fn get_all(
+        &self,
+        keys: Vec<ItemKey>,
+        _invocation: &Invocation,
+        each: Each<'_>,
+    ) -> StoreResult<Vec<ItemKey>> {
+        mistakes::refuse_duplicates(&keys);
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+
+        let state = self.begin(keys.iter().map(|key| permission(Action::BatchGetItem, key)))?;
+        for item in keys.iter().filter_map(|key| state.items.get(key)) {
+            each(&mut item.clone().into_iter());
+        }
+        Ok(Vec::new())
+    }
+
+    async fn query(
+        &self,
+        query: &ItemQuery,
+        _invocation: &Invocation,
+        each: Each<'_>,
+    ) -> StoreResult<Option<Item>> {
+        mistakes::check_query(query, self.layout);
+        let target = match query.index {
+            Some(index) => Target::of_index(index),
+            None => Target::of_partition(&query.partition),
+        };
+        let (next, pause) = {
+            let state = self.begin([(Action::Query, target)])?;
+            let frozen = query.index.and_then(|index| state.frozen.get(index.name));
+            let page = pages::page(frozen.unwrap_or(&state.items), query, state.page_bytes);
+            for item in page.sent {
+                each(&mut pages::sent_attributes(query, item));
+            }
+            (page.next, state.troubles.pause((Action::Query, target)) * page.visited)
+        };
+
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        Ok(next)
+    }
+
+    async fn write(&self, write: Write, _invocation: &Invocation) -> StoreResult<WriteOutcome> {
+        mistakes::check_write(&write, self.layout);
+        assert!(!matches!(write.what, What::Check(_)), "a check is a part of a transaction");
+        let key = write.key();
+        let mut state = self.begin([permission(write.action(), &key)])?;
+
+        let effect = match state.items.effect(&write)? {
+            Ok(effect) => effect,
+            Err(refusing) => return Ok(WriteOutcome::Refused(refusing)),
+        };
+        let is_update = matches!(write.what, What::Update(..));
+        let now = match &effect {
+            Effect::Store(item) if is_update => Some(item.clone()),
+            _ => None,
+        };
+        let deleted = state.items.apply(&key, effect);
+        Ok(WriteOutcome::Done(now.or(deleted)))
+    }
+
+    async fn transact(
+        &self,
+        writes: Vec<Write>,
+        _invocation: &Invocation,
+    ) -> StoreResult<Result<(), RefusedWrites>> {
+        mistakes::check_transaction(&writes, self.layout);
+        let keys: Vec<ItemKey> = writes.iter().map(Write::key).collect();
+        let needed = writes.iter().zip(&keys).map(|(write, key)| permission(write.action(), key));
+        let mut state = self.begin(needed)?;
+
+        let (mut effects, mut refused, mut error) = (Vec::new(), Vec::new(), None);
+        for (position, write) in writes.iter().enumerate() {
+            match state.items.effect(write) {
+                Ok(Ok(effect)) => effects.push(effect),
+                Ok(Err(refusing)) => refused.push((position, refusing)),
+                Err(inapplicable) => error = error.or(Some(inapplicable)),
+            }
+        }
+        if !refused.is_empty() {
+            return Ok(Err(refused.into_iter().collect()));
+        }
+        if let Some(error) = error {
+            return Err(error);
+        }
+
+        for (key, effect) in keys.iter().zip(effects) {
+            state.items.apply(key, effect);
+        }
+        Ok(Ok(()))
+    }
+
+    async fn put_all(&self, items: &impl Items, _invocation: &Invocation) -> PutOutcome {
+        let all: Vec<Item> = (0..items.count()).map(|position| owned(items, position)).collect();
+        let keys: Vec<ItemKey> = all.iter().map(ItemKey::of_item).collect();
+        mistakes::refuse_duplicates(&keys);
+        all.iter().for_each(|item| mistakes::check_item(item, self.layout));
+        if all.is_empty() {
+            return PutOutcome::default();
+        }
+
+        let needed = keys.iter().map(|key| permission(Action::BatchWriteItem, key));
+        let mut state = match self.begin(needed) {
+            Ok(state) => state,
+            Err(error) => {
+                return PutOutcome { not_stored: (0..all.len()).collect(), cause: Some(error) };
+            }
+        };
+        let mut outcome = state.troubles.take_not_stored(all.len());
+        for (batch, number) in all.chunks(MAX_BATCH).zip(0..) {
+            if let Some(error) = batch.iter().find_map(items::refuse_large) {
+                let first = number * MAX_BATCH;
+                outcome.not_stored.extend(first..first + batch.len());
+                outcome.cause.get_or_insert(error);
+            }
+        }
+        outcome.not_stored.sort_unstable();
+        outcome.not_stored.dedup();
+        for (position, item) in all.into_iter().enumerate() {
+            if outcome.not_stored.binary_search(&position).is_err() {
+                state.items.store(item);
+            }
+        }
+        outcome
+    }
+
+    async fn insert_all(
+        &self,
+        items: &impl Items,
+        positions: &[usize],
+        _invocation: &Invocation,
+    ) -> Vec<bool> {
+        assert!(positions.len() <= MAX_BATCH, "a batch has at most {MAX_BATCH} statements");
+        let all: Vec<Item> = positions.iter().map(|position| owned(items, *position)).collect();
+        let keys: Vec<ItemKey> = all.iter().map(ItemKey::of_item).collect();
+        mistakes::refuse_duplicates(&keys);
+        all.iter().for_each(|item| mistakes::check_item(item, self.layout));
+        if all.is_empty() {
+            return Vec::new();
+        }
+
+        let needed = keys.iter().map(|key| permission(Action::PartiQLInsert, key));
+        let Ok(mut state) = self.begin(needed) else { return vec![false; positions.len()] };
+        let insert = |(item, key): (Item, &ItemKey)| {
+            let is_new = state.items.get(key).is_none() && items::refuse_large(&item).is_none();
+            if is_new {
+                state.items.store(item);
+            }
+            is_new
+        };
+        all.into_iter().zip(&keys).map(insert).collect()
+    }
+}
+
+/// The item at a position.
+fn owned(items: &impl Items, position: usize) -> Item {
+    let attributes = items.attributes(position);
+    attributes.map(|(name, value)| (name.to_owned(), value)).collect()
+}

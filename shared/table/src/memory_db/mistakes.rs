@@ -1,0 +1,250 @@
+//! What `DynamoDB` refuses whatever it holds. A pattern that asks for such a thing is wrong, so it panics here.
+
+use std::collections::BTreeSet;
+
+use domain::Decimal;
+
+use super::evaluate::order;
+use super::pages::{has_key, is_projected, place_keys};
+use crate::ItemKey;
+use crate::db::{AttributeChange, If, ItemQuery, Keys, Op, Path, What, Write};
+use crate::item::{Attribute, Item};
+use crate::keys::{PK, SK};
+use crate::layout::{CONDITIONS_INDEX, Layout};
+
+/// The most bytes of a partition key, of a sort key and of an expression.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
+const MAX_PARTITION_KEY: usize = 2_048;
+const MAX_SORT_KEY: usize = 1_024;
+const MAX_EXPRESSION: usize = 4_096;
+
+/// The most writes of a transaction.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
+const MAX_TRANSACTION: usize = 100;
+
+/// What stands for a name or a value in an expression, at most: `#n` and three digits.
+const PLACEHOLDER: usize = 5;
+
+/// Panics if a key is there twice.
+pub(super) fn refuse_duplicates(keys: &[ItemKey]) {
+    let mut seen = BTreeSet::new();
+    for key in keys {
+        assert!(seen.insert(key), "{key:?} is there twice");
+    }
+}
+
+/// Panics at a transaction that `DynamoDB` never makes.
+pub(super) fn check_transaction(writes: &[Write], layout: Layout) {
+    let count = writes.len();
+    assert!((1..=MAX_TRANSACTION).contains(&count), "a transaction of {count} writes");
+    refuse_duplicates(&writes.iter().map(Write::key).collect::<Vec<_>>());
+    writes.iter().for_each(|write| check_write(write, layout));
+}
+
+/// Panics at a write that `DynamoDB` never makes.
+pub(super) fn check_write(write: &Write, layout: Layout) {
+    check_key(&write.key());
+    write.conditions.iter().for_each(check_condition);
+    let length = condition_length(&write.conditions, " AND ");
+    assert!(length <= MAX_EXPRESSION, "a condition of {length} bytes");
+
+    match &write.what {
+        What::Put(item) => check_item(item, layout),
+        What::Update(_, changes) => check_changes(changes, layout),
+        What::Delete(_) => {}
+        What::Check(key) => assert!(!write.conditions.is_empty(), "{key:?}: checks nothing"),
+    }
+}
+
+/// Panics at an item that `DynamoDB` never stores. Its size is not looked at.
+pub(super) fn check_item(item: &Item, layout: Layout) {
+    check_key(&ItemKey::of_item(item));
+    for (name, value) in item {
+        check_value(value);
+        check_index_key(name, value, layout);
+    }
+}
+
+fn check_key(key: &ItemKey) {
+    let is_key = |text: &str, most| (1..=most).contains(&text.len());
+    assert!(is_key(&key.pk, MAX_PARTITION_KEY) && is_key(&key.sk, MAX_SORT_KEY), "{key:?}");
+}
+
+/// The key of an index has a type, and is not empty.
+fn check_index_key(name: &str, value: &Attribute, layout: Layout) {
+    let limits = layout.indexes().flat_map(|index| {
+        [(index.partition_key, MAX_PARTITION_KEY), (index.sort_key, MAX_SORT_KEY)]
+    });
+    for (_, most) in limits.filter(|(key, _)| *key == name) {
+        let length = match value {
+            Attribute::B(bytes) if name == CONDITIONS_INDEX.sort_key => bytes.len(),
+            Attribute::S(text) if name != CONDITIONS_INDEX.sort_key => text.len(),
+            other => panic!("{name} is the key of an index, and not {other:?}"),
+        };
+        assert!((1..=most).contains(&length), "{name} has {length} bytes, as the key of an index");
+    }
+}
+
+fn check_value(value: &Attribute) {
+    match value {
+        Attribute::N(number) => assert!(Decimal::parse(number).is_ok(), "{number} is no number"),
+        Attribute::Ss(set) => {
+            let elements: BTreeSet<&String> = set.iter().collect();
+            assert!(!set.is_empty() && elements.len() == set.len(), "{set:?} is no set");
+        }
+        Attribute::L(list) => list.iter().for_each(check_value),
+        Attribute::M(map) => map.values().for_each(check_value),
+        Attribute::S(_) | Attribute::B(_) | Attribute::Bool(_) | Attribute::Other => {}
+    }
+}
+
+fn check_changes(changes: &[AttributeChange], layout: Layout) {
+    for (number, change) in changes.iter().enumerate() {
+        let path = change.path();
+        assert!(![PK, SK].contains(&&*path.attribute), "{path:?} is the item's key");
+        let others = changes.iter().skip(number + 1);
+        others.for_each(|other| assert!(!overlap(path, other.path()), "{path:?} is changed twice"));
+        check_change(change, layout);
+    }
+
+    let length = "SET REMOVE ADD DELETE ".len() + changes.iter().map(change_length).sum::<usize>();
+    assert!(length <= MAX_EXPRESSION, "an update of {length} bytes");
+}
+
+fn check_change(change: &AttributeChange, layout: Layout) {
+    let value = match change {
+        AttributeChange::Remove(_) => return,
+        AttributeChange::Add(_, value) => {
+            assert!(matches!(value, Attribute::N(_) | Attribute::Ss(_)), "{value:?} is added");
+            value
+        }
+        AttributeChange::Take(_, value) => {
+            assert!(matches!(value, Attribute::Ss(_)), "{value:?} is taken from a set");
+            value
+        }
+        AttributeChange::Set(_, value) | AttributeChange::SetIfAbsent(_, value) => value,
+    };
+    check_value(value);
+    if change.path().member.is_none() {
+        check_index_key(&change.path().attribute, value, layout);
+    }
+}
+
+/// Whether one path is the other, or leads to it.
+fn overlap(one: &Path, other: &Path) -> bool {
+    one.attribute == other.attribute
+        && (one.member == other.member || one.member.is_none() || other.member.is_none())
+}
+
+fn check_condition(condition: &If) {
+    match condition {
+        If::Compare(_, op, value) => {
+            check_value(value);
+            let has_order = order(value, value).is_some();
+            assert!(*op == Op::Is || has_order, "{op:?} compares no {value:?}");
+        }
+        If::Any(conditions) | If::All(conditions) => {
+            assert!(!conditions.is_empty(), "no condition");
+            conditions.iter().for_each(check_condition);
+        }
+        If::Absent(_) | If::Present(_) | If::Holds(..) | If::Fewer(..) => {}
+    }
+}
+
+/// Panics at a query that `DynamoDB` never answers, and at a limit that counts what a filter leaves out.
+pub(super) fn check_query(query: &ItemQuery, layout: Layout) {
+    if let Some(index) = query.index {
+        let is_there = layout.indexes().any(|known| known == index);
+        assert!(is_there, "the table has no {}", index.name);
+        assert!(!query.consistent, "an index is never consistent");
+    }
+    assert!(query.limit != Some(0), "a page of no item");
+    if let Keys::Between(first, last) = &query.keys {
+        let in_order = order(first, last).is_some_and(|order| order.is_le());
+        assert!(in_order, "{first:?} to {last:?} is no range");
+    }
+    check_start(query);
+    check_filter(query);
+}
+
+/// A page begins behind an item of the partition, between the sort keys.
+fn check_start(query: &ItemQuery) {
+    let Some(start) = &query.start else { return };
+    let names: BTreeSet<&str> = place_keys(query.index).collect();
+    let given: BTreeSet<&str> = start.keys().map(String::as_str).collect();
+    assert_eq!(given, names, "the key behind which a page begins");
+
+    let (partition_key, sort_key) =
+        query.index.map_or((PK, SK), |index| (index.partition_key, index.sort_key));
+    let partition = &start[partition_key];
+    assert_eq!(*partition, Attribute::S(query.partition.clone()), "begins in another partition");
+    assert!(has_key(&query.keys, &start[sort_key]), "begins outside of the range: {start:?}");
+}
+
+fn check_filter(query: &ItemQuery) {
+    if query.filter.is_empty() {
+        return;
+    }
+    assert_eq!(query.limit, None, "a limit counts what a filter leaves out");
+    query.filter.iter().for_each(check_condition);
+    let length = condition_length(&query.filter, " AND ");
+    assert!(length <= MAX_EXPRESSION, "a filter of {length} bytes");
+
+    let keys: Vec<&str> = match query.index {
+        None => vec![PK, SK],
+        Some(index) => vec![index.partition_key, index.sort_key],
+    };
+    for path in query.filter.iter().flat_map(paths) {
+        let name = &*path.attribute;
+        assert!(!keys.contains(&name), "a filter by the key {name}");
+        let is_there = query.index.is_none_or(|index| is_projected(index, name));
+        assert!(is_there, "the index does not hold {name}");
+    }
+}
+
+/// The paths of a condition.
+fn paths(condition: &If) -> Vec<&Path> {
+    match condition {
+        If::Absent(path)
+        | If::Present(path)
+        | If::Compare(path, ..)
+        | If::Holds(path, _)
+        | If::Fewer(path, _) => vec![path],
+        If::Any(conditions) | If::All(conditions) => conditions.iter().flat_map(paths).collect(),
+    }
+}
+
+/// The bytes of conditions as an expression, at most.
+fn condition_length(conditions: &[If], between: &str) -> usize {
+    let length = |condition: &If| match condition {
+        If::Absent(path) => "attribute_not_exists()".len() + path_length(path),
+        If::Present(path) => "attribute_exists()".len() + path_length(path),
+        If::Compare(path, ..) => path_length(path) + " >= ".len() + PLACEHOLDER,
+        If::Holds(path, _) => "contains(, )".len() + path_length(path) + PLACEHOLDER,
+        If::Fewer(path, _) => "size() < ".len() + path_length(path) + PLACEHOLDER,
+        If::Any(conditions) => "()".len() + condition_length(conditions, " OR "),
+        If::All(conditions) => "()".len() + condition_length(conditions, " AND "),
+    };
+    let between = between.len() * conditions.len().saturating_sub(1);
+    conditions.iter().map(length).sum::<usize>() + between
+}
+
+/// The bytes of a change in the expression of an update, at most, with what divides it from the next.
+fn change_length(change: &AttributeChange) -> usize {
+    let path = path_length(change.path());
+    ", ".len()
+        + match change {
+            AttributeChange::Set(..) => path + " = ".len() + PLACEHOLDER,
+            AttributeChange::SetIfAbsent(..) => {
+                path + " = if_not_exists(, )".len() + path + PLACEHOLDER
+            }
+            AttributeChange::Remove(_) => path,
+            AttributeChange::Add(..) | AttributeChange::Take(..) => path + " ".len() + PLACEHOLDER,
+        }
+}
+
+fn path_length(path: &Path) -> usize {
+    PLACEHOLDER + path.member.as_ref().map_or(0, |_| ".".len() + PLACEHOLDER)
+}

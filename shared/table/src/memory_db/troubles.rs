@@ -1,0 +1,107 @@
+//! What a test asks to go wrong: failures, panics, slowness, items that are not stored. Asks nothing by itself.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::{Permission, PutOutcome, StoreError};
+
+type Hits = Box<dyn Fn(Permission) -> bool + Send>;
+
+/// What goes wrong, in the order in which it was asked for.
+#[derive(Default)]
+pub(super) struct Troubles {
+    waiting: Vec<Waiting>,
+    slow: Vec<Slow>,
+    not_stored: Vec<usize>,
+}
+
+/// A trouble of one request, after so many that it does not meet.
+struct Waiting {
+    hits: Hits,
+    after: usize,
+    trouble: Trouble,
+}
+
+/// The time that a query takes for each item.
+struct Slow {
+    hits: Hits,
+    time: Duration,
+}
+
+/// What becomes of a request.
+pub(super) enum Trouble {
+    Fail(StoreError),
+    Panic(String),
+}
+
+impl Trouble {
+    /// The error, unless it is a panic.
+    pub(super) fn into_error(self) -> StoreError {
+        match self {
+            Self::Fail(error) => error,
+            Self::Panic(text) => panic!("{text}"),
+        }
+    }
+}
+
+impl Troubles {
+    pub(super) fn fail(
+        &mut self,
+        hits: impl Fn(Permission) -> bool + Send + 'static,
+        after: usize,
+        error: StoreError,
+    ) {
+        let trouble = Trouble::Fail(error);
+        self.waiting.push(Waiting { hits: Box::new(hits), after, trouble });
+    }
+
+    pub(super) fn panic(
+        &mut self,
+        hits: impl Fn(Permission) -> bool + Send + 'static,
+        after: usize,
+        text: &str,
+    ) {
+        let trouble = Trouble::Panic(text.to_owned());
+        self.waiting.push(Waiting { hits: Box::new(hits), after, trouble });
+    }
+
+    pub(super) fn slow_down(
+        &mut self,
+        hits: impl Fn(Permission) -> bool + Send + 'static,
+        time: Duration,
+    ) {
+        self.slow.push(Slow { hits: Box::new(hits), time });
+    }
+
+    pub(super) fn leave_not_stored(&mut self, positions: &[usize]) {
+        self.not_stored = positions.to_vec();
+    }
+
+    /// Counts a request for all that waits for one like it. A request meets one trouble: the next waits for the next.
+    pub(super) fn meet(&mut self, needed: &BTreeSet<Permission>) -> Result<(), Trouble> {
+        for position in 0..self.waiting.len() {
+            let waiting = &mut self.waiting[position];
+            if !needed.iter().any(|permission| (waiting.hits)(*permission)) {
+                continue;
+            }
+            if waiting.after == 0 {
+                return Err(self.waiting.remove(position).trouble);
+            }
+            waiting.after -= 1;
+        }
+        Ok(())
+    }
+
+    /// The time that a query takes for each item.
+    pub(super) fn pause(&self, needed: Permission) -> Duration {
+        self.slow.iter().filter(|slow| (slow.hits)(needed)).map(|slow| slow.time).sum()
+    }
+
+    /// The outcome of a put of so many items, before any is stored.
+    pub(super) fn take_not_stored(&mut self, count: usize) -> PutOutcome {
+        let mut not_stored = std::mem::take(&mut self.not_stored);
+        not_stored.retain(|position| *position < count);
+        let cause = (!not_stored.is_empty()).then(|| StoreError::Throttled("on demand".into()));
+        PutOutcome { not_stored, cause }
+    }
+}

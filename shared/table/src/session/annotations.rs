@@ -1,0 +1,57 @@
+//! Annotations: kept under their time, found by a range, replaced and deleted. Knows nothing of what they are about.
+
+use domain::{Annotated, Annotation, AnnotationId, DeviceId, TimeRange, Timestamp};
+
+use crate::db::{Db, ItemQuery, Keys, WriteOutcome, delete, is, replace, upsert};
+use crate::item::attribute::ABOUT;
+use crate::item::{self, Attribute, from_annotation};
+use crate::keys::{self, Key};
+use crate::{AnnotationPage, AnnotationQuery, Belonging, ItemKey, Session, StoreResult};
+
+impl<D: Db> Session<'_, D> {
+    /// A page of annotations. Consistent, because a person looks at what they have just set.
+    pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<AnnotationPage> {
+        let after = query.after.clone().map(Key::Annotation);
+        let start = after.map(|after| item::key(&after));
+        let range = ItemQuery { start, ..all_in(query.range) };
+        let wants = |annotation: &Annotation| query.wants(annotation);
+        let page = self.range(range, query.limit, wants, |_| 0).await?;
+        Ok(AnnotationPage { annotations: page.items, has_more: page.has_more })
+    }
+
+    /// Keeps an annotation; it replaces the one of the same id.
+    pub async fn put_annotation(self, annotation: &Annotation) -> StoreResult<()> {
+        let changes = from_annotation(annotation).map(|(name, value)| replace(name, value));
+        let write = upsert(&Key::Annotation(annotation.id.clone())).with(changes);
+        self.write(write).await.map(drop)
+    }
+
+    /// Deletes an annotation; returns whether there was one.
+    pub async fn delete_annotation(self, id: &AnnotationId) -> StoreResult<bool> {
+        let deleted = self.write(delete(&Key::Annotation(id.clone()))).await?;
+        Ok(matches!(deleted, WriteOutcome::Done(Some(_))))
+    }
+
+    /// The annotations of a device, at most so many. All annotations are read for them: a device is seldom deleted.
+    pub async fn annotations_of(
+        self,
+        device: &DeviceId,
+        limit: usize,
+    ) -> StoreResult<Vec<Belonging>> {
+        let about = Attribute::S(Annotated::Device(device.clone()).to_string());
+        let always = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range");
+        let range = ItemQuery { filter: vec![is(ABOUT, about)], ..all_in(always) };
+        let page = self.range(range, limit, |_: &Annotation| true, |_| 0).await?;
+        let belonging = |found: Annotation| {
+            let key = Key::Annotation(found.id);
+            Belonging(vec![ItemKey::of(&key)])
+        };
+        Ok(page.items.into_iter().map(belonging).collect())
+    }
+}
+
+/// The annotations that may overlap a range, one after the other.
+fn all_in(range: TimeRange) -> ItemQuery {
+    let (first, last) = keys::annotations_in(range);
+    ItemQuery { keys: Keys::between(first, last), ..ItemQuery::of(keys::ANNOTATIONS) }
+}

@@ -1,0 +1,57 @@
+//! Pages of items of any kind, as large as was asked for. Builds no key.
+
+use crate::db::{Db, ItemQuery};
+use crate::item::{Attribute, Decode};
+use crate::{Session, StoreResult};
+
+/// How large the items of a page grow, about; an answer of Lambda holds no more.
+const MAX_PAGE_BYTES: usize = 6 << 20;
+
+/// Items of a range, in its order, and whether there are more.
+pub(super) struct RangePage<T> {
+    pub(super) items: Vec<T>,
+    pub(super) has_more: bool,
+}
+
+impl<D: Db> Session<'_, D> {
+    /// Follows the pages of a query until as many items that `keep` wants are found as the limit says, or as many bytes of
+    /// them as an answer can hold, and asks for one item more, which tells whether there is another page. Skips items that
+    /// cannot be read: other writers may leave them there.
+    pub(super) async fn range<T: Decode + Send>(
+        self,
+        mut query: ItemQuery,
+        limit: usize,
+        keep: impl Fn(&T) -> bool + Send + Sync,
+        size: impl Fn(&T) -> usize + Send + Sync,
+    ) -> StoreResult<RangePage<T>> {
+        let mut items = Vec::new();
+        let mut bytes = 0;
+        let mut skipped = 0;
+        loop {
+            // Where most is skipped, each request asks for as much again as all before it. A limit would count what a
+            // filter leaves out.
+            let wanted = (limit + 1 - items.len()).max(skipped);
+            query.limit = query.filter.is_empty().then_some(wanted);
+            let mut each =
+                |attributes: &mut dyn Iterator<Item = (String, Attribute)>| match T::decode(
+                    attributes,
+                ) {
+                    Ok(item) if keep(&item) => {
+                        bytes += size(&item);
+                        items.push(item);
+                    }
+                    _ => skipped += 1,
+                };
+            query.start = self.db.query(&query, self.invocation, &mut each).await?;
+
+            let is_full = items.len() > limit || bytes > MAX_PAGE_BYTES;
+            if query.start.is_none() || is_full {
+                break;
+            }
+        }
+
+        let has_more = items.len() > limit || query.start.is_some();
+        items.truncate(limit);
+        Ok(RangePage { items, has_more })
+    }
+}

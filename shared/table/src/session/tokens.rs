@@ -1,0 +1,37 @@
+//! Access tokens: found by their hash, added once, revoked for good. Knows no secret.
+
+use domain::{Timestamp, Token, TokenHash};
+
+use crate::db::{Db, absent, put, set_if_absent, update};
+use crate::item::attribute::REVOKED;
+use crate::item::{Attribute, from_token};
+use crate::keys::{Key, PK, TOKENS};
+use crate::{Session, StoreError, StoreResult};
+
+impl<D: Db> Session<'_, D> {
+    /// The token of that hash, revoked or not, as it is this moment.
+    pub async fn token(self, hash: &TokenHash) -> StoreResult<Option<Token>> {
+        self.find(&Key::Token(*hash)).await
+    }
+
+    /// Keeps a new token. It replaces no other: done twice, the second time is refused.
+    pub async fn add_token(self, token: &Token) -> StoreResult<()> {
+        let new = put(from_token(token)).when([absent(PK)]);
+        if self.is_written(new).await? {
+            Ok(())
+        } else {
+            Err(StoreError::Refused("the token is there already".into()))
+        }
+    }
+
+    /// All tokens, revoked ones too.
+    pub async fn tokens(self) -> StoreResult<Vec<Token>> {
+        Ok(self.list(TOKENS).await?.found)
+    }
+
+    /// Revokes a token; returns whether the token exists. Done twice, the first timestamp stays.
+    pub async fn revoke_token(self, hash: &TokenHash, at: Timestamp) -> StoreResult<bool> {
+        let at = Attribute::S(at.to_string());
+        self.is_written(update(&Key::Token(*hash)).with([set_if_absent(REVOKED, at)])).await
+    }
+}
