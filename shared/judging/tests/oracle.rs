@@ -299,6 +299,26 @@ async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
     assert_eq!(told, [at(22)]);
 }
 
+/// Until the rule is edited, the device need not be asked about for an hour.
+#[tokio::test]
+async fn a_limit_that_is_made_shorter_holds_from_then_on() {
+    let rule = json!({"name": "Gone", "device": "d1", "silent_for": "1h"});
+    let world = World::new(rule, &[sensor(1, 0)]).await;
+    for now in 0..20 {
+        if now == 3 {
+            let shorter = json!({"name": "Gone", "device": "d1", "silent_for": "6m"});
+            let rule = Rule::from_json(shorter, at(now)).expect("a rule");
+            let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
+            assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        }
+        let given = invocation();
+        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
+        assert!(judged.await.expect("memory").is_done());
+    }
+    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
+    assert_eq!(told, [at(6)]);
+}
+
 /// The list of so many devices is read again after two minutes.
 #[tokio::test]
 async fn the_silence_of_a_new_device_among_more_than_a_thousand_is_told_in_time() {
