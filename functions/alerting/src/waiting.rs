@@ -64,8 +64,9 @@ pub(crate) fn states_needed(
 }
 
 /// Chooses among messages that are due. Of a subject whose messages waited, over quiet hours or because the channel
-/// failed, or are told by a count, the newest is sent, if it is still true. What a sender that died had is sent, unless
-/// newer messages of the subject went ahead and say something else.
+/// failed, or are told by a count, the newest is sent, if it is still true; what is told once, of a budget's period or a
+/// counter's step, waits without being replaced. What a sender that died had is sent, unless newer messages of the subject
+/// went ahead and say something else.
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
     counted: &BTreeMap<RuleId, usize>,
@@ -87,7 +88,11 @@ pub(crate) fn choose(
     }
     for (key, mut messages) in of_subjects {
         let state = states.get(&key).copied();
-        if messages.iter().any(|it| has_waited(it) || is_counted(it, counted)) {
+        let is_told_by_count = messages.iter().any(|message| is_counted(message, counted));
+        // No later message says what one of a period or a step says.
+        let is_told_once = matches!(state, Some(AlertState::Once(_)));
+        let is_newest_enough = !is_told_once && messages.iter().any(has_waited);
+        if is_told_by_count || is_newest_enough {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
             let kept = messages.len() - usize::from(is_newest_true);
             chosen.drop.extend(messages.drain(..kept));
