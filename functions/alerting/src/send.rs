@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 use judging::Rules;
 use runtime::clock::Clock;
 use table::{
-    Failing, Invocation, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingKey,
+    Failing, Invocation, Listing, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingKey,
     WaitingMessage,
 };
 use tokio::sync::OnceCell;
@@ -90,7 +90,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent: &mut Sent,
         round: &Round<'_>,
     ) -> StoreResult<()> {
-        let (chosen, storms) = self.choose(channel, round).await?;
+        let (chosen, storms) = self.choose(channel, sent, round).await?;
         if let Err(error) = self.drop_messages(&chosen.drop, sent, round).await {
             // The next minute drops what is left. It holds up no message.
             sent.error = Some(error);
@@ -130,10 +130,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn choose(
         &self,
         channel: &StoredChannel,
+        sent: &mut Sent,
         round: &Round<'_>,
     ) -> StoreResult<(Chosen, Storms)> {
         let now = self.clock.now();
-        let waiting = self.waiting(channel, now, round.beginning).await?;
+        let waiting = self.waiting(channel, now, sent, round.beginning).await?;
         let mut due = due(waiting, channel, round.rules.zone, now);
 
         let storms = self.storms(&due, now, round).await?;
@@ -145,9 +146,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let needed = states_needed(&due, &storms.counted);
         let states = if needed.is_empty() {
-            Vec::new()
+            Listing::default()
         } else {
-            self.store.alert_states(&needed, round.beginning).await?.found
+            self.store.alert_states(&needed, round.beginning).await?
         };
         let deleted = self.deleted(&due, round).await?;
         let chosen = choose(due, &storms.counted, &deleted, &states);
@@ -187,6 +188,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         now: Timestamp,
+        sent: &mut Sent,
         invocation: &Invocation,
     ) -> StoreResult<Vec<WaitingMessage>> {
         let (mut found, mut after) = (Vec::new(), None);
@@ -196,6 +198,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let page = page.await?;
             let last = page.listing.found.last().map(WaitingMessage::key);
             found.extend(page.listing.found);
+            sent.unreadable.extend(page.listing.unreadable);
             if !page.has_more || last.is_none() || found.len() >= MAX_READ {
                 return Ok(found);
             }

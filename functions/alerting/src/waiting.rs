@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{MAX_PAUSE, next_attempt};
 use domain::{RuleId, Timestamp, Zone};
-use table::{AlertKey, AlertState, StoredAlertState, StoredChannel, WaitingMessage};
+use table::keys::Key;
+use table::{
+    AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, UnreadableItem, WaitingMessage,
+};
 
 /// The messages of a channel, by what becomes of them.
 #[derive(Debug, Default)]
@@ -71,10 +74,11 @@ pub(crate) fn choose(
     due: Vec<WaitingMessage>,
     counted: &BTreeMap<RuleId, usize>,
     deleted: &BTreeSet<RuleId>,
-    states: &[StoredAlertState],
+    states: &Listing<StoredAlertState>,
 ) -> Chosen {
+    let unreadable: BTreeSet<AlertKey> = states.unreadable.iter().filter_map(alert_of).collect();
     let states: BTreeMap<&AlertKey, &AlertState> =
-        states.iter().map(|it| (&it.key, &it.state)).collect();
+        states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
     let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
     let mut chosen = Chosen::default();
     for message in due {
@@ -87,6 +91,11 @@ pub(crate) fn choose(
         }
     }
     for (key, mut messages) in of_subjects {
+        // Nobody knows whether they are still true.
+        if unreadable.contains(&key) {
+            chosen.send.append(&mut messages);
+            continue;
+        }
         let state = states.get(&key).copied();
         let is_told_by_count = messages.iter().any(|message| is_counted(message, counted));
         // No later message says what one of a period or a step says.
@@ -103,6 +112,14 @@ pub(crate) fn choose(
     }
     chosen.send.sort_by_key(|it| it.told.key());
     chosen
+}
+
+/// The rule and the subject of a state that cannot be read.
+fn alert_of(state: &UnreadableItem) -> Option<AlertKey> {
+    match Key::parse(&state.pk, &state.sk) {
+        Some(Key::AlertState(key)) => Some(key),
+        _ => None,
+    }
 }
 
 /// Whether a message is about nothing but the channel.
