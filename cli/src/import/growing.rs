@@ -43,7 +43,8 @@ impl Growing {
     pub(super) fn said(&self) -> Option<String> {
         self.is_open_ended.load(Ordering::Relaxed).then(|| {
             let is_standard_input = self.path == Path::new("-");
-            let name = if is_standard_input { "standard input".into() } else { self.path.to_string_lossy() };
+            let name = self.path.to_string_lossy();
+            let name = if is_standard_input { "standard input" } else { &*name };
             format!("last line    of {name} has no end: if somebody still writes it, its last value may be cut")
         })
     }
