@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
+use super::again::Lasting;
 use crate::client::{redirection, split_login};
 
 /// The time in which a server has to begin its answer, and then to send more of it.
@@ -100,9 +101,15 @@ impl Http {
         };
         let mut answer = answer.with_context(|| format!("{} does not answer", self.url))?;
         self.ensure_no_redirect(&answer)?;
-        if answer.status() != 200 {
+        let status = answer.status();
+        if status != 200 {
             let text = answer.body_mut().read_to_string().unwrap_or_default();
-            bail!("{} answers {}: {}; {advice}", self.url, answer.status(), said(&text));
+            let refusal = format!("{} answers {status}: {}", self.url, said(&text));
+            match status.as_u16() {
+                401 | 403 => bail!(Lasting(format!("{refusal}; {advice}"))),
+                404 => bail!(Lasting(refusal)),
+                _ => bail!(refusal),
+            }
         }
         let reader = answer.into_body().into_reader();
         let stall = format!(
@@ -114,7 +121,7 @@ impl Http {
 
     fn ensure_no_redirect(&self, answer: &http::Response<ureq::Body>) -> anyhow::Result<()> {
         match redirection(answer) {
-            Some(redirection) => bail!("{} {redirection}", self.url),
+            Some(redirection) => bail!(Lasting(format!("{} {redirection}", self.url))),
             None => Ok(()),
         }
     }
