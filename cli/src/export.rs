@@ -7,6 +7,7 @@ pub(crate) mod lines;
 mod long_form;
 mod parquet;
 mod row;
+mod unfinished;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
