@@ -173,6 +173,10 @@ fn devices(
     client: &Client,
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
+    if ids.len() > 1 && !if_empty {
+        ids.iter().try_for_each(|id| ensure_known(id, client))?;
+    }
+
     let mut begun = Vec::new();
     for id in ids {
         if if_empty {
@@ -190,22 +194,51 @@ fn devices(
         }
         let path = format!("/devices/{id}");
         let bar = bar()?;
-        let waits = to_the_wait(&path, client, &bar)?;
+        let waits = to_the_wait(&path, client, &bar);
+        let waits = waits.inspect_err(|_| begun.iter().for_each(tell_begun))?;
         bar.finish_and_clear();
         match waits {
-            Waits { again: Some((path, _)), deleted } => begun.push((id, path, deleted)),
+            Waits { again: Some((path, _)), deleted } => {
+                begun.push(Begun { id, path, deleted });
+            }
             Waits { again: None, deleted } => deleted_is(id, deleted),
         }
     }
-    for (id, path, deleted) in begun {
-        if no_wait {
-            let items = counted(deleted, "item");
-            print(format_args!("{id} is in no list any more: {items}; its deletion goes on"));
-        } else {
-            deleted_is(id, deleted + to_the_end(&path, client, sleep)?);
-        }
+    if no_wait {
+        begun.iter().for_each(tell_begun);
+        return Ok(());
+    }
+    for Begun { id, path, deleted } in begun {
+        deleted_is(id, deleted + to_the_end(&path, client, sleep)?);
     }
     Ok(())
+}
+
+/// A deletion of a device that finds nothing left, and ends after a wait.
+struct Begun<'a> {
+    id: &'a DeviceId,
+    /// The request that ends it.
+    path: String,
+    deleted: u64,
+}
+
+fn tell_begun(begun: &Begun<'_>) {
+    let Begun { id, deleted, .. } = begun;
+    let items = counted(*deleted, "item");
+    print(format_args!(
+        "{id} is in no list any more: {items}; run the command again to end its deletion"
+    ));
+}
+
+/// An error if a device is not there: of several devices, none is deleted for ever before a wrong one is found.
+fn ensure_known(id: &DeviceId, client: &Client) -> anyhow::Result<()> {
+    let path = format!("/devices/{id}");
+    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+    match answer.status {
+        // 410: its deletion is to go on.
+        200 | 410 => Ok(()),
+        _ => Err(client.error(&path, &answer).context("nothing is deleted")),
+    }
 }
 
 fn deleted_is(id: &DeviceId, deleted: u64) {
@@ -237,7 +270,9 @@ fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
         200 => {
             let page: Value = serde_json::from_str(&answer.text)
                 .with_context(|| format!("{path} is answered, but not as Roomtide does"))?;
-            Ok(Some(page["data"].as_array().is_some_and(Vec::is_empty)))
+            let has_none = page["data"].as_array().is_some_and(Vec::is_empty);
+            // A page may be empty though others follow.
+            Ok(Some(has_none && page["next_cursor"].is_null()))
         }
         _ => Err(client.error(&path, &answer)),
     }
@@ -440,6 +475,26 @@ mod tests {
         let client = Client::impatient(&server.url, Duration::ZERO);
         let error = to_the_end("/rooms/r", &client, |_| {}).unwrap_err().to_string();
         assert!(error.contains("answers 409: The device d is in the room r."), "{error}");
+    }
+
+    #[test]
+    fn of_several_devices_none_is_deleted_before_a_wrong_one_is_found() {
+        let server = fake_server::serve(|_, request| {
+            assert_eq!(request.method, "GET");
+            Reply::of(if request.path == "/devices/a" { 200 } else { 404 }, "{}")
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
+        let error = devices(&[&ids[0], &ids[1]], (false, false), &client, |_| {}).unwrap_err();
+        assert!(format!("{error:#}").starts_with("nothing is deleted: "), "{error:#}");
+    }
+
+    #[test]
+    fn a_device_with_further_pages_is_not_empty() {
+        let server =
+            fake_server::serve(|_, _| Reply::of(200, r#"{"data": [], "next_cursor": "c"}"#));
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        assert_eq!(is_empty(&"d".parse().unwrap(), &client).unwrap(), Some(false));
     }
 
     #[test]

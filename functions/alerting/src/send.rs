@@ -26,7 +26,7 @@ use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
-use crate::waiting::{Chosen, choose, due, first_attempt, is_test, states_needed};
+use crate::waiting::{Chosen, MAX_READ, choose, due, first_attempt, is_test, states_needed};
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
 /// somebody else would send what is delivered and not yet deleted.
@@ -40,9 +40,6 @@ const MAX_PREPARING: Duration = Duration::from_secs(10);
 const PAGE: usize = 100;
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
 const MAX_MESSAGES: usize = 1_000;
-/// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
-/// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
-const MAX_READ: usize = 5_000;
 /// The most messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
 
@@ -107,7 +104,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         // The other half is for the channel's secret and for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
         let leased = self.lease(&chosen.send, &leasing).await?;
-        sent.is_cut = leased.is_cut;
+        sent.is_cut |= leased.is_cut;
         if leased.messages.is_empty() {
             return Ok(());
         }
@@ -139,6 +136,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let storms = self.storms(&due, now, round).await?;
         due.retain(|message| !storms.holds(message));
+        sent.is_cut = due.len() > MAX_MESSAGES;
         due.truncate(MAX_MESSAGES);
         if due.is_empty() {
             return Ok((Chosen::default(), storms));

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{MAX_PAUSE, next_attempt};
 use domain::{RuleId, Timestamp, Zone};
-use table::keys::Key;
-use table::{
-    AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, UnreadableItem, WaitingMessage,
-};
+use table::{AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, WaitingMessage};
+
+/// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
+/// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
+pub(crate) const MAX_READ: usize = 5_000;
 
 /// The messages of a channel, by what becomes of them.
 #[derive(Debug, Default)]
@@ -76,7 +77,7 @@ pub(crate) fn choose(
     deleted: &BTreeSet<RuleId>,
     states: &Listing<StoredAlertState>,
 ) -> Chosen {
-    let unreadable: BTreeSet<AlertKey> = states.unreadable.iter().filter_map(alert_of).collect();
+    let damaged = states.damaged();
     let states: BTreeMap<&AlertKey, &AlertState> =
         states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
     let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
@@ -92,7 +93,7 @@ pub(crate) fn choose(
     }
     for (key, mut messages) in of_subjects {
         // Nobody knows whether they are still true.
-        if unreadable.contains(&key) {
+        if damaged.contains(&key) {
             chosen.send.append(&mut messages);
             continue;
         }
@@ -112,14 +113,6 @@ pub(crate) fn choose(
     }
     chosen.send.sort_by_key(|it| it.told.key());
     chosen
-}
-
-/// The rule and the subject of a state that cannot be read.
-fn alert_of(state: &UnreadableItem) -> Option<AlertKey> {
-    match Key::parse(&state.pk, &state.sk) {
-        Some(Key::AlertState(key)) => Some(key),
-        _ => None,
-    }
 }
 
 /// Whether a message is about nothing but the channel.

@@ -14,7 +14,7 @@ use fastrand::Rng;
 use judging::{Case, Judging, MAX_PROMPT, Previewed, Written};
 use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
-use series::KnownState;
+use series::{Failure, KnownState, MAX_DEVICES};
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
@@ -297,6 +297,18 @@ async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
     }
     let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
     assert_eq!(told, [at(22)]);
+}
+
+/// A mean of some of them would be a wrong number.
+#[tokio::test]
+async fn the_mean_of_a_room_with_too_many_devices_is_refused() {
+    let sensors: Vec<Reading> = (0..=MAX_DEVICES).map(|number| sensor(number, 0)).collect();
+    let rule = json!({"name": "Mean", "mean_of_room": "hall", "metric": "temperature", "above": 8});
+    let world = World::new(rule, &sensors).await;
+    let judged = Box::pin(world.judging.judge_sealed(&world.store, at(1), &invocation())).await;
+    let failures = judged.expect("memory").failures;
+    let [(_, Failure::OutOfReach(why))] = &failures[..] else { panic!("one: {failures:?}") };
+    assert_eq!(why, "The mean of a room is of at most 200 devices; hall has 201 with temperature.");
 }
 
 /// Until the rule is edited, the device need not be asked about for an hour.

@@ -224,7 +224,7 @@ pub(super) fn body(batch: &Batch<'_>) -> String {
     batch.iter().flat_map(|line| [&line.text, "\n"]).collect()
 }
 
-/// A line of which a server refuses something, or all.
+/// A line that a server refuses, whole or in part.
 #[derive(Debug)]
 struct RefusedLine {
     /// Its place in the batch.

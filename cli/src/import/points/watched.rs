@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use domain::{DeviceId, Hints, Reading, Timestamp};
+use domain::{DeviceId, Reading, Timestamp};
 use local::PointsRead;
 
 use super::send::{Batch, batches, body};
@@ -64,8 +64,8 @@ impl Watcher<'_> {
         comparison.note(readings.iter().map(|(reading, hints)| (reading, hints)))
     }
 
-    /// Takes back what is not stored of a line of which the server refused something. Devices of which nobody knows it
-    /// are not compared.
+    /// Takes back what is not stored of a line that the server refused, whole or in part. Devices for which that is not
+    /// known are not compared.
     pub(super) fn take_back(&self, part: &RefusedPart) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
         match self.lost(part) {
@@ -110,7 +110,7 @@ impl Watcher<'_> {
     }
 }
 
-/// A line of which the server refused something, or all.
+/// A line that the server refused, whole or in part.
 #[derive(Debug)]
 pub(super) struct RefusedPart {
     line: SentLine,
