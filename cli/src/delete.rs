@@ -1,6 +1,7 @@
 //! `roomtide delete`: deletes devices, readings, a room or a home through the API, request by request. Accesses no
 //! table.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -177,7 +178,20 @@ fn devices(
         ids.iter().try_for_each(|id| ensure_known(id, client))?;
     }
 
-    let mut begun = Vec::new();
+    let mut begun = VecDeque::new();
+    let begins = begin(ids, if_empty, client, &mut begun);
+    let ends = begins.and_then(|()| if no_wait { Ok(()) } else { end(&mut begun, client, sleep) });
+    begun.iter().for_each(tell_begun);
+    ends
+}
+
+/// Deletes devices as far as nothing has to be waited for.
+fn begin<'a>(
+    ids: &[&'a DeviceId],
+    if_empty: bool,
+    client: &Client,
+    begun: &mut VecDeque<Begun<'a>>,
+) -> anyhow::Result<()> {
     for id in ids {
         if if_empty {
             match is_empty(id, client)? {
@@ -194,22 +208,27 @@ fn devices(
         }
         let path = format!("/devices/{id}");
         let bar = bar()?;
-        let waits = to_the_wait(&path, client, &bar);
-        let waits = waits.inspect_err(|_| begun.iter().for_each(tell_begun))?;
+        let waits = to_the_wait(&path, client, &bar)?;
         bar.finish_and_clear();
         match waits {
             Waits { again: Some((path, _)), deleted } => {
-                begun.push(Begun { id, path, deleted });
+                begun.push_back(Begun { id, path, deleted });
             }
             Waits { again: None, deleted } => deleted_is(id, deleted),
         }
     }
-    if no_wait {
-        begun.iter().for_each(tell_begun);
-        return Ok(());
-    }
-    for Begun { id, path, deleted } in begun {
-        deleted_is(id, deleted + to_the_end(&path, client, sleep)?);
+    Ok(())
+}
+
+/// Ends deletions, and takes each one away that has ended.
+fn end(
+    begun: &mut VecDeque<Begun<'_>>,
+    client: &Client,
+    sleep: impl Fn(Duration) + Copy,
+) -> anyhow::Result<()> {
+    while let Some(Begun { id, path, deleted }) = begun.front() {
+        deleted_is(id, deleted + to_the_end(path, client, sleep)?);
+        begun.pop_front();
     }
     Ok(())
 }
@@ -487,6 +506,23 @@ mod tests {
         let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
         let error = devices(&[&ids[0], &ids[1]], (false, false), &client, |_| {}).unwrap_err();
         assert!(format!("{error:#}").starts_with("nothing is deleted: "), "{error:#}");
+    }
+
+    #[test]
+    fn a_deletion_that_has_begun_is_kept_where_the_next_one_fails() {
+        let server = fake_server::serve(|_, request| match &*request.path {
+            "/devices/a" => Reply::of(
+                202,
+                r#"{"deleted": 2, "has_more": true, "left": 0, "wait_seconds": 360}"#,
+            ),
+            _ => Reply::of(404, "{}"),
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
+        let mut begun = VecDeque::new();
+        assert!(begin(&[&ids[0], &ids[1]], false, &client, &mut begun).is_err());
+        let told: Vec<_> = begun.iter().map(|begun| (begun.id.as_str(), begun.deleted)).collect();
+        assert_eq!(told, [("a", 2)]);
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     place: Place,
     /// A server, instead of the local data
-    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
+    #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file, because every user of
     /// the machine sees a command line
@@ -369,7 +369,7 @@ mod tests {
             (["--url", nobody, "--endpoint", nobody], "--endpoint"),
         ] {
             let words = ["export", "never.ndjson"].into_iter().chain(options);
-            // The one who reads the words may refuse them, or the command.
+            // Words are refused as they are read, times by the command.
             let refused = match parsed(words) {
                 Ok(args) => run(args).await.unwrap_err(),
                 Err(error) => error.into(),

@@ -324,10 +324,10 @@ impl<'a> Pass<'a> {
 
         let unknown = self.choice.unknown(&tried.chosen);
         if !unknown.is_empty() {
-            let Counts { done, left } = tried.counts;
+            let (unknown, Counts { done, left }) = (unknown.join(", "), tried.counts);
+            let done = counted(done, "message");
             bail!(
-                "no message of the queue has the id {}; `failures list` shows them. Of the others {done} are deleted, {left} left",
-                unknown.join(", ")
+                "no message of the queue has the id {unknown}; `failures list` shows them. {done} done with and deleted, {left} left"
             );
         }
         if tried.chosen.is_empty() && !self.choice.all {

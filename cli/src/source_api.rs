@@ -45,11 +45,6 @@ impl SourceApi {
         token: Option<&str>,
         place: &Place,
     ) -> anyhow::Result<Self> {
-        if url.is_some() && place.is_named() {
-            bail!(
-                "--url names a server: --data-dir, --table, --region and --endpoint are for a table without one"
-            );
-        }
         match (url, place.deployed()?) {
             (Some(url), _) => Self::server(url, token),
             (None, Some(config)) => Self::table(config).await,

@@ -76,7 +76,7 @@ struct Create {
     #[arg(long, value_name = "TAG,...", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     device_tags: Vec<String>,
     /// The tag of line protocol that names a room; by default room, area or location
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
     room_tag: Option<String>,
     /// A room that a view token shows; repeat it for several
     #[arg(long, value_name = "ID")]
@@ -529,6 +529,8 @@ mod tests {
         for tags in ["", ",,", "host,"] {
             assert!(crate::tests::parsed::<Create>(words(tags)).is_err(), "{tags:?}");
         }
+        let words = ["create", "--scope", "write", "--any", "--room-tag", ""];
+        assert!(crate::tests::parsed::<Create>(words).is_err());
     }
 
     #[test]

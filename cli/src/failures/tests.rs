@@ -285,7 +285,10 @@ async fn an_id_that_no_message_has_is_an_error_that_names_it_and_the_others_are_
     let (queue, _, aws) = playing(&IDS.map(|id| (id, LETTER)), "");
     let named = choice(&["message-b", "message-0"], None, false);
     let error = drop_chosen(&queue, named).await.unwrap_err().to_string();
-    assert!(error.contains("the id message-0;") && error.contains("1 are deleted"), "{error}");
+    assert!(
+        error.contains("the id message-0;") && error.contains("1 message done with"),
+        "{error}"
+    );
     let aws = aws.lock().unwrap();
     assert_eq!((aws.visible.len(), aws.hidden.len()), (24, 0));
 }
