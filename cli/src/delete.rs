@@ -12,7 +12,6 @@ use clap::{Args as ClapArgs, Subcommand};
 use domain::{DeviceId, HomeId, RoomId, Timestamp};
 use indicatif::ProgressBar;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
 use crate::moment::from_now;
@@ -286,14 +285,12 @@ fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
     match answer.status {
         404 => Ok(None),
         410 => Ok(Some(true)),
-        200 => {
-            let page: Value = serde_json::from_str(&answer.text)
-                .with_context(|| format!("{path} is answered, but not as Roomtide does"))?;
+        _ => {
+            let page = client.read(&path, &answer, "data")?;
             let has_none = page["data"].as_array().is_some_and(Vec::is_empty);
             // A page may be empty though others follow.
             Ok(Some(has_none && page["next_cursor"].is_null()))
         }
-        _ => Err(client.error(&path, &answer)),
     }
 }
 

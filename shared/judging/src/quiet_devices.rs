@@ -1,9 +1,11 @@
 //! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
 //! when it could be silent, and writes nothing where it is not.
 
+use std::collections::BTreeMap;
+
 use alerts::{MAX_AHEAD, MAX_UNJUDGED, NoData, Patience, Subject, Watch};
 use chrono::TimeDelta;
-use domain::{DeviceId, Order, TimeRange, Timestamp};
+use domain::{DeviceId, Order, RuleId, TimeRange, Timestamp};
 use series::Failure;
 use table::{Invocation, QueryReadings, RangeQuery, StoredRule};
 
@@ -33,8 +35,10 @@ impl Judging {
 
         let devices = self.devices(store, now, invocation).await?;
         judged.unjudged = rules.of_unknown_devices(&devices, fires_of_silence);
+        let versions: BTreeMap<&RuleId, u64> =
+            rules.rules.iter().map(|rule| (&rule.id, rule.version)).collect();
         let questions = rules.keys(&devices, fires_of_silence).into_iter().filter_map(|key| {
-            let version = rules.get(&key.rule)?.version;
+            let version = *versions.get(&key.rule)?;
             Some(Question { key, version })
         });
         let mut due = self.questions.due(questions.collect(), now);
