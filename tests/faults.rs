@@ -2,6 +2,7 @@
 
 mod alerts;
 mod capacity;
+mod damaged;
 mod deletions;
 mod ingest;
 mod instances;

@@ -1,6 +1,7 @@
 //! `roomtide delete`: deletes devices, readings, a room or a home through the API, request by request. Accesses no
 //! table.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -11,7 +12,6 @@ use clap::{Args as ClapArgs, Subcommand};
 use domain::{DeviceId, HomeId, RoomId, Timestamp};
 use indicatif::ProgressBar;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
 use crate::moment::from_now;
@@ -173,7 +173,24 @@ fn devices(
     client: &Client,
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
-    let mut begun = Vec::new();
+    if ids.len() > 1 && !if_empty {
+        ids.iter().try_for_each(|id| ensure_known(id, client))?;
+    }
+
+    let mut begun = VecDeque::new();
+    let begins = begin(ids, if_empty, client, &mut begun);
+    let ends = begins.and_then(|()| if no_wait { Ok(()) } else { end(&mut begun, client, sleep) });
+    begun.iter().for_each(tell_begun);
+    ends
+}
+
+/// Deletes devices as far as nothing has to be waited for.
+fn begin<'a>(
+    ids: &[&'a DeviceId],
+    if_empty: bool,
+    client: &Client,
+    begun: &mut VecDeque<Begun<'a>>,
+) -> anyhow::Result<()> {
     for id in ids {
         if if_empty {
             match is_empty(id, client)? {
@@ -193,19 +210,53 @@ fn devices(
         let waits = to_the_wait(&path, client, &bar)?;
         bar.finish_and_clear();
         match waits {
-            Waits { again: Some((path, _)), deleted } => begun.push((id, path, deleted)),
+            Waits { again: Some((path, _)), deleted } => {
+                begun.push_back(Begun { id, path, deleted });
+            }
             Waits { again: None, deleted } => deleted_is(id, deleted),
         }
     }
-    for (id, path, deleted) in begun {
-        if no_wait {
-            let items = counted(deleted, "item");
-            print(format_args!("{id} is in no list any more: {items}; its deletion goes on"));
-        } else {
-            deleted_is(id, deleted + to_the_end(&path, client, sleep)?);
-        }
+    Ok(())
+}
+
+/// Ends deletions, and takes each one away that has ended.
+fn end(
+    begun: &mut VecDeque<Begun<'_>>,
+    client: &Client,
+    sleep: impl Fn(Duration) + Copy,
+) -> anyhow::Result<()> {
+    while let Some(Begun { id, path, deleted }) = begun.front() {
+        deleted_is(id, deleted + to_the_end(path, client, sleep)?);
+        begun.pop_front();
     }
     Ok(())
+}
+
+/// A deletion of a device that finds nothing left, and ends after a wait.
+struct Begun<'a> {
+    id: &'a DeviceId,
+    /// The request that ends it.
+    path: String,
+    deleted: u64,
+}
+
+fn tell_begun(begun: &Begun<'_>) {
+    let Begun { id, deleted, .. } = begun;
+    let items = counted(*deleted, "item");
+    print(format_args!(
+        "{id} is in no list any more: {items}; run the command again to end its deletion"
+    ));
+}
+
+/// An error if a device is not there: of several devices, none is deleted for ever before a wrong one is found.
+fn ensure_known(id: &DeviceId, client: &Client) -> anyhow::Result<()> {
+    let path = format!("/devices/{id}");
+    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+    match answer.status {
+        // 410: its deletion is to go on.
+        200 | 410 => Ok(()),
+        _ => Err(client.error(&path, &answer).context("nothing is deleted")),
+    }
 }
 
 fn deleted_is(id: &DeviceId, deleted: u64) {
@@ -234,12 +285,12 @@ fn is_empty(id: &DeviceId, client: &Client) -> anyhow::Result<Option<bool>> {
     match answer.status {
         404 => Ok(None),
         410 => Ok(Some(true)),
-        200 => {
-            let page: Value = serde_json::from_str(&answer.text)
-                .with_context(|| format!("{path} is answered, but not as Roomtide does"))?;
-            Ok(Some(page["data"].as_array().is_some_and(Vec::is_empty)))
+        _ => {
+            let page = client.read(&path, &answer, "data")?;
+            let has_none = page["data"].as_array().is_some_and(Vec::is_empty);
+            // A page may be empty though others follow.
+            Ok(Some(has_none && page["next_cursor"].is_null()))
         }
-        _ => Err(client.error(&path, &answer)),
     }
 }
 
@@ -440,6 +491,43 @@ mod tests {
         let client = Client::impatient(&server.url, Duration::ZERO);
         let error = to_the_end("/rooms/r", &client, |_| {}).unwrap_err().to_string();
         assert!(error.contains("answers 409: The device d is in the room r."), "{error}");
+    }
+
+    #[test]
+    fn of_several_devices_none_is_deleted_before_a_wrong_one_is_found() {
+        let server = fake_server::serve(|_, request| {
+            assert_eq!(request.method, "GET");
+            Reply::of(if request.path == "/devices/a" { 200 } else { 404 }, "{}")
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
+        let error = devices(&[&ids[0], &ids[1]], (false, false), &client, |_| {}).unwrap_err();
+        assert!(format!("{error:#}").starts_with("nothing is deleted: "), "{error:#}");
+    }
+
+    #[test]
+    fn a_deletion_that_has_begun_is_kept_where_the_next_one_fails() {
+        let server = fake_server::serve(|_, request| match &*request.path {
+            "/devices/a" => Reply::of(
+                202,
+                r#"{"deleted": 2, "has_more": true, "left": 0, "wait_seconds": 360}"#,
+            ),
+            _ => Reply::of(404, "{}"),
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let ids: [DeviceId; 2] = ["a", "wrong"].map(|id| id.parse().unwrap());
+        let mut begun = VecDeque::new();
+        assert!(begin(&[&ids[0], &ids[1]], false, &client, &mut begun).is_err());
+        let told: Vec<_> = begun.iter().map(|begun| (begun.id.as_str(), begun.deleted)).collect();
+        assert_eq!(told, [("a", 2)]);
+    }
+
+    #[test]
+    fn a_device_with_further_pages_is_not_empty() {
+        let server =
+            fake_server::serve(|_, _| Reply::of(200, r#"{"data": [], "next_cursor": "c"}"#));
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        assert_eq!(is_empty(&"d".parse().unwrap(), &client).unwrap(), Some(false));
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub(crate) mod lines;
 mod long_form;
 mod parquet;
 mod row;
+mod unfinished;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -96,7 +97,7 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     place: Place,
     /// A server, instead of the local data
-    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
+    #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file, because every user of
     /// the machine sees a command line
@@ -131,8 +132,9 @@ type Described<T> = (T, Box<RawValue>);
 /// Exports to a file.
 pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let format = Format::of(&args.file, args.format)?;
+    let range = TimeRange::new(args.from, args.to).context("--from, --to")?;
     if args.rollups {
-        return export_rollups(args, format).await;
+        return export_rollups(args, range, format).await;
     }
     let api = SourceApi::of(args.url.as_deref(), args.token.as_deref(), &args.place).await?;
     let exported = export(&args, format, &api).await;
@@ -167,8 +169,8 @@ struct Exported {
 }
 
 /// Exports the rollups and stays to a file.
-async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> {
-    let ExportArgs { file: path, device, from, to, place, .. } = args;
+async fn export_rollups(args: ExportArgs, range: TimeRange, format: Format) -> anyhow::Result<()> {
+    let ExportArgs { file: path, device, place, .. } = args;
     if format.kind != Kind::Ndjson {
         bail!(
             "{}: rollups are written as NDJSON; expected a name that ends in .ndjson",
@@ -176,7 +178,6 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
         );
     }
     let now = SystemClock.now();
-    let range = TimeRange::new(from, to).context("--from, --to")?;
     let table = place.open().await?.with_devices().await?;
     let mut file = create(&path, format)?;
     let exported = rollups::export(&table.store, &device, range, now, &mut file).await;
@@ -356,5 +357,24 @@ mod tests {
         assert_eq!(from.len(), 4, "{paths:?}");
         assert!(from.iter().all(|text| *text == from[0]), "{from:?}");
         assert!(Timestamp::parse_absolute(&from[0]).is_ok(), "{from:?}");
+    }
+
+    #[tokio::test]
+    async fn options_that_contradict_each_other_are_refused() {
+        let [early, late] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
+        let nobody = "http://127.0.0.1:1";
+        for (options, named) in [
+            (["--from", late, "--to", early], "--from, --to"),
+            (["--url", nobody, "--region", "eu-west-1"], "--region"),
+            (["--url", nobody, "--endpoint", nobody], "--endpoint"),
+        ] {
+            let words = ["export", "never.ndjson"].into_iter().chain(options);
+            // Words are refused as they are read, times by the command.
+            let refused = match parsed(words) {
+                Ok(args) => run(args).await.unwrap_err(),
+                Err(error) => error.into(),
+            };
+            assert!(format!("{refused:#}").contains(named), "{refused:#}");
+        }
     }
 }

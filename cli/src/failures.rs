@@ -95,7 +95,8 @@ struct Place {
 #[derive(Debug, ClapArgs)]
 #[group(required = true, multiple = false)]
 struct Choice {
-    /// Ids of messages, or their beginnings: with eight characters, as the list shows them, each names one message
+    /// Ids of messages, or their first eight characters at least, as the list shows them
+    #[arg(value_parser = beginning_of_id)]
     id: Vec<String>,
     /// All messages of a kind
     #[arg(long)]
@@ -108,21 +109,34 @@ struct Choice {
 impl Choice {
     /// Whether a message is named by its id.
     fn names(&self, id: &str) -> bool {
-        self.id.iter().any(|beginning| !beginning.is_empty() && id.starts_with(beginning))
+        self.id.iter().any(|beginning| id.starts_with(beginning))
     }
 
     fn has(&self, id: &str, kind: Kind) -> bool {
         self.all || self.kind == Some(kind) || self.names(id)
     }
 
+    /// The beginnings with which no id of some begins.
+    fn unknown(&self, ids: &BTreeSet<String>) -> Vec<&str> {
+        let is_unknown = |beginning: &&str| !ids.iter().any(|id| id.starts_with(*beginning));
+        self.id.iter().map(String::as_str).filter(is_unknown).collect()
+    }
+
     /// Whether no further message can be meant, after those with these ids: each beginning names one message, and it
     /// is among them.
     fn is_met_by(&self, ids: &BTreeSet<String>) -> bool {
-        let is_found = |beginning: &String| {
-            beginning.len() >= SHOWN_OF_ID && ids.iter().any(|id| id.starts_with(beginning))
-        };
-        !self.id.is_empty() && self.id.iter().all(is_found)
+        !self.id.is_empty() && self.unknown(ids).is_empty()
     }
+}
+
+/// So much of an id that it names one message.
+fn beginning_of_id(text: &str) -> Result<String, String> {
+    if text.chars().count() < SHOWN_OF_ID {
+        return Err(format!(
+            "at least {SHOWN_OF_ID} characters of an id are needed, as `failures list` shows them"
+        ));
+    }
+    Ok(text.to_owned())
 }
 
 /// What became of the messages.
@@ -199,6 +213,7 @@ impl Row {
             Replay::Impossible(todo) => format!("\n          {todo}"),
             _ => String::new(),
         };
+        let about = in_one_line(about);
         format!("{id:.SHOWN_OF_ID$}  {sent}  {kind:<7}  {about}{todo}")
     }
 
@@ -208,6 +223,11 @@ impl Row {
         let kind = kind.to_string();
         json!({"id": id, "sent": sent, "kind": kind, "about": about, "can_be_replayed": todo.is_none(), "todo": todo})
     }
+}
+
+/// A text that others have sent, without the line breaks that would make it look like several messages.
+fn in_one_line(text: &str) -> String {
+    text.replace('\n', "\\n")
 }
 
 /// Messages that are hidden, by their ids. Only the newest handle of a message that came again gives it back.
@@ -302,6 +322,14 @@ impl<'a> Pass<'a> {
         give_back(self.queue, &tried.hidden).await;
         done?;
 
+        let unknown = self.choice.unknown(&tried.chosen);
+        if !unknown.is_empty() {
+            let (unknown, Counts { done, left }) = (unknown.join(", "), tried.counts);
+            let done = counted(done, "message");
+            bail!(
+                "no message of the queue has the id {unknown}; `failures list` shows them. {done} done with and deleted, {left} left"
+            );
+        }
         if tried.chosen.is_empty() && !self.choice.all {
             bail!("no message of the queue is meant; `failures list` shows them");
         }
@@ -369,7 +397,7 @@ impl<'a> Pass<'a> {
             }
             Err(why) => {
                 let Message { kind, about, .. } = &message;
-                print_error(format_args!("left: {kind}, {about}: {why:#}"));
+                print_error(format_args!("left: {kind}, {}: {why:#}", in_one_line(about)));
                 tried.counts.left += 1;
             }
         }
@@ -397,7 +425,7 @@ impl Replaying<'_> {
                 self.queue.send(&url, body).await
             }
             Replay::Invoke { function, event } => {
-                let function = self.function.as_ref().or(function.as_ref());
+                let function = function.as_ref().or(self.function.as_ref());
                 let function = function.context("the message names no function; add --function")?;
                 let reply = self.lambda.invoke(function, event).await?;
                 let refused = reply["rejected"].as_array().is_some_and(|it| !it.is_empty());

@@ -58,6 +58,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use domain::Timestamp;
 
+use crate::client::without_login;
 use crate::output::print;
 use crate::{progress, rollups};
 
@@ -256,7 +257,8 @@ fn import_readings(
     }
     // The lines that are processed are counted in the order in which they are sent.
     let ImportArgs { format, merge, csv, except, .. } = args;
-    let asked = format!("by time {} {format:?} {merge} {csv:?} {except:?}", args.target.name());
+    let target = without_login(args.target.name());
+    let asked = format!("by time {target} {format:?} {merge} {csv:?} {except:?}");
     let (lines, bar) = ordered()?;
     let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
     let (client, resume) = connect(args, &asked)?;

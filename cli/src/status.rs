@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
     /// A server, instead of the local data
-    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
+    #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file
     #[arg(long, requires = "url")]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use chrono::TimeDelta;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use domain::{
     DeviceId, HomeId, Label, RoomId, Scope, TOKEN_PREFIX, Timestamp, Token, TokenHash, ViewScope,
@@ -72,10 +73,10 @@ struct Create {
     #[arg(long, value_name = "ID", conflicts_with = "device", value_parser = prefix)]
     prefix: Option<DeviceId>,
     /// The tags of line protocol that identify a device, in this order; by default all tags
-    #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
+    #[arg(long, value_name = "TAG,...", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     device_tags: Vec<String>,
     /// The tag of line protocol that names a room; by default room, area or location
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
     room_tag: Option<String>,
     /// A room that a view token shows; repeat it for several
     #[arg(long, value_name = "ID")]
@@ -519,6 +520,17 @@ mod tests {
         for text in ["", ":", "::", "#", "a#:b"] {
             assert!(prefix(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_tag_without_a_name_is_refused() {
+        let words = |tags| ["create", "--scope", "write", "--any", "--device-tags", tags];
+        assert!(crate::tests::parsed::<Create>(words("host,path")).is_ok());
+        for tags in ["", ",,", "host,"] {
+            assert!(crate::tests::parsed::<Create>(words(tags)).is_err(), "{tags:?}");
+        }
+        let words = ["create", "--scope", "write", "--any", "--room-tag", ""];
+        assert!(crate::tests::parsed::<Create>(words).is_err());
     }
 
     #[test]

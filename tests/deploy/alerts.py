@@ -73,7 +73,7 @@ def address(mailbox):
 def arrived(stack, what, *words):
     """Waits for one mail with these words; after how many seconds it came."""
     started = time.monotonic()
-    mails = until(f"{what} is in the mail", lambda: received(stack), seconds=240)
+    mails = until(f"{what} is in the mail", lambda: received(stack))
     took = time.monotonic() - started
     same(f"the mails about {what}", 1, len(mails))
     same(f"the words about {what} that {mails} lacks", [], [it for it in words if it not in " ".join(mails)])

@@ -64,9 +64,13 @@ def end(process):
     process.wait()
 
 
-def until(what, holds, seconds=120, alive=None):
-    """Waits for something that is bound to happen; what `holds` gave when it did."""
+def until(what, holds, seconds=600, alive=None):
+    """Waits for something that is bound to happen; what `holds` gave when it did.
+
+    On a machine that other checks keep busy all comes late, and to ask is work too: so it waits long, and asks less often.
+    """
     deadline = time.monotonic() + seconds
+    pause = 0.2
     while True:
         found = holds()
         if found:
@@ -75,7 +79,8 @@ def until(what, holds, seconds=120, alive=None):
             raise Failed(f"it ended with {alive.returncode} before: {what}")
         if time.monotonic() > deadline:
             raise Failed(f"not within {seconds} s: {what}; last: {found!r}")
-        time.sleep(0.2)
+        time.sleep(pause)
+        pause = min(pause * 1.5, 3)
 
 
 def free_port():

@@ -39,16 +39,16 @@ async fn throttling(table: &Table, operation: &'static str) -> Proxy {
     Proxy::start(table.endpoint(), plan).await
 }
 
-fn deadline() -> Deadline {
+pub(super) fn deadline() -> Deadline {
     Deadline::after(Duration::from_secs(50))
 }
 
 /// A receiver that takes every message, and counts them.
 #[derive(Debug, Clone, Default)]
-struct Receiver(Arc<Mutex<usize>>);
+pub(super) struct Receiver(Arc<Mutex<usize>>);
 
 impl Receiver {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         *self.0.lock().expect("no panic")
     }
 }
@@ -90,7 +90,7 @@ async fn store_warm_devices(store: &DynamoStore, fires_after: &str) {
     assert!(store.note_looks(&touched, &invocation()).await.cause.is_none());
 }
 
-async fn store_channel(store: &DynamoStore) {
+pub(super) async fn store_channel(store: &DynamoStore) {
     let secret = json!({
         "kind": "webhook", "address": "https://c.example.org/",
         "key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
@@ -101,7 +101,7 @@ async fn store_channel(store: &DynamoStore) {
 }
 
 /// The function on a table by way of a proxy, with a receiver, an hour after the start.
-fn alerting(
+pub(super) fn alerting(
     table: &Table,
     proxy: &Proxy,
     receiver: &Receiver,

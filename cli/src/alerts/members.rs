@@ -1,6 +1,8 @@
 //! The members of a rule or channel as they are typed: `NAME=VALUE`. Knows what a list and what a flag is, and checks
 //! nothing else: the server does.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, bail};
 use serde_json::{Map, Value};
 
@@ -17,10 +19,14 @@ pub(super) fn over(
     typed: &[String],
     has_files: bool,
 ) -> anyhow::Result<Value> {
+    let mut names = BTreeSet::new();
     for text in typed {
         let Some((name, value)) = text.split_once('=') else {
             bail!("{text:?} is no member; write NAME=VALUE, such as above=-12");
         };
+        if !names.insert(name) {
+            bail!("{name} is written twice");
+        }
         if name == "clear" {
             CLEARS.iter().for_each(|clear| drop(known.remove(*clear)));
         }
@@ -79,6 +85,12 @@ mod tests {
             read(json!({}), &["counter=reset, suspect", "chat=@group"]),
             Ok(json!({"counter": ["reset", "suspect"], "chat": "@group"}))
         );
+    }
+
+    #[test]
+    fn a_member_that_is_written_twice_is_refused() {
+        let refused = read(json!({}), &["above=1", "on=true", "above=2"]).unwrap_err();
+        assert_eq!(refused, "above is written twice");
     }
 
     #[test]

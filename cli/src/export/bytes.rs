@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use runtime::clock::{Clock as _, SystemClock};
 use tempfile::{Builder, NamedTempFile, TempDir};
 
+use super::unfinished::{LOCK, PREFIX, SUFFIX, remove_abandoned};
 use crate::progress_file::ensure_file;
-
-/// The name of what is not complete.
-const PREFIX: &str = ".roomtide-export-";
-const SUFFIX: &str = ".part";
 
 /// Bytes that are written, compressed or not.
 #[derive(Debug)]
@@ -34,11 +32,13 @@ impl Bytes {
     pub(super) fn beside(path: &Path, gzip: bool) -> anyhow::Result<Self> {
         ensure_file(path)?;
         let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-        let file = Builder::new()
-            .prefix(PREFIX)
-            .suffix(SUFFIX)
-            .tempfile_in(directory.unwrap_or(Path::new(".")));
-        let file = BufWriter::new(file.with_context(|| cannot_write(path))?);
+        let directory = directory.unwrap_or(Path::new("."));
+        remove_abandoned(directory, SystemClock.now());
+        let file = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(directory);
+        let file = file.with_context(|| cannot_write(path))?;
+        // Where a drive knows no locks, no other export gets one either, and leaves the file.
+        drop(file.as_file().try_lock());
+        let file = BufWriter::new(file);
         Ok(if gzip {
             Self::Gzip(GzEncoder::new(file, Compression::default()))
         } else {
@@ -98,15 +98,21 @@ pub(super) fn cannot_write(path: &Path) -> String {
 pub(super) struct Files {
     directory: PathBuf,
     unfinished: TempDir,
+    /// Locked while this process is there.
+    lock: File,
 }
 
 impl Files {
     /// Makes the directory if it is not there.
     pub(super) fn in_directory(directory: &Path) -> anyhow::Result<Self> {
-        let made = std::fs::create_dir_all(directory)
-            .and_then(|()| Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(directory));
+        std::fs::create_dir_all(directory).with_context(|| cannot_write(directory))?;
+        remove_abandoned(directory, SystemClock.now());
+        let made = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(directory);
         let unfinished = made.with_context(|| cannot_write(directory))?;
-        Ok(Self { directory: directory.to_owned(), unfinished })
+        let lock = File::create(unfinished.path().join(LOCK));
+        let lock = lock.with_context(|| cannot_write(directory))?;
+        drop(lock.try_lock());
+        Ok(Self { directory: directory.to_owned(), unfinished, lock })
     }
 
     /// The directory of the files that have not got their places yet.
@@ -130,6 +136,7 @@ impl Files {
             moved.with_context(|| cannot_write(&place))?;
         }
         let directory = self.directory;
+        drop(self.lock);
         self.unfinished.close().with_context(|| cannot_write(&directory))
     }
 }

@@ -278,10 +278,38 @@ async fn a_command_ends_when_the_named_messages_are_done() {
         let aws = aws.lock().unwrap();
         assert_eq!((aws.asked, aws.visible.len(), aws.hidden.len()), (4, 23, 0));
     }
+}
 
-    // A shorter beginning may name several.
-    let counts = drop_chosen(&queue, choice(&["message"], None, false)).await.unwrap();
-    assert_eq!(counts, Counts { done: 23, left: 0 });
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_no_message_has_is_an_error_that_names_it_and_the_others_are_done() {
+    let (queue, _, aws) = playing(&IDS.map(|id| (id, LETTER)), "");
+    let named = choice(&["message-b", "message-0"], None, false);
+    let error = drop_chosen(&queue, named).await.unwrap_err().to_string();
+    assert!(
+        error.contains("the id message-0;") && error.contains("1 message done with"),
+        "{error}"
+    );
+    let aws = aws.lock().unwrap();
+    assert_eq!((aws.visible.len(), aws.hidden.len()), (24, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_is_that_of_the_message_where_it_names_one() {
+    let (queue, lambda, aws) = playing(&MESSAGES[2..3], r#"{"accepted": 1}"#);
+    let function = Some("other".to_owned());
+    let replaying = Replaying { queue: &queue, lambda, function, work_queue: None };
+    let replay = async |message: &Message| replaying.replay(message).await;
+    let all = choice(&[], None, true);
+    assert_eq!(Pass::of(&queue, &all, 1).run(replay).await.unwrap().done, 1);
+    assert_eq!(aws.lock().unwrap().invoked[0].0, "roomtide-IngestFunction-AbC");
+}
+
+#[test]
+fn a_message_is_one_line_of_the_list_whatever_is_in_it() {
+    let about = "topic\nitem  2026-01-11  forged".to_owned();
+    let message = Message { kind: Kind::Stream, about, replay: Replay::Fold(String::new()) };
+    let row = Row { id: "message-a".to_owned(), sent: String::new(), message };
+    assert_eq!(row.as_text().lines().count(), 1, "{}", row.as_text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -299,8 +327,12 @@ fn nothing_is_chosen_by_default() {
         let place = ["--queue", "https://sqs.eu-west-1.amazonaws.com/1/q"];
         parsed::<Args>(["failures"].iter().chain(words).chain(&place)).is_ok()
     };
-    assert!(!parse(&["drop"]) && !parse(&["replay"]) && !parse(&["drop", "a", "--all"]));
-    assert!(parse(&["drop", "a", "b"]) && parse(&["replay", "--kind", "mqtt"]) && parse(&["list"]));
+    let [one, other] = ["message-a", "message-b"];
+    assert!(!parse(&["drop"]) && !parse(&["replay"]) && !parse(&["drop", one, "--all"]));
+    assert!(!parse(&["drop", "0"]), "it may name several");
+    assert!(
+        parse(&["drop", one, other]) && parse(&["replay", "--kind", "mqtt"]) && parse(&["list"])
+    );
     assert_eq!(region_of("https://sqs.eu-west-1.amazonaws.com/1/q").as_deref(), Some("eu-west-1"));
     assert_eq!(region_of("http://127.0.0.1:4566/1/q"), None);
 }

@@ -23,10 +23,14 @@ pub(crate) struct Request {
 
 /// An answer; `NONE` closes the connection without one.
 #[derive(Debug)]
-pub(crate) struct Reply(Option<String>);
+pub(crate) struct Reply {
+    text: Option<String>,
+    /// Whether the connection stays open behind it.
+    is_held: bool,
+}
 
 impl Reply {
-    pub(crate) const NONE: Self = Self(None);
+    pub(crate) const NONE: Self = Self { text: None, is_held: false };
 
     pub(crate) fn of(status: u16, body: &str) -> Self {
         Self::with(status, "", body)
@@ -34,10 +38,19 @@ impl Reply {
 
     /// Makes an answer with further headers, each ending with a new line.
     pub(crate) fn with(status: u16, headers: &str, body: &str) -> Self {
-        let length = body.len();
-        Self(Some(format!(
-            "HTTP/1.1 {status} Status\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
-        )))
+        let length = format!("content-length: {}\r\n", body.len());
+        Self::raw(status, &format!("{headers}{length}"), body)
+    }
+
+    /// Makes an answer that stops behind the beginning of its body, without an end.
+    pub(crate) fn stalled(beginning: &str) -> Self {
+        let length = format!("content-length: {}\r\n", beginning.len() + 1);
+        Self { is_held: true, ..Self::raw(200, &length, beginning) }
+    }
+
+    fn raw(status: u16, headers: &str, body: &str) -> Self {
+        let text = format!("HTTP/1.1 {status} Status\r\nconnection: close\r\n{headers}\r\n{body}");
+        Self { text: Some(text), is_held: false }
     }
 }
 
@@ -53,8 +66,13 @@ pub(crate) fn serve(answer: impl Fn(usize, Request) -> Reply + Send + Sync + 'st
                 let stream = stream.unwrap();
                 let request = read(&stream);
                 let n = answer.1.fetch_add(1, Ordering::SeqCst);
-                if let Reply(Some(reply)) = (answer.0)(n, request) {
-                    drop((&stream).write_all(reply.as_bytes()));
+                let reply = (answer.0)(n, request);
+                if let Some(text) = reply.text {
+                    drop((&stream).write_all(text.as_bytes()));
+                }
+                if reply.is_held {
+                    // Until the other side closes.
+                    drop((&stream).read_to_end(&mut Vec::new()));
                 }
             });
         }

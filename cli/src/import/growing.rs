@@ -41,9 +41,10 @@ impl Growing {
 
     /// What is to be said of the last line, if it was read and has no end.
     pub(super) fn said(&self) -> Option<String> {
-        let is_open_ended = self.seen.is_some() && self.is_open_ended.load(Ordering::Relaxed);
-        is_open_ended.then(|| {
-            let name = self.path.display();
+        self.is_open_ended.load(Ordering::Relaxed).then(|| {
+            let is_standard_input = self.path == Path::new("-");
+            let name = self.path.to_string_lossy();
+            let name = if is_standard_input { "standard input" } else { &*name };
             format!("last line    of {name} has no end: if somebody still writes it, its last value may be cut")
         })
     }
@@ -53,4 +54,22 @@ impl Growing {
 fn look(path: &Path) -> Option<(u64, Option<SystemTime>)> {
     let is = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     Some((is.len(), is.modified().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a stream nothing tells whether its writer was cut off.
+    #[test]
+    fn the_last_line_of_a_stream_is_taken_and_it_is_said_that_it_has_no_end() {
+        for (path, name) in [("-", "standard input"), ("/dev/null", "/dev/null")] {
+            let growing = Growing::of(Path::new(path));
+            assert_eq!(growing.said(), None, "before such a line");
+
+            assert!(growing.takes_open_end(), "{path}");
+            let said = growing.said().unwrap();
+            assert!(said.starts_with(&format!("last line    of {name} has no end")), "{said}");
+        }
+    }
 }

@@ -62,8 +62,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         return of_source::import(args, Source { points, notes, units }, &bar, now);
     }
     let wanted = Wanted::of(args, now)?;
-    let asked =
-        format!("{} to {} {:?} {wanted:?}", server.shown(), args.target.name(), args.database);
+    let asked = format!("{} {}", server.shown(), wanted.asked(args));
     let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
     progress_file::ensure_ours::<Progress>(&path)?;
     let client = args.target.client(args.token.as_deref())?;
@@ -255,7 +254,7 @@ fn shown(nanos: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
     use std::sync::{Arc, Mutex};
 
     use super::*;
@@ -348,25 +347,34 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let state = directory.path().join("state");
         let report = directory.path().join("report");
-        let words =
-            ["import", &influxdb.url, "--url", &roomtide.url, "--state", state.to_str().unwrap()];
+        let url = roomtide.url.replace("://", "://me:secret@");
+        let words = ["import", &influxdb.url, "--url", &url, "--state", state.to_str().unwrap()];
         let words = words.into_iter().chain(["--report", report.to_str().unwrap()]);
-        let mut args: ImportArgs = parsed(words).unwrap();
-        args.target = Target::Server(roomtide.url.clone());
-        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let run = |args: &ImportArgs| import(args, &influxdb.url, now);
+        let mut args: ImportArgs = parsed(words.chain(["--from", "-1200d"])).unwrap();
+        args.target = Target::Server(url.clone());
+        // The relative time is another instant in each run.
+        let seconds = AtomicI64::new(1_800_000_000);
+        let run = |args: &ImportArgs| {
+            let millis = 1_000 * seconds.fetch_add(60, Ordering::AcqRel);
+            import(args, &influxdb.url, Timestamp::from_millis(millis).unwrap())
+        };
         let error = format!("{:#}", run(&args).unwrap_err());
         let expected = "stopped; 1 point stored, the same command continues after m until 2024-10-06T00:00:00.000Z";
         assert!(error.starts_with(expected), "{error}");
 
-        let kept = std::fs::read(&state).unwrap();
+        let kept = std::fs::read_to_string(&state).unwrap();
+        assert!(!kept.contains("secret"), "{kept}");
         args.target = Target::Server("http://127.0.0.1:1".to_owned());
         let error = run(&args).unwrap_err().to_string();
         let expected = format!(" into {} came, and ", roomtide.url);
         assert!(error.contains(&expected) && error.contains("--again"), "{error}");
-        assert_eq!(std::fs::read(&state).unwrap(), kept, "the progress into another target");
+        assert_eq!(
+            std::fs::read_to_string(&state).unwrap(),
+            kept,
+            "the progress into another target"
+        );
 
-        args.target = Target::Server(roomtide.url.clone());
+        args.target = Target::Server(url);
         broken.store(false, Ordering::Release);
         assert_eq!(run(&args).unwrap(), ExitCode::SUCCESS);
         let all = bodies.lock().unwrap().concat();

@@ -14,12 +14,12 @@ use super::hourly;
 use super::points::{
     Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United, Watched, send,
 };
-use super::session::{Compared, after_upload, connect, exit_code, stop_on_ctrl_c};
+use super::session::{Compared, after_upload, connect, exit_code, progress_of, stop_on_ctrl_c};
 use super::settings::{self, Taught};
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
 use super::temporary::megabytes;
-use crate::client::Client;
+use crate::client::{Client, without_login};
 use crate::output::{counted, print};
 
 /// Nanoseconds of a millisecond.
@@ -36,7 +36,9 @@ pub(super) fn import(
     let wanted = Wanted::of(args, now)?;
     let map_file = args.csv.map.first().map(Path::new);
     let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
-    let asked_for = format!("{wanted:?}");
+    let asked = format!("points by time {}", wanted.asked(args));
+    let began = if args.dry_run { now } else { progress_of(args, &asked)?.began(now) };
+    let wanted = wanted.counted_from(args, began)?;
     let map = wanted.map().clone();
     let points = wanted.of_points(points, notes.clone(), units.clone());
     bar.set_message(sort::SORTING);
@@ -57,7 +59,7 @@ pub(super) fn import(
     bar.set_message("");
     bar.set_length(read);
     let mut united = United::new(bar.wrap_iter(sorted));
-    let thin_before = args.thin_before(now)?;
+    let thin_before = args.thin_before(began)?;
     let options = args.upload_options();
     if args.dry_run {
         // The source's own sums are of all of it.
@@ -92,13 +94,8 @@ pub(super) fn import(
         settings::show(&units, now);
         return Ok(exit_code(report.refusals(), 0));
     }
-    let asked = format!(
-        "points by time {} {:?} {:?} {asked_for} {thin_before:?}",
-        args.target.name(),
-        args.database,
-        args.precision
-    );
     let (client, mut resume) = connect(args, &asked)?;
+    resume.began(began);
     let goes_on = resume.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let compared = Compared::begin(args, &client, &resume, now)?;
@@ -155,6 +152,11 @@ fn counters_of(device: &DeviceId, client: &Client) -> anyhow::Result<BTreeSet<Me
     Ok(known.iter().flat_map(Described::counters).collect())
 }
 
+fn selection(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Selection> {
+    let span = (args.from.as_deref(), args.to.as_deref());
+    Selection::of(span, (&args.only, &args.except), now)
+}
+
 /// What a person wants of a source.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
@@ -165,14 +167,27 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Reads the options, and the map where it is not a dry run that writes it.
     pub(super) fn of(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Self> {
-        let span = (args.from.as_deref(), args.to.as_deref());
-        let selection = Selection::of(span, (&args.only, &args.except), now)?;
+        let selection = selection(args, now)?;
         let map_file = args.csv.map.first().map(Path::new);
         let map = match map_file.filter(|file| !args.dry_run || file.exists()) {
             Some(file) => SeriesMap::read(file)?,
             None => SeriesMap::default(),
         };
         Ok(Self { selection, map })
+    }
+
+    /// Counts relative times from another instant.
+    fn counted_from(self, args: &ImportArgs, began: Timestamp) -> anyhow::Result<Self> {
+        Ok(Self { selection: selection(args, began)?, ..self })
+    }
+
+    /// Returns what tells an import of it from others. A relative time is as it was written: it is another instant in
+    /// each run.
+    pub(super) fn asked(&self, args: &ImportArgs) -> String {
+        let ImportArgs { database, precision, from, to, only, except, thin_before, .. } = args;
+        let target = without_login(args.target.name());
+        let options = format!("{from:?} {to:?} {only:?} {except:?} {thin_before:?} {:?}", self.map);
+        format!("to {target} {database:?} {precision:?} {options}")
     }
 
     /// Returns the span in nanoseconds, whose end is not in it.
@@ -262,6 +277,20 @@ mod tests {
         let near = (edges, -3_i64..3, prop_oneof![Just(1), Just(1_000_000), Just(900_000_000_000)]);
         let near = near.prop_map(|(edge, steps, length)| edge.saturating_add(steps * length));
         prop_oneof![3 => near, 1 => any::<i64>()]
+    }
+
+    #[test]
+    fn a_relative_time_is_asked_for_as_it_is_written() {
+        let asked = |option: &str, value: &str, millis: i64| {
+            let args = parsed(["import", "points", option, value]).unwrap();
+            let now = Timestamp::from_millis(millis).unwrap();
+            Wanted::of(&args, now).unwrap().asked(&args)
+        };
+        for option in ["--from", "--to"] {
+            let first = asked(option, "-1200d", 1_800_000_000_000);
+            assert_eq!(asked(option, "-1200d", 1_800_000_060_000), first);
+            assert_ne!(asked(option, "-1201d", 1_800_000_000_000), first);
+        }
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, ensure};
-use domain::Reading;
+use domain::{Reading, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -41,16 +41,28 @@ struct State {
     /// The digest of the lines; none in a file of an earlier version.
     #[serde(default)]
     passed: Option<String>,
+    /// When the first run began, in milliseconds. Absent in a file of an earlier version.
+    #[serde(default)]
+    began: Option<i64>,
 }
 
 impl State {
     const fn new(fingerprint: String) -> Self {
-        Self { of: None, fingerprint, acknowledged: 0, witness: None, refused: 0, passed: None }
+        Self {
+            of: None,
+            fingerprint,
+            acknowledged: 0,
+            witness: None,
+            refused: 0,
+            passed: None,
+            began: None,
+        }
     }
 
     /// The same import before its first line.
     fn emptied(&self) -> Self {
-        Self { of: self.of.clone(), ..Self::new(self.fingerprint.clone()) }
+        let Self { of, began, fingerprint, .. } = self.clone();
+        Self { of, began, ..Self::new(fingerprint) }
     }
 }
 
@@ -155,6 +167,13 @@ impl Resume {
         progress_file::ensure_same(path, self.kept.as_deref(), &of)?;
         self.state.of = Some(of);
         Ok(self)
+    }
+
+    /// Returns when the first run began, which is now if there was none: a relative time is counted from it in each run,
+    /// so that all of them see the same lines.
+    pub(super) fn began(&mut self, now: Timestamp) -> Timestamp {
+        let millis = *self.state.began.get_or_insert(now.as_millis());
+        Timestamp::from_millis(millis).unwrap_or(now)
     }
 
     /// Returns the number of lines at the beginning that are processed.
@@ -299,7 +318,7 @@ mod tests {
     use super::*;
 
     fn reading() -> Reading {
-        let now = domain::Timestamp::MAX;
+        let now = Timestamp::MAX;
         local::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
     }
 
@@ -323,6 +342,25 @@ mod tests {
         resume.finish();
         assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0, "complete");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn relative_times_are_counted_from_the_beginning_of_the_first_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.lp");
+        fs::write(&file, "a").unwrap();
+        let [first, second] = [1_000, 2_000].map(|millis| Timestamp::from_millis(millis).unwrap());
+        let resume = || Resume::of(&file, None, "x", false).unwrap();
+
+        assert_eq!(resume().began(first), first);
+        let mut stopped = resume();
+        assert_eq!(stopped.began(first), first);
+        stopped.acknowledge(500, None, 0, "").unwrap();
+
+        assert_eq!(resume().began(second), first);
+        resume().forget().unwrap();
+        assert_eq!(resume().began(second), first, "the lines of this run are counted from it too");
+        assert_eq!(Resume::of(&file, None, "x", true).unwrap().began(second), second, "again");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 use judging::Rules;
 use runtime::clock::Clock;
 use table::{
-    Failing, Invocation, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingKey,
+    Failing, Invocation, Listing, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingKey,
     WaitingMessage,
 };
 use tokio::sync::OnceCell;
@@ -26,7 +26,7 @@ use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
-use crate::waiting::{Chosen, choose, due, first_attempt, is_test, states_needed};
+use crate::waiting::{Chosen, MAX_READ, choose, due, first_attempt, is_test, states_needed};
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
 /// somebody else would send what is delivered and not yet deleted.
@@ -40,9 +40,6 @@ const MAX_PREPARING: Duration = Duration::from_secs(10);
 const PAGE: usize = 100;
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
 const MAX_MESSAGES: usize = 1_000;
-/// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
-/// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
-const MAX_READ: usize = 5_000;
 /// The most messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
 
@@ -90,7 +87,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent: &mut Sent,
         round: &Round<'_>,
     ) -> StoreResult<()> {
-        let (chosen, storms) = self.choose(channel, round).await?;
+        let (chosen, storms) = self.choose(channel, sent, round).await?;
         if let Err(error) = self.drop_messages(&chosen.drop, sent, round).await {
             // The next minute drops what is left. It holds up no message.
             sent.error = Some(error);
@@ -107,7 +104,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         // The other half is for the channel's secret and for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
         let leased = self.lease(&chosen.send, &leasing).await?;
-        sent.is_cut = leased.is_cut;
+        sent.is_cut |= leased.is_cut;
         if leased.messages.is_empty() {
             return Ok(());
         }
@@ -130,14 +127,16 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn choose(
         &self,
         channel: &StoredChannel,
+        sent: &mut Sent,
         round: &Round<'_>,
     ) -> StoreResult<(Chosen, Storms)> {
         let now = self.clock.now();
-        let waiting = self.waiting(channel, now, round.beginning).await?;
+        let waiting = self.waiting(channel, now, sent, round.beginning).await?;
         let mut due = due(waiting, channel, round.rules.zone, now);
 
         let storms = self.storms(&due, now, round).await?;
         due.retain(|message| !storms.holds(message));
+        sent.is_cut = due.len() > MAX_MESSAGES;
         due.truncate(MAX_MESSAGES);
         if due.is_empty() {
             return Ok((Chosen::default(), storms));
@@ -145,9 +144,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let needed = states_needed(&due, &storms.counted);
         let states = if needed.is_empty() {
-            Vec::new()
+            Listing::default()
         } else {
-            self.store.alert_states(&needed, round.beginning).await?.found
+            self.store.alert_states(&needed, round.beginning).await?
         };
         let deleted = self.deleted(&due, round).await?;
         let chosen = choose(due, &storms.counted, &deleted, &states);
@@ -187,6 +186,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         now: Timestamp,
+        sent: &mut Sent,
         invocation: &Invocation,
     ) -> StoreResult<Vec<WaitingMessage>> {
         let (mut found, mut after) = (Vec::new(), None);
@@ -196,6 +196,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let page = page.await?;
             let last = page.listing.found.last().map(WaitingMessage::key);
             found.extend(page.listing.found);
+            sent.unreadable.extend(page.listing.unreadable);
             if !page.has_more || last.is_none() || found.len() >= MAX_READ {
                 return Ok(found);
             }

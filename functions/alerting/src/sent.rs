@@ -2,11 +2,13 @@
 
 use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
-use table::{StoreError, StoreResult};
+use table::{StoreError, StoreResult, UnreadableItem};
 
 /// For how long the channel fails that has failed longest. It is told at zero too: an alarm tells if messages are not
 /// delivered, and if nobody is there to deliver them.
 const UNDELIVERED: &str = "alerting.undelivered_seconds";
+/// The most damaged messages of a channel that a log event names.
+const MAX_NAMED: usize = 10;
 
 /// What was done for a channel.
 #[derive(Debug, Default)]
@@ -15,6 +17,8 @@ pub(crate) struct Sent {
     pub(crate) messages: usize,
     /// Messages that nobody needs any more.
     pub(crate) dropped: usize,
+    /// Messages that cannot be read, and so not sent.
+    pub(crate) unreadable: Vec<UnreadableItem>,
     /// Why it failed.
     pub(crate) failure: Option<String>,
     /// Since when it fails.
@@ -48,6 +52,8 @@ impl AllSent {
             all.cut += usize::from(sent.is_cut);
             all.failing_since = [all.failing_since, sent.failing_since].into_iter().flatten().min();
             all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
+            let damaged = sent.unreadable.iter().take(MAX_NAMED);
+            all.failures.extend(damaged.map(|message| format!("{channel}: {}", chain(message))));
             if let Some(error) = sent.error {
                 all.failures.push(format!("{channel}: {}", chain(&error)));
                 all.error = Some(error);
@@ -94,5 +100,24 @@ impl AllSent {
             log.set("alerting.failures", self.failures);
         }
         self.error.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use table::item::ItemError;
+
+    use super::*;
+
+    #[test]
+    fn a_message_that_cannot_be_read_is_named() {
+        let (pk, sk) = ("ALERT#WAITING".to_owned(), "phone#r#device:d#1".to_owned());
+        let unreadable = vec![UnreadableItem { pk, sk, why: ItemError::Missing("message") }];
+        let all = AllSent::of(vec![("phone".to_owned(), Sent { unreadable, ..Sent::default() })]);
+        let [failure] = &all.failures[..] else { panic!("one: {:?}", all.failures) };
+        assert!(
+            failure.starts_with("phone: the item ALERT#WAITING phone#r#device:d#1"),
+            "{failure}"
+        );
     }
 }

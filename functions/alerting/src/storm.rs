@@ -12,7 +12,7 @@ use table::{
     Invocation, ReadToldMessages, StoreResult, ToldKey, ToldMessage, ToldQuery, WaitingMessage,
 };
 
-use crate::waiting::is_test;
+use crate::waiting::{MAX_READ, is_test};
 
 /// The most devices of a rule that are told one by one within [`WINDOW`].
 pub(crate) const MAX_SINGLE: usize = 20;
@@ -20,8 +20,9 @@ pub(crate) const MAX_SINGLE: usize = 20;
 pub(crate) const WINDOW: TimeDelta = TimeDelta::minutes(10);
 /// The messages of a page.
 const PAGE: usize = 200;
-/// The most messages that are read of what was told: as many as alerts may fire.
-const MAX_TOLD: usize = 1_000;
+/// The most messages that are read of what was told: twice as many as are read of what waits, because what waits was told
+/// too and is not counted as sent.
+const MAX_TOLD: usize = 2 * MAX_READ;
 
 /// The rules that storm.
 #[derive(Debug, Default, PartialEq, Eq)]

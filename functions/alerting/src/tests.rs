@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::sending::{SendRequest, Unanswered};
-use alerts::{Answer, Email, News, Request, Rule, Url};
+use alerts::{Answer, Email, Message, News, Once, Request, Rule, Url};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
 use runtime::clock::{Deadline, TestClock};
@@ -223,6 +223,34 @@ impl World {
         episodes.told.is_firing = news.is_firing();
         episodes.told.since = Some(self.now());
         let state = StoredAlertState::next(known.as_ref(), key, state.state, self.now());
+        self.put_judgement(rule, state, message, channels).await;
+    }
+
+    /// A step of a counter is judged, and stored as [`tell`](Self::tell) does.
+    pub(crate) async fn tell_step(
+        &self,
+        rule: &StoredRule,
+        device: &str,
+        channels: &[(&str, Timestamp)],
+    ) {
+        let key: AlertKey = given::alert_key(rule.id.as_str(), device);
+        let known = self.store.all_alert_states().into_iter().find(|state| state.key == key);
+        let number = known.as_ref().map_or(1, |state| state.version + 1);
+        let mut message = given::message(number, News::Fired);
+        (message.since, message.fired, message.ended) = (self.now(), self.now(), None);
+        let told = [(self.now(), number)].into();
+        let once = AlertState::Once(Once { told, number, changed: Some(rule.rule.changed) });
+        let state = StoredAlertState::next(known.as_ref(), key, once, self.now());
+        self.put_judgement(rule, state, message, channels).await;
+    }
+
+    async fn put_judgement(
+        &self,
+        rule: &StoredRule,
+        state: StoredAlertState,
+        message: Message,
+        channels: &[(&str, Timestamp)],
+    ) {
         let channels: Vec<_> =
             channels.iter().map(|(id, next)| (given::channel_id(id), *next)).collect();
         let judgement = NewJudgement::new(rule, state, vec![message], &channels, self.now());

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{MAX_PAUSE, next_attempt};
 use domain::{RuleId, Timestamp, Zone};
-use table::{AlertKey, AlertState, StoredAlertState, StoredChannel, WaitingMessage};
+use table::{AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, WaitingMessage};
+
+/// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
+/// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
+pub(crate) const MAX_READ: usize = 5_000;
 
 /// The messages of a channel, by what becomes of them.
 #[derive(Debug, Default)]
@@ -64,16 +68,18 @@ pub(crate) fn states_needed(
 }
 
 /// Chooses among messages that are due. Of a subject whose messages waited, over quiet hours or because the channel
-/// failed, or are told by a count, the newest is sent, if it is still true. What a sender that died had is sent, unless
-/// newer messages of the subject went ahead and say something else.
+/// failed, or are told by a count, the newest is sent, if it is still true; what is told once, of a budget's period or a
+/// counter's step, waits without being replaced. What a sender that died had is sent, unless newer messages of the subject
+/// went ahead and say something else.
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
     counted: &BTreeMap<RuleId, usize>,
     deleted: &BTreeSet<RuleId>,
-    states: &[StoredAlertState],
+    states: &Listing<StoredAlertState>,
 ) -> Chosen {
+    let damaged = states.damaged();
     let states: BTreeMap<&AlertKey, &AlertState> =
-        states.iter().map(|it| (&it.key, &it.state)).collect();
+        states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
     let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
     let mut chosen = Chosen::default();
     for message in due {
@@ -86,8 +92,17 @@ pub(crate) fn choose(
         }
     }
     for (key, mut messages) in of_subjects {
+        // Nobody knows whether they are still true.
+        if damaged.contains(&key) {
+            chosen.send.append(&mut messages);
+            continue;
+        }
         let state = states.get(&key).copied();
-        if messages.iter().any(|it| has_waited(it) || is_counted(it, counted)) {
+        let is_told_by_count = messages.iter().any(|message| is_counted(message, counted));
+        // No later message says what one of a period or a step says.
+        let is_told_once = matches!(state, Some(AlertState::Once(_)));
+        let is_newest_enough = !is_told_once && messages.iter().any(has_waited);
+        if is_told_by_count || is_newest_enough {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
             let kept = messages.len() - usize::from(is_newest_true);
             chosen.drop.extend(messages.drain(..kept));

@@ -244,6 +244,7 @@ impl Teller<'_> {
             ended,
             value: self.fold.value.clone(),
             seen: self.fold.seen,
+            is_silent: self.fold.is_silent,
         });
     }
 }

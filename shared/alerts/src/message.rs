@@ -28,6 +28,9 @@ pub struct Message {
     /// The newest reading.
     #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
+    /// Whether it is silence that fires, whatever the newest value is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_silent: bool,
 }
 
 /// What a message tells.
@@ -104,6 +107,7 @@ mod tests {
                 ended: news.is_firing().then_some(Timestamp::MAX),
                 value: Decimal::parse("-0.12345678901234567890123456789012345678").ok(),
                 seen: None,
+                is_silent: news.is_firing(),
             };
             let stored = serde_json::to_value(&message).expect("JSON");
             assert_eq!(stored["news"], text);

@@ -57,17 +57,27 @@ impl Message {
 
     /// What the rule says is the case.
     fn what(&self, rule: &Rule, names: Names<'_>) -> String {
-        match (&rule.watch, self.seen) {
-            (Watch::Silence { .. }, Some(seen)) => {
+        // The newest reading is the last one before a silence only while that lasts: one that is over, a reading has ended.
+        let is_over = matches!(self.news, News::Recovered | News::Passed);
+        match (self.tells_silence(rule), self.seen) {
+            (true, Some(seen)) if !is_over => {
                 format!("no reading, the last at {},", names.clock(seen))
             }
-            _ => names.watched(rule),
+            (true, _) => "no reading".to_owned(),
+            (false, _) => names.watched(rule),
         }
+    }
+
+    /// Whether it is about silence: by the rule, or because without data a rule on a metric fires.
+    const fn tells_silence(&self, rule: &Rule) -> bool {
+        matches!(rule.watch, Watch::Silence { .. }) || self.is_silent && self.news.is_firing()
     }
 
     fn shown_value(&self, rule: &Rule, names: Names<'_>) -> String {
         match (&rule.watch, &self.value) {
-            (Watch::Metric { .. }, Some(value)) => format!("; now {}", names.quantity(value)),
+            (Watch::Metric { .. }, Some(value)) if !self.tells_silence(rule) => {
+                format!("; now {}", names.quantity(value))
+            }
             _ => String::new(),
         }
     }
@@ -153,6 +163,10 @@ mod tests {
     }
 
     fn text(rule: &str, news: News) -> String {
+        text_of(rule, news, false)
+    }
+
+    fn text_of(rule: &str, news: News, is_silent: bool) -> String {
         let value = serde_json::from_str(rule).expect("JSON");
         let rule = Rule::from_json(value, Timestamp::MIN).expect("a rule");
         let message = Message {
@@ -164,6 +178,7 @@ mod tests {
                 .then(|| at("2026-01-11T13:40:00Z")),
             value: Decimal::parse("9.1").ok(),
             seen: Some(at("2026-01-10T13:39:00Z")),
+            is_silent,
         };
         let unit = "°C".parse().expect("a unit");
         let names = Names {
@@ -213,6 +228,15 @@ mod tests {
         assert_eq!(
             text(silence, News::Fired),
             "Gone: Deep freezer: no reading, the last at 2026-01-10 14:39, since 14:05"
+        );
+        assert_eq!(
+            text(silence, News::Recovered),
+            "Gone: Deep freezer: over since 14:40: no reading from 14:05"
+        );
+        let warm = r#"{"name": "Warm", "device": "f", "metric": "temperature", "above": 8, "no_data": "fire"}"#;
+        assert_eq!(
+            text_of(warm, News::Fired, true),
+            "Warm: Deep freezer: no reading, the last at 2026-01-10 14:39, since 14:05"
         );
         let budget = r#"{"name": "Day", "device": "f", "budget_kwh": 5, "per": "day"}"#;
         assert_eq!(

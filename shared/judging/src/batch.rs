@@ -76,10 +76,12 @@ impl Judging {
             return Ok(());
         }
         let listing = store.alert_states(&keys, invocation).await?;
+        let damaged = listing.damaged();
         let states: BTreeMap<AlertKey, StoredAlertState> =
             listing.found.into_iter().map(|it| (it.key.clone(), it)).collect();
         for (key, rule, written) in pairs {
-            if is_passed(rule, states.get(&key), written, now) {
+            // Of a damaged state the judgement says so.
+            if !damaged.contains(&key) && is_passed(rule, states.get(&key), written, now) {
                 continue;
             }
             let case = Case { rule, subject: &key.subject, touched: since(written) };

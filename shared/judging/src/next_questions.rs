@@ -7,34 +7,41 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use table::AlertKey;
 
-/// When each pair is asked about next.
+/// Whether a device is silent by a rule, as the rule is in one of its versions: one that is edited asks anew.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Question {
+    pub(crate) key: AlertKey,
+    pub(crate) version: u64,
+}
+
+/// When each question is asked next.
 #[derive(Debug, Default)]
-pub(crate) struct NextQuestions(Mutex<BTreeMap<AlertKey, Timestamp>>);
+pub(crate) struct NextQuestions(Mutex<BTreeMap<Question, Timestamp>>);
 
 impl NextQuestions {
-    /// The pairs that are to be asked about now. The others of `keys` keep their times, and all further pairs are
+    /// The questions that are to be asked now. The others of `questions` keep their times, and all further ones are
     /// forgotten. A time that no right clock sets is not believed.
-    pub(crate) fn due(&self, keys: Vec<AlertKey>, now: Timestamp) -> Vec<AlertKey> {
+    pub(crate) fn due(&self, questions: Vec<Question>, now: Timestamp) -> Vec<Question> {
         let latest = now.saturating_add(TimeDelta::days(15));
         let mut known = self.known();
         let mut kept = BTreeMap::new();
         let mut due = Vec::new();
 
-        for key in keys {
-            match known.remove(&key) {
-                Some(next) if next > now && next <= latest => drop(kept.insert(key, next)),
-                _ => due.push(key),
+        for question in questions {
+            match known.remove(&question) {
+                Some(next) if next > now && next <= latest => drop(kept.insert(question, next)),
+                _ => due.push(question),
             }
         }
         *known = kept;
         due
     }
 
-    pub(crate) fn set(&self, key: AlertKey, next: Timestamp) {
-        self.known().insert(key, next);
+    pub(crate) fn set(&self, question: Question, next: Timestamp) {
+        self.known().insert(question, next);
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<AlertKey, Timestamp>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Question, Timestamp>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -93,5 +93,6 @@ fn message(number: u64, figure: &Figure, now: Timestamp) -> Message {
         ended: None,
         value: figure.value.rounded().to_decimal().ok(),
         seen: None,
+        is_silent: false,
     }
 }

@@ -1,15 +1,18 @@
 //! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
 //! when it could be silent, and writes nothing where it is not.
 
+use std::collections::BTreeMap;
+
 use alerts::{MAX_AHEAD, MAX_UNJUDGED, NoData, Patience, Subject, Watch};
 use chrono::TimeDelta;
-use domain::{DeviceId, Order, TimeRange, Timestamp};
+use domain::{DeviceId, Order, RuleId, TimeRange, Timestamp};
 use series::Failure;
 use table::{Invocation, QueryReadings, RangeQuery, StoredRule};
 
 use crate::case::Case;
 use crate::judged::{Judged, has_time};
 use crate::judging::Judging;
+use crate::next_questions::Question;
 use crate::outcome::Outcome;
 use crate::ports::Store;
 use crate::rules::Rules;
@@ -32,10 +35,17 @@ impl Judging {
 
         let devices = self.devices(store, now, invocation).await?;
         judged.unjudged = rules.of_unknown_devices(&devices, fires_of_silence);
-        let mut due = self.questions.due(rules.keys(&devices, fires_of_silence), now);
+        let versions: BTreeMap<&RuleId, u64> =
+            rules.rules.iter().map(|rule| (&rule.id, rule.version)).collect();
+        let questions = rules.keys(&devices, fires_of_silence).into_iter().filter_map(|key| {
+            let version = *versions.get(&key.rule)?;
+            Some(Question { key, version })
+        });
+        let mut due = self.questions.due(questions.collect(), now);
         fastrand::shuffle(&mut due);
 
-        for key in due {
+        for question in due {
+            let key = question.key.clone();
             let Some(rule) = rules.get(&key.rule) else { continue };
             if !has_time(invocation) {
                 judged.is_cut = true;
@@ -45,7 +55,7 @@ impl Judging {
             let asked = Box::pin(self.ask(store, &rules, case, now, invocation)).await;
             match asked {
                 Ok((next, outcome)) => {
-                    self.questions.set(key.clone(), next);
+                    self.questions.set(question, next);
                     outcome.into_iter().for_each(|outcome| judged.add(key.clone(), Ok(outcome)));
                 }
                 Err(failure) => judged.add(key, Err(failure)),

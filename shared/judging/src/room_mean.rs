@@ -40,6 +40,12 @@ pub(crate) async fn means(
     invocation: &Invocation,
 ) -> Result<Vec<Observation>, Failure> {
     let members = members(devices, room, metric);
+    if members.len() > MAX_DEVICES {
+        let number = members.len();
+        return Err(Failure::OutOfReach(format!(
+            "The mean of a room is of at most {MAX_DEVICES} devices; {room} has {number} with {metric}."
+        )));
+    }
     let sealed = members.iter().map(|it| Some(horizon.rolled_up(it.id())?.to()));
     let Some(sealed) = sealed.min().flatten() else { return Ok(Vec::new()) };
     let Some(range) = range(sealed) else { return Ok(Vec::new()) };
@@ -83,5 +89,5 @@ fn members<'a>(devices: &'a Devices, room: &RoomId, metric: &MetricName) -> Vec<
             && device.metrics().contains_key(metric)
             && device.not_of_room(metric).is_none()
     };
-    devices.iter().filter(is_there).take(MAX_DEVICES).collect()
+    devices.iter().filter(is_there).collect()
 }

@@ -14,7 +14,7 @@ use fastrand::Rng;
 use judging::{Case, Judging, MAX_PROMPT, Previewed, Written};
 use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
-use series::KnownState;
+use series::{Failure, KnownState, MAX_DEVICES};
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
@@ -297,6 +297,38 @@ async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
     }
     let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
     assert_eq!(told, [at(22)]);
+}
+
+/// A mean of some of them would be a wrong number.
+#[tokio::test]
+async fn the_mean_of_a_room_with_too_many_devices_is_refused() {
+    let sensors: Vec<Reading> = (0..=MAX_DEVICES).map(|number| sensor(number, 0)).collect();
+    let rule = json!({"name": "Mean", "mean_of_room": "hall", "metric": "temperature", "above": 8});
+    let world = World::new(rule, &sensors).await;
+    let judged = Box::pin(world.judging.judge_sealed(&world.store, at(1), &invocation())).await;
+    let failures = judged.expect("memory").failures;
+    let [(_, Failure::OutOfReach(why))] = &failures[..] else { panic!("one: {failures:?}") };
+    assert_eq!(why, "The mean of a room is of at most 200 devices; hall has 201 with temperature.");
+}
+
+/// Until the rule is edited, the device need not be asked about for an hour.
+#[tokio::test]
+async fn a_limit_that_is_made_shorter_holds_from_then_on() {
+    let rule = json!({"name": "Gone", "device": "d1", "silent_for": "1h"});
+    let world = World::new(rule, &[sensor(1, 0)]).await;
+    for now in 0..20 {
+        if now == 3 {
+            let shorter = json!({"name": "Gone", "device": "d1", "silent_for": "6m"});
+            let rule = Rule::from_json(shorter, at(now)).expect("a rule");
+            let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
+            assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        }
+        let given = invocation();
+        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
+        assert!(judged.await.expect("memory").is_done());
+    }
+    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
+    assert_eq!(told, [at(6)]);
 }
 
 /// The list of so many devices is read again after two minutes.

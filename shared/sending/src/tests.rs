@@ -41,6 +41,7 @@ fn request(stored: &str) -> Request {
         ended: None,
         value: None,
         seen: None,
+        is_silent: false,
     };
     let zone = "Europe/Berlin".parse().expect("a zone");
     let rule_id = "warm".parse().expect("an id");

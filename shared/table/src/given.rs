@@ -213,6 +213,7 @@ pub fn message(number: u64, news: News) -> Message {
         ended: Some(at("2026-01-11T17:00:00Z")),
         value: Some(self::number("-0.12345678901234567890123456789012345678")),
         seen: Some(at("2026-01-11T17:00:00Z")),
+        is_silent: false,
     }
 }
 

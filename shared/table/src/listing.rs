@@ -1,8 +1,12 @@
 //! A list of the registry, with the items that could not be read. Reads no table.
 
+use std::collections::BTreeSet;
+
 use domain::DeletedDevice;
 
 use crate::item::{self, Attribute, Decode, ItemError, UnreadableItem};
+use crate::keys::Key;
+use crate::{AlertKey, StoredAlertState};
 
 /// How many devices, and how many rooms, a function keeps in memory.
 pub const MAX_CACHED_ENTRIES: usize = 10_000;
@@ -43,5 +47,17 @@ impl<T: Decode> Listing<T> {
             }
             Err(unreadable) => self.unreadable.push(unreadable),
         }
+    }
+}
+
+impl Listing<StoredAlertState> {
+    /// The rules and subjects whose states are there and cannot be read: nobody knows what they say.
+    #[must_use]
+    pub fn damaged(&self) -> BTreeSet<AlertKey> {
+        let alert = |item: &UnreadableItem| match Key::parse(&item.pk, &item.sk) {
+            Some(Key::AlertState(key)) => Some(key),
+            _ => None,
+        };
+        self.unreadable.iter().filter_map(alert).collect()
     }
 }

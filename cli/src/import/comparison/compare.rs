@@ -190,7 +190,8 @@ impl<'a> Comparison<'a> {
         self.state.borrow_mut().window.replace(earlier, later);
     }
 
-    /// Notes that a device's readings come in an order in which what replaces what is not known.
+    /// Notes that nobody knows which values of a device count: its readings come in an order in which what replaces what
+    /// is not known, or some of them were refused.
     pub(in crate::import) fn leave_out(&self, device: &DeviceId) {
         let mut state = self.state.borrow_mut();
         if !state.uncounted.contains(device) {
@@ -361,7 +362,7 @@ fn compare(
         described.add_to(&mut months.meters, device.as_str());
         if uncounted.contains(device) {
             report.comment(format_args!(
-                "{device} is not compared: its lines are in no order of time"
+                "{device} is not compared: its lines are in no order of time, or refused in part"
             ));
             months.uncounted += 1;
             continue;
@@ -442,7 +443,7 @@ impl Months {
         let mut text = format!("compared {months} ({zone}) of {series} metrics{equal}");
         for (devices, why) in [
             (self.untold, "whose rollups do not reach so far back"),
-            (self.uncounted, "whose lines are in no order of time"),
+            (self.uncounted, "whose lines are in no order of time, or refused in part"),
             (self.deleted, "which are being deleted"),
         ] {
             if devices > 0 {

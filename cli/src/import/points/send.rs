@@ -11,7 +11,7 @@ use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
 use super::unite::{Group, SentLine};
-use super::watched::Watched;
+use super::watched::{RefusedPart, Watched};
 use crate::client::{Ask, Client, wait};
 use crate::import::concurrent::concurrently;
 use crate::import::refusals::{Refusal, Refusals};
@@ -126,7 +126,7 @@ fn rounds(
         if position < done {
             storing.resume.ensure_same(position, &passed)?;
         }
-        let (mut refusals, mut refused_lines) = (Vec::new(), Vec::new());
+        let (mut refusals, mut refused_parts) = (Vec::new(), Vec::new());
         let mut witness = None;
         let mut stored = |batch: &Batch<'_>, refused: Vec<RefusedLine>| {
             sent.stored += (batch.len() - refused.len()) as u64;
@@ -135,8 +135,8 @@ fn rounds(
                 witness =
                     batch.last().and_then(|line| reading(line, watcher.now)).or(witness.take());
             }
-            for (place, refusal) in refused {
-                refused_lines.push(batch[place].clone());
+            for RefusedLine { place, refusal, messages } in refused {
+                refused_parts.push(RefusedPart::of(batch, place, messages));
                 refusals.push(refusal);
             }
         };
@@ -160,7 +160,7 @@ fn rounds(
             |batch, stop| write((client, &pace), batch, stop),
             &mut stored,
         )?;
-        refused_lines.iter().try_for_each(|line| watcher.take_back(line))?;
+        refused_parts.iter().try_for_each(|part| watcher.take_back(part))?;
         refusals.sort_by_key(|refusal| refusal.line);
         let count = refusals.len() as u64;
         let is_refused = options.strict && !refusals.is_empty();
@@ -224,8 +224,15 @@ pub(super) fn body(batch: &Batch<'_>) -> String {
     batch.iter().flat_map(|line| [&line.text, "\n"]).collect()
 }
 
-/// A line that a server refuses, by its place in the batch.
-type RefusedLine = (usize, Refusal);
+/// A line that a server refuses, whole or in part.
+#[derive(Debug)]
+struct RefusedLine {
+    /// Its place in the batch.
+    place: usize,
+    refusal: Refusal,
+    /// All that the server says of it.
+    messages: Vec<String>,
+}
 
 /// What a server refuses of a batch.
 #[derive(Debug, Default)]
@@ -257,22 +264,31 @@ fn write(
     stop: &AtomicBool,
 ) -> anyhow::Result<Vec<RefusedLine>> {
     let Refused { mut lines, unnamed } = write_once(to, batch, stop)?;
-    lines.sort_by_key(|(place, _)| *place);
-    lines.dedup_by_key(|(place, _)| *place);
+    lines.sort_by_key(|line| line.place);
+    lines.dedup_by(|later, first| {
+        let is_same = later.place == first.place;
+        if is_same {
+            first.messages.append(&mut later.messages);
+        }
+        is_same
+    });
     if unnamed == 0 {
         return Ok(lines);
     }
     if let ([_], []) = (&batch[..], &lines[..]) {
         let reason = "the server refuses it, and its answer does not tell why".to_owned();
-        return Ok(vec![(0, Refusal { line: batch[0].line, reason })]);
+        let messages = vec![reason.clone(); unnamed];
+        let refusal = Refusal { line: batch[0].line, reason };
+        return Ok(vec![RefusedLine { place: 0, refusal, messages }]);
     }
-    let named: HashSet<usize> = lines.iter().map(|(place, _)| *place).collect();
+    let named: HashSet<usize> = lines.iter().map(|line| line.place).collect();
     let others: Vec<usize> = (0..batch.len()).filter(|place| !named.contains(place)).collect();
     let size = if lines.is_empty() { batch.len().div_ceil(2) } else { lines.len() };
     for places in others.chunks(size) {
         let part: Batch<'_> = places.iter().map(|place| batch[*place]).collect();
         let refused = write(to, &part, stop)?;
-        lines.extend(refused.into_iter().map(|(place, refusal)| (places[place], refusal)));
+        let in_batch = |line: RefusedLine| RefusedLine { place: places[line.place], ..line };
+        lines.extend(refused.into_iter().map(in_batch));
     }
     Ok(lines)
 }
@@ -323,9 +339,10 @@ fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
             Some((place, line)) => {
                 let reason = match line.line {
                     0 => format!("{} at {}: {error_message}", line.series, shown(line.millis)),
-                    _ => error_message,
+                    _ => error_message.clone(),
                 };
-                refused.lines.push((place, Refusal { line: line.line, reason }));
+                let refusal = Refusal { line: line.line, reason };
+                refused.lines.push(RefusedLine { place, refusal, messages: vec![error_message] });
             }
             None => {
                 let count = error_message.split(' ').find_map(|word| word.parse().ok());

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use domain::{Hints, Reading, Timestamp};
+use domain::{DeviceId, Reading, Timestamp};
+use local::PointsRead;
 
-use super::send::{batches, body};
+use super::send::{Batch, batches, body};
 use super::unite::{Group, SentLine};
 use crate::import::comparison::Comparison;
 use crate::import::sources::Way;
@@ -59,23 +60,88 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Watched<'a, I> {
 impl Watcher<'_> {
     fn note(&self, body: &str, way: Way) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
-        let readings = self.read(body, way);
+        let readings = self.read(body, way).readings;
         comparison.note(readings.iter().map(|(reading, hints)| (reading, hints)))
     }
 
-    /// Takes back a line that the server refused.
-    pub(super) fn take_back(&self, line: &SentLine) -> anyhow::Result<()> {
+    /// Takes back what is not stored of a line that the server refused, whole or in part. Devices for which that is not
+    /// known are not compared.
+    pub(super) fn take_back(&self, part: &RefusedPart) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
-        let readings = self.read(&line.text, line.way);
-        readings.iter().try_for_each(|(reading, _)| comparison.take_back(reading))
+        match self.lost(part) {
+            Lost::Nothing => Ok(()),
+            Lost::All(readings) => {
+                readings.iter().try_for_each(|reading| comparison.take_back(reading))
+            }
+            Lost::Unknown(devices) => {
+                devices.iter().for_each(|device| comparison.leave_out(device));
+                Ok(())
+            }
+        }
+    }
+
+    /// What is refused because of the line itself was never noted. Anything else refuses one of its readings, and no
+    /// answer tells which.
+    fn lost(&self, RefusedPart { line, beside, number, messages }: &RefusedPart) -> Lost {
+        let numbers = *number..=number + line.text.matches('\n').count();
+        let together = self.read(beside, line.way);
+        let mut of_itself = together.refused.iter().filter(|(number, _)| numbers.contains(number));
+        let is_of_itself = |message: &&String| of_itself.clone().any(|(_, why)| why == *message);
+        let others = messages.iter().filter(|message| !is_of_itself(message)).count();
+        if others == 0 {
+            return Lost::Nothing;
+        }
+
+        let alone =
+            self.read(&line.text, line.way).readings.into_iter().map(|(reading, _)| reading);
+        let alone: Vec<Reading> = alone.collect();
+        if of_itself.next().is_none() && alone.len() <= others {
+            Lost::All(alone)
+        } else {
+            Lost::Unknown(alone.into_iter().map(|reading| reading.device).collect())
+        }
     }
 
     /// What the server makes of lines that cannot be read is its affair.
-    fn read(&self, body: &str, way: Way) -> Vec<(Reading, Hints)> {
+    fn read(&self, body: &str, way: Way) -> PointsRead {
         let (device_tags, room_tag) = way.tags();
         let read = local::read_points(body.as_bytes(), self.now, device_tags, room_tag);
-        read.unwrap_or_default().readings
+        read.unwrap_or_default()
     }
+}
+
+/// A line that the server refused, whole or in part.
+#[derive(Debug)]
+pub(super) struct RefusedPart {
+    line: SentLine,
+    /// The lines of its millisecond that were sent with it, which are read together.
+    beside: String,
+    /// Its number among them, from 1.
+    number: usize,
+    /// What the server says of it.
+    messages: Vec<String>,
+}
+
+impl RefusedPart {
+    pub(super) fn of(batch: &Batch<'_>, place: usize, messages: Vec<String>) -> Self {
+        let line = batch[place];
+        let is_beside = |other: &&&SentLine| other.millis == line.millis;
+        let before = batch[..place].iter().rev().take_while(is_beside).count();
+        let after = batch[place..].iter().take_while(is_beside).count();
+        let first = place - before;
+        let number = 1 + body(&batch[first..place].to_vec()).matches('\n').count();
+        let beside = body(&batch[first..place + after].to_vec());
+        Self { line: line.clone(), beside, number, messages }
+    }
+}
+
+/// What is not stored of the readings of a line.
+#[derive(Debug, PartialEq, Eq)]
+enum Lost {
+    Nothing,
+    All(Vec<Reading>),
+    /// Some of what these devices have of it.
+    Unknown(Vec<DeviceId>),
 }
 
 impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Watched<'_, I> {
@@ -88,5 +154,57 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Watched<'_, I> {
             return Some(Err(error));
         }
         self.noted.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> SentLine {
+        SentLine {
+            line: 1,
+            series: text.split(' ').next().unwrap().to_owned(),
+            millis: 1_768_147_200_000,
+            text: format!("{text} 1768147200000000000"),
+            way: Way::Plain,
+        }
+    }
+
+    /// The second line's `value` would be the metric of the first line's, and its other field is stored.
+    #[test]
+    fn only_what_is_not_stored_of_a_refused_line_is_taken_back() {
+        const GONE: &str = "device_id is of a device that is being deleted";
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let watcher = Watcher { comparison: None, now };
+        let lines = ["m,host=a value=1,x=2", "m,hostname=a value=3,x2=4", "n,host=b t=1"].map(line);
+        let batch: Batch<'_> = lines.iter().collect();
+        let shared = watcher.read(&body(&batch), Way::Plain).refused;
+        assert_eq!(shared.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2]);
+        let shared = shared[0].1.as_str();
+        let lost = |place: usize, messages: &[&str]| {
+            let messages = messages.iter().map(|text| (*text).to_owned()).collect();
+            let shown = |devices: Vec<DeviceId>| {
+                let mut shown: Vec<String> = devices.iter().map(ToString::to_string).collect();
+                shown.sort();
+                shown.join(" ")
+            };
+            match watcher.lost(&RefusedPart::of(&batch, place, messages)) {
+                Lost::Nothing => "nothing".to_owned(),
+                Lost::All(all) => {
+                    format!(
+                        "all of {}",
+                        shown(all.into_iter().map(|reading| reading.device).collect())
+                    )
+                }
+                Lost::Unknown(devices) => format!("some of {}", shown(devices)),
+            }
+        };
+
+        assert_eq!(lost(1, &[shared]), "nothing");
+        assert_eq!(lost(1, &[shared, GONE]), "some of a a::m");
+        assert_eq!(lost(0, &[GONE]), "some of a a::m");
+        assert_eq!(lost(0, &[GONE, GONE]), "all of a a::m");
+        assert_eq!(lost(2, &[GONE]), "all of b::n");
     }
 }

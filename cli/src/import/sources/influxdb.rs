@@ -3,18 +3,21 @@
 //! Windows are read whole before their points count, and again with half the length where one fails. Nothing is read by
 //! OFFSET, which skips and repeats where somebody writes meanwhile.
 
+mod again;
 mod flux;
 mod http;
 mod influxql;
 mod queries;
 mod server;
 
+use std::mem;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+
+use anyhow::Context as _;
 
 use super::Point;
 use super::line_protocol::Database;
+use again::again;
 use queries::Measurement;
 
 pub(in crate::import) use queries::Context;
@@ -28,10 +31,6 @@ const MAX_WINDOW: i64 = 400 * FIRST_WINDOW;
 /// The points of a window that is long enough, and of one that is too long.
 const FEW: usize = 20_000;
 const MANY: usize = 200_000;
-/// How often a window is read.
-const ATTEMPTS: u32 = 4;
-/// The pause before a window is read again.
-const PAUSE: Duration = Duration::from_secs(3);
 
 /// The points of a measurement in a window.
 pub(in crate::import) struct Window {
@@ -63,8 +62,6 @@ pub(in crate::import) struct Windows {
     after: Option<(String, i64)>,
     /// The span that is wanted.
     wanted: (i64, i64),
-    /// The pause before a window is read again.
-    pause: Duration,
 }
 
 impl Windows {
@@ -81,16 +78,7 @@ impl Windows {
         if let Some((done, _)) = &after {
             measurements.retain(|it| it.name >= *done);
         }
-        Ok(Self {
-            server,
-            context,
-            measurements,
-            span: None,
-            length: FIRST_WINDOW,
-            pause: PAUSE,
-            after,
-            wanted,
-        })
+        Ok(Self { server, context, measurements, span: None, length: FIRST_WINDOW, after, wanted })
     }
 
     fn next_window(&mut self) -> anyhow::Result<Option<Window>> {
@@ -100,7 +88,7 @@ impl Windows {
             };
             let (begin, end) = match self.span {
                 Some(span) => span,
-                None => match self.server.queries.edges(&self.context, &measurement)? {
+                None => match self.edges(&measurement)? {
                     Some((first, last)) => {
                         let done = self.after.take_if(|(name, _)| *name == measurement.name);
                         let done = done.map_or(i64::MIN, |(_, until)| until);
@@ -128,25 +116,23 @@ impl Windows {
         }
     }
 
+    fn edges(&self, measurement: &Measurement) -> anyhow::Result<Option<(i64, i64)>> {
+        let edges = self.server.queries.edges(&self.context, measurement);
+        edges.with_context(|| format!("{} of {}", measurement.name, self.context.database))
+    }
+
     /// Reads a window; a shorter one if that fails.
     fn read(&mut self, measurement: &Measurement, begin: i64) -> anyhow::Result<(i64, Vec<Point>)> {
-        let mut attempt = 1;
-        loop {
-            let until = begin.saturating_add(self.length);
-            match self.server.queries.points(&self.context, measurement, (begin, until)) {
-                Ok(points) => return Ok((until, points)),
-                Err(error) if attempt == ATTEMPTS => {
-                    return Err(
-                        error.context(format!("{} of {}", measurement.name, self.context.database))
-                    );
-                }
-                Err(_) => {
-                    attempt += 1;
-                    thread::sleep(self.pause);
-                    self.length = (self.length / 2 / MILLISECOND).max(1) * MILLISECOND;
-                }
+        let Self { server, context, length, .. } = self;
+        let mut has_failed = false;
+        let read = again(|| {
+            if mem::replace(&mut has_failed, true) {
+                *length = (*length / 2 / MILLISECOND).max(1) * MILLISECOND;
             }
-        }
+            let until = begin.saturating_add(*length);
+            Ok((until, server.queries.points(context, measurement, (begin, until))?))
+        });
+        read.with_context(|| format!("{} of {}", measurement.name, self.context.database))
     }
 }
 

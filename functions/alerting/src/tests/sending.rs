@@ -275,6 +275,22 @@ async fn what_is_no_longer_true_after_quiet_hours_is_not_said() {
 }
 
 #[tokio::test]
+async fn each_step_of_a_counter_is_told_after_quiet_hours() {
+    let world = World::new();
+    world.channel("a", Some("11:00-13:00")).await;
+    let rule = world.rule("r", false).await;
+    let end = at("2026-01-11T13:00:00Z");
+    for _ in 0..2 {
+        world.pass(TimeDelta::minutes(1));
+        world.tell_step(&rule, "meter", &[("a", end)]).await;
+    }
+    world.minutes(62).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(news(body), ["fired", "fired"]);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
 async fn the_messages_of_a_rule_that_was_deleted_are_dropped() {
     let world = World::new();
     world.channel("a", None).await;

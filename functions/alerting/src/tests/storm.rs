@@ -6,11 +6,11 @@ use alerts::News;
 use chrono::TimeDelta;
 use domain::Timestamp;
 use serde_json::Value;
-use table::given::invocation;
-use table::{SendWaitingMessages as _, StoredRule};
+use table::given::{self, invocation};
+use table::{NewJudgement, PutJudgements as _, SendWaitingMessages as _, StoredRule};
 
 use super::{Reply, World};
-use crate::storm::{MAX_SINGLE, WINDOW};
+use crate::storm::{MAX_SINGLE, WINDOW, told_of_late};
 
 const NOW: Timestamp = Timestamp::MIN;
 
@@ -250,4 +250,20 @@ async fn in_a_random_storm_each_devices_last_news_arrives_and_requests_are_few()
         let most = most.max().unwrap_or_default();
         assert!(most <= MAX_SINGLE + 2, "{seed}: {most} requests in ten minutes at {rate}");
     }
+}
+
+/// As many as are told where thousands of devices fall silent at once: with some of them, too few would count as sent.
+#[tokio::test]
+async fn all_that_was_told_of_late_is_read() {
+    let world = World::new();
+    let rule = world.rule_on_each("r").await;
+    let count = 1_100;
+    for device in 0..count {
+        let (state, news) =
+            (given::firing("r", &format!("d{device}")), vec![given::message(1, News::Fired)]);
+        let judgement = NewJudgement::new(&rule, state, news, &[], world.now());
+        world.store.put_judgement(&judgement, &invocation()).await.expect("asked");
+    }
+    let told = told_of_late(&world.store, world.now(), &invocation()).await.expect("read");
+    assert_eq!(told.len(), count);
 }

@@ -21,6 +21,7 @@ fn message(news: News) -> Message {
         ended: None,
         value: Decimal::parse("9.10000000000000000001").ok(),
         seen: None,
+        is_silent: false,
     }
 }
 

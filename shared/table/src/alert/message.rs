@@ -125,6 +125,7 @@ impl WaitingMessage {
             ended: None,
             value: None,
             seen: None,
+            is_silent: false,
         };
         let alert = AlertKey { rule: id.parse().expect("an id"), subject: Subject::Device(device) };
         Self::new(channel, ToldMessage { alert, at: now, rule, message }, now)

@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail, ensure};
 use chrono::{DateTime, SecondsFormat};
 use serde::Deserialize;
 
+use super::again::again;
 use super::http::{Ask, Http};
 use super::queries::{Context, Measurement, Queries};
 use crate::import::sources::line_protocol::Database;
@@ -64,8 +65,10 @@ impl Flux {
         let mut all = Vec::new();
         loop {
             let path = format!("/api/v2/buckets?limit={PAGE}&offset={}", all.len());
-            let page: Page = serde_json::from_reader(self.ask(&path, None)?)
-                .context("the list of buckets cannot be read")?;
+            let page: Page = again(|| {
+                serde_json::from_reader(self.ask(&path, None)?)
+                    .context("the list of buckets cannot be read")
+            })?;
             let count = page.buckets.len();
             all.extend(page.buckets);
             if count < PAGE {
@@ -133,10 +136,13 @@ impl Queries for Flux {
             "{} |> keep(columns: [\"_measurement\"]) |> group() |> distinct(column: \"_measurement\")",
             from(context, TIMES),
         );
-        let mut names = Vec::new();
-        self.query(context, &query, |row| {
-            names.extend(row.get("_value").map(ToOwned::to_owned));
-            Ok(())
+        let mut names = again(|| {
+            let mut names = Vec::new();
+            self.query(context, &query, |row| {
+                names.extend(row.get("_value").map(ToOwned::to_owned));
+                Ok(())
+            })?;
+            Ok(names)
         })?;
         names.sort_unstable();
         names.dedup();
@@ -155,12 +161,14 @@ impl Queries for Flux {
                 from(context, TIMES),
                 only(measurement)
             );
-            let mut times = Vec::new();
-            self.query(context, &query, |row| {
-                times.push(time(row)?);
-                Ok(())
-            })?;
-            anyhow::Ok(times)
+            again(|| {
+                let mut times = Vec::new();
+                self.query(context, &query, |row| {
+                    times.push(time(row)?);
+                    Ok(())
+                })?;
+                Ok(times)
+            })
         };
         let Some(first) = edge("first")?.into_iter().min() else { return Ok(None) };
         Ok(edge("last")?.into_iter().max().map(|last| (first, last)))

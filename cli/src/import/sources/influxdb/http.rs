@@ -1,19 +1,21 @@
 //! Requests to a running InfluxDB. Knows no language of its queries.
 
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
+use super::again::Lasting;
 use crate::client::{redirection, split_login};
 
-/// The time in which a server has to begin its answer.
+/// The time in which a server has to begin its answer, and then to send more of it.
 const MAX_SILENCE: Duration = Duration::from_secs(300);
 
 /// A server's address, and how it is asked.
 pub(super) struct Http {
     agent: ureq::Agent,
+    max_silence: Duration,
     /// Without a name and a password.
     pub(super) url: String,
     /// Name and password of the address, not decoded.
@@ -45,16 +47,21 @@ fn said(text: &str) -> String {
 impl Http {
     /// Reads an address such as `http://name:password@pi:8086`.
     pub(super) fn of(address: &str) -> anyhow::Result<Self> {
+        Self::within(address, MAX_SILENCE)
+    }
+
+    fn within(address: &str, max_silence: Duration) -> anyhow::Result<Self> {
         ensure!(address.contains("://"), "expected an address");
         let (login, url) = split_login(address);
         let config = ureq::Agent::config_builder()
             .timeout_connect(Some(Duration::from_secs(30)))
-            .timeout_recv_response(Some(MAX_SILENCE))
+            .timeout_recv_response(Some(max_silence))
+            .timeout_per_read(Some(max_silence))
             .http_status_as_error(false)
             .max_redirects(0)
             .build();
         let (login, url) = (login.map(str::to_owned), url.trim_end_matches('/').to_owned());
-        Ok(Self { agent: config.into(), url, login })
+        Ok(Self { agent: config.into(), max_silence, url, login })
     }
 
     /// Asks for the version. A server may tell none.
@@ -94,18 +101,45 @@ impl Http {
         };
         let mut answer = answer.with_context(|| format!("{} does not answer", self.url))?;
         self.ensure_no_redirect(&answer)?;
-        if answer.status() != 200 {
+        let status = answer.status();
+        if status != 200 {
             let text = answer.body_mut().read_to_string().unwrap_or_default();
-            bail!("{} answers {}: {}; {advice}", self.url, answer.status(), said(&text));
+            let refusal = format!("{} answers {status}: {}", self.url, said(&text));
+            match status.as_u16() {
+                401 | 403 => bail!(Lasting(format!("{refusal}; {advice}"))),
+                404 => bail!(Lasting(refusal)),
+                _ => bail!(refusal),
+            }
         }
-        Ok(BufReader::new(answer.into_body().into_reader()))
+        let reader = answer.into_body().into_reader();
+        let stall = format!(
+            "{} has sent nothing for {:?} in the middle of its answer",
+            self.url, self.max_silence
+        );
+        Ok(BufReader::new(Body { reader, stall }))
     }
 
     fn ensure_no_redirect(&self, answer: &http::Response<ureq::Body>) -> anyhow::Result<()> {
         match redirection(answer) {
-            Some(redirection) => bail!("{} {redirection}", self.url),
+            Some(redirection) => bail!(Lasting(format!("{} {redirection}", self.url))),
             None => Ok(()),
         }
+    }
+}
+
+/// The body of an answer.
+struct Body {
+    reader: ureq::BodyReader<'static>,
+    /// The error if nothing more of it comes.
+    stall: String,
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer).map_err(|error| match ureq::Error::from(error) {
+            ureq::Error::Timeout(_) => io::Error::new(io::ErrorKind::TimedOut, self.stall.clone()),
+            other => other.into_io(),
+        })
     }
 }
 
@@ -113,6 +147,18 @@ impl Http {
 mod tests {
     use super::*;
     use crate::import::fake_server::{self, Reply};
+
+    #[test]
+    fn an_answer_that_stalls_is_an_error_that_says_so() {
+        let server = fake_server::serve(|_, _| Reply::stalled("{\"results\": ["));
+        let http = Http::within(&server.url, Duration::from_millis(500)).unwrap();
+        let ask = Ask { path: "/query", body: None, authorization: None, advice: "" };
+
+        let error = io::read_to_string(http.ask(ask).unwrap()).unwrap_err().to_string();
+
+        let expected = format!("{} has sent nothing for 500ms in the middle of", server.url);
+        assert!(error.starts_with(&expected), "{error}");
+    }
 
     #[test]
     fn no_redirect_is_followed() {

@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::again::again;
 use super::http::{Ask, Http};
 use super::queries::{Context, Measurement, Queries};
 use crate::import::sources::line_protocol::Database;
@@ -58,22 +59,24 @@ impl InfluxQl {
         })
     }
 
-    /// Asks for rows by the names of their series.
+    /// Asks for rows by the names of their series, again if that fails.
     fn series(
         &self,
         database: &str,
         statement: &str,
         policy: Option<&str>,
     ) -> anyhow::Result<Vec<(String, Vec<Vec<Cell>>)>> {
-        let mut all: Vec<(String, Vec<Vec<Cell>>)> = Vec::new();
-        answer::read(self.ask(database, policy, statement)?, |series| {
-            let rows = series.rows();
-            match all.iter_mut().find(|(name, _)| *name == series.name) {
-                Some((_, known)) => known.extend(rows),
-                None => all.push((series.name.clone(), rows.collect())),
-            }
-        })?;
-        Ok(all)
+        again(|| {
+            let mut all: Vec<(String, Vec<Vec<Cell>>)> = Vec::new();
+            answer::read(self.ask(database, policy, statement)?, |series| {
+                let rows = series.rows();
+                match all.iter_mut().find(|(name, _)| *name == series.name) {
+                    Some((_, known)) => known.extend(rows),
+                    None => all.push((series.name.clone(), rows.collect())),
+                }
+            })?;
+            Ok(all)
+        })
     }
 
     /// Asks for rows.

@@ -1,7 +1,6 @@
 //! Tests of what is read of an InfluxDB 2, against answers in its documented form.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -109,10 +108,8 @@ fn server(
 fn windows(server: &fake_server::Server) -> anyhow::Result<Vec<Window>> {
     let server = Arc::new(Server::connect(&server.url, Some("secret"))?);
     let contexts = contexts(&server, &[], |_| {})?;
-    let mut windows =
-        Windows::new(server, contexts[0].clone(), None, (i64::MIN, 8 * FIRST_WINDOW))?;
-    windows.pause = Duration::ZERO;
-    windows.collect()
+    let span = (i64::MIN, 8 * FIRST_WINDOW);
+    Windows::new(server, contexts[0].clone(), None, span)?.collect()
 }
 
 #[test]

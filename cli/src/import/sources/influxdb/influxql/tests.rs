@@ -1,11 +1,48 @@
 //! Tests of what is read of an InfluxDB 1, against answers in its form.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use std::time::Duration;
-
-use crate::import::fake_server::{self, Reply};
+use crate::import::fake_server::{self, Reply, Request};
 use crate::import::sources::influxdb::{Context, FIRST_WINDOW, Server, Window, Windows, contexts};
+
+/// The answer of a server with one measurement; `points` gets the statement of a query for points.
+fn reply(request: &Request, points: impl FnOnce(&str) -> String) -> Reply {
+    if request.path == "/ping" {
+        return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
+    }
+    let (_, query) = request.path.split_once('?').unwrap();
+    let find = |name: &str| {
+        form_urlencoded::parse(query.as_bytes())
+            .find(|(key, _)| key == name)
+            .unwrap()
+            .1
+            .into_owned()
+    };
+    assert_eq!((find("epoch"), find("chunked")), ("ns".to_owned(), "true".to_owned()));
+    let q = find("q");
+    let body = if q == "SHOW DATABASES" {
+        r#"{"results":[{"series":[{"name":"databases","columns":["name"],"values":[["_internal"],["ho.me"]]}]}]}"#.to_owned()
+    } else if q.starts_with("SHOW RETENTION") {
+        r#"{"results":[{"series":[{"columns":["name","duration","default"],"values":[["autogen","0s",false],["years","0s",true]]}]}]}"#.to_owned()
+    } else if q == "SHOW FIELD KEYS" {
+        r#"{"results":[{"series":[{"name":"°C, a","columns":["fieldKey","fieldType"],"values":[["v","float"],["v","integer"],["v","string"],["ok","boolean"]]}]}]}"#.to_owned()
+    } else if q.contains("LIMIT 1") {
+        // As InfluxDB, which leaves out what has another type than the one that is asked for.
+        assert!(
+            q.starts_with(r#"SELECT "ok"::boolean, "v"::float, "v"::string FROM "years"."°C, a" ORDER BY time "#),
+            "{q}"
+        );
+        let at = if q.contains("ASC") { 1_000_000_500_i64 } else { 99 * FIRST_WINDOW };
+        format!(
+            r#"{{"results":[{{"series":[{{"name":"m","columns":["time","v"],"values":[[{at},1]]}}]}}]}}"#
+        )
+    } else {
+        points(&q)
+    };
+    Reply::of(200, &body)
+}
 
 /// A server with one measurement; `answer` gets the statement of each query for points.
 fn server(
@@ -14,41 +51,11 @@ fn server(
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     let server = fake_server::serve(move |_, request| {
-        if request.path == "/ping" {
-            return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
-        }
-        let (_, query) = request.path.split_once('?').unwrap();
-        let find = |name: &str| {
-            form_urlencoded::parse(query.as_bytes())
-                .find(|(key, _)| key == name)
-                .unwrap()
-                .1
-                .into_owned()
-        };
-        assert_eq!((find("epoch"), find("chunked")), ("ns".to_owned(), "true".to_owned()));
-        let q = find("q");
-        let body = if q == "SHOW DATABASES" {
-            r#"{"results":[{"series":[{"name":"databases","columns":["name"],"values":[["_internal"],["ho.me"]]}]}]}"#.to_owned()
-        } else if q.starts_with("SHOW RETENTION") {
-            r#"{"results":[{"series":[{"columns":["name","duration","default"],"values":[["autogen","0s",false],["years","0s",true]]}]}]}"#.to_owned()
-        } else if q == "SHOW FIELD KEYS" {
-            r#"{"results":[{"series":[{"name":"°C, a","columns":["fieldKey","fieldType"],"values":[["v","float"],["v","integer"],["v","string"],["ok","boolean"]]}]}]}"#.to_owned()
-        } else if q.contains("LIMIT 1") {
-            // As InfluxDB, which leaves out what has another type than the one that is asked for.
-            assert!(
-                q.starts_with(r#"SELECT "ok"::boolean, "v"::float, "v"::string FROM "years"."°C, a" ORDER BY time "#),
-                "{q}"
-            );
-            let at = if q.contains("ASC") { 1_000_000_500_i64 } else { 99 * FIRST_WINDOW };
-            format!(
-                r#"{{"results":[{{"series":[{{"name":"m","columns":["time","v"],"values":[[{at},1]]}}]}}]}}"#
-            )
-        } else {
+        reply(&request, |q| {
             let mut seen = seen.lock().unwrap();
-            seen.push(q.clone());
-            answer(seen.len(), &q)
-        };
-        Reply::of(200, &body)
+            seen.push(q.to_owned());
+            answer(seen.len(), q)
+        })
     });
     (server, asked)
 }
@@ -65,9 +72,7 @@ fn windows(
     let contexts = contexts(&server, &[], |_| {})?;
     assert_eq!(contexts, [Context { database: "ho.me".to_owned(), policy: "years".to_owned() }]);
     let span = (i64::MIN, 8 * FIRST_WINDOW);
-    let mut windows = Windows::new(server, contexts[0].clone(), after, span)?;
-    windows.pause = Duration::ZERO;
-    windows.collect()
+    Windows::new(server, contexts[0].clone(), after, span)?.collect()
 }
 
 #[test]
@@ -132,6 +137,58 @@ fn an_error_and_an_answer_that_is_not_whole_are_read_again_and_named() {
         let error = format!("{:#}", windows(&always, None).err().unwrap());
         assert!(error.starts_with("°C, a of ho.me: ") && error.contains(expected), "{error}");
         assert_eq!(asked.lock().unwrap().len(), 4);
+    }
+}
+
+#[test]
+fn any_question_is_asked_again_after_a_bad_answer() {
+    let bad: [fn() -> Reply; 8] = [
+        || Reply::of(429, "{}"),
+        || Reply::of(502, "<html>"),
+        || Reply::of(503, ""),
+        || Reply::of(504, ""),
+        || Reply::of(200, ""),
+        || Reply::of(200, r#"{"results":[{"series":[{"name""#),
+        || Reply::with(200, "transfer-encoding: chunked\r\n", "5\r\n{\"res"),
+        || Reply::NONE,
+    ];
+    for (n, bad) in bad.into_iter().enumerate() {
+        let asked = Mutex::new(BTreeSet::new());
+        let server = fake_server::serve(move |_, request| {
+            // A window that is read again is another question: it is shorter.
+            let is_window = request.path.contains("GROUP+BY");
+            let is_first = asked.lock().unwrap().insert(request.path.clone());
+            if is_first && !is_window && request.path != "/ping" {
+                return bad();
+            }
+            reply(&request, |_| NONE.to_owned())
+        });
+        let read = windows(&server, None);
+        assert!(read.is_ok(), "bad answer {n}: {:#}", read.err().unwrap());
+    }
+}
+
+#[test]
+fn a_refusal_of_the_login_is_final_and_alone_advises_on_the_login() {
+    for (status, times, is_of_login) in
+        [(401, 1, true), (403, 1, true), (404, 1, false), (429, 4, false), (503, 4, false)]
+    {
+        let count = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::clone(&count);
+        let server = fake_server::serve(move |_, request| {
+            if request.path == "/ping" {
+                return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
+            }
+            asked.fetch_add(1, Ordering::SeqCst);
+            Reply::of(status, r#"{"error":"not now"}"#)
+        });
+        let connected = Server::connect(&server.url, None).unwrap();
+        let error = contexts(&connected, &[], |_| {}).unwrap_err().to_string();
+
+        assert!(error.contains(&format!("answers {status}")), "{error}");
+        assert!(error.contains("not now"), "{error}");
+        assert_eq!(error.contains("name and password stand in the address"), is_of_login);
+        assert_eq!(count.load(Ordering::SeqCst), times, "{status}");
     }
 }
 

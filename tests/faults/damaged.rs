@@ -1,0 +1,44 @@
+//! Items of alerts that somebody damaged: no message is lost by them.
+
+use ::alerts::News;
+use alerting::Event;
+use chrono::TimeDelta;
+use runtime::clock::TestClock;
+use serde_json::json;
+use table::given::{alert_rule, channel_id, firing, message};
+use table::{
+    EditAlertRules as _, NewJudgement, PutJudgements as _, ReadWaitingMessages as _, keys,
+};
+
+use super::patience::{Receiver, alerting, deadline, store_channel};
+use super::proxy::{Call, Proxy};
+use crate::engine::Engine;
+use crate::given::{at, invocation};
+
+/// It waited, so that its state is asked whether it is still true.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_whose_state_is_damaged_is_sent() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    let (store, rule) = (table.store(), alert_rule("r", at(0)));
+    store_channel(&store).await;
+    assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
+    let (told_at, sent_at) = (at(0), at(0).saturating_add(TimeDelta::minutes(1)));
+    let (news, by) = (vec![message(1, News::Fired)], [(channel_id("c"), sent_at)]);
+    let judgement = NewJudgement::new(&rule, firing("r", "d"), news, &by, told_at);
+    store.put_judgement(&judgement, &invocation()).await.expect("stored");
+
+    let mut state = table.items(keys::ALERT_STATES).await.remove(0);
+    state["state"] = json!({"S": "damaged"});
+    table.put_item(state).await;
+
+    let proxy = Proxy::start(table.endpoint(), |_: &Call| None).await;
+    let later = sent_at.saturating_add(TimeDelta::minutes(1));
+    let (receiver, clock) = (Receiver::default(), TestClock::at(later));
+    let alerting = alerting(&table, &proxy, &receiver, &clock);
+    Box::pin(alerting.handle(Event::Hint, deadline())).await.expect("done");
+
+    assert_eq!(receiver.count(), 1);
+    let waiting = store.waiting_messages(&channel_id("c"), later, None, 9, &invocation()).await;
+    assert!(waiting.expect("read").listing.found.is_empty(), "it is finished");
+}
