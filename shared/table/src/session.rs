@@ -1,13 +1,19 @@
 //! A table during one invocation: access patterns are its methods. Decides nothing of the domain.
 
 mod annotations;
+mod look_up;
 mod range;
+mod shards;
 mod tokens;
 
-use crate::db::{Db, ItemQuery, Keys, Write, WriteOutcome};
+use domain::DeviceId;
+
+use crate::db::{Db, ItemQuery, Keys, RefusedWrites, Write, WriteOutcome, absent};
 use crate::item::{self, Decode, Item, ItemError, UnreadableItem};
-use crate::keys::{self, Key};
-use crate::{Invocation, Listing, StoreError, StoreResult};
+use crate::keys::{self, Key, PK};
+use crate::{
+    InsertOutcome, Invocation, Listing, StoreError, StoreResult, UpdateOutcome, while_throttled,
+};
 
 /// A table during one invocation.
 pub struct Session<'a, D> {
@@ -30,6 +36,10 @@ impl<'a, D: Db> Session<'a, D> {
         Self { db, invocation }
     }
 
+    fn device_key(self, id: &DeviceId) -> Key {
+        self.db.layout().device_key(id)
+    }
+
     /// Reads an item as it is this moment. Returns `None` for a device that is being deleted, or is deleted.
     async fn find<T: Decode>(self, key: &Key) -> StoreResult<Option<T>> {
         let found = self.db.get(&key.into(), self.invocation).await?;
@@ -45,6 +55,35 @@ impl<'a, D: Db> Session<'a, D> {
         Ok(matches!(self.write(write).await?, WriteOutcome::Done(_)))
     }
 
+    /// Puts an item where no item is, or reads the one that is there.
+    async fn insert<T: Decode>(self, put: Write) -> StoreResult<InsertOutcome<T>> {
+        match self.write(put.when([absent(PK)])).await? {
+            WriteOutcome::Done(_) => Ok(InsertOutcome::Inserted),
+            WriteOutcome::Refused(known) => {
+                read(known.unwrap_or_default()).map(InsertOutcome::Exists)
+            }
+        }
+    }
+
+    /// Updates an item, and reads it as it is now, or as it is where a condition does not hold.
+    async fn update_and_read<T: Decode>(self, update: Write) -> StoreResult<UpdateOutcome<T>> {
+        Ok(match self.write(update).await? {
+            WriteOutcome::Done(now) => UpdateOutcome::Updated(read(now.unwrap_or_default())?),
+            WriteOutcome::Refused(was) => {
+                UpdateOutcome::ConditionFailed(was.map_or(Ok(None), read_present)?)
+            }
+        })
+    }
+
+    /// Makes all writes or none. What is throttled, or conflicts with another transaction, is sent again while there
+    /// is patience.
+    ///
+    /// Conflicts: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html>
+    async fn transact(self, writes: Vec<Write>) -> StoreResult<Result<(), RefusedWrites>> {
+        let attempt = || self.db.transact(writes.clone(), self.invocation);
+        while_throttled(self.invocation, attempt).await
+    }
+
     /// Reads a whole partition. Items that cannot be read stand apart.
     async fn list<T: Decode + Send>(self, partition: &str) -> StoreResult<Listing<T>> {
         let keys = Keys::From(keys::behind(None));
@@ -58,6 +97,11 @@ impl<'a, D: Db> Session<'a, D> {
             }
         }
     }
+}
+
+/// Reads an item that must be what its key says.
+fn read<T: Decode>(found: Item) -> StoreResult<T> {
+    item::read(found).map_err(StoreError::Unreadable)
 }
 
 /// Reads an item. Returns `None` for a device that is being deleted, or is deleted.

@@ -1,0 +1,43 @@
+//! Devices and rooms of the registry by their ids, as they are this moment. Makes no list.
+
+use domain::{Deletion, Device, DeviceId, Room, RoomId};
+
+use crate::db::Db;
+use crate::item::DeviceItem;
+use crate::keys::Key;
+use crate::{ItemKey, Listing, Session, StoreError, StoreResult};
+
+impl<D: Db> Session<'_, D> {
+    /// A device.
+    pub async fn device(self, id: &DeviceId) -> StoreResult<Option<Device>> {
+        self.check_shards().await?;
+        self.find(&self.device_key(id)).await
+    }
+
+    /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
+    pub async fn deletion(self, id: &DeviceId) -> StoreResult<Option<Deletion>> {
+        self.check_shards().await?;
+        let found: Option<DeviceItem> = self.find(&self.device_key(id)).await?;
+        Ok(found.and_then(DeviceItem::deletion))
+    }
+
+    /// A room.
+    pub async fn room(self, id: &RoomId) -> StoreResult<Option<Room>> {
+        self.find(&Key::Room(id.clone())).await
+    }
+
+    /// Those of the devices that are registered, in any order. No id may be there twice.
+    pub async fn find_devices(self, ids: &[DeviceId]) -> StoreResult<Listing<Device>> {
+        self.check_shards().await?;
+
+        let keys = ids.iter().map(|id| ItemKey::of(&self.device_key(id))).collect();
+        let mut listing = Listing::default();
+        let mut each = |attributes: &mut dyn Iterator<Item = _>| listing.add(attributes);
+        let left = self.db.get_all(keys, self.invocation, &mut each).await?;
+        if left.is_empty() {
+            Ok(listing)
+        } else {
+            Err(StoreError::Throttled("keys remained".into()))
+        }
+    }
+}

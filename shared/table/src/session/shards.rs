@@ -1,0 +1,73 @@
+//! The number of partitions of the registry's devices: stored before the first device, compared before any is
+//! read. Moves no device.
+
+use std::sync::atomic::Ordering;
+
+use crate::db::{Db, ItemQuery, put};
+use crate::item::{Item, from_shards};
+use crate::keys::{DEVICES, Key};
+use crate::shards::Shards;
+use crate::{InsertOutcome, ItemKey, Session, StoreError, StoreResult};
+
+impl<D: Db> Session<'_, D> {
+    /// The number of partitions of the registry's devices; `None` for a table without devices.
+    pub async fn stored_shards(self) -> StoreResult<Option<Shards>> {
+        let query = ItemQuery { limit: Some(1), ..ItemQuery::of(DEVICES) };
+        let mut first = None;
+        let mut each = |attributes: &mut dyn Iterator<Item = _>| {
+            first = Some(attributes.collect::<Item>());
+        };
+        self.db.query(&query, self.invocation, &mut each).await?;
+        first.map(shards_of_first).transpose()
+    }
+
+    /// Refuses a table whose devices are in another number of partitions than the settings say: a list
+    /// would be empty, and every device would be registered again.
+    pub async fn check_shards(self) -> StoreResult<()> {
+        if self.db.has_checked_shards().load(Ordering::Relaxed) {
+            return Ok(());
+        }
+
+        match self.stored_shards().await? {
+            Some(stored) => self.compare_shards(stored),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores the number before the first device, unless it is one: that needs no item.
+    pub(super) async fn claim_shards(self) -> StoreResult<()> {
+        let set = self.db.layout().shards;
+        if set == Shards::ONE || self.db.has_checked_shards().load(Ordering::Relaxed) {
+            return Ok(());
+        }
+
+        if let Some(stored) = self.stored_shards().await? {
+            return self.compare_shards(stored);
+        }
+        match self.insert(put(from_shards(set))).await? {
+            InsertOutcome::Inserted => self.compare_shards(set),
+            InsertOutcome::Exists(stored) => self.compare_shards(stored),
+        }
+    }
+
+    fn compare_shards(self, stored: Shards) -> StoreResult<()> {
+        let set = self.db.layout().shards;
+        if stored != set {
+            let what = format!(
+                "DEVICE_SHARDS (the parameter DeviceShards) is {set}, but the table's devices are in \
+                 {stored} partitions; set it to {stored}"
+            );
+            return Err(StoreError::Refused(what.into()));
+        }
+
+        self.db.has_checked_shards().store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The number that the first item of the partition tells: its own, which sorts before every device, or one,
+/// where a device is there.
+fn shards_of_first(first: Item) -> StoreResult<Shards> {
+    let ItemKey { pk, sk } = ItemKey::of_item(&first);
+    if Key::parse(&pk, &sk) == Some(Key::Shards) { super::read(first) } else { Ok(Shards::ONE) }
+}
