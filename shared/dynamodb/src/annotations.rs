@@ -1,18 +1,15 @@
 //! `Query`, `UpdateItem` and `DeleteItem` on annotations. Knows nothing of what they are about.
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use domain::{Annotated, Annotation, AnnotationId, DeviceId, Order, TimeRange, Timestamp};
+use domain::{Annotation, AnnotationId, Order, TimeRange};
 
 use crate::DynamoStore;
-use crate::attribute::{SdkItem, to_sdk};
-use crate::range::{Filter, Range, RangePage};
+use crate::attribute::to_sdk;
+use crate::range::{Range, RangePage};
 use crate::update::Update;
 use table::item;
-use table::item::attribute::ABOUT;
 use table::keys::{self, Key};
 use table::{
-    AnnotationPage, AnnotationQuery, Belonging, EditAnnotations, Invocation, ItemKey,
-    ReadAnnotations, StoreResult,
+    AnnotationPage, AnnotationQuery, EditAnnotations, Invocation, ReadAnnotations, StoreResult,
 };
 
 impl ReadAnnotations for DynamoStore {
@@ -51,28 +48,6 @@ impl EditAnnotations for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<bool> {
         self.delete_found(&Key::Annotation(id.clone()), invocation).await
-    }
-}
-
-impl DynamoStore {
-    /// The annotations of a device, at most so many. All annotations are read for them: a device is seldom deleted.
-    pub(super) async fn annotations_of(
-        &self,
-        device: &DeviceId,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> StoreResult<Vec<Belonging>> {
-        let about = Annotated::Device(device.clone()).to_string();
-        let filter = Filter {
-            expression: "#about = :about",
-            names: &[("#about", ABOUT)],
-            values: SdkItem::from([(":about".to_owned(), AttributeValue::S(about))]),
-        };
-        let always = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range");
-        let range = Range { limit, filter: Some(filter), ..all_in(always) };
-        let page = self.range(range, |_: &Annotation| true, |_| 0, invocation).await?;
-        let belonging = |it: Annotation| Belonging(vec![ItemKey::of(&Key::Annotation(it.id))]);
-        Ok(page.items.into_iter().map(belonging).collect())
     }
 }
 

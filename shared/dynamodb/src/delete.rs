@@ -1,19 +1,38 @@
-//! `DeleteItem` that looks at what it deletes. Without a look, it is beside the belongings of devices.
+//! `DeleteItem`: of whatever is there, with a look at what it was, or only of what is still as it was. Chooses nothing.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
-use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValue};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity, ReturnValue};
 
 use crate::attribute::{SdkItem, to_sdk, value_to_sdk};
 use crate::error::store_error;
 use crate::pause::{asked, while_throttled};
 use crate::{DynamoStore, note_write};
 use table::item::{self, Attribute};
-use table::keys::{Key, PK};
+use table::keys::{Key, PK, SK};
 use table::{Invocation, StoreResult};
 
 impl DynamoStore {
+    /// Deletes an item, whatever it is. Done twice, it changes nothing.
+    pub(super) async fn delete_item(
+        &self,
+        pk: String,
+        sk: String,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let request = self
+            .client
+            .delete_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(pk))
+            .key(SK, AttributeValue::S(sk))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = asked(invocation, || request.clone().send()).await?;
+        note_write(invocation, answer.consumed_capacity());
+        Ok(())
+    }
+
     /// Deletes an item, whatever it is; returns whether there was one.
     pub(super) async fn delete_found(
         &self,

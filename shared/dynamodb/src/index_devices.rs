@@ -11,7 +11,7 @@ use crate::attribute::to_sdk;
 use crate::pause::asked;
 use crate::put::Put;
 use crate::update::Update;
-use crate::{DynamoStore, note_read, note_write};
+use crate::{DynamoStore, note_read};
 use domain::{Device, DeviceId, SearchEntry, Timestamp};
 use table::item::attribute::{DEVICE_VERSION, DONE, RUN, VERSION};
 use table::item::{self, Attribute};
@@ -98,19 +98,6 @@ impl MarkIndexed for DynamoStore {
 }
 
 impl DynamoStore {
-    /// Takes the mark away, because what is written next is not in the index.
-    pub(super) async fn forget_index(&self, invocation: &Invocation) -> StoreResult<()> {
-        let request = self
-            .client
-            .delete_item()
-            .table_name(&self.table)
-            .set_key(Some(to_sdk(item::key(&Key::Indexed))))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let answer = asked(invocation, || request.clone().send()).await?;
-        note_write(invocation, answer.consumed_capacity());
-        Ok(())
-    }
-
     async fn stored_entries(
         &self,
         device: &DeviceId,
@@ -167,7 +154,7 @@ impl DynamoStore {
             )
             .build()
             .expect("key, table and condition are set");
-        let entries = entries.iter().flat_map(|entry| self.parts(entry.clone()));
+        let entries = entries.iter().map(|entry| self.entry_part(entry.clone()));
         let check = TransactWriteItem::builder().condition_check(check).build();
         let parts = iter::once(check).chain(entries).collect();
         // Only the check has a condition: where it fails, an edit was faster.

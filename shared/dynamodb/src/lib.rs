@@ -1,6 +1,5 @@
 //! The ports on `DynamoDB`, one file per port or group of ports. Contains no rule of the domain.
 
-mod add_arrival;
 mod alert_channels;
 mod alert_looks;
 mod alert_messages;
@@ -19,7 +18,6 @@ mod delete;
 mod delete_readings;
 mod describe;
 mod door;
-mod edit_registry;
 mod error;
 mod expression;
 mod find_registry;
@@ -27,7 +25,6 @@ mod index_devices;
 mod insert_readings;
 mod introduced;
 mod json;
-mod mark_deletions;
 mod merge_readings;
 mod pause;
 mod put;
@@ -36,22 +33,16 @@ mod put_readings;
 mod query_readings;
 mod range;
 mod read_registry;
-mod register_devices;
-mod remove_belongings;
-mod remove_rooms;
 mod reply;
 mod request;
-mod restore_stays;
 mod rollup_state;
 mod rollups;
 mod search_devices;
 mod seen;
 mod shards;
 mod stays;
-mod teach_registry;
 mod tokens;
 mod update;
-mod update_registry;
 mod write_device;
 
 use std::sync::Arc;

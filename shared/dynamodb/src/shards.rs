@@ -1,16 +1,14 @@
-//! The number of partitions of the registry's devices: stored before the first device, compared before any is
-//! read. Moves no device.
+//! The number of partitions of the registry's devices, compared before any device is read. Stores nothing.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use std::sync::atomic::Ordering;
 
 use crate::attribute::{SdkItem, read};
 use crate::pause::asked;
-use crate::put::Put;
 use crate::{DynamoStore, note_read};
 use table::keys::{DEVICES, Key, PK, SK};
 use table::shards::Shards;
-use table::{Expected, Invocation, StoreError, StoreResult, UpdateOutcome, item};
+use table::{Invocation, StoreError, StoreResult};
 
 impl DynamoStore {
     /// The number of partitions of the registry's devices; `None` for a table without devices.
@@ -48,24 +46,6 @@ impl DynamoStore {
             return Ok(());
         }
         first_of_all(first.clone()).and_then(|stored| self.compare(stored))
-    }
-
-    /// Stores the number before the first device, unless it is one: that needs no item.
-    pub(super) async fn claim_shards(&self, invocation: &Invocation) -> StoreResult<()> {
-        let set = self.layout.shards;
-        if set == Shards::ONE || self.has_checked_shards.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        if let Some(stored) = self.stored_shards(invocation).await? {
-            return self.compare(stored);
-        }
-        let put = Put::new(item::from_shards(set), Expected::Absent);
-        match put.send(self, invocation).await? {
-            UpdateOutcome::Updated(()) => self.compare(set),
-            UpdateOutcome::ConditionFailed(stored) => {
-                self.compare(read(stored.unwrap_or_default())?)
-            }
-        }
     }
 
     fn compare(&self, stored: Shards) -> StoreResult<()> {

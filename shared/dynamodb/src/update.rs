@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    self, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
+    ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
 
-use crate::attribute::{SdkItem, read, read_present, to_sdk, value_to_sdk};
+use crate::attribute::{SdkItem, to_sdk, value_to_sdk};
 use crate::error::store_error;
 use crate::pause::while_throttled;
 use crate::{DynamoStore, note_write};
 use table::item::attribute::DELETED;
-use table::item::{self, Attribute, Decode};
+use table::item::{self, Attribute};
 use table::keys::{Key, PK};
 use table::{Invocation, StoreResult, UpdateOutcome};
 
@@ -23,13 +23,12 @@ pub(super) struct Update {
     sets: Vec<String>,
     removes: Vec<String>,
     adds: Vec<String>,
-    deletes: Vec<String>,
     conditions: Vec<String>,
     names: Vec<(String, String)>,
     values: SdkItem,
 }
 
-/// An update as a request and a transaction both take it.
+/// An update as a request takes it.
 struct Built {
     key: SdkItem,
     update: Option<String>,
@@ -46,7 +45,6 @@ impl Update {
             sets: Vec::new(),
             removes: Vec::new(),
             adds: Vec::new(),
-            deletes: Vec::new(),
             conditions: Vec::new(),
             names: Vec::new(),
             values: SdkItem::new(),
@@ -75,13 +73,6 @@ impl Update {
         if is_device {
             update.only_if_still(&[DELETED], None);
         }
-        update
-    }
-
-    /// An update of the item of a device that is being deleted, whose condition fails if it is not.
-    pub(super) fn of_marked(key: Key) -> Self {
-        let mut update = Self::or_put(key);
-        update.only_if_present(&[DELETED]);
         update
     }
 
@@ -124,28 +115,6 @@ impl Update {
     pub(super) fn add_number(&mut self, path: &[&str], more: usize) {
         let clause = format!("{} {}", self.name(path), self.value(Attribute::number(more)));
         self.adds.push(clause);
-    }
-
-    /// Adds to a set, which is made where it is missing; what it holds already is held once.
-    pub(super) fn add_to_set(&mut self, path: &[&str], element: String) {
-        let clause = format!("{} {}", self.name(path), self.value(Attribute::Ss(vec![element])));
-        self.adds.push(clause);
-    }
-
-    /// Removes `element` from the set at `path`, which goes with its last one.
-    pub(super) fn remove_from_set(&mut self, path: &[&str], element: String) {
-        let clause = format!("{} {}", self.name(path), self.value(Attribute::Ss(vec![element])));
-        self.deletes.push(clause);
-    }
-
-    /// Writes only where the set at `path` is missing, holds `element` or fewer than `limit` others.
-    pub(super) fn only_if_in_set_or_below(&mut self, path: &[&str], element: &str, limit: usize) {
-        let name = self.name(path);
-        let element = self.value(Attribute::S(element.to_owned()));
-        let limit = self.value(Attribute::number(limit));
-        self.conditions.push(format!(
-            "(attribute_not_exists({name}) OR contains({name}, {element}) OR size({name}) < {limit})"
-        ));
     }
 
     /// Writes only if `path` has this value, or is absent if `value` is `None`.
@@ -197,8 +166,7 @@ impl Update {
         };
         let update = clause("SET", &self.sets)
             + &clause("REMOVE", &self.removes)
-            + &clause("ADD", &self.adds)
-            + &clause("DELETE", &self.deletes);
+            + &clause("ADD", &self.adds);
         Built {
             key: to_sdk(item::key(&self.key)),
             // `DynamoDB` refuses what is empty.
@@ -207,21 +175,6 @@ impl Update {
             names: self.names.into_iter().collect(),
             values: (!self.values.is_empty()).then_some(self.values),
         }
-    }
-
-    /// The update as a part of a transaction.
-    pub(super) fn transact(self, store: &DynamoStore) -> types::Update {
-        let Built { key, update, condition, names, values } = self.build();
-        types::Update::builder()
-            .table_name(&store.table)
-            .set_key(Some(key))
-            .set_update_expression(update)
-            .set_condition_expression(condition)
-            .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values(values)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .expect("key, table and expression are set")
     }
 
     /// Sends the update by itself.
@@ -259,19 +212,5 @@ impl Update {
             }
         };
         while_throttled(invocation, send).await
-    }
-
-    /// Sends the update by itself and reads the item that it wrote or found.
-    pub(super) async fn send_and_read<T: Decode>(
-        self,
-        store: &DynamoStore,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<T>> {
-        Ok(match self.send(store, invocation).await? {
-            UpdateOutcome::Updated(now) => UpdateOutcome::Updated(read(now)?),
-            UpdateOutcome::ConditionFailed(was) => {
-                UpdateOutcome::ConditionFailed(was.map_or(Ok(None), read_present)?)
-            }
-        })
     }
 }

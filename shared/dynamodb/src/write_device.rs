@@ -1,43 +1,19 @@
-//! A device's `UpdateItem`, or a `TransactWriteItems` of it and its companions; the transactions of others.
-//! Works out no companion.
+//! `TransactWriteItems`, and parts of transactions. Chooses none.
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, CancellationReason, ConditionCheck, Delete, Put as TransactPut,
-    ReturnConsumedCapacity, TransactWriteItem,
+    AttributeValue, CancellationReason, Delete, Put as TransactPut, ReturnConsumedCapacity,
+    TransactWriteItem,
 };
 
-use crate::attribute::{self, SdkItem, to_sdk};
+use crate::attribute::to_sdk;
 use crate::error::store_error;
 use crate::pause::while_throttled;
 use crate::put::Put;
-use crate::update::Update;
 use crate::{DynamoStore, note_write};
-use domain::{Device, DeviceId};
-use table::item::attribute::{BEHIND, BEHIND_IT, DEVICE_VERSION};
-use table::item::{self, Attribute, Item};
+use table::item::{self, Item};
 use table::keys::{Key, PK, SK};
-use table::{Companion, Expected, Invocation, ItemKey, StoreError, StoreResult, UpdateOutcome};
-
-/// The outcome of a device's write with its companions.
-pub(super) enum DeviceWrite {
-    /// All is written; this is the device now.
-    Done(Device),
-    /// Nothing is written: the device was this, or was not there.
-    Lost(Option<Device>),
-    /// Nothing is written: a companion's condition does not hold.
-    CompanionRefused,
-}
-
-/// The outcome of a write of a device's item with its companions.
-pub(super) enum ItemWrite {
-    /// All is written; this is the item now, where it was written alone.
-    Done(Option<SdkItem>),
-    /// Nothing is written: the item was this, or was not there.
-    Lost(Option<SdkItem>),
-    /// Nothing is written: a companion's condition does not hold.
-    CompanionRefused,
-}
+use table::{Companion, Invocation, ItemKey, StoreError, StoreResult};
 
 /// The reasons for which a transaction is cancelled that succeeds later: another one holds the item, or
 /// the table is asked for too much.
@@ -49,57 +25,6 @@ const BUSY: [&str; 3] = ["TransactionConflict", "ProvisionedThroughputExceeded",
 const CANCELLED_ITEM: f64 = 2.0;
 
 impl DynamoStore {
-    /// Writes `new` with `update`, which gets the condition that the device's version is the one of `old`.
-    ///
-    /// Done twice, the second time is lost. The SDK gives each transaction a token, by which `DynamoDB` knows
-    /// an attempt that the SDK repeats because its answer was lost.
-    pub(super) async fn write_device(
-        &self,
-        (old, new): (&Device, &Device),
-        mut update: Update,
-        companions: Vec<Companion>,
-        invocation: &Invocation,
-    ) -> StoreResult<DeviceWrite> {
-        only_if_version(&mut update, old);
-        update.set(&[DEVICE_VERSION], version(new.version()));
-        Ok(match self.write_item(update, companions, invocation).await? {
-            ItemWrite::Done(Some(now)) => DeviceWrite::Done(attribute::read(now)?),
-            ItemWrite::Done(None) => DeviceWrite::Done(new.clone()),
-            ItemWrite::Lost(was) => {
-                DeviceWrite::Lost(was.map_or(Ok(None), attribute::read_present)?)
-            }
-            ItemWrite::CompanionRefused => DeviceWrite::CompanionRefused,
-        })
-    }
-
-    /// Writes a device's item with its companions.
-    pub(super) async fn write_item(
-        &self,
-        update: Update,
-        companions: Vec<Companion>,
-        invocation: &Invocation,
-    ) -> StoreResult<ItemWrite> {
-        if companions.is_empty() {
-            return Ok(match update.send(self, invocation).await? {
-                UpdateOutcome::Updated(now) => ItemWrite::Done(Some(now)),
-                UpdateOutcome::ConditionFailed(was) => ItemWrite::Lost(was),
-            });
-        }
-        let companions = companions.into_iter().flat_map(|it| self.parts(it));
-        let parts: Vec<TransactWriteItem> =
-            [TransactWriteItem::builder().update(update.transact(self)).build()]
-                .into_iter()
-                .chain(companions)
-                .collect();
-        let Err(reasons) = self.transact_parts(parts, invocation).await? else {
-            return Ok(ItemWrite::Done(None));
-        };
-        Ok(match reasons.into_iter().next().filter(failed) {
-            Some(device) => ItemWrite::Lost(device.item),
-            None => ItemWrite::CompanionRefused,
-        })
-    }
-
     /// Writes all parts or none; the reason of each part where a condition does not hold. A transaction that is
     /// throttled, or conflicts with another one, is sent again while there is patience.
     ///
@@ -151,59 +76,17 @@ impl DynamoStore {
         Err(if is_busy { StoreError::Throttled(Box::new(error)) } else { store_error(error) })
     }
 
-    /// The parts of a transaction that write a companion.
-    pub(super) fn parts(&self, companion: Companion) -> Vec<TransactWriteItem> {
+    /// The part of a transaction that stores or deletes a value of the index of attributes.
+    pub(super) fn entry_part(&self, companion: Companion) -> TransactWriteItem {
         match companion {
-            Companion::RegisterRoom(room) => {
-                vec![self.conditional_part(Put::new(item::from_room(&room), Expected::Absent))]
-            }
             Companion::KeepEntry(device, entry) => {
-                vec![self.put_part(item::from_search_entry(&device, &entry, self.layout))]
+                self.put_part(item::from_search_entry(&device, &entry, self.layout))
             }
             Companion::DropEntry(device, entry) => {
-                vec![self.delete_part(ItemKey::of(&Key::SearchEntry(device, entry)))]
+                self.delete_part(ItemKey::of(&Key::SearchEntry(device, entry)))
             }
-            Companion::KeepStay(stay) => item::from_stay(&stay).map(|it| self.put_part(it)).into(),
-            Companion::NoteBehind(meter, device) => {
-                let mut update = self.next_version(&meter);
-                update.add_to_set(&[BEHIND_IT], device.to_string());
-                vec![TransactWriteItem::builder().update(update.transact(self)).build()]
-            }
-            Companion::ForgetBehind(meter, device) => {
-                let mut update = self.next_version(&meter);
-                update.remove_from_set(&[BEHIND_IT], device.to_string());
-                vec![TransactWriteItem::builder().update(update.transact(self)).build()]
-            }
-            Companion::StillBehind { device, meter } => {
-                let check = self.behind_check(&device, meter.as_ref());
-                vec![TransactWriteItem::builder().condition_check(check).build()]
-            }
+            other => unreachable!("no value of the index of attributes: {other:?}"),
         }
-    }
-
-    /// An update of a device that is still what was read.
-    fn next_version(&self, known: &Device) -> Update {
-        let mut update = Update::of(self.layout.device_key(known.id()));
-        only_if_version(&mut update, known);
-        update.set(&[DEVICE_VERSION], version(known.version() + 1));
-        update
-    }
-
-    /// A check that holds for a device that is not registered too, where no meter is expected.
-    fn behind_check(&self, device: &DeviceId, meter: Option<&DeviceId>) -> ConditionCheck {
-        let value = meter.map(|it| AttributeValue::S(it.to_string()));
-        ConditionCheck::builder()
-            .table_name(&self.table)
-            .set_key(Some(to_sdk(item::key(&self.layout.device_key(device)))))
-            .expression_attribute_names("#b", BEHIND)
-            .condition_expression(if meter.is_some() {
-                "#b = :b"
-            } else {
-                "attribute_not_exists(#b)"
-            })
-            .set_expression_attribute_values(value.map(|it| [(":b".to_owned(), it)].into()))
-            .build()
-            .expect("key, table and condition are set")
     }
 
     /// A deletion without a condition.
@@ -227,16 +110,6 @@ impl DynamoStore {
     }
 }
 
-/// Lets an update fail where the device's version is not the one of `known`.
-pub(super) fn only_if_version(update: &mut Update, known: &Device) {
-    update
-        .only_if_still(&[DEVICE_VERSION], (known.version() > 0).then(|| version(known.version())));
-}
-
-fn version(version: u64) -> Attribute {
-    Attribute::number(version)
-}
-
 /// Whether a condition of this part does not hold.
 pub(super) fn failed(reason: &CancellationReason) -> bool {
     reason.code() == Some("ConditionalCheckFailed")
@@ -246,8 +119,8 @@ pub(super) fn failed(reason: &CancellationReason) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use domain::{Decimal, DeviceObservation, Reading, Timestamp};
-    use table::{Belonging, Deadline, NoteSeen as _, RemoveBelongings as _, Seen};
+    use domain::{Decimal, Device, DeviceId, DeviceObservation, Reading, Timestamp};
+    use table::{Belonging, Deadline, Expected, NoteSeen as _, RemoveBelongings as _, Seen};
 
     use super::*;
     use crate::canned::Canned;

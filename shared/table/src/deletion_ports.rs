@@ -1,12 +1,10 @@
 //! The ports of deletion: marking, finding and removing what belongs to a device, and removing rooms and homes.
 //! Decides no order.
 
-use std::future::Future;
-
 use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
 
 use crate::keys::Key;
-use crate::{Action, BegunDeletion, Invocation, Permission, PutOutcome, StoreResult, Target};
+use crate::{BegunDeletion, PutOutcome, StoreResult, ports};
 
 /// The key of an item, as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,101 +55,61 @@ pub struct Belongings {
     pub has_more: bool,
 }
 
-/// Marks devices as deleted. The mark is in the device's own item, so that nothing registers the device while
-/// it is there. Done twice, each method leaves what the first time left.
-pub trait MarkDeletions: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::BatchGetItem, Target::Devices),
-        (Action::GetItem, Target::Devices),
-        (Action::UpdateItem, Target::Devices),
-        (Action::Query, Target::Devices),
-    ];
+ports! {
+    /// Marks devices as deleted. The mark is in the device's own item, so that nothing registers the device while
+    /// it is there. Done twice, each method leaves what the first time left.
+    MarkDeletions [
+        (BatchGetItem, Devices),
+        (GetItem, Devices),
+        (UpdateItem, Devices),
+        (Query, Devices),
+    ] {
+        /// Begins to delete a device, which from then on is in no list, no room and behind no meter. Refused
+        /// where others are noted to be behind it, as they are this moment.
+        fn begin_deletion(id: &DeviceId, at: Timestamp) -> StoreResult<BegunDeletion>;
 
-    /// Begins to delete a device, which from then on is in no list, no room and behind no meter. Refused
-    /// where others are noted to be behind it, as they are this moment.
-    fn begin_deletion(
-        &self,
-        id: &DeviceId,
-        at: Timestamp,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<BegunDeletion>> + Send;
-    /// Notes that something of the device is found now. Returns the deletion, `None` where none is under way.
-    fn note_found(
-        &self,
-        id: &DeviceId,
-        at: Timestamp,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<Deletion>>> + Send;
-    /// Ends a deletion, if nothing has been found since `known`; returns whether it is ended. What is left is
-    /// a tombstone that expires, and that the next reading replaces.
-    fn end_deletion(
-        &self,
-        id: &DeviceId,
-        known: &Deletion,
-        at: Timestamp,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<bool>> + Send;
-}
+        /// Notes that something of the device is found now. Returns the deletion, `None` where none is under way.
+        fn note_found(id: &DeviceId, at: Timestamp) -> StoreResult<Option<Deletion>>;
 
-/// Removes what belongs to a device beside its own item.
-pub trait RemoveBelongings: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::Query, Target::Readings),
-        (Action::Query, Target::Rollups),
-        (Action::Query, Target::Stays),
-        (Action::Query, Target::Attributes),
-        (Action::Query, Target::Annotations),
-        (Action::DeleteItem, Target::Readings),
-        (Action::DeleteItem, Target::Rollups),
-        (Action::DeleteItem, Target::Stays),
-        (Action::DeleteItem, Target::SeenIn),
-        (Action::DeleteItem, Target::Attributes),
-        (Action::DeleteItem, Target::Annotations),
-    ];
+        /// Ends a deletion, if nothing has been found since `known`; returns whether it is ended. What is left is
+        /// a tombstone that expires, and that the next reading replaces.
+        fn end_deletion(id: &DeviceId, known: &Deletion, at: Timestamp) -> StoreResult<bool>;
+    }
 
-    /// What belongs to a device, as it is this moment: at most `limit`.
-    fn belongings(
-        &self,
-        id: &DeviceId,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Belongings>> + Send;
-    /// Removes belongings. Done twice, it changes nothing. The outcome's positions are theirs.
-    fn remove_belongings(
-        &self,
-        belongings: &[Belonging],
-        invocation: &Invocation,
-    ) -> impl Future<Output = PutOutcome> + Send;
-}
+    /// Removes what belongs to a device beside its own item.
+    RemoveBelongings [
+        (Query, Readings),
+        (Query, Rollups),
+        (Query, Stays),
+        (Query, Attributes),
+        (Query, Annotations),
+        (DeleteItem, Readings),
+        (DeleteItem, Rollups),
+        (DeleteItem, Stays),
+        (DeleteItem, SeenIn),
+        (DeleteItem, Attributes),
+        (DeleteItem, Annotations),
+    ] {
+        /// What belongs to a device, as it is this moment: at most `limit`.
+        fn belongings(id: &DeviceId, limit: usize) -> StoreResult<Belongings>;
 
-/// Removes rooms, and homes from rooms.
-pub trait RemoveRooms: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::DeleteItem, Target::Rooms),
-        (Action::PutItem, Target::Rooms),
-        (Action::UpdateItem, Target::Rooms),
-    ];
+        /// Removes belongings. Done twice, it changes nothing. The outcome's positions are theirs.
+        fn remove_belongings(belongings: &[Belonging]) -> PutOutcome;
+    }
 
-    /// Removes a room of the registry. Done twice, it changes nothing.
-    fn remove_room(
-        &self,
-        id: &RoomId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<()>> + Send;
-    /// Puts a room back that was removed, unless it is registered again.
-    fn put_back_room(
-        &self,
-        room: &Room,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<()>> + Send;
-    /// Takes a room out of a home; returns whether it was in it.
-    fn leave_home(
-        &self,
-        room: &RoomId,
-        home: &HomeId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<bool>> + Send;
+    /// Removes rooms, and homes from rooms.
+    RemoveRooms [
+        (DeleteItem, Rooms),
+        (PutItem, Rooms),
+        (UpdateItem, Rooms),
+    ] {
+        /// Removes a room of the registry. Done twice, it changes nothing.
+        fn remove_room(id: &RoomId) -> StoreResult<()>;
+
+        /// Puts a room back that was removed, unless it is registered again.
+        fn put_back_room(room: &Room) -> StoreResult<()>;
+
+        /// Takes a room out of a home; returns whether it was in it.
+        fn leave_home(room: &RoomId, home: &HomeId) -> StoreResult<bool>;
+    }
 }

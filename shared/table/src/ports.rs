@@ -12,7 +12,7 @@ use domain::{
 use crate::{
     Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
     PutOutcome, RangeQuery, ReadingKey, Registration, SearchPage, SearchQuery, StayPage, StayQuery,
-    StoreResult, Target, UpdateOutcome,
+    StoreResult, Target, UpdateOutcome, ports,
 };
 
 /// Pattern 1: store readings.
@@ -51,20 +51,17 @@ pub trait MergeReadings: Send + Sync {
     ) -> impl Future<Output = PutOutcome> + Send;
 }
 
-/// Pattern 1e: store a reading that has no timestamp, at the timestamp of its arrival.
-pub trait AddArrival: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::Readings)];
-
-    /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
-    /// done twice, it changes nothing.
-    fn add_arrival(
-        &self,
-        reading: &Reading,
-        arrival: &str,
-        retention: Option<TimeDelta>,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Added>> + Send;
+ports! {
+    /// Pattern 1e: store a reading that has no timestamp, at the timestamp of its arrival.
+    AddArrival [(PutItem, Readings)] {
+        /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
+        /// done twice, it changes nothing.
+        fn add_arrival(
+            reading: &Reading,
+            arrival: &str,
+            retention: Option<TimeDelta>,
+        ) -> StoreResult<Added>;
+    }
 }
 
 /// Deletes readings: a person's repair of a wrong one.
@@ -354,137 +351,90 @@ pub trait CountIntroduced: Send + Sync {
     ) -> impl Future<Output = StoreResult<Option<usize>>> + Send;
 }
 
-/// Registers devices and rooms that are new.
-///
-/// Done twice, or by many at once, the first item stays.
-pub trait RegisterDevices: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::PutItem, Target::Devices),
-        (Action::PutItem, Target::Rooms),
-        (Action::UpdateItem, Target::Devices),
-        (Action::Query, Target::Devices),
-    ];
+ports! {
+    /// Registers devices and rooms that are new.
+    ///
+    /// Done twice, or by many at once, the first item stays.
+    RegisterDevices [
+        (PutItem, Devices),
+        (PutItem, Rooms),
+        (UpdateItem, Devices),
+        (Query, Devices),
+    ] {
+        /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
+        /// counts its fold settings on from it.
+        fn register_device(device: &Device) -> StoreResult<Registration>;
 
-    /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
-    /// counts its fold settings on from it.
-    fn register_device(
-        &self,
-        device: &Device,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Registration>> + Send;
-    /// Registers a room, unless it is registered.
-    fn register_room(
-        &self,
-        room: &Room,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<InsertOutcome<Room>>> + Send;
-    /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
-    /// it is noted once.
-    fn introduce_room(
-        &self,
-        device: &DeviceId,
-        room: &RoomId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
-}
+        /// Registers a room, unless it is registered.
+        fn register_room(room: &Room) -> StoreResult<InsertOutcome<Room>>;
 
-/// Adds to registered devices and rooms what a sender teaches of them beside its readings.
-///
-/// Done twice, the second time is refused: what is taught has changed since it was read, or has a name.
-pub trait TeachRegistry: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::UpdateItem, Target::Devices), (Action::UpdateItem, Target::Rooms)];
+        /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
+        /// it is noted once.
+        fn introduce_room(device: &DeviceId, room: &RoomId) -> StoreResult<UpdateOutcome<Device>>;
+    }
 
-    /// Adds what hints teach ([`Device::taught`]), if no edit, stay or other hint has been written since
-    /// `known` was read. Hints that teach nothing are not sent.
-    fn teach_device(
-        &self,
-        known: &Device,
-        hints: &Hints,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
-    /// Names a registered room that has no name.
-    fn name_room(
-        &self,
-        id: &RoomId,
-        name: &Label,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
-}
+    /// Adds to registered devices and rooms what a sender teaches of them beside its readings.
+    ///
+    /// Done twice, the second time is refused: what is taught has changed since it was read, or has a name.
+    TeachRegistry [(UpdateItem, Devices), (UpdateItem, Rooms)] {
+        /// Adds what hints teach ([`Device::taught`]), if no edit, stay or other hint has been written since
+        /// `known` was read. Hints that teach nothing are not sent.
+        fn teach_device(known: &Device, hints: &Hints) -> StoreResult<UpdateOutcome<Device>>;
 
-/// Applies to the registry what the stream's readings say.
-///
-/// Done twice, the second time is refused and changes nothing: each part is written only while it is
-/// newer, earlier or absent.
-pub trait UpdateRegistry: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::UpdateItem, Target::Devices),
-        (Action::UpdateItem, Target::Rooms),
-        (Action::PutItem, Target::Stays),
-    ];
+        /// Names a registered room that has no name.
+        fn name_room(id: &RoomId, name: &Label) -> StoreResult<UpdateOutcome<Room>>;
+    }
 
-    /// Adds what was learned of a device; never touches what a person set. A room is written only
-    /// while the device's room is the one of `known`.
-    fn update_device(
-        &self,
-        known: &Device,
-        learned: &DeviceUpdate,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
-    /// Begins a stay that was learned, and ends the one that lasts, if the device's place is the one of
-    /// `known` and no edit or stay has been written since.
-    fn begin_stay(
-        &self,
-        known: &Device,
-        stay: &Stay,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
-    /// Notes an earlier first reading of a room.
-    fn update_room(
-        &self,
-        id: &RoomId,
-        first_seen: Timestamp,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
-}
+    /// Applies to the registry what the stream's readings say.
+    ///
+    /// Done twice, the second time is refused and changes nothing: each part is written only while it is
+    /// newer, earlier or absent.
+    UpdateRegistry [
+        (UpdateItem, Devices),
+        (UpdateItem, Rooms),
+        (PutItem, Stays),
+    ] {
+        /// Adds what was learned of a device; never touches what a person set. A room is written only
+        /// while the device's room is the one of `known`.
+        fn update_device(
+            known: &Device,
+            learned: &DeviceUpdate,
+        ) -> StoreResult<UpdateOutcome<Device>>;
 
-/// A person's edits of the registry. Done twice, they leave what was set.
-pub trait EditRegistry: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::GetItem, Target::Devices),
-        (Action::GetItem, Target::Rooms),
-        (Action::UpdateItem, Target::Devices),
-        (Action::ConditionCheckItem, Target::Devices),
-        (Action::UpdateItem, Target::Rooms),
-        (Action::PutItem, Target::Rooms),
-        (Action::Query, Target::Devices),
-        (Action::PutItem, Target::Stays),
-        (Action::PutItem, Target::Attributes),
-        (Action::DeleteItem, Target::Attributes),
-    ];
+        /// Begins a stay that was learned, and ends the one that lasts, if the device's place is the one of
+        /// `known` and no edit or stay has been written since.
+        fn begin_stay(known: &Device, stay: &Stay) -> StoreResult<UpdateOutcome<Device>>;
 
-    /// Edits a device, if it is registered and the patch may be applied to it, as it and the meters above it
-    /// are when it is written ([`DevicePatch::check`], [`MeterChange`](crate::MeterChange)); else tells why not.
-    /// With it is written what has to change beside it ([`companions`](crate::companions)), all or nothing: a
-    /// room that a person names exists from then on, even before its first reading.
-    fn edit_device(
-        &self,
-        id: &DeviceId,
-        patch: &DevicePatch,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Edited, DevicePatchError>>> + Send;
-    /// Edits a room.
-    fn edit_room(
-        &self,
-        id: &RoomId,
-        patch: &RoomPatch,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
+        /// Notes an earlier first reading of a room.
+        fn update_room(id: &RoomId, first_seen: Timestamp) -> StoreResult<UpdateOutcome<Room>>;
+    }
+
+    /// A person's edits of the registry. Done twice, they leave what was set.
+    EditRegistry [
+        (GetItem, Devices),
+        (GetItem, Rooms),
+        (UpdateItem, Devices),
+        (ConditionCheckItem, Devices),
+        (UpdateItem, Rooms),
+        (PutItem, Rooms),
+        (Query, Devices),
+        (PutItem, Stays),
+        (PutItem, Attributes),
+        (DeleteItem, Attributes),
+    ] {
+        /// Edits a device, if it is registered and the patch may be applied to it, as it and the meters above it
+        /// are when it is written ([`DevicePatch::check`], [`MeterChange`](crate::MeterChange)); else tells why not.
+        /// With it is written what has to change beside it ([`companions`](crate::companions)), all or nothing: a
+        /// room that a person names exists from then on, even before its first reading.
+        fn edit_device(
+            id: &DeviceId,
+            patch: &DevicePatch,
+            now: Timestamp,
+        ) -> StoreResult<UpdateOutcome<Edited, DevicePatchError>>;
+
+        /// Edits a room.
+        fn edit_room(id: &RoomId, patch: &RoomPatch) -> StoreResult<UpdateOutcome<Room>>;
+    }
 }
 
 /// Pattern 11: the rooms in which a device has been, and the devices that have been in a room.
@@ -508,21 +458,14 @@ pub trait ReadStays: Send + Sync {
     ) -> impl Future<Output = StoreResult<StayPage>> + Send;
 }
 
-/// Restores the stays of a backup.
-pub trait RestoreStays: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::UpdateItem, Target::Devices), (Action::PutItem, Target::Stays)];
-
-    /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. They ended before
-    /// the first that it has; of a device that has none the last one is its newest from then on. Refused if
-    /// the device is not the one that was read: done twice, the second time is.
-    fn restore_stays(
-        &self,
-        known: &Device,
-        stays: &[Stay],
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+ports! {
+    /// Restores the stays of a backup.
+    RestoreStays [(UpdateItem, Devices), (PutItem, Stays)] {
+        /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. They ended before
+        /// the first that it has; of a device that has none the last one is its newest from then on. Refused if
+        /// the device is not the one that was read: done twice, the second time is.
+        fn restore_stays(known: &Device, stays: &[Stay]) -> StoreResult<UpdateOutcome<Device>>;
+    }
 }
 
 /// The number of stays that are restored at once: with the device they are one transaction, of at most 100 items.

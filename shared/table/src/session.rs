@@ -1,8 +1,15 @@
 //! A table during one invocation: access patterns are its methods. Decides nothing of the domain.
 
 mod annotations;
+mod arrivals;
+mod belongings;
+mod deletions;
+mod device_write;
+mod edits;
+mod learning;
 mod look_up;
 mod range;
+mod registration;
 mod shards;
 mod tokens;
 

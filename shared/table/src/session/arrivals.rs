@@ -1,0 +1,29 @@
+//! Readings without a timestamp, stored where no reading is. Replaces no reading.
+
+use chrono::TimeDelta;
+use domain::Reading;
+
+use crate::db::{Db, put};
+use crate::item::{Arrival, from_arrival};
+use crate::{Added, InsertOutcome, Session, StoreResult};
+
+impl<D: Db> Session<'_, D> {
+    /// Stores a reading where no reading is, or where the one that is there came with the same `arrival`.
+    pub async fn add_arrival(
+        self,
+        reading: &Reading,
+        arrival: &str,
+        retention: Option<TimeDelta>,
+    ) -> StoreResult<Added> {
+        let arrived = put(from_arrival(reading, arrival, retention));
+        Ok(match self.insert(arrived).await? {
+            InsertOutcome::Inserted => Added::Stored,
+            // A request whose answer was lost is repeated: then the item that is there is this one, with whatever
+            // was merged into it since.
+            InsertOutcome::Exists(Arrival(came)) if came.as_deref() == Some(arrival) => {
+                Added::Stored
+            }
+            InsertOutcome::Exists(_) => Added::Taken,
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! What belongs to a device beside its own item: found in the device's partitions, and removed. Chooses nothing.
+
+use domain::DeviceId;
+use futures_util::{StreamExt as _, stream};
+
+use crate::db::{Db, ItemQuery, delete};
+use crate::item::attribute::STAY_ROOM;
+use crate::item::{Attribute, Item};
+use crate::keys::{self, Key, PK, SK};
+use crate::{Belonging, Belongings, ItemKey, PutOutcome, Session, StoreError, StoreResult};
+
+/// How many belongings are removed at once. A role that may delete in batches may also put in batches, and
+/// nobody who deletes a device should be able to replace a reading.
+const REMOVE_CONCURRENCY: usize = 32;
+
+impl<D: Db> Session<'_, D> {
+    /// What belongs to a device, as it is this moment: at most `limit`. Whatever is in the device's partitions belongs
+    /// to the device, whether or not it can be read.
+    pub async fn belongings(self, id: &DeviceId, limit: usize) -> StoreResult<Belongings> {
+        let mut found = Vec::new();
+        for partition in keys::partitions_of(id) {
+            self.add_belongings_in(partition, limit + 1, &mut found).await?;
+        }
+        if let Some(more) = (limit + 1).checked_sub(found.len()).filter(|more| *more > 0) {
+            found.extend(self.annotations_of(id, more).await?);
+        }
+
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        Ok(Belongings { found, has_more })
+    }
+
+    /// Adds what is in a partition until there are `limit` of all.
+    async fn add_belongings_in(
+        self,
+        partition: String,
+        limit: usize,
+        found: &mut Vec<Belonging>,
+    ) -> StoreResult<()> {
+        let mut query = ItemQuery { only: &[PK, SK, STAY_ROOM], ..ItemQuery::of(partition) };
+        while found.len() < limit {
+            query.limit = Some(limit - found.len());
+            let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+                found.push(belonging(&attributes.collect()));
+            };
+            query.start = self.db.query(&query, self.invocation, &mut each).await?;
+            if query.start.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes belongings. Done twice, it changes nothing. The outcome's positions are theirs.
+    pub async fn remove_belongings(self, belongings: &[Belonging]) -> PutOutcome {
+        let removing: Vec<_> =
+            belongings.iter().map(|belonging| Box::pin(self.remove_belonging(belonging))).collect();
+        let removed: Vec<StoreResult<()>> =
+            stream::iter(removing).buffered(REMOVE_CONCURRENCY).collect().await;
+
+        let mut outcome = PutOutcome::default();
+        for (position, removed) in removed.into_iter().enumerate() {
+            if let Err(error) = removed {
+                outcome.not_stored.push(position);
+                outcome.cause.get_or_insert(error);
+            }
+        }
+        outcome
+    }
+
+    async fn remove_belonging(self, Belonging(keys): &Belonging) -> StoreResult<()> {
+        if let [key] = &keys[..] {
+            return self.write(delete(key.clone())).await.map(drop);
+        }
+
+        let deletions = keys.iter().cloned().map(delete).collect();
+        let removed = self.transact(deletions).await?;
+        removed.map_err(|_| StoreError::Contended(format!("{keys:?}")))
+    }
+}
+
+/// What an item belongs to: something that has two sides goes with both.
+fn belonging(item: &Item) -> Belonging {
+    let key = ItemKey::of_item(item);
+    let room = match item.get(STAY_ROOM) {
+        Some(Attribute::S(room)) => room.parse().ok(),
+        _ => None,
+    };
+    match (Key::parse(&key.pk, &key.sk), room) {
+        (Some(Key::StayOf(device, since)), Some(room)) => Belonging::of_stay(&device, &room, since),
+        (Some(Key::SeenOf(device, room)), _) => Belonging::of_seen(&device, &room),
+        _ => Belonging(vec![key]),
+    }
+}

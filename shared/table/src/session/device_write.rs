@@ -1,0 +1,106 @@
+//! A device's update alone, or in one transaction with its companions. Works out no companion.
+
+use std::iter;
+
+use domain::{Device, DeviceId};
+
+use super::{read, read_present};
+use crate::db::{
+    AttributeChange, Db, If, Write, WriteOutcome, absent, add, check, delete, put, set, still,
+    take, update,
+};
+use crate::item::attribute::{BEHIND, BEHIND_IT, DEVICE_VERSION};
+use crate::item::{Attribute, from_fold_settings, from_room, from_search_entry, from_stay};
+use crate::keys::{Key, PK};
+use crate::{Companion, Session, StoreResult, UpdateOutcome};
+
+impl<D: Db> Session<'_, D> {
+    /// An update to the next version of a device that is still what was read.
+    pub(super) fn next_version(self, known: &Device) -> Write {
+        let next = Attribute::number(known.version() + 1);
+        update(&self.device_key(known.id()))
+            .when([is_still(known)])
+            .with([set(DEVICE_VERSION, next)])
+    }
+
+    /// Writes `new`, the next version of a device, with its companions, all or nothing. The outcome of a condition of
+    /// a companion that does not hold has no device.
+    ///
+    /// Done twice, the second time is refused.
+    pub(super) async fn write_device(
+        self,
+        new: &Device,
+        update: Write,
+        companions: Vec<Companion>,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        Ok(match self.write_with(update, companions).await? {
+            WriteOutcome::Done(Some(now)) => UpdateOutcome::Updated(read(now)?),
+            WriteOutcome::Done(None) => UpdateOutcome::Updated(new.clone()),
+            WriteOutcome::Refused(was) => {
+                UpdateOutcome::ConditionFailed(was.map_or(Ok(None), read_present)?)
+            }
+        })
+    }
+
+    /// Updates a device's item and writes its companions, all or nothing. The outcome has the item as it is now if it
+    /// was written alone, and the item that refused if it was not a companion.
+    pub(super) async fn write_with(
+        self,
+        update: Write,
+        companions: Vec<Companion>,
+    ) -> StoreResult<WriteOutcome> {
+        if companions.is_empty() {
+            return self.write(update).await;
+        }
+
+        let beside = companions.into_iter().flat_map(|companion| self.companion_writes(companion));
+        Ok(match self.transact(iter::once(update).chain(beside).collect()).await? {
+            Ok(()) => WriteOutcome::Done(None),
+            Err(mut refused) => WriteOutcome::Refused(refused.take(0)),
+        })
+    }
+
+    /// The writes of a companion.
+    pub(super) fn companion_writes(self, companion: Companion) -> Vec<Write> {
+        match companion {
+            Companion::RegisterRoom(room) => vec![put(from_room(&room)).when([absent(PK)])],
+            Companion::KeepEntry(device, entry) => {
+                vec![put(from_search_entry(&device, &entry, self.db.layout()))]
+            }
+            Companion::DropEntry(device, entry) => vec![delete(&Key::SearchEntry(device, entry))],
+            Companion::KeepStay(stay) => from_stay(&stay).map(put).into(),
+            Companion::NoteBehind(meter, device) => {
+                vec![self.next_version(&meter).with([add(BEHIND_IT, only(&device))])]
+            }
+            Companion::ForgetBehind(meter, device) => {
+                vec![self.next_version(&meter).with([take(BEHIND_IT, only(&device))])]
+            }
+            // Without a meter it holds for a device that is not registered too.
+            Companion::StillBehind { device, meter } => {
+                let meter = meter.map(|meter| Attribute::S(meter.to_string()));
+                vec![check(&self.device_key(&device)).when([still(BEHIND, meter)])]
+            }
+        }
+    }
+}
+
+/// The condition that a device is in the version that was read.
+pub(super) fn is_still(known: &Device) -> If {
+    let version = known.version();
+    still(DEVICE_VERSION, (version > 0).then(|| Attribute::number(version)))
+}
+
+/// The settings that rollups are folded with, if they are other ones.
+pub(super) fn changed_fold_settings(
+    old: &Device,
+    new: &Device,
+) -> impl Iterator<Item = AttributeChange> + use<> {
+    let changed = (new.fold_settings() != old.fold_settings())
+        .then(|| from_fold_settings(new.fold_settings()));
+    changed.into_iter().flatten().map(|(name, value)| set(name, value))
+}
+
+/// A set of one device.
+fn only(device: &DeviceId) -> Attribute {
+    Attribute::Ss(vec![device.to_string()])
+}

@@ -1,0 +1,165 @@
+//! A person's edits of the registry: an update, or a transaction where more changes, or must hold, than the item.
+
+use domain::{
+    BehindError, Device, DeviceId, DevicePatch, DevicePatchError, Edit, Room, RoomId, RoomPatch,
+    Timestamp,
+};
+
+use super::device_write::changed_fold_settings;
+use crate::db::{
+    AttributeChange, Db, Write, delete, member, present, remove, replace, set, update,
+};
+use crate::item::attribute::{
+    ATTRIBUTES, BEHIND, HOME, IN_ROOM_MEANS, KIND, METRICS, NAME, OUTSIDE, STAY, TAGS,
+};
+use crate::item::{self, Attribute};
+use crate::keys::Key;
+use crate::{
+    Companion, Edited, MeterChange, Pauses, Session, StoreError, StoreResult, UpdateOutcome,
+    companions, search_companions,
+};
+
+/// The number of attempts at an edit of a device that others keep changing.
+const MAX_ATTEMPTS: usize = 8;
+
+impl<D: Db> Session<'_, D> {
+    /// Edits a device, if it is registered and the patch may be applied to it, as it and the meters above it
+    /// are when it is written; else tells why not. With it is written what has to change beside it, all or nothing.
+    pub async fn edit_device(
+        self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> StoreResult<UpdateOutcome<Edited, DevicePatchError>> {
+        let mut pauses = Pauses::default();
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(old) = self.device(id).await? else {
+                return Ok(UpdateOutcome::ConditionFailed(None));
+            };
+            let refused = |why| Ok(UpdateOutcome::ConditionFailed(Some(why)));
+            let new = match patch.edited(&old, now) {
+                Ok(new) => new,
+                Err(why) => return refused(why),
+            };
+
+            let change = MeterChange::of(&old, patch);
+            let mut beside = match self.meter_companions(change).await? {
+                Ok(companions) => companions,
+                Err(why) => return refused(why.into()),
+            };
+            if new == old && beside.is_empty() {
+                return Ok(UpdateOutcome::Updated(Edited { device: new, room: None }));
+            }
+
+            let new = new.next_version();
+            beside.extend(companions(&old, &new));
+            let mut room = None;
+            if let Edit::Set(into) = &patch.room
+                && old.place().room() != Some(into)
+            {
+                room = self.room(into).await?;
+                if room.is_none() {
+                    let new = Room::new(into.clone(), now);
+                    beside.push(Companion::RegisterRoom(new.clone()));
+                    room = Some(new);
+                }
+            }
+
+            if self.db.layout().attribute_index {
+                beside.extend(search_companions(&old, &new));
+            } else if patch.is_searchable() {
+                self.forget_index().await?;
+            }
+
+            let update = self.device_update(patch, &old, &new);
+            match self.write_device(&new, update, beside).await? {
+                UpdateOutcome::Updated(device) => {
+                    return Ok(UpdateOutcome::Updated(Edited { device, room }));
+                }
+                // Somebody was faster: the edit is made of what is there after a while.
+                UpdateOutcome::ConditionFailed(_) => {
+                    if !pauses.pause(self.invocation).await {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(StoreError::Contended(format!("the device {id}")))
+    }
+
+    /// Edits a room.
+    pub async fn edit_room(
+        self,
+        id: &RoomId,
+        patch: &RoomPatch,
+    ) -> StoreResult<UpdateOutcome<Room>> {
+        let update = update(&Key::Room(id.clone()))
+            .with(edit(NAME, &patch.name, text))
+            .with(edit(HOME, &patch.home, text))
+            .with(edit(OUTSIDE, &patch.outside, item::said));
+        self.update_and_read(update).await
+    }
+
+    /// What is written with a device whose meter changes, as the meters are this moment.
+    pub(super) async fn meter_companions(
+        self,
+        mut change: MeterChange,
+    ) -> StoreResult<Result<Vec<Companion>, BehindError>> {
+        while let Some(id) = change.next() {
+            let found = self.device(id).await?;
+            if let Err(why) = change.see(found) {
+                return Ok(Err(why));
+            }
+        }
+        Ok(Ok(change.companions()))
+    }
+
+    /// Takes away the mark that the index of attributes is complete, because what is written next is not in it.
+    async fn forget_index(self) -> StoreResult<()> {
+        self.write(delete(&Key::Indexed)).await.map(drop)
+    }
+
+    /// An update that sets what the patch names: what readings teach meanwhile stays.
+    fn device_update(self, patch: &DevicePatch, old: &Device, new: &Device) -> Write {
+        let stay = new.stay().filter(|_| new.stay() != old.stay());
+        let attributes = (new.attributes() != old.attributes()).then(|| new.attributes());
+        let place = (patch.room != Edit::Keep).then(|| item::from_place(new.place()));
+        let place = place.into_iter().flatten();
+        // Each metric whole, in one clause: an expression has 4 KB at most, and the version is that of `old`.
+        // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+        let metrics = patch.metrics.keys().filter_map(|name| new.metrics().get_key_value(name));
+
+        self.next_version(old)
+            .with(changed_fold_settings(old, new))
+            .with(stay.map(|stay| set(STAY, item::newest_stay(stay))))
+            .with(edit(BEHIND, &patch.behind, text))
+            .with(edit(IN_ROOM_MEANS, &patch.in_room_means, item::said))
+            .with(edit(NAME, &patch.name, text))
+            .with(edit(KIND, &patch.kind, text))
+            .with(edit(TAGS, &patch.tags, item::tags))
+            .with(attributes.map(|attributes| set(ATTRIBUTES, item::attributes(attributes))))
+            .with(place.map(|(name, value)| replace(name, value)))
+            .when(metrics.clone().map(|(name, _)| present(member(METRICS, name.as_str()))))
+            .with(
+                metrics.map(|(name, info)| set(member(METRICS, name.as_str()), item::metric(info))),
+            )
+            .with(patch.dropped_metrics.iter().map(|name| remove(member(METRICS, name.as_str()))))
+    }
+}
+
+/// The change of an attribute that an edit makes, `None` if it keeps the attribute.
+fn edit<T>(
+    name: &'static str,
+    edit: &Edit<T>,
+    attribute: impl Fn(&T) -> Attribute,
+) -> Option<AttributeChange> {
+    match edit {
+        Edit::Keep => None,
+        Edit::Clear => Some(remove(name)),
+        Edit::Set(value) => Some(set(name, attribute(value))),
+    }
+}
+
+fn text(text: &impl ToString) -> Attribute {
+    Attribute::S(text.to_string())
+}

@@ -1,0 +1,145 @@
+//! What readings, senders and backups tell of registered devices and rooms. Never changes what a person set.
+
+use domain::{
+    Device, DeviceStay, DeviceUpdate, Hints, Label, MetricInfo, Place, Room, RoomId, Stay,
+    Timestamp,
+};
+
+use super::device_write::changed_fold_settings;
+use crate::db::{
+    AttributeChange, Db, If, Write, above, absent, member, set, set_if_absent, still, update,
+};
+use crate::item::attribute::{FIRST_SEEN, METRICS, NAME, SOURCE, STAY};
+use crate::item::{Attribute, from_place, metric, newest_stay, source};
+use crate::keys::Key;
+use crate::{Companion, Session, StoreResult, UpdateOutcome, companions};
+
+/// How many metrics one update adds: an expression may be 4 KB long.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
+const METRICS_CHUNK: usize = 32;
+
+impl<D: Db> Session<'_, D> {
+    /// Adds what was learned of a device. A room is written only while the device's room is the one of `known`.
+    pub async fn update_device(
+        self,
+        known: &Device,
+        learned: &DeviceUpdate,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let key = self.device_key(known.id());
+        let metrics: Vec<_> = learned
+            .metrics
+            .iter()
+            .map(|name| {
+                set_if_absent(member(METRICS, name.as_str()), metric(&MetricInfo::from(name)))
+            })
+            .collect();
+        let (first, others) = metrics.split_at(metrics.len().min(METRICS_CHUNK));
+
+        let mut update_of_all = update(&key).with(first.to_vec());
+        if let Some(first_seen) = learned.first_seen {
+            update_of_all = earlier(update_of_all, first_seen);
+        }
+        if let Some((at, room)) = &learned.room {
+            let place = from_place(&Place::Learned(room.clone(), *at));
+            let place = place.into_iter().filter_map(|(name, value)| Some(set(name, value?)));
+            // Which reading is the newest was asked for this room; for another, it must be asked again.
+            update_of_all = update_of_all.with(place).when(is_still_in(known.place()));
+        }
+        let mut outcome = self.update_and_read(update_of_all).await?;
+
+        // They have no condition that may be refused but that the device is there: they add what is absent.
+        for more in others.chunks(METRICS_CHUNK) {
+            if matches!(outcome, UpdateOutcome::ConditionFailed(_)) {
+                break;
+            }
+            outcome = self.update_and_read(update(&key).with(more.to_vec())).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Begins a stay that was learned, and ends the one that lasts, if the device's place is the one of
+    /// `known` and no edit or stay has been written since.
+    pub async fn begin_stay(
+        self,
+        known: &Device,
+        stay: &Stay,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let new = known.with_stay(Some(stay.clone()));
+        let update =
+            self.next_version(known).when(is_still_in(known.place())).with(newest_stay_of(&new));
+        self.write_device(&new, update, companions(known, &new)).await
+    }
+
+    /// Stores stays of a device, in their order, all or none. They ended before the first that it has; of a device
+    /// that has no stays the last one is its newest from then on. Refused if the device is not the one that was read.
+    pub async fn restore_stays(
+        self,
+        known: &Device,
+        stays: &[Stay],
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let new = known.with_stay(known.stay().or(stays.last()).cloned());
+        let update = self.next_version(known).with(newest_stay_of(&new));
+        let keep = |stay: &Stay| {
+            Companion::KeepStay(DeviceStay { device: known.id().clone(), stay: stay.clone() })
+        };
+        self.write_device(&new, update, stays.iter().map(keep).collect()).await
+    }
+
+    /// Notes an earlier first reading of a room.
+    pub async fn update_room(
+        self,
+        id: &RoomId,
+        first_seen: Timestamp,
+    ) -> StoreResult<UpdateOutcome<Room>> {
+        let update = earlier(update(&Key::Room(id.clone())), first_seen);
+        self.update_and_read(update).await
+    }
+
+    /// Adds what hints teach of a device, if no edit, stay or other hint has been written since `known` was read.
+    pub async fn teach_device(
+        self,
+        known: &Device,
+        hints: &Hints,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let Some(new) = known.taught(hints) else {
+            return Ok(UpdateOutcome::Updated(known.clone()));
+        };
+        let taught_source =
+            (new.source() != known.source()).then(|| set(SOURCE, source(new.source())));
+        let taught_metrics = new
+            .metrics()
+            .iter()
+            .filter(|(name, info)| known.metrics().get(*name) != Some(*info))
+            .map(|(name, info)| set(member(METRICS, name.as_str()), metric(info)));
+        let update = self
+            .next_version(known)
+            .with(taught_source)
+            .with(taught_metrics)
+            .with(changed_fold_settings(known, &new));
+        self.write_device(&new, update, Vec::new()).await
+    }
+
+    /// Names a registered room that has no name.
+    pub async fn name_room(self, id: &RoomId, name: &Label) -> StoreResult<UpdateOutcome<Room>> {
+        let update = update(&Key::Room(id.clone()))
+            .when([absent(NAME)])
+            .with([set(NAME, Attribute::S(name.to_string()))]);
+        self.update_and_read(update).await
+    }
+}
+
+/// The conditions that a device's place is still this one.
+fn is_still_in(place: &Place) -> [If; 2] {
+    from_place(place).map(|(name, value)| still(name, value))
+}
+
+/// Notes a first reading, if it is earlier than the one that is known.
+fn earlier(update: Write, first_seen: Timestamp) -> Write {
+    let first_seen = Attribute::S(first_seen.to_string());
+    update.when([above(FIRST_SEEN, first_seen.clone())]).with([set(FIRST_SEEN, first_seen)])
+}
+
+fn newest_stay_of(device: &Device) -> Option<AttributeChange> {
+    device.stay().map(|stay| set(STAY, newest_stay(stay)))
+}

@@ -1,0 +1,75 @@
+//! New devices and rooms, put where nothing is; and the rooms that a device introduced. Overwrites nothing but the
+//! tombstone of a deleted device.
+
+use domain::{
+    DeletedDevice, Deletion, Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId, Timestamp,
+};
+
+use super::read;
+use crate::db::{Db, WriteOutcome, absent, add, any, fewer, holds, is, put, update};
+use crate::item::attribute::{ENDED, INTRODUCED_ROOMS};
+use crate::item::{Attribute, DeviceItem, from_device, from_room};
+use crate::{InsertOutcome, Registration, Session, StoreResult, UpdateOutcome};
+
+impl<D: Db> Session<'_, D> {
+    /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
+    /// counts its fold settings on from it.
+    pub async fn register_device(self, device: &Device) -> StoreResult<Registration> {
+        self.claim_shards().await?;
+        let new = put(from_device(device, self.db.layout()));
+        Ok(match self.insert(new).await? {
+            InsertOutcome::Inserted => Registration::Inserted,
+            InsertOutcome::Exists(DeviceItem::Device(known)) => Registration::Exists(known),
+            InsertOutcome::Exists(DeviceItem::Deleted(DeletedDevice { deletion, .. })) => {
+                match deletion.ended {
+                    None => Registration::Deleted(deletion),
+                    Some(ended) => self.replace_tombstone(device, deletion, ended).await?,
+                }
+            }
+        })
+    }
+
+    /// Registers a device whose deletion ended at this time.
+    async fn replace_tombstone(
+        self,
+        device: &Device,
+        deletion: Deletion,
+        ended: Timestamp,
+    ) -> StoreResult<Registration> {
+        let device = device.clone().numbered_after(&deletion);
+        let tombstone = is(ENDED, Attribute::S(ended.to_string()));
+        let new = put(from_device(&device, self.db.layout())).when([tombstone]);
+        match self.write(new).await? {
+            WriteOutcome::Done(_) => Ok(Registration::Exists(Box::new(device))),
+            // Somebody was faster, and it is that device which is there.
+            WriteOutcome::Refused(known) => match known.map(read).transpose()? {
+                Some(DeviceItem::Device(known)) => Ok(Registration::Exists(known)),
+                _ => Ok(Registration::Deleted(deletion)),
+            },
+        }
+    }
+
+    /// Registers a room, unless it is registered.
+    pub async fn register_room(self, room: &Room) -> StoreResult<InsertOutcome<Room>> {
+        self.insert(put(from_room(room))).await
+    }
+
+    /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
+    /// it is noted once.
+    pub async fn introduce_room(
+        self,
+        device: &DeviceId,
+        room: &RoomId,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let may_introduce = any([
+            absent(INTRODUCED_ROOMS),
+            holds(INTRODUCED_ROOMS, room.as_str()),
+            fewer(INTRODUCED_ROOMS, MAX_INTRODUCED_ROOMS),
+        ]);
+        let introduced = Attribute::Ss(vec![room.to_string()]);
+        let update = update(&self.device_key(device))
+            .when([may_introduce])
+            .with([add(INTRODUCED_ROOMS, introduced)]);
+        self.update_and_read(update).await
+    }
+}
