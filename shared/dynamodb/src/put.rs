@@ -11,7 +11,7 @@ use crate::attribute::{SdkItem, read, to_sdk};
 use crate::error::store_error;
 use crate::pause::while_throttled;
 use crate::{DynamoStore, note_write};
-use table::item::attribute::{ENDED, VERSION};
+use table::item::attribute::VERSION;
 use table::item::{Attribute, Decode};
 use table::keys::PK;
 use table::{Expected, InsertOutcome, Invocation, StoreResult, UpdateOutcome};
@@ -48,15 +48,6 @@ impl Put {
     fn build(self) -> Built {
         let version = match self.expected {
             Expected::Version(version) => version,
-            Expected::Tombstone(ended) => {
-                let ended = AttributeValue::S(ended.to_string());
-                return Built {
-                    item: self.item,
-                    condition: "#ended = :ended".to_owned(),
-                    names: HashMap::from([("#ended".to_owned(), ENDED.to_owned())]),
-                    values: Some(SdkItem::from([(":ended".to_owned(), ended)])),
-                };
-            }
             Expected::Absent | Expected::Present => {
                 let is_absent = self.expected == Expected::Absent;
                 let exists = if is_absent { "attribute_not_exists" } else { "attribute_exists" };

@@ -169,8 +169,6 @@ impl<S: Send + Sync> PutRollups for Snapshot<'_, S> {
             Expected::Absent => version.is_none(),
             Expected::Present => version.is_some(),
             Expected::Version(expected) => version == Some(expected),
-            // Of devices alone.
-            Expected::Tombstone(_) => false,
         };
         let is_newer = known.is_none_or(|known| {
             known.settings <= stored.settings && stored.is_indexed_as_new_as(known)

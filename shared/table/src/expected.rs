@@ -1,7 +1,5 @@
 //! The condition of a put on the item under its key. Says nothing of the item that is put.
 
-use domain::Timestamp;
-
 /// The item that a conditional put expects under its key; the put is refused if there is another.
 ///
 /// Two writers that read the same item both expect what they read, so only the first of them writes.
@@ -15,8 +13,6 @@ pub enum Expected {
     /// An item whose [`VERSION`](crate::item::attribute::VERSION) is this number. An item without a
     /// version is refused.
     Version(u64),
-    /// The tombstone of a device whose deletion ended at this time.
-    Tombstone(Timestamp),
 }
 
 impl Expected {

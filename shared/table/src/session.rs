@@ -119,3 +119,62 @@ fn read_present<T: Decode>(found: Item) -> StoreResult<Option<T>> {
         Err(unreadable) => Err(StoreError::Unreadable(unreadable)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::{Device, DeviceUpdate, Stay, Timestamp};
+
+    use super::*;
+    use crate::Action::{DeleteItem, PutItem};
+    use crate::Target::Stays;
+    use crate::given::{device_of, invocation, reading};
+    use crate::memory_db::{MemoryDb, on};
+    use crate::{Belonging, RegisterDevices as _, RemoveBelongings as _, UpdateRegistry as _};
+
+    async fn registered(db: &MemoryDb) -> Device {
+        let device = device_of([&reading("d", Timestamp::MIN, None, &[("t", "1")])]);
+        db.register_device(&device, &invocation()).await.expect("registered");
+        device
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_is_throttled_is_made_again() {
+        let db = MemoryDb::default();
+        let device = registered(&db).await;
+        let stay = Stay::begun("hall".parse().expect("an id"), Timestamp::MIN);
+        db.fail(on(PutItem, Stays), 0, StoreError::Throttled("on demand".into()));
+        let begun = db.begin_stay(&device, &stay, &invocation()).await.expect("begun");
+        assert_eq!(begun, UpdateOutcome::Updated(device.with_stay(Some(stay.clone()))));
+        assert_eq!(db.count(on(PutItem, Stays)), 2);
+
+        let belongings = [Belonging::of_stay(device.id(), &stay.room, stay.since)];
+        db.fail(on(DeleteItem, Stays), 0, StoreError::Throttled("on demand".into()));
+        let removed = db.remove_belongings(&belongings, &invocation()).await;
+        assert!(removed.not_stored.is_empty(), "{removed:?}");
+        assert_eq!(db.count(on(DeleteItem, Stays)), 2);
+    }
+
+    #[tokio::test]
+    async fn a_transaction_whose_condition_does_not_hold_is_refused_at_once() {
+        let db = MemoryDb::default();
+        let device = registered(&db).await;
+        let stay = Stay::begun("hall".parse().expect("an id"), Timestamp::MIN);
+        db.begin_stay(&device, &stay, &invocation()).await.expect("begun");
+
+        // The device has a stay now, so the one that was read is an old version.
+        let again = db.begin_stay(&device, &stay, &invocation()).await.expect("refused");
+        let now = device.with_stay(Some(stay));
+        assert_eq!(again, UpdateOutcome::ConditionFailed(Some(now)));
+        assert_eq!(db.count(on(PutItem, Stays)), 2);
+    }
+
+    #[tokio::test]
+    async fn an_item_that_is_not_there_refuses_an_update_and_is_not_made() {
+        let db = MemoryDb::default();
+        let nobody = device_of([&reading("d", Timestamp::MIN, None, &[("t", "1")])]);
+        let learned = DeviceUpdate { first_seen: Some(Timestamp::MIN), ..DeviceUpdate::default() };
+        let updated = db.update_device(&nobody, &learned, &invocation()).await.expect("refused");
+        assert_eq!(updated, UpdateOutcome::ConditionFailed(None));
+        assert_eq!(db.items(), Vec::<Item>::new());
+    }
+}

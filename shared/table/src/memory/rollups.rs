@@ -124,7 +124,6 @@ impl PutRollups for MemoryStore {
         let mut state = self.write()?;
         let known = state.rollups.get(&stored.key);
         let is_as_expected = match expected {
-            Expected::Tombstone(_) => unreachable!("no rollup takes a device's place"),
             Expected::Absent => known.is_none(),
             Expected::Present => known.is_some(),
             Expected::Version(version) => known.is_some_and(|it| {

@@ -2,14 +2,14 @@
 
 use std::iter;
 
-use domain::{Device, DeviceId};
+use domain::{Device, DeviceId, MetricName};
 
 use super::{read, read_present};
 use crate::db::{
-    AttributeChange, Db, If, Write, WriteOutcome, absent, add, check, delete, put, set, still,
-    take, update,
+    AttributeChange, Db, If, Path, Write, WriteOutcome, absent, add, check, delete, member, put,
+    set, still, take, update,
 };
-use crate::item::attribute::{BEHIND, BEHIND_IT, DEVICE_VERSION};
+use crate::item::attribute::{BEHIND, BEHIND_IT, DEVICE_VERSION, METRICS};
 use crate::item::{Attribute, from_fold_settings, from_room, from_search_entry, from_stay};
 use crate::keys::{Key, PK};
 use crate::{Companion, Session, StoreResult, UpdateOutcome};
@@ -98,6 +98,11 @@ pub(super) fn changed_fold_settings(
     let changed = (new.fold_settings() != old.fold_settings())
         .then(|| from_fold_settings(new.fold_settings()));
     changed.into_iter().flatten().map(|(name, value)| set(name, value))
+}
+
+/// The place of a metric in a device's item.
+pub(super) fn metric_path(name: &MetricName) -> Path {
+    member(METRICS, name.as_str())
 }
 
 /// A set of one device.

@@ -5,12 +5,10 @@ use domain::{
     Timestamp,
 };
 
-use super::device_write::changed_fold_settings;
-use crate::db::{
-    AttributeChange, Db, Write, delete, member, present, remove, replace, set, update,
-};
+use super::device_write::{changed_fold_settings, metric_path};
+use crate::db::{AttributeChange, Db, Write, delete, present, remove, replace, set, update};
 use crate::item::attribute::{
-    ATTRIBUTES, BEHIND, HOME, IN_ROOM_MEANS, KIND, METRICS, NAME, OUTSIDE, STAY, TAGS,
+    ATTRIBUTES, BEHIND, HOME, IN_ROOM_MEANS, KIND, NAME, OUTSIDE, STAY, TAGS,
 };
 use crate::item::{self, Attribute};
 use crate::keys::Key;
@@ -139,11 +137,9 @@ impl<D: Db> Session<'_, D> {
             .with(edit(TAGS, &patch.tags, item::tags))
             .with(attributes.map(|attributes| set(ATTRIBUTES, item::attributes(attributes))))
             .with(place.map(|(name, value)| replace(name, value)))
-            .when(metrics.clone().map(|(name, _)| present(member(METRICS, name.as_str()))))
-            .with(
-                metrics.map(|(name, info)| set(member(METRICS, name.as_str()), item::metric(info))),
-            )
-            .with(patch.dropped_metrics.iter().map(|name| remove(member(METRICS, name.as_str()))))
+            .when(metrics.clone().map(|(name, _)| present(metric_path(name))))
+            .with(metrics.map(|(name, info)| set(metric_path(name), item::metric(info))))
+            .with(patch.dropped_metrics.iter().map(|name| remove(metric_path(name))))
     }
 }
 

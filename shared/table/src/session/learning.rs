@@ -5,11 +5,9 @@ use domain::{
     Timestamp,
 };
 
-use super::device_write::changed_fold_settings;
-use crate::db::{
-    AttributeChange, Db, If, Write, above, absent, member, set, set_if_absent, still, update,
-};
-use crate::item::attribute::{FIRST_SEEN, METRICS, NAME, SOURCE, STAY};
+use super::device_write::{changed_fold_settings, metric_path};
+use crate::db::{AttributeChange, Db, If, Write, above, absent, set, set_if_absent, still, update};
+use crate::item::attribute::{FIRST_SEEN, NAME, SOURCE, STAY};
 use crate::item::{Attribute, from_place, metric, newest_stay, source};
 use crate::keys::Key;
 use crate::{Companion, Session, StoreResult, UpdateOutcome, companions};
@@ -30,9 +28,7 @@ impl<D: Db> Session<'_, D> {
         let metrics: Vec<_> = learned
             .metrics
             .iter()
-            .map(|name| {
-                set_if_absent(member(METRICS, name.as_str()), metric(&MetricInfo::from(name)))
-            })
+            .map(|name| set_if_absent(metric_path(name), metric(&MetricInfo::from(name))))
             .collect();
         let (first, others) = metrics.split_at(metrics.len().min(METRICS_CHUNK));
 
@@ -111,7 +107,7 @@ impl<D: Db> Session<'_, D> {
             .metrics()
             .iter()
             .filter(|(name, info)| known.metrics().get(*name) != Some(*info))
-            .map(|(name, info)| set(member(METRICS, name.as_str()), metric(info)));
+            .map(|(name, info)| set(metric_path(name), metric(info)));
         let update = self
             .next_version(known)
             .with(taught_source)
