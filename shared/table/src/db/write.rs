@@ -36,7 +36,7 @@ pub enum What {
 pub enum AttributeChange {
     /// Sets the value.
     Set(Path, Attribute),
-    /// Sets the value if there is none.
+    /// Sets the value if there is no value yet.
     SetIfAbsent(Path, Attribute),
     /// Removes the value, if there is one.
     Remove(Path),
@@ -141,7 +141,7 @@ pub fn set(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::Set(path.into(), value)
 }
 
-/// Sets a value if there is none.
+/// Sets a value if there is no value yet.
 #[must_use]
 pub fn set_if_absent(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::SetIfAbsent(path.into(), value)
