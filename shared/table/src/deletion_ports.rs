@@ -64,8 +64,8 @@ ports! {
         (UpdateItem, Devices),
         (Query, Devices),
     ] {
-        /// Begins to delete a device, which from then on is in no list, no room and behind no meter. Refused
-        /// where others are noted to be behind it, as they are this moment.
+        /// Begins to delete a device, which from then on is in no list, no room and behind no meter. A meter with
+        /// devices behind it, as the table has them this moment, is not deleted.
         fn begin_deletion(id: &DeviceId, at: Timestamp) -> StoreResult<BegunDeletion>;
 
         /// Notes that something of the device is found now. Returns the deletion, `None` where none is under way.

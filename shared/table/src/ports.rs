@@ -54,8 +54,8 @@ pub trait MergeReadings: Send + Sync {
 ports! {
     /// Pattern 1e: store a reading that has no timestamp, at the timestamp of its arrival.
     AddArrival [(PutItem, Readings)] {
-        /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
-        /// done twice, it changes nothing.
+        /// Stores a reading at a free timestamp. A stored reading with the same `arrival` is this one: done twice,
+        /// it changes nothing.
         fn add_arrival(
             reading: &Reading,
             arrival: &str,
@@ -401,8 +401,8 @@ ports! {
             learned: &DeviceUpdate,
         ) -> StoreResult<UpdateOutcome<Device>>;
 
-        /// Begins a stay that was learned, and ends the one that lasts, if the device's place is the one of
-        /// `known` and no edit or stay has been written since.
+        /// Begins a stay that was learned, and ends the stay that lasts. Refused if the device's place is another
+        /// than that of `known`, or an edit or stay has been written since.
         fn begin_stay(known: &Device, stay: &Stay) -> StoreResult<UpdateOutcome<Device>>;
 
         /// Notes an earlier first reading of a room.
@@ -422,10 +422,10 @@ ports! {
         (PutItem, Attributes),
         (DeleteItem, Attributes),
     ] {
-        /// Edits a device, if it is registered and the patch may be applied to it, as it and the meters above it
-        /// are when it is written ([`DevicePatch::check`], [`MeterChange`](crate::MeterChange)); else tells why not.
-        /// With it is written what has to change beside it ([`companions`](crate::companions)), all or nothing: a
-        /// room that a person names exists from then on, even before its first reading.
+        /// Edits a registered device if the patch may be applied ([`DevicePatch::check`],
+        /// [`MeterChange`](crate::MeterChange)), else says why not. Device and meters are judged as the table has
+        /// them when the edit is written. [`companions`](crate::companions) are written with the device, all or
+        /// nothing: a room that a person names exists from then on, even before its first reading.
         fn edit_device(
             id: &DeviceId,
             patch: &DevicePatch,
@@ -461,9 +461,9 @@ pub trait ReadStays: Send + Sync {
 ports! {
     /// Restores the stays of a backup.
     RestoreStays [(UpdateItem, Devices), (PutItem, Stays)] {
-        /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. They ended before
-        /// the first that it has; of a device that has none the last one is its newest from then on. Refused if
-        /// the device is not the one that was read: done twice, the second time is.
+        /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. All ended before the
+        /// device's first stay. For a device without stays, the last becomes the newest. Refused if the device has
+        /// changed since it was read, so a repeat is refused.
         fn restore_stays(known: &Device, stays: &[Stay]) -> StoreResult<UpdateOutcome<Device>>;
     }
 }

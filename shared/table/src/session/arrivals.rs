@@ -8,7 +8,7 @@ use crate::item::{Arrival, from_arrival};
 use crate::{Added, InsertOutcome, Session, StoreResult};
 
 impl<D: Db> Session<'_, D> {
-    /// Stores a reading where no reading is, or where the one that is there came with the same `arrival`.
+    /// Stores a reading at a free timestamp. A stored reading with the same `arrival` is this one.
     pub async fn add_arrival(
         self,
         reading: &Reading,

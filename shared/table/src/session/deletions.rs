@@ -16,8 +16,8 @@ use crate::{BegunDeletion, MeterChange, Pauses, Session, StoreError, StoreResult
 const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Session<'_, D> {
-    /// Begins to delete a device, which from then on is in no list, no room and behind no meter. Refused
-    /// where others are noted to be behind it, as they are this moment.
+    /// Begins to delete a device, which from then on is in no list, no room and behind no meter. A meter with devices
+    /// behind it is not deleted.
     pub async fn begin_deletion(self, id: &DeviceId, at: Timestamp) -> StoreResult<BegunDeletion> {
         let mut pauses = Pauses::default();
         for _ in 0..MAX_ATTEMPTS {
@@ -46,7 +46,7 @@ impl<D: Db> Session<'_, D> {
         Err(StoreError::Contended(format!("the device {id}")))
     }
 
-    /// Marks a device that is still what was read: whoever is put behind it raises its version.
+    /// Marks a device in the version that was read: a device that is put behind it raises the version.
     fn deletion_mark(self, device: &Device, at: Timestamp) -> Write {
         update(&self.device_key(device.id()))
             .when([is_still(device)])

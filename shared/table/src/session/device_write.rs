@@ -42,8 +42,8 @@ impl<D: Db> Session<'_, D> {
         })
     }
 
-    /// Updates a device's item and writes its companions, all or nothing. The outcome has the item as it is now if it
-    /// was written alone, and the item that refused if it was not a companion.
+    /// Updates a device's item and writes its companions, all or nothing. The outcome has the item that is there now,
+    /// unless a transaction succeeds or a companion refuses.
     pub(super) async fn write_with(
         self,
         update: Write,
@@ -90,7 +90,7 @@ pub(super) fn is_still(known: &Device) -> If {
     still(DEVICE_VERSION, (version > 0).then(|| Attribute::number(version)))
 }
 
-/// The settings that rollups are folded with, if they are other ones.
+/// The settings that rollups are folded with, if `new` has others than `old`.
 pub(super) fn changed_fold_settings(
     old: &Device,
     new: &Device,

@@ -21,8 +21,8 @@ use crate::{
 const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Session<'_, D> {
-    /// Edits a device, if it is registered and the patch may be applied to it, as it and the meters above it
-    /// are when it is written; else tells why not. With it is written what has to change beside it, all or nothing.
+    /// Edits a registered device if the patch may be applied, else says why not. Device and meters are judged as the
+    /// table has them when the edit is written. Companions of the device are written with it, all or nothing.
     pub async fn edit_device(
         self,
         id: &DeviceId,

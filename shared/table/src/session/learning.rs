@@ -54,8 +54,8 @@ impl<D: Db> Session<'_, D> {
         Ok(outcome)
     }
 
-    /// Begins a stay that was learned, and ends the one that lasts, if the device's place is the one of
-    /// `known` and no edit or stay has been written since.
+    /// Begins a stay that was learned, and ends the stay that lasts. Refused if the device's place is another than
+    /// that of `known`, or an edit or stay has been written since.
     pub async fn begin_stay(
         self,
         known: &Device,
@@ -67,8 +67,8 @@ impl<D: Db> Session<'_, D> {
         self.write_device(&new, update, companions(known, &new)).await
     }
 
-    /// Stores stays of a device, in their order, all or none. They ended before the first that it has; of a device
-    /// that has no stays the last one is its newest from then on. Refused if the device is not the one that was read.
+    /// Stores stays of a device, in their order, all or none. All ended before the device's first stay. For a device
+    /// without stays, the last becomes the newest.
     pub async fn restore_stays(
         self,
         known: &Device,

@@ -65,8 +65,8 @@ impl<D: Db> Session<'_, D> {
     }
 }
 
-/// The number that the first item of the partition tells: its own, which sorts before every device, or one,
-/// where a device is there.
+/// The number of partitions, by the first item of the first partition: the item of the number, which sorts before
+/// every device. If a device comes first, there is one partition.
 fn shards_of_first(first: Item) -> StoreResult<Shards> {
     let ItemKey { pk, sk } = ItemKey::of_item(&first);
     if Key::parse(&pk, &sk) == Some(Key::Shards) { super::read(first) } else { Ok(Shards::ONE) }
