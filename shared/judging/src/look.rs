@@ -4,7 +4,7 @@
 use alerts::Subject;
 use domain::{DeviceId, RuleId, Timestamp};
 use series::Failure;
-use table::{AlertKey, Invocation, Look, Looked, NoteLooks};
+use table::{AlertKey, Invocation, Look, Looked, NoteLooks, StoreError};
 
 use crate::case::Case;
 use crate::judged::{Judged, has_time, may_succeed};
@@ -71,7 +71,12 @@ impl Judging {
         invocation: &Invocation,
     ) -> Result<Judged, Failure> {
         let mut judged = Judged::default();
-        let Some(rule) = rules.get(id).filter(|rule| rule.rule.is_on) else { return Ok(judged) };
+        // As it is this moment: `rules` may have been read before it was saved, and then the look would be lost.
+        let rule = match store.alert_rule(id, invocation).await {
+            Ok(Some(rule)) if rule.rule.is_on => rule,
+            Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(judged),
+            Err(error) => return Err(error.into()),
+        };
         let devices = self.devices(store, now, invocation).await?;
         judged.unjudged = rules.of_unknown_devices(&devices, |asked| asked.id == *id);
 
@@ -88,7 +93,7 @@ impl Judging {
                 break;
             }
 
-            let case = Case { rule, subject: &subject, touched: Some(look.since) };
+            let case = Case { rule: &rule, subject: &subject, touched: Some(look.since) };
             let key = AlertKey { rule: rule.id.clone(), subject: subject.clone() };
             match (self.judge(store, rules, case, now, invocation).await, &device) {
                 (Err(failure), Some(device)) if may_succeed(&failure) => {

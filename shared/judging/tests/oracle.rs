@@ -1040,7 +1040,8 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
         let Some(look) = looks.first() else { break };
         let rules = world.judging.rules(&world.store, at(1), &invocation()).await.expect("memory");
         if !throttled && look.after.is_some() {
-            world.store.fail_with([StoreError::Throttled("for now".into())]);
+            // The rule is read before the state of the next device.
+            world.store.fail_after(1, StoreError::Throttled("for now".into()));
             throttled = true;
         }
         let piece = Invocation::until(Deadline::after(time));
@@ -1059,6 +1060,25 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
     }
     assert!(pieces > 2 && throttled, "{pieces}");
     assert_eq!(world.told().len(), MANY);
+}
+
+/// Whoever looks has read the rules before.
+#[tokio::test]
+async fn a_look_at_a_rule_judges_by_the_rule_as_it_is() {
+    let hot = [sensor(0, 0)];
+    let members = |above: i64| json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": above});
+    let world = World::new(members(90), &hot).await;
+    let rules = world.judging.rules(&world.store, at(1), &invocation()).await.expect("memory");
+    for (id, version) in [("r", 2), ("new", 1)] {
+        let rule = Rule::from_json(members(1), at(0)).expect("a rule");
+        let rule = StoredRule { id: id.parse().expect("an id"), version, rule };
+        assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        let look = Look { what: rule.id.clone().into(), since: at(0), after: None, touch: 1 };
+        let given = invocation();
+        let looked = world.judging.look(&world.store, &rules, &look, at(1), &given);
+        assert!(Box::pin(looked).await.expect("memory").is_done());
+        assert!(world.told().iter().any(|told| told.alert.rule == rule.id), "{id}");
+    }
 }
 
 /// More than a judgement reads: such a device is judged from a later start.
