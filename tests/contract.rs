@@ -27,14 +27,14 @@ use table::memory::MemoryStore;
 use table::{
     AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
-    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges,
-    MarkRunning, MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry,
+    FinishLooks, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions,
+    MarkLateChanges, MarkRunning, MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry,
     PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
     QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations,
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold,
     ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings,
-    RemoveLooks, RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, TeachRegistry,
+    RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, TeachRegistry,
     UpdateRegistry,
 };
 
@@ -62,7 +62,7 @@ table::store! {
     trait AlertPorts: PutTestMessages + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels
         + ReadChannelSecrets + NoteChannels + ReadAlertStates + PutJudgements + EditAlertStates
         + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + SendWaitingMessages
-        + NoteLooks + ReadLooks + RemoveLooks + ReadRunning + MarkRunning
+        + NoteLooks + ReadLooks + FinishLooks + ReadRunning + MarkRunning
 }
 
 /// A table in memory.
@@ -404,6 +404,7 @@ macro_rules! alerts {
                 a_test_waits_once
                 of_leases_at_once_one_is_given
                 a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_was_read
+                a_look_at_a_rule_moves_on_until_the_rule_is_touched
                 looks_at_once_keep_the_earliest_instant
                 the_mark_of_running_moves_on_from_what_was_read;
         }

@@ -26,7 +26,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 const MAX_REQUEST: Duration = Duration::from_secs(30);
 
 /// What anybody may ask Roomtide, and an InfluxDB: at each of its addresses, whatever its version.
-const READY: &str = "/ready";
+pub(crate) const READY: &str = "/ready";
 
 /// The bytes of a file that is too large to be one with a token.
 const MAX_TOKEN_FILE: u64 = 64 << 10;
@@ -50,6 +50,7 @@ pub(crate) struct Client {
     reached: AtomicBool,
     /// Whether the server is known to be Roomtide. No other server gets a token or a change.
     recognized: AtomicBool,
+    attempts: u32,
     first_pause: Duration,
     max_request: Duration,
     interrupted: Arc<AtomicBool>,
@@ -74,10 +75,21 @@ impl Client {
             authorization: token.map(|token| format!("Bearer {token}")),
             reached: AtomicBool::new(false),
             recognized: AtomicBool::new(false),
+            attempts: ATTEMPTS,
             first_pause: Duration::from_millis(250),
             max_request: MAX_REQUEST,
             interrupted: Arc::default(),
         })
+    }
+
+    /// The client for one who waits for each answer: it asks once, and for half a minute at most.
+    pub(crate) fn that_asks_once(self) -> Self {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(MAX_REQUEST))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .build();
+        Self { agent: config.into(), attempts: 1, ..self }
     }
 
     /// Makes a client of data that this process has open.
@@ -114,7 +126,7 @@ impl Client {
             return Ok(());
         }
         let answer = self.send_until_final(Ask::get(READY), None, stop)?;
-        if !is_roomtide(&answer) {
+        if !says_roomtide(answer.status, &answer.text) {
             return Err(NotRoomtide { url: self.url.clone(), answer }.into());
         }
         self.recognized.store(true, Ordering::Relaxed);
@@ -131,7 +143,7 @@ impl Client {
     ) -> anyhow::Result<Answer> {
         let mut pause = self.first_pause;
         let mut last = anyhow::anyhow!("not sent");
-        for _ in 0..ATTEMPTS {
+        for attempt in 1..=self.attempts {
             if self.interrupted.load(Ordering::Acquire) {
                 return Err(Interrupted.into());
             }
@@ -141,7 +153,7 @@ impl Client {
             if let Some(here) = &self.here {
                 return here.send(ask);
             }
-            let attempt = Stopwatch::start();
+            let watch = Stopwatch::start();
             let mut wait = pause;
             match self.send_once(ask, authorization) {
                 Ok(Received { redirection: Some(redirection), .. }) => {
@@ -166,9 +178,12 @@ impl Client {
                         return Err(last);
                     }
                     if ask.method != "GET" && !unsent {
-                        wait = pause.max(self.max_request.saturating_sub(attempt.elapsed()));
+                        wait = pause.max(self.max_request.saturating_sub(watch.elapsed()));
                     }
                 }
+            }
+            if attempt == self.attempts {
+                break;
             }
             sleep(wait, &[stop, &self.interrupted]);
             pause = (pause * 2).min(MAX_PAUSE);
@@ -373,15 +388,19 @@ fn is_word(text: &str) -> bool {
 
 /// Whether an answer to `GET /ready` is that of Roomtide. An InfluxDB answers with its uptime. Roomtide's functions do
 /// not run between requests, so its uptime is always 0.
-fn is_roomtide(answer: &Answer) -> bool {
-    let told: Value = serde_json::from_str(&answer.text).unwrap_or_default();
-    answer.status == 200 && told["status"] == "ready" && told["up"] == "0s"
+pub(crate) fn says_roomtide(status: u16, text: &str) -> bool {
+    let told: Value = serde_json::from_str(text).unwrap_or_default();
+    status == 200 && told["status"] == "ready" && told["up"] == "0s"
 }
 
-/// Returns whether it is the request that is wrong, such as its address or a header: another attempt fails alike.
+/// Returns whether it is the request that is wrong, such as its address or a header, or asks for more than is read: another
+/// attempt fails alike.
 const fn is_about_request(error: &ureq::Error) -> bool {
-    use ureq::Error::{BadUri, Http, InvalidProxyUrl, RequireHttpsOnly};
-    matches!(error, BadUri(_) | Http(_) | InvalidProxyUrl | RequireHttpsOnly(_))
+    use ureq::Error::{BadUri, BodyExceedsLimit, Http, InvalidProxyUrl, RequireHttpsOnly};
+    matches!(
+        error,
+        BadUri(_) | BodyExceedsLimit(_) | Http(_) | InvalidProxyUrl | RequireHttpsOnly(_)
+    )
 }
 
 /// Returns whether a failed request certainly did not reach the server.

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 /// Serves until the input ends.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let token = args.token.as_deref().map(client::token).transpose()?;
-    let client = Client::new(&args.url, token.as_deref())?;
+    let client = Client::new(&args.url, token.as_deref())?.that_asks_once();
     let served = tokio::task::spawn_blocking(move || {
         serve(&client, io::stdin().lock(), io::stdout().lock())
     });
@@ -164,6 +164,20 @@ mod tests {
         assert!(message.contains("cannot reach http://127.0.0.1:1"), "{message}");
         let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         assert_eq!(served(&away, notification), Vec::<Value>::new());
+    }
+
+    /// Who asks waits for the answer, and may ask again.
+    #[test]
+    fn a_busy_server_is_asked_once() {
+        let request = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
+        let server = fake_server::serve(|n, _| match n {
+            0 => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+            1 => Reply::with(429, "retry-after: 100000\r\n", "{}"),
+            _ => panic!("asked again"),
+        });
+        let client = Client::new(&server.url, None).unwrap().that_asks_once();
+        let message = served(&client, request)[0]["error"]["message"].to_string();
+        assert!(message.contains("answers 429"), "{message}");
     }
 
     #[test]

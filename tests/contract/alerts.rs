@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use alerts::{News, Once, Subject};
-use domain::{ChannelId, DeviceId, TimeRange, Timestamp};
+use domain::{ChannelId, TimeRange, Timestamp};
 use futures_util::future::join_all;
 use runtime::telemetry::chain;
 use serde_json::json;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
-    AlertKey, AlertState, ChannelSecret, Expected, Failing, JudgementOutcome, Look, NewJudgement,
-    RunningMark, StoreError, StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery,
-    WaitingMessage,
+    AlertKey, AlertState, ChannelSecret, Expected, Failing, JudgementOutcome, Look, Looked,
+    NewJudgement, RunningMark, StoreError, StoredAlertState, StoredChannel, StoredRule,
+    ToldMessage, ToldQuery, WaitingMessage,
 };
 use table::{
     DeleteAlertStates as _, EditAlertRules as _, EditChannels as _, MarkRunning as _,
@@ -404,17 +404,23 @@ pub(super) async fn states_are_found_by_their_keys_by_rule_and_when_they_are_due
         }
         // What is due in more than a quarter of an hour was put by a clock that was ahead.
         for now in [-MINUTE, 0, 5 * MINUTE, 22 * MINUTE, 60 * MINUTE] {
-            let page = async |after: Option<&AlertKey>| {
+            let (mut due, mut after) = (Vec::new(), None);
+            loop {
                 let given = invocation();
-                let page = store.due_alert_states(at(now), after, limit, &given);
-                page.await.expect("read")
-            };
+                let page = store.due_alert_states(at(now), after.as_deref(), limit, &given);
+                let page = page.await.expect("read");
+                due.extend(page.listing.found);
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
             let is_due = |it: &&StoredAlertState| {
                 let due = it.state.due();
                 due.is_some_and(|due| due <= at(now) || due > at(now + 15 * MINUTE))
             };
             let expected: Vec<_> = states.iter().filter(is_due).cloned().collect();
-            assert_eq!(walk(limit, page).await, expected, "{limit} {now}");
+            assert_eq!(due, expected, "{limit} {now}");
         }
     }
 }
@@ -597,7 +603,7 @@ async fn looks(store: &impl AlertPorts) -> Vec<Look> {
     store.looks(None, 1_000, &invocation()).await.expect("read").listing.found
 }
 
-async fn touch(store: &impl AlertPorts, touched: &[(DeviceId, Timestamp)]) {
+async fn touch(store: &impl AlertPorts, touched: &[(Looked, Timestamp)]) {
     let outcome = store.note_looks(touched, &invocation()).await;
     assert!(outcome.not_stored.is_empty() && outcome.cause.is_none(), "{outcome:?}");
 }
@@ -608,9 +614,9 @@ pub(super) async fn a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_
     let remove = async |look: &Look| store.remove_look(look, &invocation()).await.expect("asked");
     let mut known: Option<Look> = None;
     for (millis, earliest) in [(50, 50), (90, 50), (50, 50), (20, 20), (30, 20)] {
-        touch(store, &[(device("d"), at(millis))]).await;
+        touch(store, &[(device("d").into(), at(millis))]).await;
         let [look] = &looks(store).await[..] else { panic!("one") };
-        assert_eq!((&look.device, look.since), (&device("d"), at(earliest)), "{millis}");
+        assert_eq!((&look.what, look.since), (&device("d").into(), at(earliest)), "{millis}");
         if let Some(known) = known {
             assert!(!remove(&known).await, "it was touched again at {millis}");
         }
@@ -619,16 +625,45 @@ pub(super) async fn a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_
     let known = known.expect("one");
     assert!(remove(&known).await);
     assert!(!remove(&known).await, "twice");
-    touch(store, &[(device("d"), known.since)]).await;
+    touch(store, &[(known.what.clone(), known.since)]).await;
     assert!(!remove(&known).await, "a later look at the same instant");
+    assert_eq!(looks(store).await.len(), 1);
+}
+
+pub(super) async fn a_look_at_a_rule_moves_on_until_the_rule_is_touched(store: &impl AlertPorts) {
+    let step = async |look: &Look, to: &str| {
+        store.move_look(look, &device(to), &invocation()).await.expect("asked")
+    };
+    let rule = Looked::Rule("r".parse().expect("an id"));
+    touch(store, &[(device("r").into(), at(5)), (rule.clone(), at(9))]).await;
+    let [first, of_device] = &looks(store).await[..] else { panic!("two") };
+    assert_eq!((&first.what, &first.after), (&rule, &None), "rules come before devices");
+    assert_eq!(of_device.what, device("r").into());
+
+    assert!(step(first, "d1").await);
+    assert!(step(first, "d2").await, "the place is no touch");
+    let moved = &looks(store).await[0];
+    assert_eq!(moved, &Look { after: Some(device("d2")), ..first.clone() });
+
+    for since in [9, 20] {
+        touch(store, &[(rule.clone(), at(since))]).await;
+        let touched = &looks(store).await[0];
+        assert_eq!((touched.since, &touched.after), (at(9), &None), "it begins anew");
+        assert!(!step(moved, "d3").await);
+        assert!(!store.remove_look(moved, &invocation()).await.expect("asked"));
+    }
+    let last = &looks(store).await[0];
+    assert!(step(last, "d9").await);
+    assert!(store.remove_look(last, &invocation()).await.expect("asked"), "as far as it came");
+    assert!(!step(last, "d9").await, "it is gone");
     assert_eq!(looks(store).await.len(), 1);
 }
 
 pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPorts) {
     let names: Vec<String> = (0..60).map(|n| format!("d{n:02}")).collect();
-    let all: Vec<_> = names.iter().map(|id| (device(id), at(100))).collect();
+    let all: Vec<_> = names.iter().map(|id| (device(id).into(), at(100))).collect();
     touch(store, &all).await;
-    let one = |n: i64| async move { touch(store, &[(device("d07"), at(100 + n))]).await };
+    let one = |n: i64| async move { touch(store, &[(device("d07").into(), at(100 + n))]).await };
     join_all([3, -4, 5, -20, 7, -1].map(one)).await;
     let (mut found, mut after) = (Vec::new(), None);
     loop {
@@ -637,16 +672,16 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
         if !page.has_more {
             break;
         }
-        after = found.last().map(|it: &Look| it.device.clone());
+        after = found.last().map(|look: &Look| look.what.clone());
     }
-    assert_eq!(found.iter().map(|it| it.device.to_string()).collect::<Vec<_>>(), names);
+    assert_eq!(found.iter().map(|look| look.what.to_string()).collect::<Vec<_>>(), names);
     for look in &found {
-        let expected = if look.device == device("d07") { 80 } else { 100 };
+        let expected = if look.what == device("d07").into() { 80 } else { 100 };
         assert_eq!(look.since, at(expected), "{look:?}");
     }
     // Touched while somebody removes them, no touch is lost.
     let again = async |look: Look| {
-        let touched = [(look.device.clone(), look.since)];
+        let touched = [(look.what.clone(), look.since)];
         let (removed, ()) = futures_util::join!(
             async { store.remove_look(&look, &invocation()).await.expect("asked") },
             touch(store, &touched)
@@ -655,10 +690,7 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
     };
     for (look, _) in join_all(found.into_iter().map(again)).await {
         let left = looks(store).await;
-        assert!(
-            left.iter().any(|it| it.device == look.device && it.touch != look.touch),
-            "{look:?}"
-        );
+        assert!(left.iter().any(|it| it.what == look.what && it.touch != look.touch), "{look:?}");
     }
 }
 
@@ -698,7 +730,7 @@ pub(super) async fn the_items_are_in_partitions_of_their_own_and_in_no_index(tab
     assert!(put_channel.expect("asked"));
     let made = judgement(&rule, &firing("r", "d"), [1], &["c"]);
     assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
-    touch(&store, &[(device("d"), at(0))]).await;
+    touch(&store, &[(device("d").into(), at(0))]).await;
     let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
     let noted = store.put_running_mark(&mark, Expected::Absent, &invocation()).await;
     assert!(noted.expect("asked"));
@@ -744,7 +776,7 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
     assert!(store.put_channel(&channel("c"), None, &invocation()).await.expect("asked"));
     let made = judgement(&rule, &due_at(alert_key("r", "d"), Some(0)), [1], &["c"]);
     assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
-    touch(&store, &[(device("d"), at(0))]).await;
+    touch(&store, &[(device("d").into(), at(0))]).await;
     let past = json!({"S": at(-1).to_string()});
     for (pk, sk) in [
         ("ALERT#RULES", "a"),
@@ -787,7 +819,7 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
     let replaced = store.put_running_mark(&mark, Expected::Present, &invocation()).await;
     assert!(replaced.expect("asked"));
     assert_eq!(store.running_mark(&invocation()).await.expect("read"), Some(mark));
-    touch(&store, &[(device("a"), at(0))]).await;
+    touch(&store, &[(device("a").into(), at(0))]).await;
     assert_eq!(self::looks(&store).await.len(), 2);
     let deleted = store.delete_alert_states(&rule.id, &invocation()).await;
     assert_eq!(deleted.expect("deleted"), 2);
@@ -805,7 +837,7 @@ pub(super) async fn a_device_that_is_deleted_takes_no_alert_with_it(table: &Tabl
     );
     let made = judgement(&rule, &firing("r", "d"), [1], &["c"]);
     assert_eq!(put(&store, &made).await, JudgementOutcome::Stored);
-    touch(&store, &[(device("d"), at(0))]).await;
+    touch(&store, &[(device("d").into(), at(0))]).await;
     crate::given::store_home(&store, &[crate::given::reading_in("d", 0, "room-a")]).await;
     let before = of_alerts(table).await;
     assert_eq!(before.len(), 7);

@@ -1,9 +1,11 @@
-//! Items of alerts that somebody damaged: no message is lost by them.
+//! Items of alerts that somebody damaged: no message is lost by them, and they are shown.
 
 use ::alerts::News;
 use alerting::Event;
 use chrono::TimeDelta;
+use runtime::auth::Auth;
 use runtime::clock::TestClock;
+use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::given::{alert_rule, channel_id, firing, message};
 use table::{
@@ -13,7 +15,7 @@ use table::{
 use super::patience::{Receiver, alerting, deadline, store_channel};
 use super::proxy::{Call, Proxy};
 use crate::engine::Engine;
-use crate::given::{at, invocation};
+use crate::given::{Answer, at, invocation, minute, request};
 
 /// It waited, so that its state is asked whether it is still true.
 #[tokio::test(flavor = "multi_thread")]
@@ -41,4 +43,25 @@ async fn a_message_whose_state_is_damaged_is_sent() {
     assert_eq!(receiver.count(), 1);
     let waiting = store.waiting_messages(&channel_id("c"), later, None, 9, &invocation()).await;
     assert!(waiting.expect("read").listing.found.is_empty(), "it is finished");
+}
+
+/// They are judged by nobody, so whoever lists alerts has to see them.
+#[tokio::test]
+async fn a_rule_and_a_state_that_are_damaged_are_shown_among_alerts() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await;
+    for (pk, sk) in [(keys::ALERT_RULES, "freezer"), (keys::ALERT_STATES, "r#device:a")] {
+        table.put_item(json!({"pk": {"S": pk}, "sk": {"S": sk}})).await;
+    }
+
+    let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
+    let query =
+        query::Query::new(table.store(), TestClock::at(at(0)), Telemetry::silent(), settings);
+    let answer = query.handle(request("GET", "/alerts", "", None), minute()).await;
+    let answer = Answer::of(&answer).body;
+    let damaged = [
+        "the item ALERT#RULES freezer: ver is missing or has another type",
+        "the item ALERT#STATES r#device:a: state is missing or has another type",
+    ];
+    assert_eq!((&answer["damaged"], &answer["data"]), (&json!(damaged), &json!([])));
 }

@@ -86,7 +86,7 @@ async fn store_warm_devices(store: &DynamoStore, fires_after: &str) {
             json!({"name": "Warm", "device": id, "metric": "t", "above": 8, "for": fires_after});
         store_rule(store, id, members).await;
     }
-    let touched = warm.map(|reading| (reading.device, reading.at));
+    let touched = warm.map(|reading| (reading.device.into(), reading.at));
     assert!(store.note_looks(&touched, &invocation()).await.cause.is_none());
 }
 

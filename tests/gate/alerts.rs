@@ -2,12 +2,13 @@
 
 use std::ops::Deref;
 
-use domain::{DeviceId, RuleId, Timestamp};
+use domain::{RuleId, Timestamp};
 use table::memory::MemoryStore;
 use table::{
-    AlertKey, DeleteAlertStates, Invocation, JudgementOutcome, ListPage, Listing, NewJudgement,
-    NoteLooks, PutJudgements, PutOutcome, ReadAlertRules, ReadAlertStates, ReadChannels,
-    ReadRunning, RunningMark, StoreResult, StoredAlertState, StoredChannel, StoredRule,
+    AlertKey, DeleteAlertStates, DueStates, Invocation, JudgementOutcome, ListPage, Listing,
+    Looked, NewJudgement, NoteLooks, PutJudgements, PutOutcome, ReadAlertRules, ReadAlertStates,
+    ReadChannels, ReadRunning, RunningMark, StoreResult, StoredAlertState, StoredChannel,
+    StoredRule,
 };
 
 use super::Gated;
@@ -54,10 +55,10 @@ impl<T: Deref<Target = MemoryStore> + Send + Sync> ReadAlertStates for Gated<T> 
     async fn due_alert_states(
         &self,
         now: Timestamp,
-        after: Option<&AlertKey>,
+        after: Option<&str>,
         limit: usize,
         invocation: &Invocation,
-    ) -> StoreResult<ListPage<StoredAlertState>> {
+    ) -> StoreResult<DueStates> {
         self.table.due_alert_states(now, after, limit, invocation).await
     }
 }
@@ -100,7 +101,7 @@ impl<T: Deref<Target = MemoryStore> + Send + Sync> ReadRunning for Gated<T> {
 impl<T: Deref<Target = MemoryStore> + Send + Sync> NoteLooks for Gated<T> {
     async fn note_looks(
         &self,
-        touched: &[(DeviceId, Timestamp)],
+        touched: &[(Looked, Timestamp)],
         invocation: &Invocation,
     ) -> PutOutcome {
         self.table.note_looks(touched, invocation).await

@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditAlertStates as _,
-    EditChannels as _, Expected, JudgementOutcome, MarkRunning as _, NewJudgement, NoteLooks as _,
-    PutJudgements as _, PutTestMessages as _, ReadAlertRules as _, ReadAlertStates as _,
-    ReadChannels as _, ReadLooks as _, ReadRunning as _, ReadToldMessages as _,
-    ReadWaitingMessages as _, RemoveLooks as _, RunningMark, SendWaitingMessages as _,
+    EditChannels as _, Expected, FinishLooks as _, JudgementOutcome, MarkRunning as _,
+    NewJudgement, NoteLooks as _, PutJudgements as _, PutTestMessages as _, ReadAlertRules as _,
+    ReadAlertStates as _, ReadChannels as _, ReadLooks as _, ReadRunning as _,
+    ReadToldMessages as _, ReadWaitingMessages as _, RunningMark, SendWaitingMessages as _,
     StoredAlertState, StoredRule, ToldQuery, WaitingMessage,
 };
 
@@ -126,8 +126,17 @@ async fn states_of(store: &DynamoStore, rule: &str) -> (f64, f64) {
 
 async fn due(store: &DynamoStore, count: usize) -> (f64, f64) {
     cost(async |invocation| {
-        let page = store.due_alert_states(at(0), None, 100, invocation).await.expect("read");
-        assert_eq!(page.listing.found.len(), count);
+        let (mut found, mut after) = (0, None);
+        loop {
+            let page = store.due_alert_states(at(0), after.as_deref(), 1_000, invocation).await;
+            let page = page.expect("read");
+            found += page.listing.found.len();
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, count);
     })
     .await
 }
@@ -218,7 +227,7 @@ async fn message_rows(store: &DynamoStore) -> Vec<Row> {
 async fn look_rows(store: &DynamoStore) -> Vec<Row> {
     let touch = async |millis| {
         cost(async |invocation| {
-            let touched = [(device("sensor-00"), at(millis))];
+            let touched = [(device("sensor-00").into(), at(millis))];
             assert!(store.note_looks(&touched, invocation).await.cause.is_none());
         })
         .await
@@ -235,6 +244,15 @@ async fn look_rows(store: &DynamoStore) -> Vec<Row> {
             cost(async |invocation| {
                 let page = store.looks(None, 10, invocation).await.expect("read");
                 assert_eq!(page.listing.found.len(), 1);
+            })
+            .await,
+        ),
+        row(
+            "21f",
+            "note up to which device a rule was looked at",
+            cost(async |invocation| {
+                let moved = store.move_look(&looks[0], &device("sensor-00"), invocation).await;
+                assert!(moved.expect("asked"));
             })
             .await,
         ),

@@ -188,9 +188,7 @@ impl ImportArgs {
     /// Refuses options that do not fit the kind of the file.
     pub(super) fn ensure_fit(&self, format: Format) -> anyhow::Result<()> {
         let file = self.file.display();
-        // Of an address and of a directory nothing is read that tells the format.
-        let is_told = self.address().is_some() || self.file.is_dir();
-        if let Some(asked) = self.format.filter(|asked| is_told && *asked != format) {
+        if let Some(asked) = self.format.filter(|asked| !asked.is_also(format)) {
             bail!("{file} is {}; --format says that it is {}", format.name(), asked.name());
         }
         let is_source = !matches!(format, Format::Csv | Format::Ndjson | Format::ExportedLines);
@@ -388,13 +386,16 @@ mod tests {
     }
 
     #[test]
-    fn a_format_is_that_of_an_address_and_of_a_directory() {
+    fn a_format_is_that_of_the_source() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().to_str().unwrap();
         for (file, format, is) in [
             ("http://pi:8086", "csv", Format::InfluxDb),
             (directory, "line-protocol", Format::Emoncms),
             (directory, "emoncms", Format::Emoncms),
+            ("x.db", "csv", Format::HomeAssistant),
+            ("x.lp", "home-assistant", Format::ExportedLines),
+            ("x.tar", "csv", Format::HomeAssistantBackup),
         ] {
             let args: ImportArgs = parsed(["import", file, "--format", format]).unwrap();
             let fits = args.ensure_fit(is).map_err(|why| why.to_string());

@@ -68,6 +68,13 @@ const FOREIGN: [(&[u8], &str, &str); 9] = [
 ];
 
 impl Format {
+    /// Whether a source of another kind is one of this kind too.
+    pub(super) fn is_also(self, found: Self) -> bool {
+        self == found
+            || (self, found) == (Self::LineProtocol, Self::ExportedLines)
+            || (self, found) == (Self::HomeAssistant, Self::HomeAssistantBackup)
+    }
+
     /// Returns its name in a sentence.
     pub(super) const fn name(self) -> &'static str {
         match self {

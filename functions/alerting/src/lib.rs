@@ -17,6 +17,7 @@ mod sent;
 mod settings;
 mod sns;
 mod storm;
+mod task;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -34,6 +35,8 @@ pub use sns::Sns;
 use heartbeat::Heartbeat;
 use judging::Judging;
 use running::Running;
+use table::{Look, StoredAlertState};
+use task::KeptPlace;
 
 /// The function.
 #[derive(Debug)]
@@ -46,6 +49,8 @@ pub struct Alerting<S, C> {
     judging: Judging,
     running: Running,
     heartbeat: Heartbeat,
+    due: KeptPlace<StoredAlertState>,
+    looks: KeptPlace<Look>,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -58,8 +63,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         telemetry: Telemetry,
         settings: Settings,
     ) -> Self {
-        let (judging, running, heartbeat) =
-            (Judging::new(), Running::default(), Heartbeat::default());
-        Self { store, carrier, clock, telemetry, settings, judging, running, heartbeat }
+        Self {
+            store,
+            carrier,
+            clock,
+            telemetry,
+            settings,
+            judging: Judging::new(),
+            running: Running::default(),
+            heartbeat: Heartbeat::default(),
+            due: KeptPlace::default(),
+            looks: KeptPlace::default(),
+        }
     }
 }

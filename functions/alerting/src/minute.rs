@@ -9,15 +9,12 @@ use domain::{RuleId, Timestamp};
 use judging::{Failure, Judged, Rules};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
-use table::{Invocation, Look, MAX_CACHED_ENTRIES, StoreError, StoreResult, StoredAlertState};
+use table::{Invocation, Look, MAX_CACHED_ENTRIES, StoreError, StoreResult};
 
 use crate::Alerting;
 use crate::ports::Store;
+use crate::task::{KeptPlace, ReadTasks, Task};
 
-/// The most states, and the most looks, that are read at once.
-const PAGE: usize = 100;
-/// The most states, and the most looks, among which a minute draws.
-const MAX_DRAWN: usize = 10_000;
 /// With less time left no further state is judged.
 const ENOUGH: Duration = Duration::from_secs(2);
 /// The time that each part of the minute has at least, however much there is to do in those before it.
@@ -37,7 +34,7 @@ pub(crate) struct Minute {
     pub(crate) judged: usize,
     /// Messages that were told.
     pub(crate) messages: usize,
-    /// Devices that were looked at again.
+    /// Looks after which nothing is left.
     pub(crate) looks: usize,
     /// Judgements that failed, and why the first of them did.
     pub(crate) failed: usize,
@@ -144,8 +141,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute
     }
 
-    /// Judges the states that are due. The order is drawn by lot, so that no state waits for ever behind others that the
-    /// table throttles.
+    /// Judges the states that are due.
     async fn judge_due(
         &self,
         rules: &Rules,
@@ -153,15 +149,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute: &mut Minute,
         invocation: &Invocation,
     ) {
-        let mut due = self.due_states(now, minute, invocation).await;
-        fastrand::shuffle(&mut due);
-
-        for state in &due {
+        for state in self.read(&self.due, now, minute, invocation).await {
             if invocation.remaining() < ENOUGH {
                 minute.is_cut = true;
                 return;
             }
-            let judged = self.judging.judge_due(&self.store, rules, state, now, invocation);
+            let judged = self.judging.judge_due(&self.store, rules, &state, now, invocation);
             match Box::pin(judged).await {
                 Ok(outcome) => {
                     minute.judged += 1;
@@ -175,35 +168,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// The states that are due. Those that are read are judged, also where further ones cannot be read.
-    async fn due_states(
-        &self,
-        now: Timestamp,
-        minute: &mut Minute,
-        invocation: &Invocation,
-    ) -> Vec<StoredAlertState> {
-        // The other half is for judging them.
-        let reading = invocation.part_of(invocation.remaining() / 2);
-        let (mut due, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.store.due_alert_states(now, after.as_ref(), PAGE, &reading).await;
-            let page = match page {
-                Ok(page) => page,
-                Err(error) => {
-                    minute.fail(&"states that are due", &error.into());
-                    return due;
-                }
-            };
-            after = page.listing.found.last().map(|state| state.key.clone());
-            due.extend(page.listing.found);
-            if !page.has_more || after.is_none() || due.len() >= MAX_DRAWN {
-                minute.is_cut |= page.has_more;
-                return due;
-            }
-        }
-    }
-
-    /// Looks at devices again, in an order that is drawn by lot as that of due states.
+    /// Looks at devices and rules again.
     async fn look(
         &self,
         rules: &Rules,
@@ -211,43 +176,36 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute: &mut Minute,
         invocation: &Invocation,
     ) {
-        let mut looks = self.looks(minute, invocation).await;
-        fastrand::shuffle(&mut looks);
-
-        for look in &looks {
+        for look in self.read(&self.looks, now, minute, invocation).await {
             if invocation.remaining() < ENOUGH {
                 minute.is_cut = true;
                 return;
             }
-            if let Err(failure) = self.look_at(look, rules, now, minute, invocation).await {
-                minute.fail(&format_args!("the look at {}", look.device), &failure);
+            if let Err(failure) = self.look_at(&look, rules, now, minute, invocation).await {
+                minute.fail(&format_args!("the look at {}", look.what), &failure);
             }
         }
     }
 
-    /// The devices to look at again. Those that are read are looked at, also where further ones cannot be read.
-    async fn looks(&self, minute: &mut Minute, invocation: &Invocation) -> Vec<Look> {
-        // The other half is for judging.
+    /// The tasks of a kind. Those that are read are judged, also where further ones cannot be read.
+    async fn read<T: Task>(
+        &self,
+        place: &KeptPlace<T>,
+        now: Timestamp,
+        minute: &mut Minute,
+        invocation: &Invocation,
+    ) -> Vec<T> {
+        // The other half is for judging them.
         let reading = invocation.part_of(invocation.remaining() / 2);
-        let (mut looks, mut after) = (Vec::new(), None);
-        loop {
-            let page = match self.store.looks(after.as_ref(), PAGE, &reading).await {
-                Ok(page) => page,
-                Err(error) => {
-                    minute.fail(&"looks", &error.into());
-                    return looks;
-                }
-            };
-            after = page.listing.found.last().map(|look| look.device.clone());
-            looks.extend(page.listing.found);
-            if !page.has_more || after.is_none() || looks.len() >= MAX_DRAWN {
-                minute.is_cut |= page.has_more;
-                return looks;
-            }
+        let ReadTasks { tasks, is_cut, failure } = place.read_on(&self.store, now, &reading).await;
+        minute.is_cut |= is_cut;
+        if let Some(error) = failure {
+            minute.fail(&T::NAME, &error.into());
         }
+        tasks
     }
 
-    /// Looks at a device again, and removes the look if nothing of it is left.
+    /// Looks at a device or a rule again, and removes the look if nothing of it is left. One at a rule keeps its place.
     async fn look_at(
         &self,
         look: &Look,
@@ -259,11 +217,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let judged = self.judging.look(&self.store, rules, look, now, invocation);
         let judged = Box::pin(judged).await?;
         let is_done = judged.is_done();
+        let up_to = judged.up_to.clone();
         minute.add(judged);
 
         if is_done {
             self.store.remove_look(look, invocation).await?;
             minute.looks += 1;
+        } else if let Some(device) = &up_to {
+            self.store.move_look(look, device, invocation).await?;
         }
         Ok(())
     }

@@ -293,7 +293,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::ListAlerts => Box::pin(rules::list(store, call)),
             Operation::ShowAlert => Box::pin(rules::show(judging, store, clock.now(), call)),
             Operation::PutAlert => {
-                Box::pin(rules::put((registry, judging), store, clock.now(), call))
+                Box::pin(rules::put(registry, judging, store, clock.now(), call))
             }
             Operation::DeleteAlert => Box::pin(rules::delete(store, call)),
             Operation::AlertHistory => {

@@ -35,13 +35,13 @@ pub(crate) async fn answer(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     ensure_own_page(call.request)?;
-    let message = Message::parse(&call.request.json_body()?);
-    let request = match message {
+    let body = call.request.json_body()?;
+    let request = match Message::parse(&body) {
         Ok(Message::Request(request)) => request,
         Ok(Message::Notification) => {
             return Ok(Response { status: 202, headers: Vec::new(), body: Vec::new() });
         }
-        Err(failure) => return Ok(failure.respond(&Value::Null, true)),
+        Err(failure) => return Ok(failure.respond(&Message::id_of(&body), true)),
     };
     call.log.set("mcp.method", excerpt(&request.method));
     let era = match Era::of(call.request, &request) {

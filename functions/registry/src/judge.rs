@@ -82,14 +82,15 @@ impl<S: Store, C: Clock, H: Hint> Judge<'_, S, C, H> {
         log: &mut WideEvent,
     ) {
         let part = invocation.part_of(MAX_NOTING);
-        let looks: Vec<_> = looks.iter().map(|(id, since)| (id.clone(), *since)).collect();
-        for page in looks.chunks(PAGE) {
+        let devices: Vec<_> = looks.keys().collect();
+        let looks: Vec<_> = looks.iter().map(|(id, since)| (id.clone().into(), *since)).collect();
+        for (devices, page) in devices.chunks(PAGE).zip(looks.chunks(PAGE)) {
             let noted = self.store.note_looks(page, &part).await;
             if let Some(error) = &noted.cause {
                 log.error("alerts.looks_error", error);
             }
             for place in noted.not_stored {
-                let device = &page[place].0;
+                let device = devices[place];
                 match (&noted.cause, first_records.get(device)) {
                     (Some(error), Some(record)) if error.is_permanent() => {
                         let key = (ALERT_LOOKS, device.as_str());

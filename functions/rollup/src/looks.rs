@@ -8,7 +8,7 @@ use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp};
 use judging::Breaches;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::StoreError;
+use table::{Looked, StoreError};
 
 use crate::bucket_folding::{BucketFolding, NotFolded};
 use crate::log::Done;
@@ -65,11 +65,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let ids: Vec<DeviceId> = found.keys().cloned().collect();
         for ids in ids.chunks(PAGE) {
             let listing = self.store.find_devices(ids, run.noting).await?;
-            let mut touched: Vec<(DeviceId, Timestamp)> = Vec::new();
+            let mut touched: Vec<(Looked, Timestamp)> = Vec::new();
             for device in &listing.found {
                 let mut quarters = found.get(device.id()).into_iter().flatten();
                 let first = quarters.find(|(_, rollup)| breaches.has(device, rollup));
-                touched.extend(first.map(|(quarter, _)| (device.id().clone(), quarter.start())));
+                touched.extend(
+                    first.map(|(quarter, _)| (device.id().clone().into(), quarter.start())),
+                );
             }
             if touched.is_empty() {
                 continue;

@@ -30,7 +30,7 @@ impl Start {
         now: Timestamp,
     ) -> Self {
         let day = now.saturating_add(-MAX_BACK);
-        let before = |at: Timestamp| at.min(now).saturating_add(-rule.reach()).max(day);
+        let before = |at| reached(rule, at, now);
         let Some(state) = state else {
             return Self::fresh(touched.map_or(day, before));
         };
@@ -49,6 +49,22 @@ impl Start {
             Self::fresh(from)
         } else {
             anchored
+        }
+    }
+
+    /// Where the fold begins of a device with more readings than a judgement reads: an hour and the rule's own times
+    /// before what was touched. It may not see when an episode began, and goes on from there.
+    #[must_use]
+    pub fn near(
+        rule: &Rule,
+        state: Option<&State>,
+        touched: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
+        let from = reached(rule, touched.unwrap_or(now), now);
+        match state.filter(|state| state.changed == rule.changed) {
+            Some(state) => Self::amid(state, from),
+            None => Self::fresh(from),
         }
     }
 
@@ -89,4 +105,9 @@ impl Start {
     pub const fn is_fresh(&self) -> bool {
         self.is_fresh
     }
+}
+
+/// An hour and the rule's own times before an instant, a day back at most.
+fn reached(rule: &Rule, at: Timestamp, now: Timestamp) -> Timestamp {
+    at.min(now).saturating_add(-rule.reach()).max(now.saturating_add(-MAX_BACK))
 }

@@ -1,4 +1,4 @@
-//! `UpdateItem`, `Query` and `DeleteItem` on devices to be looked at again, and the mark of when the system last ran.
+//! `UpdateItem`, `Query` and `DeleteItem` on devices and rules to be looked at again, and the mark of when the system last ran.
 //! Looks at nothing.
 
 use domain::{DeviceId, Order, Timestamp};
@@ -10,28 +10,27 @@ use crate::put::Put;
 use crate::range::Range;
 use crate::update::Update;
 use table::item;
-use table::item::attribute::{SINCE, TOUCH};
+use table::item::Attribute;
+use table::item::attribute::{AFTER, SINCE, TOUCH};
 use table::keys::{self, ALERT_LOOKS, Key};
 use table::{
-    Expected, Invocation, ListPage, Look, MarkRunning, NoteLooks, PutOutcome, ReadLooks,
-    ReadRunning, RemoveLooks, RunningMark, StoreError, StoreResult, UpdateOutcome,
+    Expected, FinishLooks, Invocation, ListPage, Look, Looked, MarkRunning, NoteLooks, PutOutcome,
+    ReadLooks, ReadRunning, RunningMark, StoreError, StoreResult, UpdateOutcome,
 };
 
-/// How many devices are noted at once.
+/// How many are noted at once.
 const NOTE_CONCURRENCY: usize = 16;
-/// The number of attempts at a device that others note and remove at the same time.
+/// The number of attempts at one that others note and remove at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
 impl NoteLooks for DynamoStore {
     async fn note_looks(
         &self,
-        touched: &[(DeviceId, Timestamp)],
+        touched: &[(Looked, Timestamp)],
         invocation: &Invocation,
     ) -> PutOutcome {
-        let noting: Vec<_> = touched
-            .iter()
-            .map(|(device, since)| self.note_look(device, *since, invocation))
-            .collect();
+        let noting: Vec<_> =
+            touched.iter().map(|(what, since)| self.note_look(what, *since, invocation)).collect();
         let noted: Vec<StoreResult<()>> =
             stream::iter(noting).buffered(NOTE_CONCURRENCY).collect().await;
         let mut outcome = PutOutcome::default();
@@ -46,14 +45,14 @@ impl NoteLooks for DynamoStore {
 }
 
 impl DynamoStore {
-    /// Notes a device with an instant, or where an earlier one is noted, only that the device was touched again.
+    /// Notes an instant, or where an earlier one is noted, only that something was touched again. A rule begins anew.
     async fn note_look(
         &self,
-        device: &DeviceId,
+        what: &Looked,
         since: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let key = || Key::AlertLook(device.clone());
+        let key = || Key::AlertLook(what.clone());
         // Random, so that no look is taken for one that was removed before.
         let [(_, at), (_, touch)] = item::from_look(since, fastrand::u64(..));
         for _ in 0..MAX_ATTEMPTS {
@@ -61,24 +60,26 @@ impl DynamoStore {
             first.only_if_absent_or_at_least(&[SINCE], at.clone());
             first.set(&[SINCE], at.clone());
             first.set(&[TOUCH], touch.clone());
+            first.remove(&[AFTER]);
             if let UpdateOutcome::Updated(_) = first.send(self, invocation).await? {
                 return Ok(());
             }
             let mut later = Update::of(key());
             later.only_if_below(&[SINCE], at.clone());
             later.set(&[TOUCH], touch.clone());
+            later.remove(&[AFTER]);
             if let UpdateOutcome::Updated(_) = later.send(self, invocation).await? {
                 return Ok(());
             }
         }
-        Err(StoreError::Contended(format!("the look at {device}")))
+        Err(StoreError::Contended(format!("the look at {what}")))
     }
 }
 
 impl ReadLooks for DynamoStore {
     async fn looks(
         &self,
-        after: Option<&DeviceId>,
+        after: Option<&Looked>,
         limit: usize,
         invocation: &Invocation,
     ) -> StoreResult<ListPage<Look>> {
@@ -96,10 +97,24 @@ impl ReadLooks for DynamoStore {
     }
 }
 
-impl RemoveLooks for DynamoStore {
+impl FinishLooks for DynamoStore {
+    async fn move_look(
+        &self,
+        look: &Look,
+        after: &DeviceId,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let mut update = Update::of(Key::AlertLook(look.what.clone()));
+        for (name, known) in item::from_look(look.since, look.touch) {
+            update.only_if_still(&[name], Some(known));
+        }
+        update.set(&[AFTER], Attribute::S(after.to_string()));
+        Ok(matches!(update.send(self, invocation).await?, UpdateOutcome::Updated(_)))
+    }
+
     async fn remove_look(&self, look: &Look, invocation: &Invocation) -> StoreResult<bool> {
         let still = item::from_look(look.since, look.touch).map(|(name, it)| (name, Some(it)));
-        self.delete_if_still(&Key::AlertLook(look.device.clone()), still, invocation).await
+        self.delete_if_still(&Key::AlertLook(look.what.clone()), still, invocation).await
     }
 }
 

@@ -5,17 +5,20 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{Order, RuleId, Timestamp};
 use futures_util::{StreamExt as _, stream};
 
-use crate::DynamoStore;
+use crate::answer::TakeItems;
 use crate::attribute::to_sdk;
 use crate::find_registry::whole;
+use crate::pause::asked;
 use crate::put::Put;
 use crate::range::{Filter, Range};
+use crate::{DynamoStore, note_read};
 use table::item::attribute::{DUE, VERSION};
 use table::item::{self, Attribute, Decode};
-use table::keys::{self, ALERT_STATES, Key};
+use table::keys::{self, ALERT_STATES, Key, PK, SK};
 use table::{
-    AlertKey, AlertState, DeleteAlertStates, EditAlertStates, Invocation, ItemKey, ListPage,
-    Listing, ReadAlertStates, StoreResult, StoredAlertState, UnreadableItem, UpdateOutcome,
+    AlertKey, AlertState, DeleteAlertStates, DueStates, EditAlertStates, Invocation, ItemKey,
+    ListPage, Listing, ReadAlertStates, StoreResult, StoredAlertState, UnreadableItem,
+    UpdateOutcome,
 };
 
 /// A limit that no list reaches.
@@ -46,10 +49,10 @@ impl ReadAlertStates for DynamoStore {
     async fn due_alert_states(
         &self,
         now: Timestamp,
-        after: Option<&AlertKey>,
+        after: Option<&str>,
         limit: usize,
         invocation: &Invocation,
-    ) -> StoreResult<ListPage<StoredAlertState>> {
+    ) -> StoreResult<DueStates> {
         let (now_or_before, after_that) = AlertState::due_bounds(now);
         let text = |at: Timestamp| AttributeValue::S(at.to_string());
         let filter = Filter {
@@ -61,8 +64,22 @@ impl ReadAlertStates for DynamoStore {
             ]
             .into(),
         };
-        let range = Range { filter: Some(filter), ..states(None, after, limit) };
-        self.alert_page(range, |it: &StoredAlertState| it.state.is_due(now), invocation).await
+        let start = after.map(|sk| {
+            [(PK, ALERT_STATES), (SK, sk)]
+                .map(|(name, text)| (name.to_owned(), AttributeValue::S(text.to_owned())))
+                .into()
+        });
+        let range = Range { filter: Some(filter), start, ..states(None, None, limit) };
+        let request = self.query(range).limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        let found = TakeItems::<Result<StoredAlertState, UnreadableItem>>::new();
+        let send = || request.clone().customize().interceptor(found.clone()).send();
+        let answer = asked(invocation, send).await?;
+        note_read(invocation, answer.consumed_capacity());
+
+        let last = answer.last_evaluated_key.and_then(|mut key| key.remove(SK));
+        let next = last.and_then(|sk| sk.as_s().ok().cloned());
+        let listing = listing(found.taken().into_iter().flatten());
+        Ok(DueStates { listing, next })
     }
 }
 
@@ -134,13 +151,18 @@ impl DynamoStore {
         let range = Range { limit: range.limit.min(UNLIMITED), ..range };
         let keep = |it: &Result<T, UnreadableItem>| it.as_ref().map_or(true, &keep);
         let page = self.range(range, keep, |_| 0, invocation).await?;
-        let mut listing = Listing::default();
-        for item in page.items {
-            match item {
-                Ok(found) => listing.found.push(found),
-                Err(unreadable) => listing.unreadable.push(unreadable),
-            }
-        }
-        Ok(ListPage { listing, has_more: page.has_more })
+        Ok(ListPage { listing: listing(page.items), has_more: page.has_more })
     }
+}
+
+/// Items of alerts, with those that cannot be read.
+fn listing<T>(items: impl IntoIterator<Item = Result<T, UnreadableItem>>) -> Listing<T> {
+    let mut listing = Listing::default();
+    for item in items {
+        match item {
+            Ok(found) => listing.found.push(found),
+            Err(unreadable) => listing.unreadable.push(unreadable),
+        }
+    }
+    listing
 }

@@ -1,5 +1,6 @@
 //! `Query` between two sort keys, through 1 MB pages, for items of any kind. Builds no key.
 
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 
 use crate::answer::TakeItems;
@@ -60,18 +61,8 @@ impl DynamoStore {
         size: impl Fn(&T) -> usize,
         invocation: &Invocation,
     ) -> StoreResult<RangePage<T>> {
-        let Range {
-            index,
-            partition,
-            between: (first, last),
-            order,
-            mut start,
-            limit,
-            consistent,
-            filter,
-        } = range;
-        let (partition_key, sort_key) =
-            index.map_or((PK, SK), |index| (index.partition_key, index.sort_key));
+        let (limit, has_filter) = (range.limit, range.filter.is_some());
+        let mut request = self.query(range);
         let found = TakeItems::<T>::new();
         let mut items = Vec::new();
         let mut bytes = 0;
@@ -79,34 +70,9 @@ impl DynamoStore {
         loop {
             // Where most is skipped, each request asks for as much again as all before it.
             let wanted = (limit + 1 - items.len()).max(skipped);
-            let mut request = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .set_index_name(index.map(|index| index.name.to_owned()))
-                .key_condition_expression(BETWEEN)
-                .expression_attribute_names(BETWEEN_NAMES[0], partition_key)
-                .expression_attribute_names(BETWEEN_NAMES[1], sort_key)
-                .expression_attribute_values(":p", AttributeValue::S(partition.clone()))
-                .expression_attribute_values(":a", AttributeValue::S(first.clone()))
-                .expression_attribute_values(":b", AttributeValue::S(last.clone()))
-                .scan_index_forward(order == Order::Ascending)
-                // An index is never consistent.
-                .consistent_read(consistent && index.is_none())
-                .set_exclusive_start_key(start.take())
-                .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            match filter.clone() {
-                // A limit counts what the filter leaves out.
-                Some(Filter { expression, names, values }) => {
-                    request = request.filter_expression(expression);
-                    for (placeholder, name) in names {
-                        request = request.expression_attribute_names(*placeholder, *name);
-                    }
-                    for (placeholder, value) in values {
-                        request = request.expression_attribute_values(placeholder, value);
-                    }
-                }
-                None => request = request.limit(i32::try_from(wanted).unwrap_or(i32::MAX)),
+            // A limit counts what a filter leaves out.
+            if !has_filter {
+                request = request.limit(i32::try_from(wanted).unwrap_or(i32::MAX));
             }
             let send = || request.clone().customize().interceptor(found.clone()).send();
             let answer = asked(invocation, send).await?;
@@ -120,13 +86,48 @@ impl DynamoStore {
                     _ => skipped += 1,
                 }
             }
-            start = answer.last_evaluated_key;
-            if start.is_none() || items.len() > limit || bytes > MAX_PAGE_BYTES {
+            let start = answer.last_evaluated_key;
+            let is_whole = start.is_none();
+            request = request.set_exclusive_start_key(start);
+            if is_whole || items.len() > limit || bytes > MAX_PAGE_BYTES {
                 break;
             }
         }
-        let has_more = items.len() > limit || start.is_some();
+        let has_more = items.len() > limit || request.get_exclusive_start_key().is_some();
         items.truncate(limit);
         Ok(RangePage { items, has_more })
+    }
+
+    /// The request of a range, without its limit.
+    pub(super) fn query(&self, range: Range) -> QueryFluentBuilder {
+        let Range { index, partition, between: (first, last), order, start, consistent, .. } =
+            range;
+        let (partition_key, sort_key) =
+            index.map_or((PK, SK), |index| (index.partition_key, index.sort_key));
+        let request = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .set_index_name(index.map(|index| index.name.to_owned()))
+            .key_condition_expression(BETWEEN)
+            .expression_attribute_names(BETWEEN_NAMES[0], partition_key)
+            .expression_attribute_names(BETWEEN_NAMES[1], sort_key)
+            .expression_attribute_values(":p", AttributeValue::S(partition))
+            .expression_attribute_values(":a", AttributeValue::S(first))
+            .expression_attribute_values(":b", AttributeValue::S(last))
+            .scan_index_forward(order == Order::Ascending)
+            // An index is never consistent.
+            .consistent_read(consistent && index.is_none())
+            .set_exclusive_start_key(start)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+
+        let Some(Filter { expression, names, values }) = range.filter else { return request };
+        let request = names.iter().fold(request, |request, (placeholder, name)| {
+            request.expression_attribute_names(*placeholder, *name)
+        });
+        let request = request.filter_expression(expression);
+        values.into_iter().fold(request, |request, (placeholder, value)| {
+            request.expression_attribute_values(placeholder, value)
+        })
     }
 }

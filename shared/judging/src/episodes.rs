@@ -28,8 +28,14 @@ impl Judging {
         for _ in 0..MAX_ATTEMPTS {
             let known = stored_state(store, key, invocation).await?;
             let state = known.as_ref().and_then(episodes_of);
-            let start = Start::of(&rule.rule, state, touched, now);
-            let seen = self.see(store, (rule, &key.subject), &start, now, invocation).await?;
+            let mut start = Start::of(&rule.rule, state, touched, now);
+            let seen = match self.see(store, (rule, &key.subject), &start, now, invocation).await {
+                Err(Failure::OutOfReach(_)) => {
+                    start = Start::near(&rule.rule, state, touched, now);
+                    self.see(store, (rule, &key.subject), &start, now, invocation).await?
+                }
+                seen => seen?,
+            };
             let sight = Sight { readings: &seen.readings, silent_after: seen.silent_after, pauses };
             let judged = judge(&rule.rule, state, &start, &sight, now);
             let next = AlertState::Episodes(Box::new(judged.state));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::RuleId;
+use domain::{DeviceId, RuleId};
 use series::Failure;
 use table::{AlertKey, Invocation};
 
@@ -25,6 +25,8 @@ pub struct Judged {
     /// The rules that are judged on nothing, because there are more devices than memory holds and nobody knows which of
     /// them the rule is about.
     pub unjudged: Vec<RuleId>,
+    /// Of a rule on each device of a group, the last of its devices that was judged.
+    pub up_to: Option<DeviceId>,
 }
 
 impl Judged {

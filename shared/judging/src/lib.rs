@@ -50,4 +50,5 @@ pub use outcome::Outcome;
 pub use ports::Store;
 pub use preview::{MAX_PREVIEW, Preview, Previewed};
 pub use rules::{Rules, subjects_of};
+pub use saved::JudgedSaved;
 pub use series::Failure;

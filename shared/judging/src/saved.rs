@@ -1,9 +1,9 @@
-//! Judges a rule that was saved or switched on, at once, on all that it is about. Saves no rule.
+//! Judges a rule that was saved or switched on, at once, on the first of what it is about. Saves no rule.
 
-use alerts::{MAX_BACK, Subject};
-use domain::{DeviceId, Timestamp};
+use alerts::MAX_BACK;
+use domain::Timestamp;
 use series::Failure;
-use table::{AlertKey, Invocation, NoteLooks, StoredRule};
+use table::{AlertKey, Invocation, Looked, NoteLooks, StoreError, StoredRule};
 
 use crate::case::Case;
 use crate::judged::{Judged, has_time};
@@ -11,17 +11,44 @@ use crate::judging::Judging;
 use crate::ports::Store;
 use crate::rules::subjects_of;
 
-/// The subjects that are judged at once; each of the others is looked at within a minute.
+/// The devices that are judged at once.
 const MAX_AT_ONCE: usize = 20;
-/// The looks that are noted at once.
-const PAGE: usize = 100;
+
+/// What came of judging a rule that was saved.
+#[derive(Debug)]
+pub struct JudgedSaved {
+    /// What was judged at once.
+    pub judged: Result<Judged, Failure>,
+    /// Why no look at the rest could be noted.
+    pub not_noted: Option<StoreError>,
+}
 
 impl Judging {
-    /// Judges a rule on its first devices, or its room, and leaves looks at the others and at what failed. Returns what
-    /// was judged; a look that could not be noted is a failure.
+    /// Judges a rule on its first devices, or its room. Where something is left, or failed, it leaves a look at the
+    /// rule, which begins anew and keeps its place.
     pub async fn judge_saved(
         &self,
         store: &(impl Store + NoteLooks),
+        rule: &StoredRule,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> JudgedSaved {
+        // The rest of the time is for noting the look, and for the answer.
+        let part = invocation.part_of(invocation.remaining() / 3);
+        let judged = self.judge_first(store, rule, now, &part).await;
+
+        let mut not_noted = None;
+        if !judged.as_ref().is_ok_and(Judged::is_done) {
+            let look = (Looked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
+            let part = invocation.part_of(invocation.remaining() / 2);
+            not_noted = store.note_looks(&[look], &part).await.cause;
+        }
+        JudgedSaved { judged, not_noted }
+    }
+
+    async fn judge_first(
+        &self,
+        store: &impl Store,
         rule: &StoredRule,
         now: Timestamp,
         invocation: &Invocation,
@@ -29,40 +56,17 @@ impl Judging {
         let rules = self.refresh(store, now, invocation).await?;
         let devices = self.devices(store, now, invocation).await?;
         let subjects = subjects_of(&rule.rule, devices.iter());
-        let (mut judged, mut later) = (Judged::default(), Vec::new());
-        for (n, subject) in subjects.iter().enumerate() {
-            let result = if n < MAX_AT_ONCE && has_time(invocation) {
-                let case = Case { rule, subject, touched: None };
-                Some(self.judge(store, &rules, case, now, invocation).await)
-            } else {
-                None
-            };
-            match (result, subject) {
-                (None | Some(Err(Failure::Store(_))), Subject::Device(device)) => {
-                    later.push((device.clone(), now.saturating_add(-MAX_BACK)));
-                }
-                (Some(result), _) => {
-                    let key = AlertKey { rule: rule.id.clone(), subject: subject.clone() };
-                    judged.add(key, result);
-                }
-                (None, Subject::Room(_)) => {}
+        let mut judged = Judged { is_cut: subjects.len() > MAX_AT_ONCE, ..Judged::default() };
+
+        for subject in subjects.iter().take(MAX_AT_ONCE) {
+            if !has_time(invocation) {
+                judged.is_cut = true;
+                break;
             }
+            let case = Case { rule, subject, touched: None };
+            let result = self.judge(store, &rules, case, now, invocation).await;
+            judged.add(AlertKey { rule: rule.id.clone(), subject: subject.clone() }, result);
         }
-        note_looks(store, &later, invocation).await?;
         Ok(judged)
     }
-}
-
-/// Leaves looks at devices, each with the earliest instant that was touched.
-pub(crate) async fn note_looks(
-    store: &impl NoteLooks,
-    touched: &[(DeviceId, Timestamp)],
-    invocation: &Invocation,
-) -> Result<(), Failure> {
-    for page in touched.chunks(PAGE) {
-        if let Some(error) = store.note_looks(page, invocation).await.cause {
-            return Err(error.into());
-        }
-    }
-    Ok(())
 }

@@ -11,17 +11,17 @@ use domain::{
     TimeRange, Timestamp, Zone,
 };
 use fastrand::Rng;
-use judging::{Case, Judging, MAX_PROMPT, Previewed, Written};
+use judging::{Case, JudgedSaved, Judging, MAX_PROMPT, Previewed, Written};
 use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
 use series::{Failure, KnownState, MAX_DEVICES};
 use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
-    Deadline, EditAlertRules as _, EditRegistry as _, Expected, Invocation, KeepRollupState as _,
-    ListDevices as _, Look, MAX_CACHED_ENTRIES, MarkRunning as _, PutReadings as _,
-    ReadAlertStates as _, ReadRollupState as _, RunningMark, StoredRule, ToldMessage,
-    UpdateOutcome,
+    Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishLooks as _, Invocation,
+    KeepRollupState as _, ListDevices as _, Look, Looked, MAX_CACHED_ENTRIES, MarkRunning as _,
+    PutReadings as _, ReadAlertRules as _, ReadAlertStates as _, ReadLooks as _,
+    ReadRollupState as _, RunningMark, StoreError, StoredRule, ToldMessage, UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -455,7 +455,12 @@ async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by
         judged.append(sealed.expect("memory"));
         assert_eq!(!judged.unjudged.is_empty(), is_unjudged, "{members}");
 
-        let look = Look { device: "d1".parse().expect("an id"), since: at(0), touch: 1 };
+        let look = Look {
+            what: Looked::Device("d1".parse().expect("an id")),
+            since: at(0),
+            after: None,
+            touch: 1,
+        };
         let rules = world.judging.rules(&world.store, at(40), &given).await.expect("memory");
         let looked = world.judging.look(&world.store, &rules, &look, at(40), &given);
         let judged = Box::pin(looked).await.expect("memory").judged;
@@ -1001,11 +1006,106 @@ async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_only() {
         assert_eq!(world.batch(&hot, at(1)).await, usize::from(is_prompt));
         assert_eq!(world.told().len(), usize::from(is_prompt));
         let rules = world.judging.rules(&world.store, at(2), &invocation()).await.expect("memory");
-        let look = Look { device: hot[0].device.clone(), since: at(0), touch: 1 };
+        let look = Look { what: hot[0].device.clone().into(), since: at(0), after: None, touch: 1 };
         let given = invocation();
         let judged = world.judging.look(&world.store, &rules, &look, at(2), &given);
         assert_eq!(Box::pin(judged).await.expect("memory").judged, 1);
         assert_eq!(world.told().len(), 1);
+    }
+}
+
+/// A rule is saved on more devices than are judged at once.
+#[tokio::test]
+async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_other() {
+    let hot: Vec<_> = (0..MANY).map(|number| sensor(number, 0)).collect();
+    let world = World::new(
+        json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 1}),
+        &hot,
+    )
+    .await;
+    let rule = world.store.alert_rule(&"r".parse().expect("an id"), &invocation()).await;
+    let rule = rule.expect("memory").expect("a rule");
+    let given = invocation();
+    let saved = Box::pin(world.judging.judge_saved(&world.store, &rule, at(1), &given));
+    let JudgedSaved { judged, not_noted } = saved.await;
+    assert!(not_noted.is_none());
+    let judged = judged.expect("memory");
+    assert_eq!((judged.judged, judged.is_cut), (20, true));
+
+    // The first devices are judged again, and each time some. Once the table throttles one.
+    let mut time = Duration::from_millis(1_003);
+    let (mut pieces, mut throttled) = (0, false);
+    loop {
+        let looks = world.store.looks(None, 10, &invocation()).await.expect("memory").listing.found;
+        let Some(look) = looks.first() else { break };
+        let rules = world.judging.rules(&world.store, at(1), &invocation()).await.expect("memory");
+        if !throttled && look.after.is_some() {
+            // The rule is read before the state of the next device.
+            world.store.fail_after(1, StoreError::Throttled("for now".into()));
+            throttled = true;
+        }
+        let piece = Invocation::until(Deadline::after(time));
+        let looked = world.judging.look(&world.store, &rules, look, at(1), &piece);
+        let judged = Box::pin(looked).await.expect("memory");
+        if judged.up_to.is_none() {
+            time += Duration::from_millis(1);
+        }
+        pieces += 1;
+        if judged.is_done() {
+            assert!(world.store.remove_look(look, &invocation()).await.expect("memory"));
+        } else if let Some(device) = &judged.up_to {
+            assert!(Some(device) > look.after.as_ref(), "it goes on");
+            assert!(world.store.move_look(look, device, &invocation()).await.expect("memory"));
+        }
+    }
+    assert!(pieces > 2 && throttled, "{pieces}");
+    assert_eq!(world.told().len(), MANY);
+}
+
+/// Whoever looks has read the rules before.
+#[tokio::test]
+async fn a_look_at_a_rule_judges_by_the_rule_as_it_is() {
+    let hot = [sensor(0, 0)];
+    let members = |above: i64| json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": above});
+    let world = World::new(members(90), &hot).await;
+    let rules = world.judging.rules(&world.store, at(1), &invocation()).await.expect("memory");
+    for (id, version) in [("r", 2), ("new", 1)] {
+        let rule = Rule::from_json(members(1), at(0)).expect("a rule");
+        let rule = StoredRule { id: id.parse().expect("an id"), version, rule };
+        assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        let look = Look { what: rule.id.clone().into(), since: at(0), after: None, touch: 1 };
+        let given = invocation();
+        let looked = world.judging.look(&world.store, &rules, &look, at(1), &given);
+        assert!(Box::pin(looked).await.expect("memory").is_done());
+        assert!(world.told().iter().any(|told| told.alert.rule == rule.id), "{id}");
+    }
+}
+
+/// More than a judgement reads: such a device is judged from a later start.
+#[tokio::test]
+async fn a_rule_that_is_edited_is_judged_on_a_device_with_more_readings_a_day_than_are_read() {
+    let reading = |second: i64, value: &str| {
+        let at = at(0).saturating_add(TimeDelta::milliseconds(second * 700));
+        given::reading("d0", at, Some("hall"), &[("t", value)])
+    };
+    let all: Vec<_> = (0..110_000).map(|second| reading(second, "1")).collect();
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "t", "above": 5});
+    let mut world = World::new(rule, &all[..1]).await;
+    world.put(&all).await;
+    let hot = [reading(110_001, "9")];
+    world.put(&hot).await;
+    assert_eq!(world.batch(&hot, hot[0].at).await, 1);
+
+    let members = json!({"name": "Warm", "room": "hall", "metric": "t", "above": 6});
+    let rule = Rule::from_json(members, hot[0].at).expect("a rule");
+    let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
+    assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+    world.judging = Judging::new();
+    for (second, value, news) in [(110_002, "9", News::Fired), (110_003, "1", News::Recovered)] {
+        let new = [reading(second, value)];
+        world.put(&new).await;
+        assert_eq!(world.batch(&new, new[0].at).await, 1, "{value}");
+        assert_eq!(world.told().last().map(|told| told.message.news), Some(news));
     }
 }
 

@@ -10,7 +10,7 @@ mod state;
 
 pub use channel::{ChannelSecret, Failing, StoredChannel};
 pub use judgement::{JudgementOutcome, MAX_JUDGEMENT_PARTS, NewJudgement};
-pub use look::Look;
+pub use look::{Look, Looked};
 pub use message::{
     MAX_LEASE, MAX_POSTPONED, TOLD_KEPT, ToldKey, ToldMessage, ToldQuery, WAITING_KEPT, WaitingKey,
     WaitingMessage,

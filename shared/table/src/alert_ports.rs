@@ -5,10 +5,10 @@ use std::future::Future;
 use domain::{ChannelId, DeviceId, RuleId, Timestamp};
 
 use crate::{
-    Action, AlertKey, ChannelSecret, Expected, Failing, Invocation, JudgementOutcome, ListPage,
-    Listing, Look, NewJudgement, Permission, PutOutcome, RunningMark, StoreResult,
-    StoredAlertState, StoredChannel, StoredRule, Target, ToldMessage, ToldQuery, WaitingKey,
-    WaitingMessage,
+    Action, AlertKey, ChannelSecret, DueStates, Expected, Failing, Invocation, JudgementOutcome,
+    ListPage, Listing, Look, Looked, NewJudgement, Permission, PutOutcome, RunningMark,
+    StoreResult, StoredAlertState, StoredChannel, StoredRule, Target, ToldMessage, ToldQuery,
+    WaitingKey, WaitingMessage,
 };
 
 /// Pattern 18a: the rules of alerts.
@@ -140,16 +140,16 @@ pub trait ReadAlertStates: Send + Sync {
         limit: usize,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<ListPage<StoredAlertState>>> + Send;
-    /// A page of the states that are to be judged now, though no reading asks for it
-    /// ([`AlertState::is_due`](crate::AlertState::is_due)), in the order of their keys. What was put a moment ago may
-    /// be missing or old.
+    /// Of the next `limit` states in the order of their keys those that are to be judged now, though no reading asks
+    /// for it ([`AlertState::is_due`](crate::AlertState::is_due)). One request, so that a walk keeps its place where
+    /// the table throttles it. What was put a moment ago may be missing or old.
     fn due_alert_states(
         &self,
         now: Timestamp,
-        after: Option<&AlertKey>,
+        after: Option<&str>,
         limit: usize,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<ListPage<StoredAlertState>>> + Send;
+    ) -> impl Future<Output = StoreResult<DueStates>> + Send;
 }
 
 /// Patterns 19d and 19e: store a judgement.
@@ -287,38 +287,48 @@ pub trait SendWaitingMessages: Send + Sync {
     ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
-/// Pattern 21a: note that the readings of devices are to be looked at again.
+/// Pattern 21a: note that devices and rules are to be looked at again.
 pub trait NoteLooks: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::AlertLooks)];
 
-    /// Notes the devices, each with the earliest instant that was touched; an earlier one that is noted stays. The
-    /// outcome's positions are theirs. Done twice, the device is looked at again, which is harmless.
+    /// Notes them, each with the earliest instant that was touched; an earlier one that is noted stays, and a rule
+    /// begins anew. The outcome's positions are theirs. Done twice, they are looked at again, which is harmless.
     fn note_looks(
         &self,
-        touched: &[(DeviceId, Timestamp)],
+        touched: &[(Looked, Timestamp)],
         invocation: &Invocation,
     ) -> impl Future<Output = PutOutcome> + Send;
 }
 
-/// Pattern 21b: the devices whose readings are to be looked at again.
+/// Pattern 21b: the devices and rules that are to be looked at again.
 pub trait ReadLooks: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::AlertLooks)];
 
-    /// A page of them, sorted by device. What was noted a moment ago may be missing.
+    /// A page of them: rules, then devices. What was noted a moment ago may be missing.
     fn looks(
         &self,
-        after: Option<&DeviceId>,
+        after: Option<&Looked>,
         limit: usize,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<ListPage<Look>>> + Send;
 }
 
-/// Pattern 21c: readings were looked at again.
-pub trait RemoveLooks: Send + Sync {
+/// Patterns 21c and 21f: a device was looked at again, or a rule on some of its devices.
+pub trait FinishLooks: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::DeleteItem, Target::AlertLooks)];
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::UpdateItem, Target::AlertLooks), (Action::DeleteItem, Target::AlertLooks)];
+
+    /// Notes up to which device a rule was looked at, if nothing was touched since the look was read; returns whether
+    /// it is noted. Done twice, the same is noted.
+    fn move_look(
+        &self,
+        look: &Look,
+        after: &DeviceId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
 
     /// Removes a look, if nothing was touched since it was read; returns whether it is removed. Done twice, the
     /// second is refused.

@@ -1,7 +1,7 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
 use crate::shards::{Shard, Shards};
-use crate::{AlertKey, ToldKey, WaitingKey};
+use crate::{AlertKey, Looked, ToldKey, WaitingKey};
 use domain::{
     AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED, QuarterHour,
     RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
@@ -96,8 +96,10 @@ pub const ALERT_STATES: &str = "ALERT#STATES";
 pub const ALERT_TOLD: &str = "ALERT#TOLD";
 /// The partition of the messages that wait to be sent.
 pub const ALERT_WAITING: &str = "ALERT#WAITING";
-/// The partition of the devices whose readings are to be looked at again.
+/// The partition of the devices and rules that are to be looked at again.
 pub const ALERT_LOOKS: &str = "ALERT#LOOKS";
+/// What the sort key of a rule that is to be looked at again begins with; no device's id does.
+const LOOK_AT_RULE: &str = "#";
 /// The partition of the mark of when the system last ran.
 pub const ALERT_RUNNING: &str = "ALERT#RUNNING";
 /// The sort key of that mark.
@@ -157,8 +159,8 @@ pub enum Key {
     AlertTold(ToldKey),
     /// A message, among those that a channel is to send.
     AlertWaiting(WaitingKey),
-    /// That the readings of a device are to be looked at again.
-    AlertLook(DeviceId),
+    /// That a device or a rule is to be looked at again.
+    AlertLook(Looked),
     /// The mark of when the system last ran.
     AlertRunning,
 }
@@ -217,7 +219,7 @@ impl Key {
             Self::RoomWalk => ROOM_WALK.to_owned(),
             Self::Refold(_) => REFOLD.to_owned(),
             Self::SeenOf(_, room) => format!("{SEEN_IN_PREFIX}{room}"),
-            Self::SeenIn(_, device) | Self::AlertLook(device) => device.to_string(),
+            Self::SeenIn(_, device) | Self::AlertLook(Looked::Device(device)) => device.to_string(),
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
             Self::Introduced(sender) => sender.clone(),
             Self::StayOf(_, since) => since.to_string(),
@@ -232,6 +234,7 @@ impl Key {
             Self::AlertWaiting(WaitingKey { channel, alert, number }) => {
                 format!("{channel}#{}", message_sk(alert, *number))
             }
+            Self::AlertLook(Looked::Rule(rule)) => format!("{LOOK_AT_RULE}{rule}"),
             Self::AlertRunning => RUNNING_MARK.to_owned(),
         }
     }
@@ -309,7 +312,10 @@ impl Key {
                 let channel = channel.parse().ok()?;
                 Some(Self::AlertWaiting(WaitingKey { channel, alert, number }))
             }
-            ALERT_LOOKS => sk.parse().ok().map(Self::AlertLook),
+            ALERT_LOOKS => match sk.strip_prefix(LOOK_AT_RULE) {
+                Some(rule) => rule.parse().ok().map(Looked::Rule).map(Self::AlertLook),
+                None => sk.parse().ok().map(Looked::Device).map(Self::AlertLook),
+            },
             ALERT_RUNNING => (sk == RUNNING_MARK).then_some(Self::AlertRunning),
             _ => None,
         }
@@ -616,7 +622,8 @@ mod tests {
             alert().prop_map(Key::AlertState),
             told().prop_map(Key::AlertTold),
             waiting().prop_map(Key::AlertWaiting),
-            id().prop_map(|id| Key::AlertLook(id.parse().expect("an id"))),
+            id().prop_map(|id| Key::AlertLook(Looked::Device(id.parse().expect("an id")))),
+            alert_id().prop_map(|id| Key::AlertLook(Looked::Rule(id.parse().expect("an id")))),
             Just(Key::AlertRunning),
         ]
     }

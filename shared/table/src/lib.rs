@@ -42,16 +42,16 @@ mod session;
 mod stay_query;
 
 pub use alert::{
-    AlertKey, AlertState, ChannelSecret, Failing, JudgementOutcome, Look, MAX_JUDGEMENT_PARTS,
-    MAX_LEASE, MAX_POSTPONED, NewJudgement, ONCE_KEPT, RunningMark, STATE_KEPT, StoredAlertState,
-    StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage, ToldQuery, WAITING_KEPT,
-    WaitingKey, WaitingMessage,
+    AlertKey, AlertState, ChannelSecret, Failing, JudgementOutcome, Look, Looked,
+    MAX_JUDGEMENT_PARTS, MAX_LEASE, MAX_POSTPONED, NewJudgement, ONCE_KEPT, RunningMark,
+    STATE_KEPT, StoredAlertState, StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage,
+    ToldQuery, WAITING_KEPT, WaitingKey, WaitingMessage,
 };
 pub use alert_ports::{
-    DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, MarkRunning, NoteChannels,
-    NoteLooks, PutJudgements, PutTestMessages, ReadAlertRules, ReadAlertStates, ReadChannelSecrets,
-    ReadChannels, ReadLooks, ReadRunning, ReadToldMessages, ReadWaitingMessages, RemoveLooks,
-    SendWaitingMessages,
+    DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, FinishLooks, MarkRunning,
+    NoteChannels, NoteLooks, PutJudgements, PutTestMessages, ReadAlertRules, ReadAlertStates,
+    ReadChannelSecrets, ReadChannels, ReadLooks, ReadRunning, ReadToldMessages,
+    ReadWaitingMessages, SendWaitingMessages,
 };
 pub use annotations::{AnnotationPage, AnnotationQuery, EditAnnotations, ReadAnnotations};
 pub use companion::{Companion, companions, entry_companions, search_companions};
@@ -64,7 +64,7 @@ pub use expected::Expected;
 pub use invocation::{Invocation, MAX_OPERATION};
 pub use item::UnreadableItem;
 pub use late::{Backlog, DeviceGroups, LateChanges, LateMark};
-pub use listing::{ListPage, Listing, MAX_CACHED_ENTRIES};
+pub use listing::{DueStates, ListPage, Listing, MAX_CACHED_ENTRIES};
 pub use meter_change::MeterChange;
 pub use outcome::{
     Added, BegunDeletion, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome,

@@ -31,6 +31,15 @@ pub struct ListPage<T> {
     pub has_more: bool,
 }
 
+/// Those of some states that are to be judged now.
+#[derive(Debug)]
+pub struct DueStates {
+    /// They, and what among the states cannot be read.
+    pub listing: Listing<StoredAlertState>,
+    /// The sort key behind which further states begin.
+    pub next: Option<String>,
+}
+
 impl<T> Default for Listing<T> {
     fn default() -> Self {
         Self { found: Vec::new(), unreadable: Vec::new(), deleted: Vec::new() }

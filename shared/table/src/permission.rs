@@ -60,7 +60,7 @@ pub enum Target {
     AlertTold,
     /// The messages that wait to be sent.
     AlertWaiting,
-    /// The devices whose readings are to be looked at again.
+    /// The devices and rules that are to be looked at again.
     AlertLooks,
     /// The mark of when the system last ran.
     AlertRunning,

@@ -58,6 +58,8 @@ pub(in crate::import) struct Windows {
     /// Where the next window begins, in the last of the measurements, and the end of its points.
     span: Option<(i64, i64)>,
     length: i64,
+    /// The longest window to try: half of the one that failed last, and more again with each that does not fail.
+    longest: i64,
     /// Where an earlier import ended: in this measurement.
     after: Option<(String, i64)>,
     /// The span that is wanted.
@@ -78,7 +80,16 @@ impl Windows {
         if let Some((done, _)) = &after {
             measurements.retain(|it| it.name >= *done);
         }
-        Ok(Self { server, context, measurements, span: None, length: FIRST_WINDOW, after, wanted })
+        Ok(Self {
+            server,
+            context,
+            measurements,
+            span: None,
+            length: FIRST_WINDOW,
+            longest: MAX_WINDOW,
+            after,
+            wanted,
+        })
     }
 
     fn next_window(&mut self) -> anyhow::Result<Option<Window>> {
@@ -102,12 +113,14 @@ impl Windows {
             };
             if begin >= end {
                 self.measurements.pop();
-                (self.span, self.length) = (None, FIRST_WINDOW);
+                (self.span, self.length, self.longest) = (None, FIRST_WINDOW, MAX_WINDOW);
                 continue;
             }
             let (until, points) = self.read(&measurement, begin)?;
+            let more = self.longest / 8 / MILLISECOND * MILLISECOND;
+            self.longest = (self.longest + more).min(MAX_WINDOW);
             self.length = match points.len() {
-                0..FEW => (self.length * 4).min(MAX_WINDOW),
+                0..FEW => (self.length * 4).min(self.longest),
                 MANY.. => (self.length / 4).max(MILLISECOND),
                 _ => self.length,
             };
@@ -123,11 +136,12 @@ impl Windows {
 
     /// Reads a window; a shorter one if that fails.
     fn read(&mut self, measurement: &Measurement, begin: i64) -> anyhow::Result<(i64, Vec<Point>)> {
-        let Self { server, context, length, .. } = self;
+        let Self { server, context, length, longest, .. } = self;
         let mut has_failed = false;
         let read = again(|| {
             if mem::replace(&mut has_failed, true) {
                 *length = (*length / 2 / MILLISECOND).max(1) * MILLISECOND;
+                *longest = *length;
             }
             let until = begin.saturating_add(*length);
             Ok((until, server.queries.points(context, measurement, (begin, until))?))

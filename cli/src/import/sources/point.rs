@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::export::lines::COMMENT;
 use crate::import::sort::Sortable;
 
 /// A point: fields of one series at one instant.
@@ -90,9 +91,11 @@ pub(in crate::import) fn escaped(text: &str) -> String {
     escaped_with(text, &[',', '=', ' '])
 }
 
-/// Escapes a measurement.
+/// Escapes a measurement. One that begins with a number sign would make its line a comment, so it gets a backslash, which
+/// stays in its name.
 pub(in crate::import) fn escaped_measurement(text: &str) -> String {
-    escaped_with(text, &[',', ' '])
+    let escaped = escaped_with(text, &[',', ' ']);
+    if escaped.starts_with(COMMENT) { format!("\\{escaped}") } else { escaped }
 }
 
 /// Writes a text as the value of a field.
@@ -100,7 +103,9 @@ pub(in crate::import) fn text_field(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// A backslash at the end would escape what follows, and line protocol has no other way to write one.
 fn escaped_with(text: &str, ends: &[char]) -> String {
+    let text = text.trim_end_matches('\\');
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -10,9 +10,9 @@ use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
 use table::item::ItemError;
 use table::{
-    Expected, MarkRunning as _, NoteLooks as _, PutReadings as _, PutTestMessages as _,
-    ReadLooks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem, WaitingMessage,
-    given,
+    EditAlertRules as _, Expected, MarkRunning as _, NoteLooks as _, PutReadings as _,
+    PutTestMessages as _, ReadLooks as _, ReadRunning as _, RunningMark, StoreError,
+    UnreadableItem, WaitingMessage, given,
 };
 
 use super::{Reply, World, at};
@@ -465,11 +465,43 @@ async fn a_minute_judges_by_the_rules_as_they_are() {
     world.minute().await.expect("done");
     world.pass(TimeDelta::seconds(20));
     world.rule("r", false).await;
-    let touched = [(hot.device.clone(), hot.at)];
+    let touched = [(hot.device.clone().into(), hot.at)];
     assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
     world.scheduled().await.expect("done");
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(news(body), ["fired", "fired"]);
+}
+
+/// More devices than are judged at once when it is saved.
+#[tokio::test]
+async fn a_rule_that_was_saved_is_judged_on_all_its_devices_within_a_minute() {
+    let world = World::new();
+    let rule = world
+        .put_rule("r", json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 8}))
+        .await;
+    let hot: Vec<_> = (0..50)
+        .map(|number| {
+            given::reading(
+                &format!("d{number}"),
+                world.now(),
+                Some("hall"),
+                &[("temperature", "9")],
+            )
+        })
+        .collect();
+    given::store_home(&world.store, &hot).await;
+    world.rule("other", false).await;
+    // The second time the rule is gone.
+    for _ in 0..2 {
+        let touched = [(rule.id.clone().into(), world.now())];
+        assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+        world.scheduled().await.expect("done");
+        assert_eq!(world.store.all_told().len(), 50);
+        assert_eq!(world.line()["alerting.looks"], 1);
+        let left = world.store.looks(None, 9, &given::invocation()).await.expect("read");
+        assert_eq!(left.listing.found, []);
+        world.store.delete_alert_rule(&rule.id, &given::invocation()).await.expect("asked");
+    }
 }
 
 #[tokio::test]
@@ -481,7 +513,7 @@ async fn an_error_of_one_look_ends_no_other() {
         let readings = ["cellar", "freezer"]
             .map(|id| given::reading(id, world.now(), None, &[("temperature", "9")]));
         given::store_home(&world.store, &readings).await;
-        let touched = readings.map(|reading| (reading.device, reading.at));
+        let touched = readings.map(|reading| (reading.device.into(), reading.at));
         assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
 
         world.store.fail_after(calls, StoreError::Unavailable("lost".into()));
@@ -508,7 +540,7 @@ async fn store_work_for_a_minute(world: &World) {
 
     let hot = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
     given::store_home(&world.store, &[silent, hot.clone()]).await;
-    let noted = world.store.note_looks(&[(hot.device, hot.at)], &given::invocation()).await;
+    let noted = world.store.note_looks(&[(hot.device.into(), hot.at)], &given::invocation()).await;
     assert!(noted.cause.is_none());
 }
 
@@ -609,7 +641,7 @@ async fn without_the_mark_a_minute_judges_by_the_pauses_that_it_knew() {
     let invocation = given::invocation();
     let put = world.store.put_readings(std::slice::from_ref(&cool), None, &invocation).await;
     assert!(put.cause.is_none());
-    let noted = world.store.note_looks(&[(cool.device, cool.at)], &invocation).await;
+    let noted = world.store.note_looks(&[(cool.device.into(), cool.at)], &invocation).await;
     assert!(noted.cause.is_none());
     // That the system runs is noted every five minutes.
     fail_twice_after(&world, 2);

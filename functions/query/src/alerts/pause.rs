@@ -33,5 +33,6 @@ pub(crate) async fn pause(
         // What is true is told now; what fails here is told by the minute.
         rules::judge(judging, &rule, store, now, call).await;
     }
-    Ok(Response::json(200, &rules::shown_now(&rule, store, call).await?))
+    let shown = rules::shown_now(&rule, store, call).await;
+    Ok(Response::json(200, &shown.map_err(rules::after_saving)?))
 }

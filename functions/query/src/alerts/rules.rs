@@ -4,15 +4,15 @@ use ::alerts::{Rule, Scope, Watch};
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
-use judging::{Failure, Judging};
+use judging::{Failure, JudgedSaved, Judging};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
+use runtime::telemetry::chain;
 use serde_json::{Value, json};
-use table::{StoredAlertState, StoredRule};
+use table::{ListPage, StoredAlertState, StoredRule};
 
 use super::body::{self, wrong};
-use super::states::readable;
 use super::{shown, states, until, warnings};
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
@@ -25,11 +25,13 @@ const SHOWN_STATES: usize = 1_000;
 
 /// `GET /alerts`
 pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
-    let rules = store.alert_rules(call.invocation).await;
-    let rules = readable(rules.map_err(|error| call.failed(&error))?, call);
-    let channels = store.channels(call.invocation).await;
-    let channels = readable(channels.map_err(|error| call.failed(&error))?, call);
-    let (states, has_more) = states::of(None, store, call).await?;
+    let rules = store.alert_rules(call.invocation).await.map_err(|error| call.failed(&error))?;
+    let channels = store.channels(call.invocation).await.map_err(|error| call.failed(&error))?;
+    let ListPage { listing: states, has_more } = states::page(None, store, call).await?;
+
+    let damaged = rules.unreadable.iter().chain(&channels.unreadable).chain(&states.unreadable);
+    let damaged: Vec<String> = damaged.map(|item| chain(item)).collect();
+    let (rules, channels, states) = (rules.found, channels.found, states.found);
     let alerts = rules.iter().map(|rule| {
         let own: Vec<_> = states.iter().filter(|it| it.key.rule == rule.id).collect();
         // The states are read in the order of their rules.
@@ -37,12 +39,16 @@ pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Resp
         shown::alert(rule, &own, LISTED_STATES, is_cut)
     });
     let (firing, pending) = shown::counts(&states);
-    let answer = json!({
+    let mut answer = json!({
         "data": alerts.collect::<Vec<_>>(),
         "channels": channels.iter().map(|it| shown::channel(it, None)).collect::<Vec<_>>(),
         "firing": firing,
         "pending": pending,
     });
+    if !damaged.is_empty() {
+        answer["damaged"] = json!(damaged);
+        call.log.set("alerts.unreadable", damaged);
+    }
     Ok(Response::json(200, &answer))
 }
 
@@ -95,7 +101,8 @@ pub(crate) async fn shown_now(
 
 /// `PUT /alerts/{id}`: the same again changes nothing.
 pub(crate) async fn put(
-    (registry, judging): (&CachedRegistry<impl Clock>, &Judging),
+    registry: &CachedRegistry<impl Clock>,
+    judging: &Judging,
     store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
@@ -118,7 +125,21 @@ pub(crate) async fn put(
         make_room(&rule, store, call).await?;
     }
     let unjudged = judge(judging, &rule, store, now, call).await;
-    let mut shown = shown_now(&rule, store, call).await?;
+    let shown = Box::pin(shown_saved(registry, judging, &rule, unjudged, store, now, call)).await;
+    Ok(Response::json(200, &shown.map_err(after_saving)?))
+}
+
+/// A rule that was saved, with its states and what is odd about it.
+async fn shown_saved(
+    registry: &CachedRegistry<impl Clock>,
+    judging: &Judging,
+    rule: &StoredRule,
+    unjudged: Option<String>,
+    store: &impl Store,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Value, Problem> {
+    let mut shown = shown_now(rule, store, call).await?;
     let mut warnings = warnings::of(&rule.rule, registry, store, call).await?;
     warnings.extend(unjudged);
     if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
@@ -127,7 +148,13 @@ pub(crate) async fn put(
     if !warnings.is_empty() {
         shown["warnings"] = json!(warnings);
     }
-    Ok(Response::json(200, &shown))
+    Ok(shown)
+}
+
+/// A failure that a rule's saving has come before.
+pub(crate) fn after_saving(failure: Problem) -> Problem {
+    let detail = format!("The rule is saved, but not shown. {}", failure.detail);
+    Problem { detail, ..failure }
 }
 
 /// What takes the place of a rule. Its time of change is another one than before, so that no judgement by the rule
@@ -174,7 +201,13 @@ pub(crate) async fn judge(
     if !rule.rule.is_on {
         return None;
     }
-    let judged = Box::pin(judging.judge_saved(store, rule, now, call.invocation)).await;
+    let JudgedSaved { judged, not_noted } =
+        Box::pin(judging.judge_saved(store, rule, now, call.invocation)).await;
+    if let Some(error) = not_noted {
+        call.log.warn("alerts.unjudged", &error);
+        let why = "the rule is not judged on all that it is about: the table did not answer; send it again";
+        return Some(why.to_owned());
+    }
     let (what, failure) = match judged {
         Ok(judged) => {
             let (key, failure) = judged.failures.into_iter().next()?;
@@ -207,12 +240,13 @@ async fn make_room(
     store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<(), Problem> {
-    let rules = store.alert_rules(call.invocation).await.map_err(|error| call.failed(&error))?;
+    let rules = store.alert_rules(call.invocation).await;
+    let rules = rules.map_err(|error| after_saving(call.failed(&error)))?;
     if rules.found.len() + rules.unreadable.len() <= MAX_RULES {
         return Ok(());
     }
     let deleted = store.delete_alert_rule(&rule.id, call.invocation).await;
-    deleted.map_err(|error| call.failed(&error))?;
+    deleted.map_err(|error| after_saving(call.failed(&error)))?;
     Err(too_many())
 }
 

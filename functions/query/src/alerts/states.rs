@@ -20,9 +20,18 @@ pub(crate) async fn of(
     store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<(Vec<StoredAlertState>, bool), Problem> {
-    let page = store.alert_state_page(rule, None, MAX_STATES, call.invocation).await;
-    let ListPage { listing, has_more } = page.map_err(|error| call.failed(&error))?;
+    let ListPage { listing, has_more } = page(rule, store, call).await?;
     Ok((readable(listing, call), has_more))
+}
+
+/// The states of a rule or of all, with what cannot be read.
+pub(crate) async fn page(
+    rule: Option<&RuleId>,
+    store: &impl Store,
+    call: &mut Call<'_>,
+) -> Result<ListPage<StoredAlertState>, Problem> {
+    let page = store.alert_state_page(rule, None, MAX_STATES, call.invocation).await;
+    page.map_err(|error| call.failed(&error))
 }
 
 /// What of a list can be read; the log names the rest.

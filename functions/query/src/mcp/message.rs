@@ -91,6 +91,12 @@ impl Failure {
 }
 
 impl Message {
+    /// The id of a body that is refused, if it has one.
+    pub(super) fn id_of(body: &[u8]) -> Value {
+        let message: Value = serde_json::from_slice(body).unwrap_or_default();
+        message.get("id").filter(|id| is_id(id)).cloned().unwrap_or_default()
+    }
+
     /// The message of a body.
     pub(super) fn parse(body: &[u8]) -> Result<Self, Failure> {
         let refused = |why: &str| Err(Failure::new(Code::InvalidRequest, why));
@@ -116,12 +122,14 @@ impl Message {
         };
         match message.remove("id") {
             None => Ok(Self::Notification),
-            Some(id) if id.is_string() || id.is_i64() || id.is_u64() => {
-                Ok(Self::Request(Request { id, method, params }))
-            }
+            Some(id) if is_id(&id) => Ok(Self::Request(Request { id, method, params })),
             Some(_) => refused("id: expected a text or a whole number."),
         }
     }
+}
+
+fn is_id(id: &Value) -> bool {
+    id.is_string() || id.is_i64() || id.is_u64()
 }
 
 #[cfg(test)]
@@ -164,6 +172,14 @@ mod tests {
             let failure = Message::parse(body.as_bytes()).expect_err(body);
             assert_eq!(failure.code, code, "{body}");
             assert!(failure.message.contains(why), "{body}: {}", failure.message);
+        }
+        for (body, id) in [
+            (r#"{"jsonrpc":"2.0","id":9,"method":"m","params":[1]}"#, json!(9)),
+            (r#"{"id":"a","method":"m"}"#, json!("a")),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#, json!(null)),
+            ("{", json!(null)),
+        ] {
+            assert_eq!(Message::id_of(body.as_bytes()), id, "{body}");
         }
     }
 }

@@ -39,6 +39,7 @@ pub(super) fn schemas() -> Value {
             "data": {"type": "array", "items": reference("Alert")},
             "channels": {"type": "array", "items": reference("Channel")},
             "firing": several, "pending": several,
+            "damaged": {"type": "array", "items": text, "description": "The rules, channels and states that cannot be read, and why: they are judged and told by nobody"},
         }},
         "AlertPause": {"type": "object", "required": ["until"], "additionalProperties": false, "properties": {
             "until": {"type": ["string", "number", "null"], "description": "A time, a duration such as 2h or 7d, or null to end the pause; at most a year ahead"},

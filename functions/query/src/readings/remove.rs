@@ -73,7 +73,7 @@ async fn look_again(
 ) -> Result<(), Problem> {
     let day = now.saturating_add(-alerts::MAX_BACK);
     let Some(first) = deleted.iter().find(|key| key.at >= day) else { return Ok(()) };
-    let touched = [(first.device.clone(), first.at)];
+    let touched = [(first.device.clone().into(), first.at)];
     match store.note_looks(&touched, call.invocation).await.cause {
         Some(error) => Err(call.failed(&error)),
         None => Ok(()),

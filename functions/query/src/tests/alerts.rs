@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use table::given::{alert_rule, channel_id, firing, message};
 use table::{
     AlertState, DeviceGroups, EditAlertRules as _, EditAlertStates as _, Failing, LateMark,
-    MarkLateChanges as _, NewJudgement, NoteChannels as _, PutJudgements as _, ReadChannels as _,
-    StoredAlertState,
+    MarkLateChanges as _, NewJudgement, NoteChannels as _, PutJudgements as _, ReadAlertRules as _,
+    ReadChannels as _, ReadLooks as _, StoreError, StoredAlertState,
 };
 
 use super::*;
@@ -46,6 +46,53 @@ fn ntfy() -> Value {
 /// The one error of a refusal, as `member: message`.
 fn refusal(answer: &Answer) -> (i64, String) {
     (answer.status, answer.json()["detail"].as_str().unwrap_or_default().to_owned())
+}
+
+/// A rule on each of some thermometers in a room.
+fn warm() -> Value {
+    json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 8})
+}
+
+/// The rest of the devices is left to the minute by one look at the rule.
+#[tokio::test]
+async fn a_rule_on_many_devices_is_saved_by_few_writes() {
+    let bench = Bench::new().await;
+    let hot: Vec<_> = (0..50)
+        .map(|number| {
+            given::reading(&format!("t{number}"), at(60), Some("hall"), &[("temperature", "9")])
+        })
+        .collect();
+    given::store_home(&bench.store, &hot).await;
+    let saved = bench.put("/alerts/warm", &warm()).await;
+    assert_eq!(saved.status, 200, "{}", saved.text);
+    assert_eq!(bench.store.all_told().len(), 20);
+    let looks = bench.store.looks(None, 100, &invocation()).await.expect("read").listing.found;
+    let [look] = &looks[..] else { panic!("one: {looks:?}") };
+    assert_eq!(look.what.to_string(), "the rule warm");
+}
+
+#[tokio::test]
+async fn a_rule_that_was_saved_says_so_though_something_fails_then() {
+    let (mut untold, mut unshown) = (false, false);
+    for calls in 0..40 {
+        let bench = Bench::new().await;
+        bench.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        let answer = bench.put("/alerts/warm", &warm()).await;
+        bench.store.end_failures();
+        let is_stored =
+            bench.store.alert_rule(&"warm".parse().expect("an id"), &invocation()).await;
+        let is_stored = is_stored.expect("read").is_some();
+        let text = answer.text;
+        unshown |= text.contains("The rule is saved, but not shown. ");
+        untold |= text
+            .contains("the rule is not judged yet: the table did not answer; it is tried again");
+        assert_eq!(
+            is_stored,
+            answer.status == 200 || text.contains("The rule is saved"),
+            "{calls}: {text}"
+        );
+    }
+    assert!(unshown && untold);
 }
 
 #[tokio::test]

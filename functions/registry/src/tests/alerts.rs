@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::alerts::{self, News, Observation, Past};
 use table::{
-    AlertState, DeleteReadings as _, EditAlertRules as _, NoteLooks as _, PutReadings as _,
-    ReadAlertStates as _, ReadLooks as _, ReadingKey, RemoveLooks as _, StoredRule,
+    AlertState, DeleteReadings as _, EditAlertRules as _, FinishLooks as _, Looked, NoteLooks as _,
+    PutReadings as _, ReadAlertStates as _, ReadLooks as _, ReadingKey, StoredRule,
 };
 
 use super::*;
@@ -332,7 +332,7 @@ impl Schedule {
         let key = ReadingKey { at, device };
         let invocation = given::invocation();
         self.freezer.store.delete_readings(std::slice::from_ref(&key), &invocation).await;
-        self.freezer.store.note_looks(&[(key.device, at)], &invocation).await;
+        self.freezer.store.note_looks(&[(key.device.into(), at)], &invocation).await;
         self.readings.remove(&minute);
     }
 
@@ -398,7 +398,7 @@ impl Schedule {
         }
         let from = self.now - 30;
         if self.readings.range(from..from + 15).any(|(_, value)| *value > 30) {
-            let touched = [("d".parse().expect("an id"), timestamp(from))];
+            let touched = [(Looked::Device("d".parse().expect("an id")), timestamp(from))];
             self.freezer.store.note_looks(&touched, &given::invocation()).await;
         }
     }

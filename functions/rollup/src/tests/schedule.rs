@@ -339,7 +339,7 @@ async fn a_breach_in_a_sealed_quarter_is_looked_at_though_an_invocation_ends_bef
         bench.store.end_failures();
         bench.schedule().await;
         let looks = bench.store.looks(None, 9, &bench.invocation).await.expect("memory");
-        let looks: Vec<_> = looks.listing.found.iter().map(|look| look.device.as_str()).collect();
+        let looks: Vec<_> = looks.listing.found.iter().map(|look| look.what.to_string()).collect();
         assert_eq!(looks, ["d"], "after {calls} calls");
         if is_done {
             assert!(calls > 6, "{calls}: each call was one that failed");

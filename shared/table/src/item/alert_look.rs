@@ -1,7 +1,7 @@
-//! The items of devices to be looked at again, and of when the system last ran. Looks at nothing.
+//! The items of devices and rules to be looked at again, and of when the system last ran. Looks at nothing.
 
-use super::attribute::{AT, PAUSES, SINCE, TOUCH, VERSION};
-use super::fields::{invalid, other_kind, parse_key, put, string, timestamp, whole_number};
+use super::attribute::{AFTER, AT, PAUSES, SINCE, TOUCH, VERSION};
+use super::fields::{invalid, other_kind, parse_key, parsed, put, string, timestamp, whole_number};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::Key;
 use crate::{Look, RunningMark};
@@ -18,10 +18,11 @@ impl Decode for Look {
         attributes: impl IntoIterator<Item = (String, Attribute)>,
     ) -> Result<Self, ItemError> {
         let mut item: Item = attributes.into_iter().collect();
-        let Key::AlertLook(device) = parse_key(&item)? else { return Err(other_kind(&item)) };
+        let Key::AlertLook(what) = parse_key(&item)? else { return Err(other_kind(&item)) };
         Ok(Self {
-            device,
+            what,
             since: timestamp(&mut item, SINCE)?.ok_or(ItemError::Missing(SINCE))?,
+            after: parsed(&mut item, AFTER)?,
             touch: whole_number(&mut item, TOUCH)?.ok_or(ItemError::Missing(TOUCH))?,
         })
     }
@@ -70,16 +71,25 @@ impl Decode for RunningMark {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::ALERT_LOOKS;
 
     #[test]
     fn a_look_comes_back() {
-        let look =
-            Look { device: "d".parse().expect("an id"), since: Timestamp::MIN, touch: u64::MAX };
-        let mut item = key(&Key::AlertLook(look.device.clone()));
-        item.extend(from_look(look.since, look.touch).map(|(name, it)| (name.to_owned(), it)));
-        assert_eq!(Look::decode(item.clone()).expect("a look"), look);
-        item.remove(TOUCH);
-        assert!(Look::decode(item).is_err());
+        for (sk, after) in [("d", None), ("#r", None), ("#r", Some("d"))] {
+            let Some(Key::AlertLook(what)) = Key::parse(ALERT_LOOKS, sk) else { panic!("{sk}") };
+            let look = Look {
+                what,
+                since: Timestamp::MIN,
+                after: after.map(|id| id.parse().expect("an id")),
+                touch: u64::MAX,
+            };
+            let mut item = key(&Key::AlertLook(look.what.clone()));
+            item.extend(from_look(look.since, look.touch).map(|(name, it)| (name.to_owned(), it)));
+            put(&mut item, AFTER, after.map(str::to_owned));
+            assert_eq!(Look::decode(item.clone()).expect("a look"), look);
+            item.remove(TOUCH);
+            assert!(Look::decode(item).is_err());
+        }
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{ChannelId, DeviceId, RuleId};
+use domain::{ChannelId, RuleId};
 
 use crate::{
-    AlertKey, ChannelSecret, Look, RunningMark, StoredAlertState, StoredChannel, StoredRule,
-    ToldKey, ToldMessage, WaitingKey, WaitingMessage,
+    AlertKey, ChannelSecret, Look, Looked, RunningMark, StoredAlertState, StoredChannel,
+    StoredRule, ToldKey, ToldMessage, WaitingKey, WaitingMessage,
 };
 
 /// The items of alerts.
@@ -18,7 +18,7 @@ pub(super) struct AlertItems {
     pub(super) states: BTreeMap<AlertKey, StoredAlertState>,
     pub(super) told: BTreeMap<ToldKey, ToldMessage>,
     pub(super) waiting: BTreeMap<WaitingKey, WaitingMessage>,
-    pub(super) looks: BTreeMap<DeviceId, Look>,
+    pub(super) looks: BTreeMap<Looked, Look>,
     /// The number of times that anything was touched.
     pub(super) touches: u64,
     pub(super) running: Option<RunningMark>,

@@ -3,12 +3,13 @@
 use domain::{ChannelId, DeviceId, RuleId, Timestamp};
 
 use super::{MemoryStore, page::list_page};
+use crate::keys::Key;
 use crate::{
-    AlertKey, ChannelSecret, DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels,
-    Expected, Failing, Invocation, JudgementOutcome, ListPage, Listing, Look, MarkRunning,
-    NewJudgement, NoteChannels, NoteLooks, PutJudgements, PutOutcome, PutTestMessages,
-    ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks, ReadRunning,
-    ReadToldMessages, ReadWaitingMessages, RemoveLooks, RunningMark, SendWaitingMessages,
+    AlertKey, ChannelSecret, DeleteAlertStates, DueStates, EditAlertRules, EditAlertStates,
+    EditChannels, Expected, Failing, FinishLooks, Invocation, JudgementOutcome, ListPage, Listing,
+    Look, Looked, MarkRunning, NewJudgement, NoteChannels, NoteLooks, PutJudgements, PutOutcome,
+    PutTestMessages, ReadAlertRules, ReadAlertStates, ReadChannelSecrets, ReadChannels, ReadLooks,
+    ReadRunning, ReadToldMessages, ReadWaitingMessages, RunningMark, SendWaitingMessages,
     StoreResult, StoredAlertState, StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey,
     WaitingMessage,
 };
@@ -167,12 +168,18 @@ impl ReadAlertStates for MemoryStore {
     async fn due_alert_states(
         &self,
         now: Timestamp,
-        after: Option<&AlertKey>,
+        after: Option<&str>,
         limit: usize,
         _invocation: &Invocation,
-    ) -> StoreResult<ListPage<StoredAlertState>> {
-        let is_asked = |it: &StoredAlertState| it.state.is_due(now) && Some(&it.key) > after;
-        Ok(list_page(self.read()?.alerts.states.values(), is_asked, limit))
+    ) -> StoreResult<DueStates> {
+        let sk = |state: &StoredAlertState| Key::AlertState(state.key.clone()).sk();
+        let is_asked =
+            |state: &StoredAlertState| after.is_none_or(|after| sk(state).as_str() > after);
+        let ListPage { mut listing, has_more } =
+            list_page(self.read()?.alerts.states.values(), is_asked, limit);
+        let next = listing.found.last().filter(|_| has_more).map(sk);
+        listing.found.retain(|state| state.state.is_due(now));
+        Ok(DueStates { listing, next })
     }
 }
 
@@ -337,7 +344,7 @@ impl SendWaitingMessages for MemoryStore {
 impl NoteLooks for MemoryStore {
     async fn note_looks(
         &self,
-        touched: &[(DeviceId, Timestamp)],
+        touched: &[(Looked, Timestamp)],
         _invocation: &Invocation,
     ) -> PutOutcome {
         let mut state = match self.write() {
@@ -347,11 +354,11 @@ impl NoteLooks for MemoryStore {
             }
         };
         let alerts = &mut state.alerts;
-        for (device, since) in touched {
+        for (what, since) in touched {
             alerts.touches += 1;
-            let since = alerts.looks.get(device).map_or(*since, |it| it.since.min(*since));
-            let look = Look { device: device.clone(), since, touch: alerts.touches };
-            alerts.looks.insert(device.clone(), look);
+            let since = alerts.looks.get(what).map_or(*since, |look| look.since.min(*since));
+            let look = Look { what: what.clone(), since, after: None, touch: alerts.touches };
+            alerts.looks.insert(what.clone(), look);
         }
         PutOutcome::default()
     }
@@ -360,21 +367,32 @@ impl NoteLooks for MemoryStore {
 impl ReadLooks for MemoryStore {
     async fn looks(
         &self,
-        after: Option<&DeviceId>,
+        after: Option<&Looked>,
         limit: usize,
         _invocation: &Invocation,
     ) -> StoreResult<ListPage<Look>> {
-        let is_asked = |it: &Look| Some(&it.device) > after;
+        let is_asked = |look: &Look| Some(&look.what) > after;
         Ok(list_page(self.read()?.alerts.looks.values(), is_asked, limit))
     }
 }
 
-impl RemoveLooks for MemoryStore {
+impl FinishLooks for MemoryStore {
+    async fn move_look(
+        &self,
+        look: &Look,
+        after: &DeviceId,
+        _invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let looks = &mut self.write()?.alerts.looks;
+        let known = looks.get_mut(&look.what).filter(|known| known.is_untouched_since(look));
+        Ok(known.map(|known| known.after = Some(after.clone())).is_some())
+    }
+
     async fn remove_look(&self, look: &Look, _invocation: &Invocation) -> StoreResult<bool> {
         let looks = &mut self.write()?.alerts.looks;
-        let is_known = looks.get(&look.device).is_some_and(|it| it == look);
+        let is_known = looks.get(&look.what).is_some_and(|known| known.is_untouched_since(look));
         if is_known {
-            looks.remove(&look.device);
+            looks.remove(&look.what);
         }
         Ok(is_known)
     }

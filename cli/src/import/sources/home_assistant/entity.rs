@@ -2,6 +2,7 @@
 
 use super::attributes::{Attributes, float};
 use super::storage::Described;
+use crate::export::lines::COMMENT;
 use crate::import::sources::{Point, ROOM_TAG, Way, escaped, escaped_measurement, number};
 
 /// States that are numbers, as `homeassistant.helpers.state.state_as_number` has them.
@@ -54,7 +55,9 @@ pub(super) fn point(
     }
     let mut fields: Vec<(String, String)> = Vec::new();
     fields.extend(value.map(|value| ("value".to_owned(), number(value))));
-    for (key, number_of) in &attributes.numbers {
+    // Line protocol has no key without a name, and time is no field.
+    let numbers = attributes.numbers.iter().filter(|(key, _)| !key.is_empty() && key != "time");
+    for (key, number_of) in numbers {
         // An attribute with the name of a field of the state gets another.
         let is_taken = key == "value" && value.is_some() || key == "state" && is_word;
         let key = if is_taken { format!("{key}_") } else { key.clone() };
@@ -77,9 +80,11 @@ pub(super) fn line(
 ) -> Point {
     let EntityId { domain, object } = EntityId::of(id)
         .unwrap_or_else(|| EntityId { domain: "sensor".to_owned(), object: id.to_owned() });
-    let area = described.and_then(|it| it.area.as_ref());
+    let area = described.and_then(|it| it.area.as_ref()).filter(|area| !area.is_empty());
     let area = area.map(|area| format!("{ROOM_TAG}={},", escaped(area))).unwrap_or_default();
     let whole = format!("{domain}.{object}");
+    // A line that begins so is a comment.
+    let unit = unit.filter(|unit| !unit.starts_with(COMMENT));
     Point {
         measurement: escaped_measurement(unit.unwrap_or(&whole)),
         tags: format!("{area}domain={},entity_id={}", escaped(&domain), escaped(&object)),

@@ -1,6 +1,6 @@
 //! The states of a database. Reads no statistics.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
@@ -13,14 +13,18 @@ use super::output::Output;
 use super::schema::Schema;
 use super::storage::Storage;
 
+/// The nanoseconds of an hour.
+pub(super) const HOUR: i64 = 3_600_000_000_000;
+/// The hours of a week.
+const WEEK: i64 = 7 * 24;
 /// The most sets of attributes that are kept in memory.
 const MAX_KEPT: usize = 20_000;
 
 /// What the states tell of an entity.
 #[derive(Debug, Default)]
 pub(super) struct Entity {
-    /// When its first state was that became a point, in nanoseconds.
-    pub(super) first: Option<i64>,
+    /// The hours since 1970 in which a state became a point.
+    pub(super) hours: BTreeSet<i64>,
     /// The attributes of its newest state, and when that was.
     pub(super) newest: Option<(i64, Arc<Attributes>)>,
     /// The number of `last_reset` by its text's instant in seconds.
@@ -94,8 +98,14 @@ pub(super) fn read(
 }
 
 impl Entity {
+    /// Whether Home Assistant had means only at that hour. One without a state between hours of states does not tell it: a
+    /// state is written when it changes.
+    pub(super) fn is_long_before_states(&self, hour: i64) -> bool {
+        self.hours.range(hour - WEEK..hour).next().is_none()
+    }
+
     fn note(&mut self, at: i64, attributes: &Arc<Attributes>) {
-        self.first = Some(self.first.map_or(at, |first| first.min(at)));
+        self.hours.insert(at.div_euclid(HOUR));
         if self.newest.as_ref().is_none_or(|(newest, _)| *newest <= at) {
             self.newest = Some((at, Arc::clone(attributes)));
         }

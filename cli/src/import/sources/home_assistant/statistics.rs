@@ -1,4 +1,4 @@
-//! Long-term statistics: hours before a series' first state. Reads no state.
+//! Long-term statistics: the hours in which a series has no state. Reads no state.
 //!
 //! A counter is its `state` at the end of the hour; `sum` is never taken, because it has what Home Assistant made of
 //! outages and resets. Anything else is the `mean` at half past; of a power at each
@@ -15,14 +15,12 @@ use super::entity::{line, quoted};
 use super::moment::nanos;
 use super::output::Output;
 use super::schema::Schema;
-use super::states::{Entities, Entity, text};
+use super::states::{Entities, Entity, HOUR, text};
 use super::storage::Storage;
 use super::units::Conversion;
 use crate::import::sources::number;
 use crate::import::totals::BASE;
 
-/// Nanoseconds of an hour.
-const HOUR: i64 = 3_600_000_000_000;
 /// The units of powers, whose energy is counted.
 const POWERS: [&str; 5] = ["mW", "W", "kW", "MW", "GW"];
 
@@ -38,7 +36,7 @@ struct Series {
     is_amount: bool,
 }
 
-/// Reads the hours before the first states of `entities`, and hands out their points.
+/// Reads the hours in which `entities` have no state, and hands out their points.
 pub(super) fn read(
     connection: &Connection,
     schema: &Schema,
@@ -193,7 +191,8 @@ fn hours(
             total = sum;
             value = sum.normalize().to_string();
         }
-        if known.and_then(|it| it.first).is_some_and(|first| first < end) {
+        let hour = start.div_euclid(HOUR);
+        if known.is_some_and(|entity| entity.hours.contains(&hour)) {
             output.notes.leave_out("hours that have states");
             continue;
         }
@@ -223,7 +222,7 @@ fn hours(
         }
         for at in times {
             output.send(line(&series.id, unit.as_deref(), fields.clone(), at, described))?;
-            if !series.is_counter {
+            if !series.is_counter && known.is_none_or(|entity| entity.is_long_before_states(hour)) {
                 output.notes.hour(&series.id, at);
             }
         }

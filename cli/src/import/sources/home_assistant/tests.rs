@@ -160,7 +160,7 @@ fn a_series_has_means_if_the_old_or_the_new_column_says_so() {
 }
 
 #[test]
-fn statistics_fill_the_time_before_the_first_state() {
+fn statistics_fill_the_hours_without_a_state() {
     let (lines, notes) = read(NEW, &hours(), Storage::default());
     let meter = "kWh,domain=sensor,entity_id=meter";
     let class = "device_class_str=\"energy\",state_class_str=\"total_increasing\"";
@@ -197,6 +197,42 @@ fn statistics_fill_the_time_before_the_first_state() {
         "left out     1 statistics without state and mean: sensor.none",
     ];
     assert_eq!(notes, expected.join("\n"));
+}
+
+/// Such as one of a clock that was not set: it says nothing of the hours that follow.
+#[test]
+fn a_single_old_state_takes_no_hour_but_its_own() {
+    for old in ["12.5".to_owned(), format!("({AT} - 7200)"), format!("({AT} + 60)")] {
+        let rows = format!(
+            "INSERT INTO states_meta VALUES (1, 'sensor.a');
+             INSERT INTO state_attributes VALUES (1, 0, '{{\"unit_of_measurement\": \"°C\"}}');
+             INSERT INTO states (metadata_id, state, attributes_id, last_updated_ts) VALUES (1, '1', 1, {old});
+             INSERT INTO statistics_meta VALUES (1, 'sensor.a', 'recorder', '°C', 1, 0, NULL, 1);
+             INSERT INTO statistics (metadata_id, start_ts, mean) VALUES (1, {AT}, 20.5), (1, {AT} + 3600, 21.5);"
+        );
+        let (lines, notes) = read(NEW, &rows, Storage::default());
+        let is_within = old.contains('+');
+        assert_eq!(lines.len(), if is_within { 2 } else { 3 }, "{lines:?}");
+        assert_eq!(notes.contains("1 hours that have states"), is_within, "{notes}");
+    }
+}
+
+#[test]
+fn what_line_protocol_cannot_say_takes_no_value_along() {
+    let rows = format!(
+        "INSERT INTO states_meta VALUES (1, 'sensor.count'), (2, 'sensor.odd');
+         INSERT INTO state_attributes VALUES (1, 0, '{{\"unit_of_measurement\": \"#\"}}'),
+            (2, 0, '{{\"unit_of_measurement\": \"W\\\\\", \"time\": 3, \"\": 4}}');
+         INSERT INTO states (metadata_id, state, attributes_id, last_updated_ts) VALUES (1, '7', 1, {AT}), (2, '8', 2, {AT});"
+    );
+    let (lines, _) = read(NEW, &rows, Storage::default());
+    assert_eq!(
+        lines,
+        [
+            "sensor.count,domain=sensor,entity_id=count value=7 0",
+            "W,domain=sensor,entity_id=odd value=8 0"
+        ]
+    );
 }
 
 #[test]

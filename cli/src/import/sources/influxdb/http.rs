@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
 use super::again::Lasting;
-use crate::client::{redirection, split_login};
+use crate::client::{READY, redirection, says_roomtide, split_login};
 
 /// The time in which a server has to begin its answer, and then to send more of it.
 const MAX_SILENCE: Duration = Duration::from_secs(300);
@@ -64,12 +64,27 @@ impl Http {
         Ok(Self { agent: config.into(), max_silence, url, login })
     }
 
+    /// Whether it is a Roomtide, which answers as InfluxDB does: of its tags an import would make other devices.
+    fn is_roomtide(&self) -> bool {
+        let answer = self.agent.get(format!("{}{READY}", self.url)).call();
+        answer.is_ok_and(|mut answer| {
+            let text = answer.body_mut().read_to_string().unwrap_or_default();
+            says_roomtide(answer.status().as_u16(), &text)
+        })
+    }
+
     /// Asks for the version. A server may tell none.
     pub(super) fn version(&self) -> anyhow::Result<Option<String>> {
         let answer = self.agent.get(format!("{}/ping", self.url)).call();
         let answer =
             answer.with_context(|| format!("cannot reach {}; is it running?", self.url))?;
         self.ensure_no_redirect(&answer)?;
+        ensure!(
+            !self.is_roomtide(),
+            "{url} is a Roomtide: `roomtide export all.ndjson --url {url}` writes what it has, with the same devices, and \
+             import takes the file",
+            url = self.url
+        );
 
         let version = answer.headers().get("x-influxdb-version").and_then(|it| it.to_str().ok());
         Ok(version.map(|version| version.trim_start_matches('v').to_owned()))

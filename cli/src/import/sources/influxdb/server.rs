@@ -68,6 +68,20 @@ mod tests {
     use super::*;
     use crate::import::fake_server::{self, Reply};
 
+    /// It answers as InfluxDB 1.8 does.
+    #[test]
+    fn a_roomtide_is_refused_with_the_way_to_its_data() {
+        let server = fake_server::serve(|_, request| match request.path.as_str() {
+            "/ready" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+            _ => Reply::with(204, "x-influxdb-version: 1.8.10\r\n", ""),
+        });
+        let error = Server::connect(&server.url, None).err().unwrap().to_string();
+        assert!(
+            error.contains("is a Roomtide: `roomtide export all.ndjson --url http://"),
+            "{error}"
+        );
+    }
+
     #[test]
     fn the_version_tells_the_language_and_the_credentials() {
         for (headers, token, expected) in [

@@ -133,6 +133,11 @@ fn an_error_and_an_answer_that_is_not_whole_are_read_again_and_named() {
                 .contains(&format!("time < {}", 1_000_000_000 + FIRST_WINDOW / 2)),
             "half of it"
         );
+        assert!(
+            asked.lock().unwrap()[2]
+                .contains(&format!("time < {}", 1_000_000_000 + FIRST_WINDOW / 16 * 17)),
+            "and little more at once"
+        );
         let (always, asked) = server(move |_, _| bad.to_owned());
         let error = format!("{:#}", windows(&always, None).err().unwrap());
         assert!(error.starts_with("°C, a of ho.me: ") && error.contains(expected), "{error}");
@@ -176,8 +181,10 @@ fn a_refusal_of_the_login_is_final_and_alone_advises_on_the_login() {
         let count = Arc::new(AtomicUsize::new(0));
         let asked = Arc::clone(&count);
         let server = fake_server::serve(move |_, request| {
-            if request.path == "/ping" {
-                return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
+            match request.path.as_str() {
+                "/ping" => return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", ""),
+                "/ready" => return Reply::of(404, ""),
+                _ => {}
             }
             asked.fetch_add(1, Ordering::SeqCst);
             Reply::of(status, r#"{"error":"not now"}"#)
