@@ -162,7 +162,7 @@ pub(super) fn check_query(query: &ItemQuery, layout: Layout) {
     }
     assert!(query.limit != Some(0), "a page of no item");
     if let Keys::Between(first, last) = &query.keys {
-        let in_order = order(first, last).is_some_and(|order| order.is_le());
+        let in_order = order(first, last).is_some_and(std::cmp::Ordering::is_le);
         assert!(in_order, "{first:?} to {last:?} is no range");
     }
     check_start(query);
