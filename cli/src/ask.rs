@@ -112,7 +112,7 @@ impl Answer {
         value.get(member).is_some().then_some(value)
     }
 
-    /// What is said of an answer that is not of Roomtide's form, behind the address.
+    /// The end of an error, behind the address, about an answer that has not Roomtide's form.
     pub(crate) fn strange(&self) -> String {
         format!("answers {}, but not as Roomtide does: {}", self.status, self.reason())
     }

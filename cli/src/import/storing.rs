@@ -11,9 +11,9 @@ use crate::client::Client;
 /// A round that was sent, and what is noted of it when it is stored.
 #[derive(Debug)]
 pub(super) struct SentRound {
-    /// The readings that were sent until then.
+    /// The readings that were sent up to its end.
     pub(super) readings: u64,
-    /// The lines until then that count as processed; 0 if none more does.
+    /// The lines up to its end, which count as processed; 0 if no more lines do.
     pub(super) end: u64,
     /// The digest of these lines.
     pub(super) passed: String,

@@ -158,7 +158,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             match Box::pin(judged).await {
                 Ok(outcome) => {
                     minute.judged += 1;
-                    minute.messages += outcome.messages();
+                    minute.messages += outcome.messages;
                 }
                 Err(failure) => {
                     minute

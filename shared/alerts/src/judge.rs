@@ -249,7 +249,7 @@ impl Teller<'_> {
     }
 }
 
-/// When what fires is told again. Counted from now at the latest: the clock may have been ahead.
+/// When an alert that fires is told again. A last message from ahead of the clock counts as sent now.
 fn next_repeat(
     rule: &Rule,
     told: &Told,

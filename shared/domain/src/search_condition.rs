@@ -54,8 +54,7 @@ pub enum SearchConditionError {
 }
 
 impl SearchCondition {
-    /// The condition that a value is `wanted`, or begins with what is before its last character, where that
-    /// is `*`.
+    /// The condition that a value is `wanted`; where `wanted` ends in `*`, that a value begins with the text before it.
     pub fn like(subject: Subject, wanted: &str) -> Result<Self, SearchConditionError> {
         let test = match wanted.trim() {
             "" => return Err(SearchConditionError::NoValue(subject.as_str().to_owned())),

@@ -28,7 +28,7 @@ impl Judging {
         }
         let Some(rule) = known.or(new.as_ref()) else {
             store.delete_alert_state(&due.key, due.version, invocation).await?;
-            return Ok(Outcome::RuleChanged);
+            return Ok(Outcome::default());
         };
         let case = Case { rule, subject: &due.key.subject, touched: None };
         self.judge(store, rules, case, now, invocation).await

@@ -35,7 +35,7 @@ impl Judged {
         match result {
             Ok(outcome) => {
                 self.judged += 1;
-                self.messages += outcome.messages();
+                self.messages += outcome.messages;
             }
             Err(failure) => self.failures.push((key, failure)),
         }

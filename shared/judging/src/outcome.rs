@@ -8,27 +8,11 @@ use table::{
 /// The number of attempts at a judgement whose state keeps being judged by others.
 pub(crate) const MAX_ATTEMPTS: usize = 5;
 
-/// What became of a judgement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Its state is stored, with so many messages.
-    Stored {
-        /// The messages that were told.
-        messages: usize,
-    },
-    /// The rule was saved again or deleted since it was read: nothing is stored.
-    RuleChanged,
-}
-
-impl Outcome {
+/// What became of a judgement whose state is stored, or deleted with its rule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcome {
     /// The number of messages that were told.
-    #[must_use]
-    pub const fn messages(self) -> usize {
-        match self {
-            Self::Stored { messages } => messages,
-            Self::RuleChanged => 0,
-        }
-    }
+    pub messages: usize,
 }
 
 /// The state of a key, as it is this moment.
@@ -45,15 +29,18 @@ pub(crate) async fn stored_state(
     }
 }
 
-/// Stores a judgement; `None` where the state has moved on, so that it has to be judged again.
+/// Stores a judgement; `None` where the state has moved on, so that it has to be judged again. One by a rule that was saved
+/// again since it was read is stored by nobody, and fails: whoever judges leaves it to the next who reads the rules.
 pub(crate) async fn put(
     store: &impl PutJudgements,
     judgement: &NewJudgement,
     invocation: &Invocation,
 ) -> StoreResult<Option<Outcome>> {
     Ok(match store.put_judgement(judgement, invocation).await? {
-        JudgementOutcome::Stored => Some(Outcome::Stored { messages: judgement.told().len() }),
-        JudgementOutcome::RuleChanged => Some(Outcome::RuleChanged),
+        JudgementOutcome::Stored => Some(Outcome { messages: judgement.told().len() }),
+        JudgementOutcome::RuleChanged => {
+            return Err(StoreError::Contended(format!("the rule {}", judgement.rule().0)));
+        }
         JudgementOutcome::StateMoved => None,
     })
 }

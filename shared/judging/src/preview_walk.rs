@@ -21,8 +21,8 @@ const PAGE: usize = 5_000;
 /// The most quarters that are read at once because the fold is not at rest.
 const MAX_STRETCH: usize = 96;
 
-/// Takes a range of a device in; the times where extremes answer because the readings have expired. `rolled_up` is the time
-/// whose rollups have what the rule is about; all other readings are read.
+/// Feeds a device's range to `past`. Returns the times that extremes answer for, because their readings have expired.
+/// `rolled_up` is the time whose rollups have what the rule is about; all other readings are read.
 pub(crate) async fn walk(
     store: &(impl QueryReadings + ReadRollups),
     (rule, past): (&Rule, &mut Past<'_>),

@@ -1081,6 +1081,33 @@ async fn a_look_at_a_rule_judges_by_the_rule_as_it_is() {
     }
 }
 
+/// A process knows a rule for a minute: what it judges by an older one is left to whoever reads the rules next.
+#[tokio::test]
+async fn what_is_judged_by_a_rule_before_it_was_saved_again_stays_to_be_looked_at() {
+    let hot = [sensor(0, 0)];
+    let members = |above: i64| json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": above});
+    let world = World::new(members(10), &hot).await;
+    let rules = world.judging.rules(&world.store, at(0), &invocation()).await.expect("memory");
+    let rule = Rule::from_json(members(1), at(0)).expect("a rule");
+    let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
+    assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+
+    let given = invocation();
+    let device = hot[0].device.clone();
+    let written = [(device.clone(), [(hot[0].at, hot[0].clone())].into())].into();
+    let batch = world.judging.judge_batch(&world.store, &written, at(0), &given).await;
+    assert_eq!(batch.looks.keys().collect::<Vec<_>>(), [&device]);
+    let look = Look { what: device.into(), since: at(0), after: None, touch: 1 };
+    let looked = world.judging.look(&world.store, &rules, &look, at(0), &given);
+    assert!(!Box::pin(looked).await.expect("memory").is_done());
+    assert_eq!(world.told(), []);
+
+    let rules = world.judging.refresh(&world.store, at(0), &given).await.expect("memory");
+    let looked = world.judging.look(&world.store, &rules, &look, at(0), &given);
+    assert!(Box::pin(looked).await.expect("memory").is_done());
+    assert_eq!(world.told().len(), 1);
+}
+
 /// More than a judgement reads: such a device is judged from a later start.
 #[tokio::test]
 async fn a_rule_that_is_edited_is_judged_on_a_device_with_more_readings_a_day_than_are_read() {

@@ -12,7 +12,7 @@ pub(crate) struct Fresh {
     pub(crate) until: Option<Timestamp>,
     /// The newest settings that a part of the source was folded with.
     pub(crate) settings: u64,
-    /// The oldest settings of a part that is still to be folded with newer ones.
+    /// The oldest settings of any part of the source that has to be folded again with newer settings.
     pub(crate) outdated: Option<u64>,
     /// The rooms that the readings name.
     pub(crate) named: NamedRooms,

@@ -79,14 +79,14 @@ impl<C: Clock> HttpFunction<C> {
     ) -> ApiGatewayV2httpResponse {
         let invocation = match self.function {
             Function::Ingest => Invocation::for_sender(deadline),
-            // A person waits for a chart rather than for an error.
+            // A person would rather wait for a chart than see an error, so it is repeated until the deadline.
             Function::Query => Invocation::until(deadline),
         };
         let mut log = WideEvent::begin(self.function.name());
         let response = match gateway::request(event) {
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
-                // A client may choose the other one. By this the gateway's own log names the request.
+                // A client may choose the id above; the gateway's own log has this one.
                 if let Some(id) = &request.arrival {
                     log.set("http.gateway_request_id", id.as_str());
                 }

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_of_the_stack_and_its_function_and_some_of_the_stack_alone() {
+    fn most_metrics_have_the_dimensions_stack_and_function_and_some_have_stack_alone() {
         let lines = lines(
             1,
             &[&|event| {

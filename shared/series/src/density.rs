@@ -26,11 +26,11 @@ const MAX_REMEMBERED: usize = 10_000;
 /// The read units of some time of a device, as estimated, by the items that are read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// Of its readings.
+    /// To read its readings.
     pub readings: f64,
-    /// Of its quarters of an hour.
+    /// To read its rollups of quarters of an hour.
     pub quarters: f64,
-    /// Of its days.
+    /// To read its rollups of days.
     pub days: f64,
 }
 

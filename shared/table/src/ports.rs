@@ -40,9 +40,8 @@ pub trait MergeReadings: Send + Sync {
     const PERMISSIONS: &'static [Permission] =
         &[(Action::PartiQLInsert, Target::Readings), (Action::UpdateItem, Target::Readings)];
 
-    /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they
-    /// are. Of a room that is filled in it sets none where the stored reading has one, unless a
-    /// person chose it.
+    /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they are. A room that
+    /// was filled in, and not sent, replaces no stored room, unless a person chose it.
     fn merge_readings(
         &self,
         readings: &[Reading],

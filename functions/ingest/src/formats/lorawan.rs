@@ -13,7 +13,7 @@ use super::scale::{MILLI, OPENING, SAME, SWITCH, Scale};
 /// A temperature, but not that of a probe that is not there.
 const DEGREES: Scale = Scale::Unless(&["327.67", "-327.68"]);
 
-/// A leak and none, as words.
+/// Words for a leak, 1, and for no leak, 0.
 const LEAK: Scale = Scale::Words(&[
     ("leak", "1"),
     ("true", "1"),

@@ -268,7 +268,7 @@ async fn a_net_meter_counts_its_falls_and_begins_again_with_its_cycle() {
         .collect();
     bench.store(&readings).await;
     let reset = bench.energy("/devices/meter", "").await;
-    // 2, then 4 and 3 anew: a counter that falls has begun again.
+    // From 5 to 7 it counts 2. A counter that falls has begun again: to 4 it counts 4, and to 3 it counts 3.
     assert_eq!(reset["total_kwh"], 9);
     bench.set("meter", "cumulative_kwh_p", &json!({"net": true, "cycle": "attr_last_reset"})).await;
     let net = bench.energy("/devices/meter", "&events=1").await;
