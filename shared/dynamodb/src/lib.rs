@@ -1,11 +1,5 @@
 //! The ports on `DynamoDB`, one file per port or group of ports. Contains no rule of the domain.
 
-mod alert_channels;
-mod alert_looks;
-mod alert_messages;
-mod alert_rules;
-mod alert_states;
-mod annotations;
 mod answer;
 mod attribute;
 mod batches;
@@ -28,7 +22,6 @@ mod json;
 mod merge_readings;
 mod pause;
 mod put;
-mod put_judgement;
 mod put_readings;
 mod query_readings;
 mod range;
@@ -41,7 +34,6 @@ mod search_devices;
 mod seen;
 mod shards;
 mod stays;
-mod tokens;
 mod update;
 mod write_device;
 

@@ -62,7 +62,7 @@ impl DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<RangePage<T>> {
         let (limit, has_filter) = (range.limit, range.filter.is_some());
-        let mut request = self.query(range);
+        let mut request = self.request_of(range);
         let found = TakeItems::<T>::new();
         let mut items = Vec::new();
         let mut bytes = 0;
@@ -99,7 +99,7 @@ impl DynamoStore {
     }
 
     /// The request of a range, without its limit.
-    pub(super) fn query(&self, range: Range) -> QueryFluentBuilder {
+    fn request_of(&self, range: Range) -> QueryFluentBuilder {
         let Range { index, partition, between: (first, last), order, start, consistent, .. } =
             range;
         let (partition_key, sort_key) =

@@ -191,16 +191,6 @@ impl LookUpRegistry for DynamoStore {
 }
 
 impl DynamoStore {
-    /// The whole of a partition.
-    pub(super) async fn list<T: Decode>(
-        &self,
-        partition: &str,
-        invocation: &Invocation,
-    ) -> StoreResult<Listing<T>> {
-        let mut lane = Lane { partition: partition.to_owned(), next: Some(keys::behind(None)) };
-        self.take(&mut lane, usize::MAX, invocation).await
-    }
-
     /// At most `share` items of a lane.
     async fn take<T: Decode>(
         &self,

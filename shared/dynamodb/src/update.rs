@@ -145,13 +145,6 @@ impl Update {
         self.conditions.push(clause);
     }
 
-    /// Writes only where `path` is missing or at least `value`.
-    pub(super) fn only_if_absent_or_at_least(&mut self, path: &[&str], value: Attribute) {
-        let name = self.name(path);
-        let value = self.value(value);
-        self.conditions.push(format!("(attribute_not_exists({name}) OR {name} >= {value})"));
-    }
-
     /// Writes only where `path` is missing or at most `value`.
     pub(super) fn only_if_at_most(&mut self, path: &[&str], value: usize) {
         let name = self.name(path);

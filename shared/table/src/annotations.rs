@@ -1,10 +1,8 @@
 //! What is asked of annotations, and their ports. Reads nothing itself.
 
-use std::future::Future;
-
 use domain::{Annotated, Annotation, AnnotationId, TimeRange};
 
-use crate::{Action, Invocation, Permission, StoreResult, Target};
+use crate::{StoreResult, ports};
 
 /// What is asked of annotations: those that overlap a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,35 +35,19 @@ pub struct AnnotationPage {
     pub has_more: bool,
 }
 
-/// Pattern 13: the annotations of a range.
-pub trait ReadAnnotations: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Annotations)];
+ports! {
+    /// Pattern 13: the annotations of a range.
+    ReadAnnotations [(Query, Annotations)] {
+        /// A page of annotations, as they are this moment.
+        fn annotations(query: &AnnotationQuery) -> StoreResult<AnnotationPage>;
+    }
 
-    /// A page of annotations, as they are this moment.
-    fn annotations(
-        &self,
-        query: &AnnotationQuery,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<AnnotationPage>> + Send;
-}
+    /// A person's edits of annotations. Done twice, they leave what the first time left.
+    EditAnnotations [(UpdateItem, Annotations), (DeleteItem, Annotations)] {
+        /// Keeps an annotation; it replaces the one of the same id.
+        fn put_annotation(annotation: &Annotation) -> StoreResult<()>;
 
-/// A person's edits of annotations. Done twice, they leave what the first time left.
-pub trait EditAnnotations: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::UpdateItem, Target::Annotations), (Action::DeleteItem, Target::Annotations)];
-
-    /// Keeps an annotation; it replaces the one of the same id.
-    fn put_annotation(
-        &self,
-        annotation: &Annotation,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<()>> + Send;
-    /// Deletes an annotation; returns whether there was one.
-    fn delete_annotation(
-        &self,
-        id: &AnnotationId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<bool>> + Send;
+        /// Deletes an annotation; returns whether there was one.
+        fn delete_annotation(id: &AnnotationId) -> StoreResult<bool>;
+    }
 }

@@ -10,7 +10,7 @@ use domain::Order;
 
 pub use self::condition::{
     If, Op, Path, above, absent, absent_or, all, any, at_least, at_most, below, fewer, holds, is,
-    member, present, still,
+    member, not_above, present, still,
 };
 pub use self::write::{
     AttributeChange, RefusedWrites, What, Write, WriteOutcome, add, check, delete, put, remove,

@@ -287,50 +287,27 @@ pub trait IndexDevices: Send + Sync {
     ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
-/// Looks up an access token.
-pub trait FindToken: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::Tokens)];
+ports! {
+    /// Looks up an access token.
+    FindToken [(GetItem, Tokens)] {
+        /// The token of that hash, revoked or not, as it is this moment.
+        fn token(hash: &TokenHash) -> StoreResult<Option<Token>>;
+    }
 
-    /// The token of that hash, revoked or not, as it is this moment.
-    fn token(
-        &self,
-        hash: &TokenHash,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<Token>>> + Send;
-}
+    /// Keeps new access tokens.
+    AddToken [(PutItem, Tokens)] {
+        /// Keeps a new token. It replaces none: done twice, the second time is refused.
+        fn add_token(token: &Token) -> StoreResult<()>;
+    }
 
-/// Keeps new access tokens.
-pub trait AddToken: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::Tokens)];
+    /// Lists and revokes access tokens: for the command line, not for functions.
+    ManageTokens [(Query, Tokens), (UpdateItem, Tokens)] {
+        /// All tokens, revoked ones too.
+        fn tokens() -> StoreResult<Vec<Token>>;
 
-    /// Keeps a new token. It replaces none: done twice, the second time is refused.
-    fn add_token(
-        &self,
-        token: &Token,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<()>> + Send;
-}
-
-/// Lists and revokes access tokens: for the command line, not for functions.
-pub trait ManageTokens: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Target::Tokens), (Action::UpdateItem, Target::Tokens)];
-
-    /// All tokens, revoked ones too.
-    fn tokens(
-        &self,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Vec<Token>>> + Send;
-    /// Revokes a token; returns whether it exists. Done twice, the first timestamp stays.
-    fn revoke_token(
-        &self,
-        hash: &TokenHash,
-        at: Timestamp,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<bool>> + Send;
+        /// Revokes a token; returns whether it exists. Done twice, the first timestamp stays.
+        fn revoke_token(hash: &TokenHash, at: Timestamp) -> StoreResult<bool>;
+    }
 }
 
 /// Counts the devices that a sender introduces, where memory does not hold the registry.

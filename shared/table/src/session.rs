@@ -1,5 +1,9 @@
 //! A table during one invocation: access patterns are its methods. Decides nothing of the domain.
 
+mod alert_looks;
+mod alert_messages;
+mod alert_rules;
+mod alert_states;
 mod annotations;
 mod arrivals;
 mod belongings;
@@ -15,11 +19,13 @@ mod tokens;
 
 use domain::DeviceId;
 
-use crate::db::{Db, ItemQuery, Keys, RefusedWrites, Write, WriteOutcome, absent};
-use crate::item::{self, Decode, Item, ItemError, UnreadableItem};
+use crate::db::{Db, If, ItemQuery, Keys, RefusedWrites, Write, WriteOutcome, absent, is, present};
+use crate::item::attribute::VERSION;
+use crate::item::{self, Attribute, Decode, Item, ItemError, UnreadableItem};
 use crate::keys::{self, Key, PK};
 use crate::{
-    InsertOutcome, Invocation, Listing, StoreError, StoreResult, UpdateOutcome, while_throttled,
+    Expected, InsertOutcome, Invocation, ItemKey, ListPage, Listing, StoreError, StoreResult,
+    UpdateOutcome, while_throttled,
 };
 
 /// A table during one invocation.
@@ -91,6 +97,37 @@ impl<'a, D: Db> Session<'a, D> {
         while_throttled(self.invocation, attempt).await
     }
 
+    /// Reads those of some items that there are, in any order. No key may be there twice.
+    async fn find_all<T: Decode + Send>(self, keys: Vec<ItemKey>) -> StoreResult<Listing<T>> {
+        let mut listing = Listing::default();
+        let mut each = |attributes: &mut dyn Iterator<Item = _>| listing.add(attributes);
+        let left = self.db.get_all(keys, self.invocation, &mut each).await?;
+        if left.is_empty() {
+            Ok(listing)
+        } else {
+            Err(StoreError::Throttled("keys remained".into()))
+        }
+    }
+
+    /// A page of a partition of alerts. An item that cannot be read is named: it would otherwise be told of by nobody.
+    async fn alert_page<T: Decode + Send>(
+        self,
+        query: ItemQuery,
+        limit: usize,
+        keep: impl Fn(&T) -> bool + Send + Sync,
+    ) -> StoreResult<ListPage<T>> {
+        let keep = |item: &Result<T, UnreadableItem>| item.as_ref().map_or(true, &keep);
+        let page = self.range(query, limit, keep, |_| 0).await?;
+        let mut listing = Listing::default();
+        for item in page.items {
+            match item {
+                Ok(found) => listing.found.push(found),
+                Err(unreadable) => listing.unreadable.push(unreadable),
+            }
+        }
+        Ok(ListPage { listing, has_more: page.has_more })
+    }
+
     /// Reads a whole partition. Items that cannot be read stand apart.
     async fn list<T: Decode + Send>(self, partition: &str) -> StoreResult<Listing<T>> {
         let keys = Keys::From(keys::behind(None));
@@ -103,6 +140,15 @@ impl<'a, D: Db> Session<'a, D> {
                 return Ok(listing);
             }
         }
+    }
+}
+
+/// That the item under a key is the one that a put expects.
+fn expected(before: Expected) -> If {
+    match before {
+        Expected::Absent => absent(PK),
+        Expected::Present => present(PK),
+        Expected::Version(version) => is(VERSION, Attribute::number(version)),
     }
 }
 

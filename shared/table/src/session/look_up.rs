@@ -5,7 +5,7 @@ use domain::{Deletion, Device, DeviceId, Room, RoomId};
 use crate::db::Db;
 use crate::item::DeviceItem;
 use crate::keys::Key;
-use crate::{ItemKey, Listing, Session, StoreError, StoreResult};
+use crate::{ItemKey, Listing, Session, StoreResult};
 
 impl<D: Db> Session<'_, D> {
     /// A device.
@@ -31,13 +31,6 @@ impl<D: Db> Session<'_, D> {
         self.check_shards().await?;
 
         let keys = ids.iter().map(|id| ItemKey::of(&self.device_key(id))).collect();
-        let mut listing = Listing::default();
-        let mut each = |attributes: &mut dyn Iterator<Item = _>| listing.add(attributes);
-        let left = self.db.get_all(keys, self.invocation, &mut each).await?;
-        if left.is_empty() {
-            Ok(listing)
-        } else {
-            Err(StoreError::Throttled("keys remained".into()))
-        }
+        self.find_all(keys).await
     }
 }

@@ -1,0 +1,98 @@
+//! The devices and rules that are to be looked at again, and the mark of when the system last ran. Looks at nothing.
+
+use domain::{DeviceId, Timestamp};
+use futures_util::{StreamExt as _, stream};
+
+use super::expected;
+use crate::db::{
+    Db, ItemQuery, Keys, Op, absent_or, below, delete, is, put, remove, set, update, upsert,
+};
+use crate::item::attribute::{AFTER, SINCE, TOUCH};
+use crate::item::{self, Attribute};
+use crate::keys::{self, ALERT_LOOKS, Key};
+use crate::{
+    Expected, ListPage, Look, Looked, PutOutcome, RunningMark, Session, StoreError, StoreResult,
+};
+
+/// How many are noted at once.
+const NOTE_CONCURRENCY: usize = 16;
+/// The number of attempts at one that others note and remove at the same time.
+const MAX_ATTEMPTS: usize = 8;
+
+impl<D: Db> Session<'_, D> {
+    /// Notes what was touched.
+    pub async fn note_looks(self, touched: &[(Looked, Timestamp)]) -> PutOutcome {
+        let noting: Vec<_> =
+            touched.iter().map(|(what, since)| self.note_look(what, *since)).collect();
+        let noted: Vec<StoreResult<()>> =
+            stream::iter(noting).buffered(NOTE_CONCURRENCY).collect().await;
+
+        let mut outcome = PutOutcome::default();
+        for (position, noted) in noted.into_iter().enumerate() {
+            if let Err(error) = noted {
+                outcome.not_stored.push(position);
+                outcome.cause.get_or_insert(error);
+            }
+        }
+        outcome
+    }
+
+    /// Notes an instant, or where an earlier one is noted, only that something was touched again. A rule begins anew.
+    async fn note_look(self, what: &Looked, since: Timestamp) -> StoreResult<()> {
+        let key = Key::AlertLook(what.clone());
+        // Random, so that no look is taken for one that was removed before.
+        let [(_, at), (_, touch)] = item::from_look(since, fastrand::u64(..));
+        let touched = [set(TOUCH, touch), remove(AFTER)];
+        for _ in 0..MAX_ATTEMPTS {
+            let first = upsert(&key)
+                .when([absent_or(SINCE, Op::AtLeast, at.clone())])
+                .with([set(SINCE, at.clone())])
+                .with(touched.clone());
+            if self.is_written(first).await? {
+                return Ok(());
+            }
+            let later = update(&key).when([below(SINCE, at.clone())]).with(touched.clone());
+            if self.is_written(later).await? {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended(format!("the look at {what}")))
+    }
+
+    /// A page of what is to be looked at.
+    pub async fn looks(self, after: Option<&Looked>, limit: usize) -> StoreResult<ListPage<Look>> {
+        let (first, last) = keys::all_ids();
+        let range = ItemQuery {
+            keys: Keys::between(first, last),
+            start: after.map(|after| item::key(&Key::AlertLook(after.clone()))),
+            consistent: false,
+            ..ItemQuery::of(ALERT_LOOKS)
+        };
+        self.alert_page(range, limit, |_| true).await
+    }
+
+    /// Notes up to which device a rule was looked at, if nothing was touched since.
+    pub async fn move_look(self, look: &Look, after: &DeviceId) -> StoreResult<bool> {
+        let place = update(&Key::AlertLook(look.what.clone()))
+            .when(item::from_look(look.since, look.touch).map(|(name, known)| is(name, known)))
+            .with([set(AFTER, Attribute::S(after.to_string()))]);
+        self.is_written(place).await
+    }
+
+    /// Removes a look, if nothing was touched since.
+    pub async fn remove_look(self, look: &Look) -> StoreResult<bool> {
+        let untouched =
+            item::from_look(look.since, look.touch).map(|(name, known)| is(name, known));
+        self.is_written(delete(&Key::AlertLook(look.what.clone())).when(untouched)).await
+    }
+
+    /// When the system last ran.
+    pub async fn running_mark(self) -> StoreResult<Option<RunningMark>> {
+        self.find(&Key::AlertRunning).await
+    }
+
+    /// Puts the mark in the place of the expected one.
+    pub async fn put_running_mark(self, mark: &RunningMark, before: Expected) -> StoreResult<bool> {
+        self.is_written(put(item::from_running_mark(mark)).when([expected(before)])).await
+    }
+}

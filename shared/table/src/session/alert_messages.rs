@@ -1,0 +1,113 @@
+//! The messages that were told, and those that wait to be sent. Sends nothing.
+
+use domain::{ChannelId, Order, Timestamp};
+
+use crate::db::{
+    Db, ItemQuery, Keys, Op, Write, WriteOutcome, above, absent, absent_or, add, any, at_most,
+    delete, not_above, present, put, remove, set, still, update,
+};
+use crate::item::attribute::{ATTEMPTS, JUDGED_AT, LEASE, NEXT};
+use crate::item::{self, Attribute};
+use crate::keys::{self, ALERT_TOLD, ALERT_WAITING, Key, PK};
+use crate::{
+    ListPage, MAX_LEASE, MAX_POSTPONED, Session, StoreResult, ToldMessage, ToldQuery, WaitingKey,
+    WaitingMessage,
+};
+
+use super::read;
+
+impl<D: Db> Session<'_, D> {
+    /// A page of the messages of a range, newest first.
+    pub async fn told_messages(self, query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>> {
+        let (first, last) = keys::told_in(query.range);
+        let start = query.after.clone().map(|after| item::key(&Key::AlertTold(after)));
+        let range = ItemQuery {
+            keys: Keys::between(first, last),
+            order: Order::Descending,
+            start,
+            consistent: false,
+            ..ItemQuery::of(ALERT_TOLD)
+        };
+        let is_asked = |message: &ToldMessage| {
+            query.rule.as_ref().is_none_or(|rule| message.alert.rule == *rule)
+        };
+        self.alert_page(range, query.limit, is_asked).await
+    }
+
+    /// A page of the messages that a channel is to send. Consistent: whoever stores a message asks at once for it to be
+    /// sent.
+    pub async fn waiting_messages(
+        self,
+        channel: &ChannelId,
+        now: Timestamp,
+        after: Option<&WaitingKey>,
+        limit: usize,
+    ) -> StoreResult<ListPage<WaitingMessage>> {
+        let is_due = any([
+            at_most(NEXT, text(now)),
+            not_above(NEXT, JUDGED_AT),
+            above(NEXT, text(now.saturating_add(MAX_POSTPONED))),
+        ]);
+        let is_unleased = any([
+            absent_or(LEASE, Op::AtMost, text(now)),
+            above(LEASE, text(now.saturating_add(MAX_LEASE))),
+        ]);
+        let (first, last) = keys::waiting_of(channel);
+        let range = ItemQuery {
+            keys: Keys::between(first, last),
+            start: after.map(|after| item::key(&Key::AlertWaiting(after.clone()))),
+            filter: vec![is_due, is_unleased],
+            ..ItemQuery::of(ALERT_WAITING)
+        };
+        self.alert_page(range, limit, |message: &WaitingMessage| message.is_free(now)).await
+    }
+
+    /// Puts a test, if it is not there.
+    pub async fn put_test_message(self, message: &WaitingMessage) -> StoreResult<bool> {
+        self.is_written(put(item::from_waiting(message)).when([absent(PK)])).await
+    }
+
+    /// Leases a message, and counts an attempt.
+    pub async fn lease_waiting(
+        self,
+        known: &WaitingMessage,
+        until: Timestamp,
+    ) -> StoreResult<Option<WaitingMessage>> {
+        let lease =
+            update_of(known).with([set(LEASE, text(until)), add(ATTEMPTS, Attribute::number(1))]);
+        Ok(match self.write(lease).await? {
+            WriteOutcome::Done(now) => Some(read(now.unwrap_or_default())?),
+            WriteOutcome::Refused(_) => None,
+        })
+    }
+
+    /// Deletes a message that was sent.
+    pub async fn finish_waiting(self, leased: &WaitingMessage) -> StoreResult<bool> {
+        let deletion = delete(&Key::AlertWaiting(leased.key()));
+        self.is_written(deletion.when([present(PK), is_leased_as(leased)])).await
+    }
+
+    /// Gives a message back.
+    pub async fn postpone_waiting(
+        self,
+        leased: &WaitingMessage,
+        next: Timestamp,
+        may_have_arrived: bool,
+    ) -> StoreResult<bool> {
+        let lease = (!may_have_arrived).then(|| remove(LEASE));
+        self.is_written(update_of(leased).with([set(NEXT, text(next))]).with(lease)).await
+    }
+}
+
+/// An update of a message whose lease is still the one of `known`.
+fn update_of(known: &WaitingMessage) -> Write {
+    update(&Key::AlertWaiting(known.key())).when([is_leased_as(known)])
+}
+
+fn is_leased_as(known: &WaitingMessage) -> crate::db::If {
+    still(LEASE, known.lease.map(text))
+}
+
+fn text(at: Timestamp) -> Attribute {
+    Attribute::S(at.to_string())
+}

@@ -1,0 +1,77 @@
+//! The rules of alerts, and the channels with what is secret of them. Judges and sends nothing.
+
+use domain::{ChannelId, RuleId};
+
+use super::expected;
+use crate::db::{Db, WriteOutcome, delete, is, put, replace, update};
+use crate::item::attribute::VERSION;
+use crate::item::{self, Attribute};
+use crate::keys::{ALERT_CHANNELS, ALERT_RULES, Key};
+use crate::{
+    ChannelSecret, Failing, Listing, Session, StoreError, StoreResult, StoredChannel, StoredRule,
+};
+
+impl<D: Db> Session<'_, D> {
+    /// All rules.
+    pub async fn alert_rules(self) -> StoreResult<Listing<StoredRule>> {
+        self.list(ALERT_RULES).await
+    }
+
+    /// One rule.
+    pub async fn alert_rule(self, id: &RuleId) -> StoreResult<Option<StoredRule>> {
+        self.find(&Key::AlertRule(id.clone())).await
+    }
+
+    /// Puts a rule in the place of the version before it.
+    pub async fn put_alert_rule(self, rule: &StoredRule) -> StoreResult<bool> {
+        let new = put(item::from_alert_rule(rule)).when([expected(rule.expected())]);
+        self.is_written(new).await
+    }
+
+    /// Deletes a rule; returns whether there was one.
+    pub async fn delete_alert_rule(self, id: &RuleId) -> StoreResult<bool> {
+        let deleted = self.write(delete(&Key::AlertRule(id.clone()))).await?;
+        Ok(matches!(deleted, WriteOutcome::Done(Some(_))))
+    }
+
+    /// All channels.
+    pub async fn channels(self) -> StoreResult<Listing<StoredChannel>> {
+        self.list(ALERT_CHANNELS).await
+    }
+
+    /// Puts a channel in the place of the version before it, with its secret if one is given.
+    pub async fn put_channel(
+        self,
+        channel: &StoredChannel,
+        secret: Option<&ChannelSecret>,
+    ) -> StoreResult<bool> {
+        let new = put(item::from_channel(channel)).when([expected(channel.expected())]);
+        let Some(secret) = secret else { return self.is_written(new).await };
+        let secret = put(item::from_channel_secret(&channel.id, secret));
+        Ok(self.transact(vec![new, secret]).await?.is_ok())
+    }
+
+    /// Deletes a channel and its secret.
+    pub async fn delete_channel(self, id: &ChannelId) -> StoreResult<()> {
+        let keys = [Key::AlertChannel(id.clone()), Key::AlertSecret(id.clone())];
+        let deleted = self.transact(keys.iter().map(delete).collect()).await?;
+        deleted.map_err(|_| StoreError::Contended(format!("the channel {id}")))
+    }
+
+    /// The secret of a channel.
+    pub async fn channel_secret(self, id: &ChannelId) -> StoreResult<Option<ChannelSecret>> {
+        self.find(&Key::AlertSecret(id.clone())).await
+    }
+
+    /// Notes that a channel fails, or that it works, if it is the one that was read.
+    pub async fn note_channel(
+        self,
+        known: &StoredChannel,
+        failing: Option<Failing>,
+    ) -> StoreResult<bool> {
+        let note = update(&Key::AlertChannel(known.id.clone()))
+            .when([is(VERSION, Attribute::number(known.version))])
+            .with(item::from_failing(failing).map(|(name, value)| replace(name, value)));
+        self.is_written(note).await
+    }
+}

@@ -1,0 +1,126 @@
+//! The states of rules, and judgements with the messages that they tell. Judges nothing.
+
+use domain::{RuleId, Timestamp};
+use futures_util::{StreamExt as _, stream};
+
+use super::expected;
+use crate::db::{Db, ItemQuery, Keys, above, any, at_most, check, delete, is, put};
+use crate::item::attribute::{DUE, RULE_CHANGED, VERSION};
+use crate::item::{self, Attribute};
+use crate::keys::{self, ALERT_STATES, Key};
+use crate::{
+    AlertKey, AlertState, DueStates, ItemKey, JudgementOutcome, ListPage, Listing, NewJudgement,
+    Session, StoreResult, StoredAlertState,
+};
+
+/// A limit that no list reaches.
+const UNLIMITED: usize = usize::MAX - 1;
+/// How many states are deleted at once. A role that may delete in batches may also put in batches.
+const DELETE_CONCURRENCY: usize = 16;
+
+impl<D: Db> Session<'_, D> {
+    /// Those of the states that there are.
+    pub async fn alert_states(self, keys: &[AlertKey]) -> StoreResult<Listing<StoredAlertState>> {
+        let keys = keys.iter().map(|key| ItemKey::of(&Key::AlertState(key.clone())));
+        self.find_all(keys.collect()).await
+    }
+
+    /// A page of states: those of a rule, or all.
+    pub async fn alert_state_page(
+        self,
+        rule: Option<&RuleId>,
+        after: Option<&AlertKey>,
+        limit: usize,
+    ) -> StoreResult<ListPage<StoredAlertState>> {
+        let start = after.map(|after| item::key(&Key::AlertState(after.clone())));
+        self.alert_page(ItemQuery { start, ..states(rule) }, limit, |_| true).await
+    }
+
+    /// Of the next states those that are due. One request; not consistent, for half the price.
+    pub async fn due_alert_states(
+        self,
+        now: Timestamp,
+        after: Option<&str>,
+        limit: usize,
+    ) -> StoreResult<DueStates> {
+        let (now_or_before, after_that) = AlertState::due_bounds(now);
+        let start = after.map(|sk| ItemKey { pk: ALERT_STATES.to_owned(), sk: sk.to_owned() });
+        let query = ItemQuery {
+            start: start.map(ItemKey::into_item),
+            limit: Some(limit),
+            consistent: false,
+            filter: vec![any([at_most(DUE, text(now_or_before)), above(DUE, text(after_that))])],
+            ..states(None)
+        };
+
+        let mut listing = Listing::default();
+        let mut each = |attributes: &mut dyn Iterator<Item = _>| listing.add(attributes);
+        let next = self.db.query(&query, self.invocation, &mut each).await?;
+        Ok(DueStates { listing, next: next.map(|last| ItemKey::of_item(&last).sk) })
+    }
+
+    /// Puts a state in the place of the version before it.
+    pub async fn put_alert_state(self, state: &StoredAlertState) -> StoreResult<bool> {
+        let new = put(item::from_alert_state(state)).when([expected(state.expected())]);
+        self.is_written(new).await
+    }
+
+    /// Stores a state with the messages that it tells. Judgements of one rule at the same time all check its item, so
+    /// their transactions conflict and are repeated.
+    pub async fn put_judgement(self, judgement: &NewJudgement) -> StoreResult<JudgementOutcome> {
+        if judgement.told().is_empty() {
+            let is_put = self.put_alert_state(judgement.state()).await?;
+            return Ok(if is_put {
+                JudgementOutcome::Stored
+            } else {
+                JudgementOutcome::StateMoved
+            });
+        }
+
+        let (rule, changed) = judgement.rule();
+        let rule = check(&Key::AlertRule(rule.clone())).when([is(RULE_CHANGED, text(changed))]);
+        let state = judgement.state();
+        let state = put(item::from_alert_state(state)).when([expected(state.expected())]);
+        // The condition of the state holds for the messages too.
+        let told = judgement.told().iter().map(|message| put(item::from_told(message)));
+        let waiting = judgement.waiting().iter().map(|message| put(item::from_waiting(message)));
+        let writes = [rule, state].into_iter().chain(told).chain(waiting).collect();
+        Ok(match self.transact(writes).await? {
+            Ok(()) => JudgementOutcome::Stored,
+            Err(refused) if refused.at(0) => JudgementOutcome::RuleChanged,
+            Err(_) => JudgementOutcome::StateMoved,
+        })
+    }
+
+    /// Deletes the states of a rule, also those that cannot be read; returns how many there were.
+    pub async fn delete_alert_states(self, rule: &RuleId) -> StoreResult<usize> {
+        let page = self.alert_page(states(Some(rule)), UNLIMITED, |_| true).await?;
+        let Listing::<StoredAlertState> { found, unreadable, .. } = page.listing;
+        let found = found.into_iter().map(|state| ItemKey::of(&Key::AlertState(state.key)));
+        let unreadable = unreadable.into_iter().map(|item| ItemKey { pk: item.pk, sk: item.sk });
+        let deleting: Vec<_> = found.chain(unreadable).map(|key| self.write(delete(key))).collect();
+
+        let count = deleting.len();
+        let deleted = stream::iter(deleting).buffer_unordered(DELETE_CONCURRENCY);
+        // All are tried, whatever becomes of one.
+        let deleted: Vec<StoreResult<_>> = deleted.collect().await;
+        deleted.into_iter().try_for_each(|deleted| deleted.map(drop))?;
+        Ok(count)
+    }
+
+    /// Deletes a state, if it still has this version.
+    pub async fn delete_alert_state(self, key: &AlertKey, version: u64) -> StoreResult<bool> {
+        let still = is(VERSION, Attribute::number(version));
+        self.is_written(delete(&Key::AlertState(key.clone())).when([still])).await
+    }
+}
+
+/// The states of a rule, or all.
+fn states(rule: Option<&RuleId>) -> ItemQuery {
+    let (first, last) = rule.map_or_else(keys::all_ids, keys::alert_states_of);
+    ItemQuery { keys: Keys::between(first, last), ..ItemQuery::of(ALERT_STATES) }
+}
+
+fn text(at: Timestamp) -> Attribute {
+    Attribute::S(at.to_string())
+}
