@@ -70,6 +70,8 @@ impl ReadAlertStates for DynamoStore {
                 .into()
         });
         let range = Range { filter: Some(filter), start, ..states(None, None, limit) };
+        // The limit counts the states that are read, and a filter leaves some of them out:
+        // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html
         let request = self.query(range).limit(i32::try_from(limit).unwrap_or(i32::MAX));
         let found = TakeItems::<Result<StoredAlertState, UnreadableItem>>::new();
         let send = || request.clone().customize().interceptor(found.clone()).send();
