@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
@@ -207,7 +207,12 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
             show(&answer, text::history(&answer));
         }
         Action::Preview { rule, members, from, to, subject } => {
-            let wanted = members::over(server.known(&of_rule(rule, ""))?, members, false)?;
+            let known = server.known(&of_rule(rule, ""))?;
+            ensure!(
+                !known.is_empty() || !members.is_empty(),
+                "there is no rule {rule}; with members it shows what a new one would tell"
+            );
+            let wanted = members::over(known, members, false)?;
             let mut body = json!({ "rule": wanted });
             for (name, value) in [("from", from), ("to", to), ("subject", subject)] {
                 if let Some(value) = value {

@@ -62,13 +62,8 @@ impl Client {
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             bail!("--url {url:?}: expected an address that begins with http:// or https://");
         }
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(MAX_REQUEST * 2))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .build();
         Ok(Self {
-            agent: config.into(),
+            agent: agent(MAX_REQUEST * 2),
             here: None,
             address: url.trim_end_matches('/').to_owned(),
             url: without_login(url.trim_end_matches('/')),
@@ -84,12 +79,7 @@ impl Client {
 
     /// The client for one who waits for each answer: it asks once, and for half a minute at most.
     pub(crate) fn that_asks_once(self) -> Self {
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(MAX_REQUEST))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .build();
-        Self { agent: config.into(), attempts: 1, ..self }
+        Self { agent: agent(MAX_REQUEST), attempts: 1, ..self }
     }
 
     /// Makes a client of data that this process has open.
@@ -277,6 +267,16 @@ impl Client {
         let path = path.split('?').next().unwrap_or_default();
         format!("{}{path}", self.url)
     }
+}
+
+/// Sends requests that take so long at most. An answer of any status is an answer, and no redirect is followed.
+fn agent(time: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(time))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .build();
+    config.into()
 }
 
 /// An answer of a server.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::{Args as ClapArgs, Subcommand};
 use domain::{DeviceId, HomeId, RoomId, Timestamp};
 use indicatif::ProgressBar;
@@ -17,6 +17,11 @@ use crate::client::{self, Ask, Client};
 use crate::moment::from_now;
 use crate::output::{counted, print};
 use crate::progress;
+
+/// The most answers that delete nothing and say that more is left. Roomtide deletes something with each.
+const MAX_IN_VAIN: u32 = 100;
+/// The longest wait, in seconds, that an answer may ask for: ten times as long as Roomtide does.
+const MAX_WAIT: u64 = 3_600;
 
 /// The command line of `roomtide delete`.
 #[derive(Debug, ClapArgs)]
@@ -310,7 +315,8 @@ fn bar() -> anyhow::Result<ProgressBar> {
 
 /// Repeats the request until nothing is left to delete, and waits for nothing.
 fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result<Waits> {
-    let (mut path, mut deleted) = (path.to_owned(), 0);
+    let (mut path, mut deleted) = (path.to_owned(), 0_u64);
+    let mut in_vain = 0;
     loop {
         let Some(progress) = ask(&path, client).inspect_err(|_| bar.abandon())? else {
             return Ok(Waits { again: None, deleted });
@@ -319,15 +325,24 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
         if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
             path = format!("{path}?begun={begun}");
         }
-        deleted += progress.deleted;
+        deleted = deleted.saturating_add(progress.deleted);
         if !progress.has_more {
             return Ok(Waits { again: None, deleted });
         }
         let left = progress.left.or(progress.left_at_least).unwrap_or_default();
         bar.inc(progress.deleted);
-        bar.set_length(bar.position() + left);
+        bar.set_length(bar.position().saturating_add(left));
         bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
+        in_vain = if progress.deleted == 0 { in_vain + 1 } else { 0 };
+        ensure!(
+            in_vain <= MAX_IN_VAIN,
+            "{path} is answered with nothing deleted and more left, again and again"
+        );
         if let Some(seconds) = progress.wait_seconds {
+            ensure!(
+                seconds <= MAX_WAIT,
+                "{path} is answered with a wait of {seconds} s; Roomtide asks for minutes"
+            );
             return Ok(Waits { again: Some((path, seconds)), deleted });
         }
     }
@@ -399,6 +414,22 @@ mod tests {
             let client = Client::impatient(&server.url, Duration::ZERO);
             let deleted = room_if_empty(&"hall".parse().unwrap(), &client);
             assert_eq!(deleted.is_ok(), is_right, "{status}: {deleted:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_deletes_nothing_for_ever_is_left() {
+        for (answer, why) in [
+            (r#"{"deleted": 0, "has_more": true}"#, "nothing deleted and more left"),
+            (
+                r#"{"deleted": 18446744073709551615, "left": 18446744073709551615, "has_more": true, "wait_seconds": 9999}"#,
+                "a wait of 9999 s",
+            ),
+        ] {
+            let server = fake_server::serve(move |_, _| Reply::of(200, answer));
+            let client = Client::impatient(&server.url, Duration::ZERO);
+            let error = to_the_end("/devices/d", &client, drop).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
         }
     }
 

@@ -105,7 +105,7 @@ PERMITTED = {
     "AlertingRole": {
         "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP, RULES, CHANNELS, STATES, TOLD, WAITING, LOOKS}, "batch_get_item": {*REGISTRY, STATES},
         "get_item": {STATE, ROLLUP, RULES, SECRETS, RUNNING}, "put_item": {*JUDGED, RUNNING}, "transact_write_items": {*JUDGED, RUNNING},
-        "update_item": {CHANNELS, WAITING}, "delete_item": {STATES, WAITING, LOOKS},
+        "update_item": {CHANNELS, WAITING, LOOKS}, "delete_item": {STATES, WAITING, LOOKS},
     },
 }
 

@@ -69,7 +69,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let noted = if is_minute { self.note_running(&noting, log).await } else { Ok(()) };
 
         let now = self.clock.now();
-        // A look of a rule that was just saved is taken away by whoever judges it, so that one knows the rule.
+        // As they are now: what is judged by a rule that was saved since it was read fails, and waits for the next minute.
         let rules = if is_minute {
             self.judging.refresh(&self.store, now, invocation).await?
         } else {

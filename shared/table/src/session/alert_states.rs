@@ -45,6 +45,8 @@ impl<D: Db> Session<'_, D> {
     ) -> StoreResult<DueStates> {
         let (now_or_before, after_that) = AlertState::due_bounds(now);
         let start = after.map(|sk| ItemKey { pk: ALERT_STATES.to_owned(), sk: sk.to_owned() });
+        // The limit counts the states that are read, and a filter leaves some of them out:
+        // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html
         let query = ItemQuery {
             start: start.map(ItemKey::into_item),
             limit: Some(limit),
