@@ -209,6 +209,7 @@ macro_rules! gated {
     } };
     (@FindRegistry $table:ty) => { gated! { @impl FindRegistry for $table:
         find_devices(ids: &[DeviceId]) -> Listing<Device>;
+        find_some_devices(ids: &[DeviceId]) -> (Listing<Device>, Vec<DeviceId>);
         find_rooms(ids: &[RoomId]) -> Listing<Room>;
     } };
     (@FindToken $table:ty) => { gated! { @impl FindToken for $table:

@@ -1,12 +1,11 @@
-//! Items to and from the SDK's attribute values. Knows no attribute by name.
+//! Items to and from the SDK's attribute values, for tests that compare with the SDK. Knows no attribute by name.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use table::item::{self, Attribute, Decode, ItemError, UnreadableItem};
-use table::{StoreError, StoreResult};
+use table::item::Attribute;
 
 /// The SDK's form of an item.
 pub(super) type SdkItem = HashMap<String, AttributeValue>;
@@ -32,20 +31,6 @@ pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
 
 pub(super) fn from_sdk(item: SdkItem) -> impl Iterator<Item = (String, Attribute)> {
     item.into_iter().map(|(name, value)| (name, value_from_sdk(value)))
-}
-
-/// Reads an item that must be what its key says.
-pub(super) fn read<T: Decode>(found: SdkItem) -> StoreResult<T> {
-    item::read(from_sdk(found)).map_err(StoreError::Unreadable)
-}
-
-/// Reads an item. Returns `None` for a device that is being deleted, or is deleted.
-pub(super) fn read_present<T: Decode>(found: SdkItem) -> StoreResult<Option<T>> {
-    match item::read(from_sdk(found)) {
-        Ok(present) => Ok(Some(present)),
-        Err(UnreadableItem { why: ItemError::Deleted(_), .. }) => Ok(None),
-        Err(unreadable) => Err(StoreError::Unreadable(unreadable)),
-    }
 }
 
 fn value_from_sdk(value: AttributeValue) -> Attribute {

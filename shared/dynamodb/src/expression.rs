@@ -8,9 +8,13 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 
 use crate::json::Borrowed;
-use crate::range::{BETWEEN, BETWEEN_NAMES};
 use table::db::{AttributeChange, If, Keys, Op, Path};
 use table::item::Attribute;
+
+/// The condition of a `Query` between two sort keys, and what stands in it for the names of the key's parts.
+pub const BETWEEN: &str = "#p = :p AND #s BETWEEN :a AND :b";
+/// See [`BETWEEN`].
+pub const BETWEEN_NAMES: [&str; 2] = ["#p", "#s"];
 
 /// The names and values of the expressions of one request, each with its placeholder.
 #[derive(Default, Serialize)]

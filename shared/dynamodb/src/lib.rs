@@ -1,51 +1,27 @@
-//! The ports on `DynamoDB`, one file per port or group of ports. Contains no rule of the domain.
+//! The operations of a table on `DynamoDB`. Knows no port and no kind of item.
 
-mod answer;
+#[cfg(test)]
 mod attribute;
 mod batches;
 mod body;
 #[cfg(test)]
 mod canned;
-mod conditions;
 mod db;
-mod delete;
-mod delete_readings;
 mod describe;
 mod door;
 mod error;
 mod expression;
-mod find_registry;
-mod index_devices;
-mod insert_readings;
-mod introduced;
 mod json;
-mod merge_readings;
 mod pause;
-mod put;
-mod put_readings;
-mod query_readings;
-mod range;
-mod read_registry;
 mod reply;
-mod request;
-mod rollup_state;
-mod rollups;
-mod search_devices;
-mod seen;
-mod shards;
-mod stays;
-mod update;
-mod write_device;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::ConsumedCapacity;
 
 use aws::StoreConfig;
-pub use range::{BETWEEN, BETWEEN_NAMES};
-use table::Invocation;
+pub use expression::{BETWEEN, BETWEEN_NAMES};
 use table::layout::Layout;
 
 /// The table on `DynamoDB`, or on anything that speaks its protocol.
@@ -75,12 +51,4 @@ impl DynamoStore {
         let (client, table) = (Client::new(&settings), config.table.clone());
         Self { client, table, layout, has_checked_shards }
     }
-}
-
-fn note_read(invocation: &Invocation, consumed: Option<&ConsumedCapacity>) {
-    invocation.add_read(consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(0.0));
-}
-
-fn note_write(invocation: &Invocation, consumed: Option<&ConsumedCapacity>) {
-    invocation.add_write(consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(0.0));
 }

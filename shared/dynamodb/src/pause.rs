@@ -4,8 +4,7 @@ use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use crate::error::store_error;
-use table::{Invocation, StoreResult};
-pub(super) use table::{Pauses, out_of_patience, while_throttled};
+use table::{Invocation, StoreResult, while_throttled};
 
 /// The answer to a request, which is sent again while the table throttles it.
 pub(super) async fn asked<T, E, F>(

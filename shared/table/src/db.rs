@@ -116,8 +116,8 @@ pub struct ItemQuery {
     pub order: Order,
     /// The key behind which the page begins. It lies in the partition and between the sort keys.
     pub start: Option<Item>,
-    /// The most items to visit. Items that the filter leaves out are visited too, so a query with a filter has no
-    /// limit. A page that ends at its limit has a next one, even if nothing follows.
+    /// The most items to visit. Items that the filter leaves out are visited too. A page that ends at its limit has a next
+    /// one, even if nothing follows.
     pub limit: Option<usize>,
     /// Whether the page holds every write that was done before. An index has no such pages.
     pub consistent: bool,

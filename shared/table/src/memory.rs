@@ -480,6 +480,14 @@ impl FindRegistry for MemoryStore {
         Ok(Listing { found, deleted: state.deleted(|id| ids.contains(id)), ..Listing::default() })
     }
 
+    async fn find_some_devices(
+        &self,
+        ids: &[DeviceId],
+        invocation: &Invocation,
+    ) -> StoreResult<(Listing<Device>, Vec<DeviceId>)> {
+        Ok((self.find_devices(ids, invocation).await?, Vec::new()))
+    }
+
     async fn find_rooms(
         &self,
         ids: &[RoomId],

@@ -1,6 +1,6 @@
 //! The outcomes of writes that are not errors. Writes nothing.
 
-use crate::StoreError;
+use crate::{StoreError, StoreResult};
 use domain::{Deletion, Device, DeviceId, Room};
 
 /// The outcome of [`AddArrival`](crate::AddArrival).
@@ -19,6 +19,21 @@ pub struct PutOutcome {
     pub not_stored: Vec<usize>,
     /// The error, where it is not done with all.
     pub cause: Option<StoreError>,
+}
+
+impl PutOutcome {
+    /// What came of single writes, in the order of what they store or delete.
+    #[must_use]
+    pub fn of(written: impl IntoIterator<Item = StoreResult<()>>) -> Self {
+        let mut outcome = Self::default();
+        for (position, written) in written.into_iter().enumerate() {
+            if let Err(error) = written {
+                outcome.not_stored.push(position);
+                outcome.cause.get_or_insert(error);
+            }
+        }
+        outcome
+    }
 }
 
 /// The outcome of a put that expects no item under its key.

@@ -9,48 +9,32 @@ use domain::{
     Room, RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
+use crate::db::Db;
 use crate::{
     Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
-    PutOutcome, RangeQuery, ReadingKey, Registration, SearchPage, SearchQuery, StayPage, StayQuery,
-    StoreResult, Target, UpdateOutcome, ports,
+    PutOutcome, RangeQuery, ReadingKey, Registration, SearchPage, SearchQuery, Session, StayPage,
+    StayQuery, StoreResult, Target, UpdateOutcome, ports,
 };
 
-/// Pattern 1: store readings.
-///
-/// Done twice, it changes nothing: a reading is a full put under a key made of its device and timestamp.
-pub trait PutReadings: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::BatchWriteItem, Target::Readings)];
-
-    /// Stores readings; no two of them have the same device and timestamp. Each is deleted some days after its
-    /// `retention` is over.
-    fn put_readings(
-        &self,
-        readings: &[Reading],
-        retention: Option<TimeDelta>,
-        invocation: &Invocation,
-    ) -> impl Future<Output = PutOutcome> + Send;
-}
-
-/// Patterns 1c and 1d: add metrics to readings that may be stored already.
-///
-/// Done twice, it changes nothing: it only sets.
-pub trait MergeReadings: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::PartiQLInsert, Target::Readings), (Action::UpdateItem, Target::Readings)];
-
-    /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they are. A room that
-    /// was filled in, and not sent, replaces no stored room, unless a person chose it.
-    fn merge_readings(
-        &self,
-        readings: &[Reading],
-        retention: Option<TimeDelta>,
-        invocation: &Invocation,
-    ) -> impl Future<Output = PutOutcome> + Send;
-}
-
 ports! {
+    /// Pattern 1: store readings.
+    ///
+    /// Done twice, it changes nothing: a reading is a full put under a key made of its device and timestamp.
+    PutReadings [(BatchWriteItem, Readings)] {
+        /// Stores readings; no two of them have the same device and timestamp. Each is deleted some days after its
+        /// `retention` is over.
+        fn put_readings(readings: &[Reading], retention: Option<TimeDelta>) -> PutOutcome;
+    }
+
+    /// Patterns 1c and 1d: add metrics to readings that may be stored already.
+    ///
+    /// Done twice, it changes nothing: it only sets.
+    MergeReadings [(PartiQLInsert, Readings), (UpdateItem, Readings)] {
+        /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they are. A room that
+        /// was filled in, and not sent, replaces no stored room, unless a person chose it.
+        fn merge_readings(readings: &[Reading], retention: Option<TimeDelta>) -> PutOutcome;
+    }
+
     /// Pattern 1e: store a reading that has no timestamp, at the timestamp of its arrival.
     AddArrival [(PutItem, Readings)] {
         /// Stores a reading at a free timestamp. A stored reading with the same `arrival` is this one: done twice,
@@ -61,33 +45,18 @@ ports! {
             retention: Option<TimeDelta>,
         ) -> StoreResult<Added>;
     }
-}
 
-/// Deletes readings: a person's repair of a wrong one.
-pub trait DeleteReadings: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::DeleteItem, Target::Readings)];
+    /// Deletes readings: a person's repair of a wrong one.
+    DeleteReadings [(DeleteItem, Readings)] {
+        /// Deletes readings. Done twice, it changes nothing.
+        fn delete_readings(readings: &[ReadingKey]) -> PutOutcome;
+    }
 
-    /// Deletes readings. Done twice, it changes nothing.
-    fn delete_readings(
-        &self,
-        readings: &[ReadingKey],
-        invocation: &Invocation,
-    ) -> impl Future<Output = PutOutcome> + Send;
-}
-
-/// Patterns 3 and 4: readings of a device in a range.
-pub trait QueryReadings: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Readings)];
-
-    /// A page of one device's readings.
-    fn device_readings(
-        &self,
-        device: &DeviceId,
-        query: &RangeQuery,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Page>> + Send;
+    /// Patterns 3 and 4: readings of a device in a range.
+    QueryReadings [(Query, Readings)] {
+        /// A page of one device's readings.
+        fn device_readings(device: &DeviceId, query: &RangeQuery) -> StoreResult<Page>;
+    }
 }
 
 /// Pattern 6: readings of a room in a range.
@@ -112,182 +81,113 @@ pub trait QueryRoomReadings: Send + Sync {
     ) -> impl Future<Output = StoreResult<Page>> + Send;
 }
 
-/// Patterns 2a and 2b: list devices and rooms.
-pub trait ReadRegistry: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Target::Devices), (Action::Query, Target::Rooms)];
+/// Whether the table has an index is known without asking it, so this is no row.
+impl<D: Db> QueryRoomReadings for D {
+    fn has_room_index(&self) -> bool {
+        self.layout().room_index
+    }
 
-    /// All devices, sorted by id. Returns `MAX_CACHED_ENTRIES + 1` where there are more, so that the
-    /// caller knows that the list is incomplete.
-    fn devices(
-        &self,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
-    /// All rooms, sorted by id, in the same way as devices.
-    fn rooms(
-        &self,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
-}
-
-/// Patterns 2g and 2h: a page of rooms, and of a room's devices, however many there are.
-pub trait PageRegistry: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Target::Rooms), (Action::Query, Target::RoomIndex)];
-
-    /// The rooms behind an id, sorted by id, as they are this moment.
-    fn room_page(
-        &self,
-        after: Option<&RoomId>,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<ListPage<Room>>> + Send;
-    /// The devices of a room behind an id, sorted by id; `None` where the table has no index by room. The
-    /// index follows the table after a moment.
-    fn room_device_page(
+    async fn room_readings(
         &self,
         room: &RoomId,
-        after: Option<&DeviceId>,
-        limit: usize,
+        devices: &[DeviceId],
+        query: &RangeQuery,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<ListPage<Device>>>> + Send;
-}
-
-/// Pattern 2c: look up one device or room.
-pub trait LookUpRegistry: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::GetItem, Target::Devices),
-        (Action::GetItem, Target::Rooms),
-        (Action::Query, Target::Devices),
-    ];
-
-    /// One device, as it is this moment.
-    fn device(
-        &self,
-        id: &DeviceId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
-    /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
-    fn deletion(
-        &self,
-        id: &DeviceId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<Deletion>>> + Send;
-    /// One room, as it is this moment.
-    fn room(
-        &self,
-        id: &RoomId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<Room>>> + Send;
-}
-
-/// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
-pub trait FindRegistry: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::BatchGetItem, Target::Devices),
-        (Action::BatchGetItem, Target::Rooms),
-        (Action::Query, Target::Devices),
-    ];
-
-    /// Those of the devices that are registered, in any order.
-    fn find_devices(
-        &self,
-        ids: &[DeviceId],
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
-    /// The same; beside them the devices that could not be looked up, because the table's capacity let in only a part.
-    fn find_some_devices(
-        &self,
-        ids: &[DeviceId],
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<(Listing<Device>, Vec<DeviceId>)>> + Send {
-        async move { Ok((self.find_devices(ids, invocation).await?, Vec::new())) }
+    ) -> StoreResult<Page> {
+        Session::new(self, invocation).room_readings(room, devices, query).await
     }
-    /// Those of the rooms that are registered, in any order.
-    fn find_rooms(
-        &self,
-        ids: &[RoomId],
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
-}
-
-/// Pattern 12: find devices by the values of the index of attributes.
-pub trait SearchDevices: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Target::AttributeIndex), (Action::GetItem, Target::Attributes)];
-
-    /// Tells whether the index holds every device, apart from what was written a moment ago.
-    fn is_indexed(&self, invocation: &Invocation)
-    -> impl Future<Output = StoreResult<bool>> + Send;
-    /// Some entries of the index. It may lag behind the devices.
-    fn search(
-        &self,
-        query: &SearchQuery<'_>,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<SearchPage>> + Send;
-}
-
-/// Notes that the index of attributes is complete where there is nothing to put into it.
-pub trait MarkIndexed: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::GetItem, Target::Attributes),
-        (Action::PutItem, Target::Attributes),
-        (Action::Query, Target::Devices),
-    ];
-
-    /// Notes that the index is complete if nothing is noted of it, no device has a value that belongs into it, and
-    /// no edit without the index is made meanwhile. Then whoever edits a device writes its values, or takes the
-    /// note away. Returns whether it is noted. A table of more devices than memory holds is left as it is.
-    fn mark_indexed(
-        &self,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<bool>> + Send;
-}
-
-/// Keeps the index of attributes complete: for the command line, not for functions.
-pub trait IndexDevices: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::GetItem, Target::Devices),
-        (Action::Query, Target::Devices),
-        (Action::ConditionCheckItem, Target::Devices),
-        (Action::Query, Target::Attributes),
-        (Action::PutItem, Target::Attributes),
-        (Action::DeleteItem, Target::Attributes),
-        (Action::UpdateItem, Target::Attributes),
-    ];
-
-    /// Notes that a run has begun. A complete index stays complete.
-    fn begin_index(
-        &self,
-        run: &str,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<()>> + Send;
-    /// Makes the stored values of a device those that it has, and returns how many were wrong. Done twice, the
-    /// second time none is.
-    fn index_device(
-        &self,
-        device: &Device,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<usize>> + Send;
-    /// Notes that the index is complete, unless another run has begun since, or an edit without the index was
-    /// made. Returns whether it is noted.
-    fn end_index(
-        &self,
-        run: &str,
-        at: Timestamp,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
 ports! {
+    /// Patterns 2a and 2b: list devices and rooms.
+    ReadRegistry [(Query, Devices), (Query, Rooms)] {
+        /// All devices, sorted by id. Returns `MAX_CACHED_ENTRIES + 1` where there are more, so that the
+        /// caller knows that the list is incomplete.
+        fn devices() -> StoreResult<Listing<Device>>;
+
+        /// All rooms, sorted by id, in the same way as devices.
+        fn rooms() -> StoreResult<Listing<Room>>;
+    }
+
+    /// Patterns 2g and 2h: a page of rooms, and of a room's devices, however many there are.
+    PageRegistry [(Query, Rooms), (Query, RoomIndex)] {
+        /// The rooms behind an id, sorted by id, as they are this moment.
+        fn room_page(after: Option<&RoomId>, limit: usize) -> StoreResult<ListPage<Room>>;
+
+        /// The devices of a room behind an id, sorted by id; `None` where the table has no index by room. The
+        /// index follows the table after a moment.
+        fn room_device_page(
+            room: &RoomId,
+            after: Option<&DeviceId>,
+            limit: usize,
+        ) -> StoreResult<Option<ListPage<Device>>>;
+    }
+
+    /// Pattern 2c: look up one device or room.
+    LookUpRegistry [(GetItem, Devices), (GetItem, Rooms), (Query, Devices)] {
+        /// One device, as it is this moment.
+        fn device(id: &DeviceId) -> StoreResult<Option<Device>>;
+
+        /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
+        fn deletion(id: &DeviceId) -> StoreResult<Option<Deletion>>;
+
+        /// One room, as it is this moment.
+        fn room(id: &RoomId) -> StoreResult<Option<Room>>;
+    }
+}
+
+ports! {
+    /// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
+    FindRegistry [(BatchGetItem, Devices), (BatchGetItem, Rooms), (Query, Devices)] {
+        /// Those of the devices that are registered, in any order.
+        fn find_devices(ids: &[DeviceId]) -> StoreResult<Listing<Device>>;
+
+        /// The same; beside them the devices that could not be looked up, because the table's capacity let in only a part.
+        fn find_some_devices(ids: &[DeviceId]) -> StoreResult<(Listing<Device>, Vec<DeviceId>)>;
+
+        /// Those of the rooms that are registered, in any order.
+        fn find_rooms(ids: &[RoomId]) -> StoreResult<Listing<Room>>;
+    }
+
+    /// Pattern 12: find devices by the values of the index of attributes.
+    SearchDevices [(Query, AttributeIndex), (GetItem, Attributes)] {
+        /// Tells whether the index holds every device, apart from what was written a moment ago.
+        fn is_indexed() -> StoreResult<bool>;
+
+        /// Some entries of the index. It may lag behind the devices.
+        fn search(query: &SearchQuery<'_>) -> StoreResult<SearchPage>;
+    }
+
+    /// Notes that the index of attributes is complete where there is nothing to put into it.
+    MarkIndexed [(GetItem, Attributes), (PutItem, Attributes), (Query, Devices)] {
+        /// Notes that the index is complete if nothing is noted of it, no device has a value that belongs into it, and
+        /// no edit without the index is made meanwhile. Then whoever edits a device writes its values, or takes the
+        /// note away. Returns whether it is noted. A table of more devices than memory holds is left as it is.
+        fn mark_indexed(now: Timestamp) -> StoreResult<bool>;
+    }
+
+    /// Keeps the index of attributes complete: for the command line, not for functions.
+    IndexDevices [
+        (GetItem, Devices),
+        (Query, Devices),
+        (ConditionCheckItem, Devices),
+        (Query, Attributes),
+        (PutItem, Attributes),
+        (DeleteItem, Attributes),
+        (UpdateItem, Attributes),
+    ] {
+        /// Notes that a run has begun. A complete index stays complete.
+        fn begin_index(run: &str) -> StoreResult<()>;
+
+        /// Makes the stored values of a device those that it has, and returns how many were wrong. Done twice, the
+        /// second time none is.
+        fn index_device(device: &Device) -> StoreResult<usize>;
+
+        /// Notes that the index is complete, unless another run has begun since, or an edit without the index was
+        /// made. Returns whether it is noted.
+        fn end_index(run: &str, at: Timestamp) -> StoreResult<bool>;
+    }
+
     /// Looks up an access token.
     FindToken [(GetItem, Tokens)] {
         /// The token of that hash, revoked or not, as it is this moment.
@@ -308,26 +208,15 @@ ports! {
         /// Revokes a token; returns whether it exists. Done twice, the first timestamp stays.
         fn revoke_token(hash: &TokenHash, at: Timestamp) -> StoreResult<bool>;
     }
-}
 
-/// Counts the devices that a sender introduces, where memory does not hold the registry.
-pub trait CountIntroduced: Send + Sync {
-    /// What the port must be permitted: no more than to store readings.
-    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::Readings)];
+    /// Counts the devices that a sender introduces, where memory does not hold the registry.
+    CountIntroduced [(UpdateItem, Readings)] {
+        /// Counts that a sender introduces `more` devices, at most `limit`, unless it would then have introduced more
+        /// than `limit`. Returns `None` where it is counted, else how many it has introduced. Done twice, it counts
+        /// twice: the number is never too small.
+        fn count_introduced(sender: &str, more: usize, limit: usize) -> StoreResult<Option<usize>>;
+    }
 
-    /// Counts that a sender introduces `more` devices, at most `limit`, unless it would then have introduced more
-    /// than `limit`. Returns `None` where it is counted, else how many it has introduced. Done twice, it counts
-    /// twice: the number is never too small.
-    fn count_introduced(
-        &self,
-        sender: &str,
-        more: usize,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<usize>>> + Send;
-}
-
-ports! {
     /// Registers devices and rooms that are new.
     ///
     /// Done twice, or by many at once, the first item stays.
@@ -411,30 +300,16 @@ ports! {
         /// Edits a room.
         fn edit_room(id: &RoomId, patch: &RoomPatch) -> StoreResult<UpdateOutcome<Room>>;
     }
-}
 
-/// Pattern 11: the rooms in which a device has been, and the devices that have been in a room.
-pub trait ReadStays: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Stays)];
+    /// Pattern 11: the rooms in which a device has been, and the devices that have been in a room.
+    ReadStays [(Query, Stays)] {
+        /// A page of a device's stays, in the order in which they began.
+        fn stays_of(device: &DeviceId, query: &StayQuery) -> StoreResult<StayPage>;
 
-    /// A page of a device's stays, in the order in which they began.
-    fn stays_of(
-        &self,
-        device: &DeviceId,
-        query: &StayQuery,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<StayPage>> + Send;
-    /// A page of the stays in a room, in the order in which they began.
-    fn stays_in(
-        &self,
-        room: &RoomId,
-        query: &StayQuery,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<StayPage>> + Send;
-}
+        /// A page of the stays in a room, in the order in which they began.
+        fn stays_in(room: &RoomId, query: &StayQuery) -> StoreResult<StayPage>;
+    }
 
-ports! {
     /// Restores the stays of a backup.
     RestoreStays [(UpdateItem, Devices), (PutItem, Stays)] {
         /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. All ended before the

@@ -1,10 +1,8 @@
 //! Devices that were seen in a room, with the months: the stored form, and its ports. Chooses no room.
 
-use std::future::Future;
-
 use domain::{DeviceId, Month, RoomId, Timestamp};
 
-use crate::{Action, Expected, Invocation, Permission, StoreResult, Target};
+use crate::{Expected, StoreResult, ports};
 
 /// A device whose readings named a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,46 +62,22 @@ pub struct RoomWalk {
     pub is_done: bool,
 }
 
-/// Notes which devices were seen in which rooms.
-///
-/// What is noted only widens. It may say more than there is: a reading may be deleted.
-pub trait NoteSeen: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::GetItem, Target::SeenIn),
-        (Action::PutItem, Target::SeenIn),
-        (Action::PutItem, Target::Rollups),
-    ];
+ports! {
+    /// Notes which devices were seen in which rooms.
+    ///
+    /// What is noted only widens. It may say more than there is: a reading may be deleted.
+    NoteSeen [(GetItem, SeenIn), (PutItem, SeenIn), (PutItem, Rollups)] {
+        /// What is noted of a device in a room, as it is this moment.
+        fn seen(room: &RoomId, device: &DeviceId) -> StoreResult<Option<Seen>>;
 
-    /// What is noted of a device in a room, as it is this moment.
-    fn seen(
-        &self,
-        room: &RoomId,
-        device: &DeviceId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<Seen>>> + Send;
+        /// Puts what is noted, with the device's side where there was none; returns whether there was as
+        /// `expected`. Done twice, the second is refused.
+        fn put_seen(seen: &Seen, expected: Expected) -> StoreResult<bool>;
+    }
 
-    /// Puts what is noted, with the device's side where there was none; returns whether there was as
-    /// `expected`. Done twice, the second is refused.
-    fn put_seen(
-        &self,
-        seen: &Seen,
-        expected: Expected,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<bool>> + Send;
-}
-
-/// Pattern 15: the devices that were seen in a room.
-pub trait ReadSeen: Send + Sync {
-    /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::SeenIn)];
-
-    /// The devices that were seen in a room in some months, both inside, sorted by id: at most `limit`.
-    fn seen_in(
-        &self,
-        room: &RoomId,
-        months: (Month, Month),
-        limit: usize,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Vec<Seen>>> + Send;
+    /// Pattern 15: the devices that were seen in a room.
+    ReadSeen [(Query, SeenIn)] {
+        /// The devices that were seen in a room in some months, both inside, sorted by id: at most `limit`.
+        fn seen_in(room: &RoomId, months: (Month, Month), limit: usize) -> StoreResult<Vec<Seen>>;
+    }
 }

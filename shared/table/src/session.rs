@@ -7,14 +7,23 @@ mod alert_states;
 mod annotations;
 mod arrivals;
 mod belongings;
+mod conditions;
 mod deletions;
 mod device_write;
 mod edits;
+mod introduced;
 mod learning;
 mod look_up;
 mod range;
+mod reading_ranges;
+mod readings;
 mod registration;
+mod registry_pages;
+mod rollup_state;
+mod rollups;
+mod search;
 mod shards;
+mod stays;
 mod tokens;
 
 use domain::DeviceId;
@@ -99,14 +108,23 @@ impl<'a, D: Db> Session<'a, D> {
 
     /// Reads those of some items that there are, in any order. No key may be there twice.
     async fn find_all<T: Decode + Send>(self, keys: Vec<ItemKey>) -> StoreResult<Listing<T>> {
-        let mut listing = Listing::default();
-        let mut each = |attributes: &mut dyn Iterator<Item = _>| listing.add(attributes);
-        let left = self.db.get_all(keys, self.invocation, &mut each).await?;
+        let (listing, left) = self.find_some(keys).await?;
         if left.is_empty() {
             Ok(listing)
         } else {
             Err(StoreError::Throttled("keys remained".into()))
         }
+    }
+
+    /// The same; beside them the keys that the table's capacity did not let in.
+    async fn find_some<T: Decode + Send>(
+        self,
+        keys: Vec<ItemKey>,
+    ) -> StoreResult<(Listing<T>, Vec<ItemKey>)> {
+        let mut listing = Listing::default();
+        let mut each = |attributes: &mut dyn Iterator<Item = _>| listing.add(attributes);
+        let left = self.db.get_all(keys, self.invocation, &mut each).await?;
+        Ok((listing, left))
     }
 
     /// A page of a partition of alerts. An item that cannot be read is named: it would otherwise be told of by nobody.

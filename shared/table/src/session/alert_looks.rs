@@ -26,15 +26,7 @@ impl<D: Db> Session<'_, D> {
             touched.iter().map(|(what, since)| self.note_look(what, *since)).collect();
         let noted: Vec<StoreResult<()>> =
             stream::iter(noting).buffered(NOTE_CONCURRENCY).collect().await;
-
-        let mut outcome = PutOutcome::default();
-        for (position, noted) in noted.into_iter().enumerate() {
-            if let Err(error) = noted {
-                outcome.not_stored.push(position);
-                outcome.cause.get_or_insert(error);
-            }
-        }
-        outcome
+        PutOutcome::of(noted)
     }
 
     /// Notes an instant, or where an earlier one is noted, only that something was touched again. A rule begins anew.

@@ -4,6 +4,7 @@ use domain::{RuleId, Timestamp};
 use futures_util::{StreamExt as _, stream};
 
 use super::expected;
+use super::range::UNLIMITED;
 use crate::db::{Db, ItemQuery, Keys, above, any, at_most, check, delete, is, put};
 use crate::item::attribute::{DUE, RULE_CHANGED, VERSION};
 use crate::item::{self, Attribute};
@@ -13,8 +14,6 @@ use crate::{
     Session, StoreResult, StoredAlertState,
 };
 
-/// A limit that no list reaches.
-const UNLIMITED: usize = usize::MAX - 1;
 /// How many states are deleted at once. A role that may delete in batches may also put in batches.
 const DELETE_CONCURRENCY: usize = 16;
 

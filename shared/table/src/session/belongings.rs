@@ -57,15 +57,7 @@ impl<D: Db> Session<'_, D> {
             belongings.iter().map(|belonging| Box::pin(self.remove_belonging(belonging))).collect();
         let removed: Vec<StoreResult<()>> =
             stream::iter(removing).buffered(REMOVE_CONCURRENCY).collect().await;
-
-        let mut outcome = PutOutcome::default();
-        for (position, removed) in removed.into_iter().enumerate() {
-            if let Err(error) = removed {
-                outcome.not_stored.push(position);
-                outcome.cause.get_or_insert(error);
-            }
-        }
-        outcome
+        PutOutcome::of(removed)
     }
 
     async fn remove_belonging(self, Belonging(keys): &Belonging) -> StoreResult<()> {

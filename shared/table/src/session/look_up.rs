@@ -1,5 +1,7 @@
 //! Devices and rooms of the registry by their ids, as they are this moment. Makes no list.
 
+use std::collections::BTreeMap;
+
 use domain::{Deletion, Device, DeviceId, Room, RoomId};
 
 use crate::db::Db;
@@ -29,8 +31,26 @@ impl<D: Db> Session<'_, D> {
     /// Those of the devices that are registered, in any order. No id may be there twice.
     pub async fn find_devices(self, ids: &[DeviceId]) -> StoreResult<Listing<Device>> {
         self.check_shards().await?;
-
         let keys = ids.iter().map(|id| ItemKey::of(&self.device_key(id))).collect();
         self.find_all(keys).await
+    }
+
+    /// The same; beside them the devices that the table's capacity did not let in.
+    pub async fn find_some_devices(
+        self,
+        ids: &[DeviceId],
+    ) -> StoreResult<(Listing<Device>, Vec<DeviceId>)> {
+        self.check_shards().await?;
+        let by_key: BTreeMap<ItemKey, &DeviceId> =
+            ids.iter().map(|id| (ItemKey::of(&self.device_key(id)), id)).collect();
+        let keys = ids.iter().map(|id| ItemKey::of(&self.device_key(id))).collect();
+        let (listing, left) = self.find_some(keys).await?;
+        let left = left.iter().filter_map(|key| by_key.get(key)).map(|id| (*id).clone());
+        Ok((listing, left.collect()))
+    }
+
+    /// Those of the rooms that are registered, in any order.
+    pub async fn find_rooms(self, ids: &[RoomId]) -> StoreResult<Listing<Room>> {
+        self.find_all(ids.iter().map(|id| ItemKey::of(&Key::Room(id.clone()))).collect()).await
     }
 }

@@ -7,6 +7,9 @@ use crate::{Session, StoreResult};
 /// How large the items of a page grow, about; an answer of Lambda holds no more.
 const MAX_PAGE_BYTES: usize = 6 << 20;
 
+/// A limit that no range reaches.
+pub(super) const UNLIMITED: usize = usize::MAX - 1;
+
 /// Items of a range, in its order, and whether there are more.
 pub(super) struct RangePage<T> {
     pub(super) items: Vec<T>,

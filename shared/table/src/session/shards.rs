@@ -50,7 +50,8 @@ impl<D: Db> Session<'_, D> {
         }
     }
 
-    fn compare_shards(self, stored: Shards) -> StoreResult<()> {
+    /// Compares a number with the one that is set.
+    pub(super) fn compare_shards(self, stored: Shards) -> StoreResult<()> {
         let set = self.db.layout().shards;
         if stored != set {
             let what = format!(
@@ -67,7 +68,7 @@ impl<D: Db> Session<'_, D> {
 
 /// The number of partitions, by the first item of the first partition: the item of the number, which sorts before
 /// every device. If a device comes first, there is one partition.
-fn shards_of_first(first: Item) -> StoreResult<Shards> {
+pub(super) fn shards_of_first(first: Item) -> StoreResult<Shards> {
     let ItemKey { pk, sk } = ItemKey::of_item(&first);
     if Key::parse(&pk, &sk) == Some(Key::Shards) { super::read(first) } else { Ok(Shards::ONE) }
 }

@@ -1,107 +1,56 @@
-//! Reads a range of a device or a room; without the index, a room's range is merged from its devices.
+//! Readings of a device or a room in a range; without the index by room, a room's range is merged from its devices.
 //! Writes nothing.
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use std::cmp::Ordering;
 
-use crate::DynamoStore;
-use crate::attribute::to_sdk;
-use crate::range::{Range, RangePage};
 use domain::{DeviceId, Order, Reading, RoomId, Timestamp};
-use table::item::{self, Attribute};
-use table::keys::{self, Key};
-use table::layout::ROOM_INDEX;
-use table::{
-    Invocation, Page, QueryReadings, QueryRoomReadings, RangeQuery, ReadingKey, StoreResult,
-};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-impl QueryReadings for DynamoStore {
-    async fn device_readings(
-        &self,
-        device: &DeviceId,
-        query: &RangeQuery,
-        invocation: &Invocation,
-    ) -> StoreResult<Page> {
-        self.readings(device_range(device, query), |_| true, invocation).await
-    }
-}
+use super::range::RangePage;
+use crate::db::{Db, ItemQuery, Keys};
+use crate::item::{self, Attribute};
+use crate::keys::{self, Key};
+use crate::layout::ROOM_INDEX;
+use crate::{Page, RangeQuery, ReadingKey, Session, StoreResult};
 
-impl QueryRoomReadings for DynamoStore {
-    fn has_room_index(&self) -> bool {
-        self.layout.room_index
+impl<D: Db> Session<'_, D> {
+    /// A page of one device's readings.
+    pub async fn device_readings(self, device: &DeviceId, query: &RangeQuery) -> StoreResult<Page> {
+        self.readings(of_device(device, query), query.limit, |_| true).await
     }
 
-    async fn room_readings(
-        &self,
+    /// A page of one room's readings. `devices` are asked where the table has no index by room.
+    pub async fn room_readings(
+        self,
         room: &RoomId,
         devices: &[DeviceId],
         query: &RangeQuery,
-        invocation: &Invocation,
     ) -> StoreResult<Page> {
-        if self.layout.room_index {
-            return self.readings(room_range(room, query), |_| true, invocation).await;
+        if self.db.layout().room_index {
+            return self.readings(of_room(room, query), query.limit, |_| true).await;
         }
-        self.merge(room, devices, query, invocation).await
+        self.merged_readings(room, devices, query).await
     }
-}
 
-/// The readings of a device, in its partition.
-fn device_range(device: &DeviceId, query: &RangeQuery) -> Range {
-    Range {
-        index: None,
-        partition: device.to_string(),
-        between: keys::reading_range(query.range),
-        order: query.order,
-        start: query.after.as_ref().map(|after| {
-            let place = Key::Reading(device.clone(), after.at);
-            to_sdk(item::key(&place))
-        }),
-        limit: query.limit,
-        consistent: query.consistent,
-        filter: None,
-    }
-}
-
-/// The readings of a room, in its partition of the index by room.
-fn room_range(room: &RoomId, query: &RangeQuery) -> Range {
-    Range {
-        index: Some(&ROOM_INDEX),
-        partition: room.to_string(),
-        between: keys::reading_range(query.range),
-        order: query.order,
-        start: query.after.as_ref().map(|after| {
-            let mut start = item::key(&Key::Reading(after.device.clone(), after.at));
-            start.insert(ROOM_INDEX.partition_key.to_owned(), Attribute::S(room.to_string()));
-            to_sdk(start)
-        }),
-        limit: query.limit,
-        consistent: false,
-        filter: None,
-    }
-}
-
-impl DynamoStore {
     async fn readings(
-        &self,
-        range: Range,
-        keep: impl Fn(&Reading) -> bool,
-        invocation: &Invocation,
+        self,
+        query: ItemQuery,
+        limit: usize,
+        keep: impl Fn(&Reading) -> bool + Send + Sync,
     ) -> StoreResult<Page> {
-        let RangePage { items, has_more } = self.range(range, keep, bytes, invocation).await?;
-        Ok(Page { readings: items, has_more })
+        let RangePage { items: readings, has_more } = self.range(query, limit, keep, bytes).await?;
+        Ok(Page { readings, has_more })
     }
 
     /// A room's range without the index: its devices, merged.
     ///
-    /// Each round asks the devices that may still hold a reading of the page, several at once, for
-    /// about their share of it, and for twice as many the next time. In memory are the readings of the
-    /// page and what one round brings.
-    async fn merge(
-        &self,
+    /// Each round asks the devices that may still hold a reading of the page, several at once, for about their share of
+    /// it, and for twice as many the next time. In memory are the readings of the page and what one round brings.
+    async fn merged_readings(
+        self,
         room: &RoomId,
         devices: &[DeviceId],
         query: &RangeQuery,
-        invocation: &Invocation,
     ) -> StoreResult<Page> {
         let in_room = |reading: &Reading| reading.room.as_ref() == Some(room);
         let share = (query.limit + 1) * 5 / 4 / devices.len().max(1) + 2;
@@ -115,8 +64,8 @@ impl DynamoStore {
             let waiting = lanes.iter_mut().filter(|lane| lane.may_precede(last, query.order));
             let asked: Vec<_> = waiting
                 .map(|lane| async {
-                    let range = device_range(lane.device, &lane.query);
-                    Ok(lane.take(self.readings(range, in_room, invocation).await?))
+                    let readings = of_device(lane.device, &lane.query);
+                    Ok(lane.take(self.readings(readings, lane.query.limit, in_room).await?))
                 })
                 .collect();
             if asked.is_empty() {
@@ -128,9 +77,38 @@ impl DynamoStore {
             merged.sort_by(|a, b| in_order(query.order, a, b));
             merged.truncate(query.limit + 1);
         }
+
         let has_more = merged.len() > query.limit;
         merged.truncate(query.limit);
         Ok(Page { readings: merged, has_more })
+    }
+}
+
+/// The readings of a device, in its partition.
+fn of_device(device: &DeviceId, query: &RangeQuery) -> ItemQuery {
+    let (first, last) = keys::reading_range(query.range);
+    let after = query.after.as_ref();
+    ItemQuery {
+        keys: Keys::between(first, last),
+        order: query.order,
+        start: after.map(|after| item::key(&Key::Reading(device.clone(), after.at))),
+        consistent: query.consistent,
+        ..ItemQuery::of(device.to_string())
+    }
+}
+
+/// The readings of a room, in its partition of the index by room.
+fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
+    let (first, last) = keys::reading_range(query.range);
+    ItemQuery {
+        keys: Keys::between(first, last),
+        order: query.order,
+        start: query.after.as_ref().map(|after| {
+            let mut start = item::key(&Key::Reading(after.device.clone(), after.at));
+            start.insert(ROOM_INDEX.partition_key.to_owned(), Attribute::S(room.to_string()));
+            start
+        }),
+        ..ItemQuery::of_index(&ROOM_INDEX, room.to_string())
     }
 }
 

@@ -1,0 +1,74 @@
+//! The schema of the index by conditions, and the rollups in the index. Encodes no value.
+
+use domain::{ConditionsSchema, DeviceId, Timestamp};
+
+use super::expected;
+use crate::db::{Db, ItemQuery, Keys, is, put, set, update};
+use crate::item::attribute::{READY, VERSION};
+use crate::item::{self, Attribute, Decode as _, Item};
+use crate::keys::{self, Key};
+use crate::layout::CONDITIONS_INDEX;
+use crate::{ConditionsPage, Expected, IndexedQuarter, Session, StoreResult, StoredSchema};
+
+impl<D: Db> Session<'_, D> {
+    /// The schema, where the table has the index.
+    pub async fn conditions_schema(self) -> StoreResult<Option<StoredSchema>> {
+        if !self.db.layout().conditions_index {
+            return Ok(None);
+        }
+        self.find(&Key::ConditionsSchema).await
+    }
+
+    /// Stores a schema in the place of the expected one.
+    pub async fn put_conditions_schema(
+        self,
+        schema: &ConditionsSchema,
+        before: Expected,
+    ) -> StoreResult<bool> {
+        self.is_written(put(item::from_conditions_schema(schema)).when([expected(before)])).await
+    }
+
+    /// Notes that the index is complete by the schema of this version.
+    pub async fn set_conditions_ready(self, version: u8) -> StoreResult<bool> {
+        let ready = update(&Key::ConditionsSchema)
+            .when([is(VERSION, Attribute::number(version))])
+            .with([set(READY, item::mark())]);
+        self.is_written(ready).await
+    }
+
+    /// One page of the index. Skips what cannot be read: other writers may leave it there.
+    pub async fn indexed_quarters(
+        self,
+        device_and_month: (&DeviceId, Timestamp),
+        addresses: (&[u8], &[u8]),
+        after: Option<&IndexedQuarter>,
+        limit: usize,
+    ) -> StoreResult<ConditionsPage> {
+        let (device, month) = device_and_month;
+        let month = keys::conditions_month(device, month);
+        let [first, last] =
+            [addresses.0, addresses.1].map(|address| Attribute::B(address.to_vec()));
+        let query = ItemQuery {
+            keys: Keys::Between(first, last),
+            start: after.map(|after| place(after, &month)),
+            limit: Some(limit),
+            ..ItemQuery::of_index(&CONDITIONS_INDEX, month)
+        };
+
+        let mut found = Vec::new();
+        let mut each = |attributes: &mut dyn Iterator<Item = _>| {
+            found.extend(IndexedQuarter::decode(attributes));
+        };
+        let next = self.db.query(&query, self.invocation, &mut each).await?;
+        Ok(ConditionsPage { found, has_more: next.is_some() })
+    }
+}
+
+/// The key of an entry in the index.
+fn place(entry: &IndexedQuarter, month: &str) -> Item {
+    let mut place = item::key(&Key::Rollup(entry.key.device.clone(), entry.key.bucket));
+    place.insert(CONDITIONS_INDEX.partition_key.to_owned(), Attribute::S(month.to_owned()));
+    let address = Attribute::B(entry.entry.address.clone());
+    place.insert(CONDITIONS_INDEX.sort_key.to_owned(), address);
+    place
+}

@@ -1,0 +1,32 @@
+//! The numbers of devices that senders have introduced. Registers no device.
+
+use crate::db::{Db, Op, WriteOutcome, absent_or, add, upsert};
+use crate::item::Attribute;
+use crate::item::attribute::INTRODUCED;
+use crate::keys::Key;
+use crate::{Session, StoreError, StoreResult};
+
+impl<D: Db> Session<'_, D> {
+    /// Counts devices, unless there would be more than the limit.
+    pub async fn count_introduced(
+        self,
+        sender: &str,
+        more: usize,
+        limit: usize,
+    ) -> StoreResult<Option<usize>> {
+        let Some(most) = limit.checked_sub(more) else {
+            return Err(StoreError::Refused("more devices are counted than the limit".into()));
+        };
+        let counted = upsert(&Key::Introduced(sender.to_owned()))
+            .when([absent_or(INTRODUCED, Op::AtMost, Attribute::number(most))])
+            .with([add(INTRODUCED, Attribute::number(more))]);
+        let WriteOutcome::Refused(known) = self.write(counted).await? else { return Ok(None) };
+
+        let known = known.as_ref().and_then(|item| item.get(INTRODUCED));
+        // What is no number permits no further device.
+        Ok(Some(match known {
+            Some(Attribute::N(number)) => number.parse().unwrap_or(limit),
+            _ => limit,
+        }))
+    }
+}

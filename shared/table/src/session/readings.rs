@@ -1,0 +1,145 @@
+//! Readings on their way into the table and out of it, by their keys. Reads none.
+
+use chrono::TimeDelta;
+use domain::{Decimal, MetricName, Reading, RoomId};
+use futures_util::{StreamExt as _, stream};
+
+use crate::db::{AttributeChange, Db, Items, delete, remove, replace, set, set_if_absent, upsert};
+use crate::item::attribute::{NAMED, NAMED_ROOM};
+use crate::item::{self, Attribute};
+use crate::keys::{Key, ROOM, TTL};
+use crate::{PutOutcome, ReadingKey, Session, StoreResult};
+
+/// The most readings that are inserted by one request.
+const MAX_INSERTED: usize = 25;
+/// How many requests insert at once.
+const INSERT_CONCURRENCY: usize = 8;
+/// The number of updates at the same time. A request under way takes some 14 KB.
+const MERGE_CONCURRENCY: usize = 32;
+/// How many metrics one update sets: an expression may be 4 KB long.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
+const METRICS_CHUNK: usize = 200;
+/// How many readings are deleted at once. A role that may delete in batches may also put in batches, and nobody who
+/// deletes readings should be able to replace one.
+const DELETE_CONCURRENCY: usize = 16;
+
+/// Readings as items.
+struct ReadingItems<'a> {
+    readings: &'a [Reading],
+    retention: Option<TimeDelta>,
+}
+
+impl Items for ReadingItems<'_> {
+    fn count(&self) -> usize {
+        self.readings.len()
+    }
+
+    fn attributes(&self, position: usize) -> impl Iterator<Item = (&str, Attribute)> {
+        item::from_reading(&self.readings[position], self.retention)
+    }
+}
+
+impl<D: Db> Session<'_, D> {
+    /// Stores readings.
+    pub async fn put_readings(
+        self,
+        readings: &[Reading],
+        retention: Option<TimeDelta>,
+    ) -> PutOutcome {
+        self.db.put_all(&ReadingItems { readings, retention }, self.invocation).await
+    }
+
+    /// Sets the metrics of readings. Of many readings, those that are new are inserted before: 25 of them take the time
+    /// of one update.
+    pub async fn merge_readings(
+        self,
+        readings: &[Reading],
+        retention: Option<TimeDelta>,
+    ) -> PutOutcome {
+        let inserted = if readings.len() > MERGE_CONCURRENCY {
+            self.insert_readings(&ReadingItems { readings, retention }).await
+        } else {
+            vec![false; readings.len()]
+        };
+
+        let inserted = &inserted;
+        let merging = stream::iter(0..readings.len()).map(|place| async move {
+            if inserted[place] {
+                Ok(())
+            } else {
+                self.merge_reading(&readings[place], retention).await
+            }
+        });
+        let merging = merging.buffered(MERGE_CONCURRENCY);
+        PutOutcome::of(merging.collect::<Vec<_>>().await)
+    }
+
+    /// Tries to insert readings; no two of them have the same device and timestamp. Returns for each whether it is
+    /// stored now. The others are stored already, or it is not known.
+    ///
+    /// Where most of the first batch are stored already, the others are not tried: each costs its units also then.
+    async fn insert_readings(self, items: &ReadingItems<'_>) -> Vec<bool> {
+        let positions: Vec<usize> = (0..items.count()).collect();
+        let mut batches = positions.chunks(MAX_INSERTED);
+        let first = batches.next().unwrap_or_default();
+        let mut inserted = self.db.insert_all(items, first, self.invocation).await;
+
+        if inserted.iter().filter(|is_inserted| **is_inserted).count() * 2 > first.len() {
+            let batches: Vec<_> = batches
+                .map(|batch| Box::pin(self.db.insert_all(items, batch, self.invocation)))
+                .collect();
+            let batches = stream::iter(batches).buffered(INSERT_CONCURRENCY);
+            inserted.extend(batches.collect::<Vec<_>>().await.into_iter().flatten());
+        }
+        inserted.resize(items.count(), false);
+        inserted
+    }
+
+    async fn merge_reading(
+        self,
+        reading: &Reading,
+        retention: Option<TimeDelta>,
+    ) -> StoreResult<()> {
+        let metrics: Vec<(&MetricName, &Decimal)> = reading.metrics().iter().collect();
+        for some in metrics.chunks(METRICS_CHUNK) {
+            let metrics = some
+                .iter()
+                .map(|(name, value)| set(name.as_str().to_owned(), Attribute::number(value)));
+            // It may have been stored while there was another retention.
+            let expiry = retention.map(|retention| item::expiry(reading.at, retention));
+            let merged = upsert(&Key::Reading(reading.device.clone(), reading.at))
+                .with(metrics)
+                .with([replace(TTL, expiry)])
+                .with(rooms(reading));
+            self.write(merged).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes readings.
+    pub async fn delete_readings(self, readings: &[ReadingKey]) -> PutOutcome {
+        let deleting: Vec<_> = readings
+            .iter()
+            .map(|reading| self.write(delete(&Key::Reading(reading.device.clone(), reading.at))))
+            .collect();
+        let deleted: Vec<_> = stream::iter(deleting).buffered(DELETE_CONCURRENCY).collect().await;
+        PutOutcome::of(deleted.into_iter().map(|deleted| deleted.map(drop)))
+    }
+}
+
+/// What a reading says of its room.
+fn rooms(reading: &Reading) -> Vec<AttributeChange> {
+    let text = |room: &RoomId| Attribute::S(room.to_string());
+    match (&reading.named_room, &reading.room) {
+        (Some(named), Some(room)) if named != room => {
+            vec![set(ROOM, text(room)), set(NAMED_ROOM, text(named)), remove(NAMED)]
+        }
+        (Some(named), _) => {
+            vec![set(ROOM, text(named)), set(NAMED, item::mark()), remove(NAMED_ROOM)]
+        }
+        // Where there is a room already, it stays: the sender may have named it.
+        (None, Some(room)) => vec![set_if_absent(ROOM, text(room))],
+        (None, None) => Vec::new(),
+    }
+}

@@ -1,0 +1,202 @@
+//! Lists of the registry: all of it, page by page, and by room. Caches nothing.
+
+use domain::{Device, DeviceId, Room, RoomId};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use super::shards::shards_of_first;
+use crate::db::{Db, ItemQuery, Keys};
+use crate::item::{Attribute, Decode, Item};
+use crate::keys::{self, DEVICES, ROOMS, SK};
+use crate::layout::ROOM_INDEX;
+use crate::shards::Shards;
+use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Session, StoreResult};
+
+/// One more than a function keeps in memory, which tells it that the list is incomplete.
+const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
+/// The number of partitions that are asked at once.
+const SHARD_CONCURRENCY: usize = 16;
+/// What each of several partitions is asked for beyond its share of a page, so that most pages take one round.
+const MARGIN: usize = 8;
+
+/// One partition on its way into a page.
+struct Lane {
+    partition: String,
+    /// The least sort key that is yet to be read; none where the partition has no more.
+    next: Option<String>,
+}
+
+impl Lane {
+    /// Whether an entry that is yet to be read may come before `last`.
+    fn may_precede(&self, last: Option<&str>) -> bool {
+        self.next.as_deref().is_some_and(|next| last.is_none_or(|last| next < last))
+    }
+}
+
+impl<D: Db> Session<'_, D> {
+    /// The devices, as many as memory holds and one more.
+    pub async fn devices(self) -> StoreResult<Listing<Device>> {
+        Ok(self.device_page(None, MAX_LISTED).await?.listing)
+    }
+
+    /// The rooms, as many as memory holds and one more.
+    pub async fn rooms(self) -> StoreResult<Listing<Room>> {
+        Ok(self.room_page(None, MAX_LISTED).await?.listing)
+    }
+
+    /// All devices.
+    pub async fn all_devices(self) -> StoreResult<Listing<Device>> {
+        Ok(self.device_page(None, usize::MAX).await?.listing)
+    }
+
+    /// A page of devices. Each partition is asked for its share of the page, several at once, and again only where it
+    /// may hold more of the page than that.
+    pub async fn device_page(
+        self,
+        after: Option<&DeviceId>,
+        limit: usize,
+    ) -> StoreResult<ListPage<Device>> {
+        let shards = self.db.layout().shards;
+        // The first page of a single partition checks itself.
+        if shards != Shards::ONE || after.is_some() {
+            self.check_shards().await?;
+        }
+
+        let share = match shards {
+            Shards::ONE => limit.saturating_add(1),
+            several => (limit / usize::from(several.number())).saturating_add(MARGIN),
+        };
+        let begin = keys::behind(after.map(DeviceId::as_str));
+        let mut lanes: Vec<Lane> = shards
+            .all()
+            .map(|shard| Lane { partition: shard.of_name(DEVICES), next: Some(begin.clone()) })
+            .collect();
+        let mut merged = Listing::default();
+        loop {
+            // Behind this one no device belongs to the page; it only tells that there are more.
+            let last = merged.found.get(limit).map(|device: &Device| device.id().as_str());
+            let asked: Vec<_> = lanes
+                .iter_mut()
+                .filter(|lane| lane.may_precede(last))
+                .map(|lane| Box::pin(self.next_of(lane, share)))
+                .collect();
+            if asked.is_empty() {
+                break;
+            }
+            let answers: Vec<Listing<Device>> =
+                stream::iter(asked).buffer_unordered(SHARD_CONCURRENCY).try_collect().await?;
+            for answer in answers {
+                merged.found.extend(answer.found);
+                merged.unreadable.extend(answer.unreadable);
+                merged.deleted.extend(answer.deleted);
+            }
+            merged.found.sort_by(|a, b| a.id().cmp(b.id()));
+            merged.found.truncate(limit.saturating_add(1));
+        }
+        Ok(page_of(merged, limit))
+    }
+
+    /// A page of rooms.
+    pub async fn room_page(
+        self,
+        after: Option<&RoomId>,
+        limit: usize,
+    ) -> StoreResult<ListPage<Room>> {
+        let next = Some(keys::behind(after.map(RoomId::as_str)));
+        let mut lane = Lane { partition: ROOMS.to_owned(), next };
+        let share = limit.saturating_add(1);
+        let mut listing = Listing::default();
+        while listing.found.len() <= limit && lane.next.is_some() {
+            let answer: Listing<Room> = self.next_of(&mut lane, share).await?;
+            listing.found.extend(answer.found);
+            listing.unreadable.extend(answer.unreadable);
+        }
+        Ok(page_of(listing, limit))
+    }
+
+    /// A page of a room's devices, where the table has the index by room.
+    pub async fn room_device_page(
+        self,
+        room: &RoomId,
+        after: Option<&DeviceId>,
+        limit: usize,
+    ) -> StoreResult<Option<ListPage<Device>>> {
+        if !self.db.layout().room_index {
+            return Ok(None);
+        }
+
+        let mut listing = Listing::default();
+        for (first, last) in keys::devices_of_room(after) {
+            let mut next = Some(first);
+            while listing.found.len() <= limit
+                && let Some(from) = next
+            {
+                let keys = Keys::between(from, last.clone());
+                let query = ItemQuery { keys, ..ItemQuery::of_index(&ROOM_INDEX, room.as_str()) };
+                let left = limit.saturating_add(1) - listing.found.len();
+                next = self.segment(query, left, |attributes| listing.add(attributes)).await?;
+            }
+        }
+        Ok(Some(page_of(listing, limit)))
+    }
+
+    /// The next items of a lane, at most `share`.
+    async fn next_of<T: Decode + Send>(
+        self,
+        lane: &mut Lane,
+        share: usize,
+    ) -> StoreResult<Listing<T>> {
+        let from = lane.next.take().unwrap_or_default();
+        let is_first = lane.partition == DEVICES && from == keys::behind(None);
+        let query = ItemQuery { keys: Keys::From(from), ..ItemQuery::of(lane.partition.as_str()) };
+
+        let mut listing = Listing::default();
+        let mut first: Option<Item> = None;
+        let add = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+            if is_first && first.is_none() {
+                listing.add(first.insert(attributes.collect()).clone());
+            } else {
+                listing.add(attributes);
+            }
+        };
+        lane.next = self.segment(query, share, add).await?;
+        if let Some(first) = first {
+            self.compare_shards(shards_of_first(first)?)?;
+        }
+        Ok(listing)
+    }
+
+    /// Reads at most so many items of a query, and returns the least sort key behind them if there may be more.
+    async fn segment(
+        self,
+        mut query: ItemQuery,
+        limit: usize,
+        mut add: impl FnMut(&mut dyn Iterator<Item = (String, Attribute)>) + Send,
+    ) -> StoreResult<Option<String>> {
+        let mut read = 0;
+        loop {
+            query.limit = Some(limit - read);
+            let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+                read += 1;
+                add(attributes);
+            };
+            query.start = self.db.query(&query, self.invocation, &mut each).await?;
+            if query.start.is_none() || read >= limit {
+                break;
+            }
+        }
+
+        let sort_key = query.index.map_or(SK, |index| index.sort_key);
+        let reached = query.start.as_ref().and_then(|start| start.get(sort_key));
+        Ok(match reached {
+            Some(Attribute::S(reached)) => Some(keys::behind(Some(reached))),
+            _ => None,
+        })
+    }
+}
+
+/// Cuts what was read to a page.
+fn page_of<T>(mut listing: Listing<T>, limit: usize) -> ListPage<T> {
+    let has_more = listing.found.len() > limit;
+    listing.found.truncate(limit);
+    ListPage { listing, has_more }
+}

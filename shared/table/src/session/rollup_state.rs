@@ -1,0 +1,158 @@
+//! The state of the rollups, and what is known of late changes. Seals nothing.
+
+use std::collections::BTreeSet;
+
+use domain::{DeviceId, Timestamp};
+
+use super::read;
+use crate::db::{
+    Db, Path, WriteOutcome, above, absent, below, member, put, remove, replace, set, still, update,
+    upsert,
+};
+use crate::item::attribute::{BACKLOG, DONE, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE};
+use crate::item::{self, Attribute, group_name};
+use crate::keys::Key;
+use crate::{
+    Backlog, InsertOutcome, LateChanges, LateMark, QueueDepth, Refold, RollupState, RoomWalk,
+    Session, StoreResult,
+};
+
+impl<D: Db> Session<'_, D> {
+    /// The state; `None` before the rollup function has run.
+    pub async fn rollup_state(self) -> StoreResult<Option<RollupState>> {
+        self.find(&Key::RollupState).await
+    }
+
+    /// How far it is noted which rooms older rollups name.
+    pub async fn room_walk(self) -> StoreResult<Option<RoomWalk>> {
+        self.find(&Key::RoomWalk).await
+    }
+
+    /// The marks and the backlog, as they are this moment: a mark is written before what it is about.
+    pub async fn late_changes(self) -> StoreResult<LateChanges> {
+        Ok(self.find(&Key::LateChanges).await?.unwrap_or_default())
+    }
+
+    /// Stores marks in the place of the expected version, or reads what is stored.
+    pub async fn put_late_marks(
+        self,
+        marks: &[LateMark],
+        version: u64,
+    ) -> StoreResult<Option<LateChanges>> {
+        let before = (version > 0).then(|| Attribute::number(version));
+        let marks = upsert(&Key::LateChanges)
+            .when([still(VERSION, before)])
+            .with([set(MARKS, item::from_late_marks(marks))])
+            .with([set(VERSION, Attribute::number(version + 1))]);
+        Ok(match self.write(marks).await? {
+            WriteOutcome::Done(_) => None,
+            WriteOutcome::Refused(known) => Some(known.map_or(Ok(LateChanges::default()), read)?),
+        })
+    }
+
+    /// How far the rollups of a device are folded again.
+    pub async fn refold(self, device: &DeviceId) -> StoreResult<Refold> {
+        Ok(self.find(&Key::Refold(device.clone())).await?.unwrap_or_default())
+    }
+
+    /// Stores the first state.
+    pub async fn begin_rollups(
+        self,
+        state: &RollupState,
+    ) -> StoreResult<InsertOutcome<RollupState>> {
+        self.insert(put(item::from_rollup_state(state))).await
+    }
+
+    /// Moves the marks of groups forward, and notes the depth of the queue.
+    pub async fn advance_sealed(
+        self,
+        groups: &BTreeSet<usize>,
+        sealed: Timestamp,
+        queue: Option<QueueDepth>,
+    ) -> StoreResult<()> {
+        if self.is_advanced(groups, sealed, queue).await? {
+            return Ok(());
+        }
+        // Another sweep was faster with some of them, or with all.
+        for group in groups {
+            self.is_advanced(&[*group].into(), sealed, None).await?;
+        }
+        if queue.is_some() {
+            self.is_advanced(&BTreeSet::new(), sealed, queue).await?;
+        }
+        Ok(())
+    }
+
+    /// Moves all of the marks forward, or none where one is ahead already.
+    async fn is_advanced(
+        self,
+        groups: &BTreeSet<usize>,
+        sealed: Timestamp,
+        queue: Option<QueueDepth>,
+    ) -> StoreResult<bool> {
+        let marks = groups.iter().map(|group| mark_of(*group));
+        let advanced = update(&Key::RollupState)
+            .when(marks.clone().map(|mark| below(mark, text(sealed))))
+            .with(queue.map(|depth| set(QUEUE, item::from_queue_depth(depth))))
+            .with(marks.map(|mark| set(mark, text(sealed))));
+        self.is_written(advanced).await
+    }
+
+    /// Moves the marks of groups back that are ahead. One by one: each is set back by itself, and this happens once
+    /// after a wrong clock.
+    pub async fn set_back_sealed(
+        self,
+        groups: &BTreeSet<usize>,
+        sealed: Timestamp,
+    ) -> StoreResult<()> {
+        for group in groups {
+            let mark = mark_of(*group);
+            let is_ahead = above(mark.clone(), text(sealed));
+            let set_back = [set(mark, text(sealed))];
+            self.write(update(&Key::RollupState).when([is_ahead]).with(set_back)).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes changes that came late.
+    pub async fn note_backlog(self, backlog: Backlog) -> StoreResult<()> {
+        let noted = set(BACKLOG, item::from_backlog(backlog));
+        self.write(upsert(&Key::LateChanges).with([noted])).await.map(drop)
+    }
+
+    /// Notes that the index by conditions lacks rollups, where the table has no such index now.
+    pub async fn distrust_conditions(self) -> StoreResult<()> {
+        if self.db.layout().conditions_index {
+            return Ok(());
+        }
+        self.write(update(&Key::ConditionsSchema).with([remove(READY)])).await.map(drop)
+    }
+
+    /// Notes from when on the rollups are complete, and the time zone of their days.
+    pub async fn set_rebuilt(self, since: Timestamp, zone: &str) -> StoreResult<()> {
+        let rebuilt = [set(SINCE, text(since)), set(ZONE, Attribute::S(zone.to_owned()))];
+        self.write(update(&Key::RollupState).with(rebuilt)).await.map(drop)
+    }
+
+    /// Stores how far rooms of older rollups are noted, unless the walk is done.
+    pub async fn set_room_walk(self, walk: &RoomWalk) -> StoreResult<()> {
+        let walk = item::from_room_walk(walk).into_iter().map(|(name, value)| replace(name, value));
+        self.write(upsert(&Key::RoomWalk).when([absent(DONE)]).with(walk)).await.map(drop)
+    }
+
+    /// Stores how far the rollups of a device are folded again.
+    pub async fn set_refold(self, device: &DeviceId, refold: &Refold) -> StoreResult<()> {
+        let refold =
+            item::from_refold(refold).into_iter().map(|(name, value)| replace(name, value));
+        self.write(upsert(&Key::Refold(device.clone())).with(refold)).await.map(drop)
+    }
+}
+
+/// Where the mark of a group of devices stands.
+fn mark_of(group: usize) -> Path {
+    member(SEALED, group_name(group))
+}
+
+fn text(at: Timestamp) -> Attribute {
+    Attribute::S(at.to_string())
+}

@@ -1,0 +1,77 @@
+//! Rollups, and readings with their expiry, of a device in a range. Folds nothing.
+
+use domain::{DeviceId, LocalDate, Order, TimeRange};
+
+use super::expected;
+use super::range::UNLIMITED;
+use crate::db::{Db, ItemQuery, Keys, Op, absent_or, at_most, put};
+use crate::item::attribute::{CONDITIONS_VERSION, SETTINGS};
+use crate::item::{self, Attribute, Decode};
+use crate::keys::{self, Key};
+use crate::{Expected, RollupKey, Session, StoreResult, StoredReading, StoredRollup};
+
+impl<D: Db> Session<'_, D> {
+    /// One rollup.
+    pub async fn rollup(self, key: &RollupKey) -> StoreResult<Option<StoredRollup>> {
+        self.find(&Key::Rollup(key.device.clone(), key.bucket)).await
+    }
+
+    /// The rollups of the quarters that begin in a range.
+    pub async fn quarters(
+        self,
+        device: &DeviceId,
+        range: TimeRange,
+        consistent: bool,
+    ) -> StoreResult<Vec<StoredRollup>> {
+        let (first, last) = keys::quarter_range(range);
+        let keys = Keys::between(first, last);
+        self.all(ItemQuery { keys, consistent, ..ItemQuery::of(keys::rollup_pk(device)) }).await
+    }
+
+    /// The rollups of days, both inside.
+    pub async fn days(
+        self,
+        device: &DeviceId,
+        dates: (LocalDate, LocalDate),
+        order: Order,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredRollup>> {
+        let (first, last) = keys::day_range(dates.0, dates.1);
+        let query = ItemQuery {
+            keys: Keys::between(first, last),
+            order,
+            consistent: false,
+            ..ItemQuery::of(keys::rollup_pk(device))
+        };
+        Ok(self.range(query, limit.min(UNLIMITED), |_| true, |_| 0).await?.items)
+    }
+
+    /// The readings of a range, with their expiry.
+    pub async fn stored_readings(
+        self,
+        device: &DeviceId,
+        range: TimeRange,
+    ) -> StoreResult<Vec<StoredReading>> {
+        let (first, last) = keys::reading_range(range);
+        let keys = Keys::between(first, last);
+        self.all(ItemQuery { keys, ..ItemQuery::of(device.to_string()) }).await
+    }
+
+    /// Puts a rollup in the place of the expected one, which newer settings have not folded, or a newer schema placed.
+    pub async fn put_rollup(self, stored: &StoredRollup, before: Expected) -> StoreResult<bool> {
+        let mut new = put(item::from_rollup(stored)).when([expected(before)]);
+        if let Expected::Version(_) = before {
+            new = new.when([at_most(SETTINGS, Attribute::number(stored.settings))]);
+            new = new.when(stored.indexed.as_ref().map(|indexed| {
+                let version = Attribute::number(u64::from(indexed.schema));
+                absent_or(CONDITIONS_VERSION, Op::AtMost, version)
+            }));
+        }
+        self.is_written(new).await
+    }
+
+    /// All items of a query, in its order.
+    async fn all<T: Decode + Send>(self, query: ItemQuery) -> StoreResult<Vec<T>> {
+        Ok(self.range(query, UNLIMITED, |_| true, |_| 0).await?.items)
+    }
+}

@@ -1,0 +1,183 @@
+//! The values by which devices are found: searched, stored, and the mark that all of them are stored.
+
+use std::collections::BTreeSet;
+use std::iter;
+
+use domain::{Device, DeviceId, SearchEntry, Timestamp};
+use futures_util::future::try_join_all;
+
+use super::device_write::is_still;
+use super::expected;
+use crate::db::{Db, ItemQuery, Keys, check, is, present, put, set, update, upsert};
+use crate::item::attribute::{DONE, RUN, VERSION};
+use crate::item::{self, Attribute, Item};
+use crate::keys::{Key, PK, SK, VALUE, search_pk, search_range};
+use crate::layout::ATTRIBUTE_INDEX;
+use crate::{
+    Companion, Expected, ItemKey, MAX_CACHED_ENTRIES, SearchHit, SearchPage, SearchQuery, Session,
+    StoreError, StoreResult, entry_companions,
+};
+
+/// The number of values that one transaction writes, beside the check of the device.
+const MAX_ENTRIES: usize = 90;
+/// The number of attempts at a device that others keep changing.
+const MAX_ATTEMPTS: usize = 5;
+
+impl<D: Db> Session<'_, D> {
+    /// Whether the index holds every device.
+    pub async fn is_indexed(self) -> StoreResult<bool> {
+        if !self.db.layout().attribute_index {
+            return Ok(false);
+        }
+        let mark = self.db.get(&ItemKey::of(&Key::Indexed), self.invocation).await?;
+        Ok(mark.is_some_and(|mark| mark.contains_key(DONE)))
+    }
+
+    /// Some entries of the index, of every partition of a subject at once.
+    pub async fn search(self, query: &SearchQuery<'_>) -> StoreResult<SearchPage> {
+        let after = query.after.map(SearchHit::place);
+        let (first, last) = search_range(query.range, after.as_deref());
+        if first > last {
+            return Ok(SearchPage::default());
+        }
+
+        let keys = Keys::between(first, last);
+        let pages = self.db.layout().shards.all().map(|shard| {
+            let partition = shard.of_name(query.subject.as_str());
+            let entries = ItemQuery {
+                keys: keys.clone(),
+                ..ItemQuery::of_index(&ATTRIBUTE_INDEX, partition)
+            };
+            self.entries(entries, query.limit)
+        });
+        let pages = try_join_all(pages).await?;
+
+        let mut has_more = pages.iter().any(|page| page.has_more);
+        let mut hits: Vec<(String, SearchHit)> =
+            pages.into_iter().flat_map(|page| page.hits).map(|hit| (hit.place(), hit)).collect();
+        hits.sort_by(|(a, _), (b, _)| a.cmp(b));
+        has_more |= hits.len() > query.limit;
+        // A partition that has more holds at least as many as are asked for, so nothing is passed over.
+        hits.truncate(query.limit);
+        Ok(SearchPage { hits: hits.into_iter().map(|(_, hit)| hit).collect(), has_more })
+    }
+
+    /// At most `limit` entries of one partition.
+    async fn entries(self, mut query: ItemQuery, limit: usize) -> StoreResult<SearchPage> {
+        let mut hits = Vec::new();
+        loop {
+            query.limit = Some(limit - hits.len());
+            let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+                hits.extend(text_of(attributes, VALUE).and_then(|place| SearchHit::parse(&place)));
+            };
+            query.start = self.db.query(&query, self.invocation, &mut each).await?;
+            if query.start.is_none() || hits.len() >= limit {
+                return Ok(SearchPage { hits, has_more: query.start.is_some() });
+            }
+        }
+    }
+
+    /// Notes that the index is complete where there is nothing to put into it.
+    pub async fn mark_indexed(self, now: Timestamp) -> StoreResult<bool> {
+        if !self.db.layout().attribute_index || self.is_indexed().await? {
+            return Ok(self.db.layout().attribute_index);
+        }
+
+        // Of two marks the versions differ: one that an edit takes away and another puts again is not ended here.
+        let version = u64::try_from(now.as_millis()).unwrap_or(0);
+        let mut mark = item::key(&Key::Indexed);
+        mark.insert(VERSION.to_owned(), Attribute::number(version));
+        mark.insert(RUN.to_owned(), Attribute::S(now.to_string()));
+        let begun = put(mark.clone()).when([expected(Expected::Absent)]);
+        if !self.is_written(begun).await? {
+            return Ok(false);
+        }
+
+        let devices = self.devices().await?;
+        let has_none = |device: &Device| device.search_entries().is_empty();
+        if devices.found.len() > MAX_CACHED_ENTRIES
+            || !devices.unreadable.is_empty()
+            || !devices.found.iter().all(has_none)
+        {
+            return Ok(false);
+        }
+
+        mark.insert(DONE.to_owned(), Attribute::S(now.to_string()));
+        self.is_written(put(mark).when([expected(Expected::Version(version))])).await
+    }
+
+    /// Notes that a run has begun.
+    pub async fn begin_index(self, run: &str) -> StoreResult<()> {
+        let begun = upsert(&Key::Indexed).with([set(RUN, Attribute::S(run.to_owned()))]);
+        self.write(begun).await.map(drop)
+    }
+
+    /// Makes the stored values of a device those that it has. Returns how many were wrong.
+    pub async fn index_device(self, device: &Device) -> StoreResult<usize> {
+        let mut device = device.clone();
+        for _ in 0..MAX_ATTEMPTS {
+            let stored = self.stored_entries(device.id()).await?;
+            let wrong = entry_companions(device.id(), &stored, &device.search_entries());
+            let mut is_still = true;
+            for some in wrong.chunks(MAX_ENTRIES) {
+                is_still = is_still && self.write_entries(&device, some).await?;
+            }
+            if is_still {
+                return Ok(wrong.len());
+            }
+            match self.device(device.id()).await? {
+                Some(now) => device = now,
+                None => return Ok(0),
+            }
+        }
+        Err(StoreError::Contended(format!("the device {}", device.id())))
+    }
+
+    /// Notes that the index is complete, unless another run has begun since.
+    pub async fn end_index(self, run: &str, at: Timestamp) -> StoreResult<bool> {
+        let ended = update(&Key::Indexed)
+            .when([is(RUN, Attribute::S(run.to_owned()))])
+            .with([set(DONE, Attribute::S(at.to_string()))]);
+        self.is_written(ended).await
+    }
+
+    /// The values of a device that are stored.
+    async fn stored_entries(self, device: &DeviceId) -> StoreResult<BTreeSet<SearchEntry>> {
+        let pk = search_pk(device);
+        let mut query = ItemQuery::of(pk.as_str());
+        let mut entries = BTreeSet::new();
+        loop {
+            let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+                let sk = text_of(attributes, SK);
+                if let Some(Key::SearchEntry(_, entry)) = sk.and_then(|sk| Key::parse(&pk, &sk)) {
+                    entries.insert(entry);
+                }
+            };
+            query.start = self.db.query(&query, self.invocation, &mut each).await?;
+            if query.start.is_none() {
+                return Ok(entries);
+            }
+        }
+    }
+
+    /// Writes values of a device that is still what it was. Returns whether it is.
+    async fn write_entries(self, device: &Device, entries: &[Companion]) -> StoreResult<bool> {
+        let device = check(&self.device_key(device.id())).when([present(PK), is_still(device)]);
+        let entries = entries.iter().flat_map(|entry| self.companion_writes(entry.clone()));
+        // Only the check has a condition: where it fails, an edit was faster.
+        let writes = iter::once(device).chain(entries).collect();
+        Ok(self.transact(writes).await?.is_ok())
+    }
+}
+
+/// The text of an attribute.
+fn text_of(
+    attributes: &mut dyn Iterator<Item = (String, Attribute)>,
+    name: &str,
+) -> Option<String> {
+    let found: Item = attributes.filter(|(known, _)| known == name).collect();
+    match found.into_iter().next() {
+        Some((_, Attribute::S(text))) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,76 @@
+//! Where devices have been: their stays, and the rooms in which they were seen. Writes no stay.
+
+use domain::{DeviceId, DeviceStay, Month, RoomId};
+
+use super::expected;
+use super::range::RangePage;
+use crate::db::{Db, ItemQuery, Keys, put};
+use crate::item;
+use crate::keys::{self, Key};
+use crate::{Expected, Seen, Session, StayPage, StayQuery, StoreResult};
+
+impl<D: Db> Session<'_, D> {
+    /// A page of a device's stays.
+    pub async fn stays_of(self, device: &DeviceId, query: &StayQuery) -> StoreResult<StayPage> {
+        let after = query.after.as_ref().map(|after| Key::StayOf(device.clone(), after.since));
+        self.stays(keys::stays_of_pk(device), after, query).await
+    }
+
+    /// A page of the stays in a room.
+    pub async fn stays_in(self, room: &RoomId, query: &StayQuery) -> StoreResult<StayPage> {
+        let after = query.after.as_ref();
+        let after = after.map(|after| Key::StayIn(room.clone(), after.since, after.device.clone()));
+        self.stays(keys::stays_in_pk(room), after, query).await
+    }
+
+    /// As they are this moment, because a person looks at what they have just set.
+    async fn stays(
+        self,
+        partition: String,
+        after: Option<Key>,
+        query: &StayQuery,
+    ) -> StoreResult<StayPage> {
+        let (first, last) = keys::stays_begun_before_end(query.range);
+        let stays = ItemQuery {
+            keys: Keys::between(first, last),
+            start: after.as_ref().map(item::key),
+            ..ItemQuery::of(partition)
+        };
+        let is_asked_for = |of: &DeviceStay| of.stay.overlaps(query.range);
+        let page = self.range(stays, query.limit, is_asked_for, |_| 0).await?;
+        let RangePage { items: stays, has_more } = page;
+        Ok(StayPage { stays, has_more })
+    }
+
+    /// What is noted of a device in a room.
+    pub async fn seen(self, room: &RoomId, device: &DeviceId) -> StoreResult<Option<Seen>> {
+        self.find(&Key::SeenIn(room.clone(), device.clone())).await
+    }
+
+    /// Puts what is noted in the place of the expected, with the device's side where there was none.
+    pub async fn put_seen(self, seen: &Seen, before: Expected) -> StoreResult<bool> {
+        let noted = put(item::from_seen(seen)).when([expected(before)]);
+        if before != Expected::Absent {
+            return self.is_written(noted).await;
+        }
+        let of_device = put(item::seen_of(&seen.device, &seen.room));
+        Ok(self.transact(vec![noted, of_device]).await?.is_ok())
+    }
+
+    /// The devices that were seen in a room in some months.
+    pub async fn seen_in(
+        self,
+        room: &RoomId,
+        months: (Month, Month),
+        limit: usize,
+    ) -> StoreResult<Vec<Seen>> {
+        let (first, last) = keys::all_ids();
+        let query = ItemQuery {
+            keys: Keys::between(first, last),
+            consistent: false,
+            ..ItemQuery::of(keys::seen_in_pk(room))
+        };
+        let overlaps = |seen: &Seen| seen.overlaps(months);
+        Ok(self.range(query, limit, overlaps, |_| 0).await?.items)
+    }
+}
