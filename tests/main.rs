@@ -35,6 +35,7 @@ mod rollup_model;
 mod rooms;
 mod schedules;
 mod source;
+mod table_model;
 mod template;
 mod wire;
 mod words;

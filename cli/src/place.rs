@@ -7,9 +7,9 @@ use anyhow::{Context as _, bail};
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use local::{Bulk, DataDirectory};
-use table::StoreError;
 use table::layout::Layout;
 use table::shards::Shards;
+use table::{ReadShards as _, StoreError};
 
 use crate::patience::{keep_to, patiently};
 

@@ -16,7 +16,7 @@ use runtime::clock::{Clock as _, Deadline, Stopwatch, SystemClock};
 use runtime::dead_letters::DeadLetter;
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Layout};
 use table::shards::Shards;
-use table::{Invocation, ReadRollupState as _, Session};
+use table::{Invocation, ReadRollupState as _, ReadShards as _};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -77,8 +77,7 @@ pub(crate) async fn shards_of(
     layout: Layout,
 ) -> anyhow::Result<Option<Shards>> {
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
-    let store = DynamoStore::connect(config, layout);
-    Ok(Session::new(&store, &invocation).stored_shards().await?)
+    Ok(DynamoStore::connect(config, layout).stored_shards(&invocation).await?)
 }
 
 /// Starts the engine, with the optional indexes that are told; the others stay as they are.

@@ -6,7 +6,7 @@ use std::error::Error as _;
 use domain::{Device, DeviceObservation, Room};
 use futures_util::future::join_all;
 use table::{
-    FindRegistry as _, ListDevices as _, LookUpRegistry as _, ReadRegistry as _,
+    FindRegistry as _, ListDevices as _, LookUpRegistry as _, ReadRegistry as _, ReadShards as _,
     RegisterDevices as _, StoreError, StoreResult,
 };
 

@@ -1,6 +1,6 @@
 //! What lists cost that memory does not hold. Measures no time.
 
-use table::{ListDevices as _, PageRegistry as _};
+use table::{ListDevices as _, PageRegistry as _, ReadShards as _};
 
 use super::{Home, Row, cost, device_name, row};
 use crate::given::{device, room};

@@ -74,8 +74,8 @@ pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, AddToken, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
     IndexDevices, LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MarkIndexed, MergeReadings,
-    PageRegistry, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadStays,
-    RegisterDevices, RestoreStays, SearchDevices, TeachRegistry, UpdateRegistry,
+    PageRegistry, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadShards,
+    ReadStays, RegisterDevices, RestoreStays, SearchDevices, TeachRegistry, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{

@@ -10,6 +10,7 @@ use domain::{
 };
 
 use crate::db::Db;
+use crate::shards::Shards;
 use crate::{
     Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
     PutOutcome, RangeQuery, ReadingKey, Registration, SearchPage, SearchQuery, Session, StayPage,
@@ -107,6 +108,16 @@ ports! {
 
         /// All rooms, sorted by id, in the same way as devices.
         fn rooms() -> StoreResult<Listing<Room>>;
+    }
+
+    /// In how many partitions the registry's devices are: asked once in a process.
+    ReadShards [(Query, Devices)] {
+        /// The number of partitions; `None` for a table without devices.
+        fn stored_shards() -> StoreResult<Option<Shards>>;
+
+        /// Refuses a table whose devices are in another number of partitions than the settings say: a list would be
+        /// empty, and every device would be registered again.
+        fn check_shards() -> StoreResult<()>;
     }
 
     /// Patterns 2g and 2h: a page of rooms, and of a room's devices, however many there are.
