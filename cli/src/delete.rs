@@ -20,7 +20,8 @@ use crate::progress;
 
 /// The most answers that delete nothing and say that more is left. Roomtide deletes something with each.
 const MAX_IN_VAIN: u32 = 100;
-/// The longest wait, in seconds, that an answer may ask for: ten times as long as Roomtide does.
+/// The longest wait, in seconds, that an answer may ask for: ten times as long as Roomtide does, which never asks for
+/// none.
 const MAX_WAIT: u64 = 3_600;
 
 /// The command line of `roomtide delete`.
@@ -340,7 +341,7 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
         );
         if let Some(seconds) = progress.wait_seconds {
             ensure!(
-                seconds <= MAX_WAIT,
+                (1..=MAX_WAIT).contains(&seconds),
                 "{path} is answered with a wait of {seconds} s; Roomtide asks for minutes"
             );
             return Ok(Waits { again: Some((path, seconds)), deleted });
@@ -425,6 +426,7 @@ mod tests {
                 r#"{"deleted": 18446744073709551615, "left": 18446744073709551615, "has_more": true, "wait_seconds": 9999}"#,
                 "a wait of 9999 s",
             ),
+            (r#"{"deleted": 0, "left": 0, "has_more": true, "wait_seconds": 0}"#, "a wait of 0 s"),
         ] {
             let server = fake_server::serve(move |_, _| Reply::of(200, answer));
             let client = Client::impatient(&server.url, Duration::ZERO);

@@ -197,9 +197,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> Vec<T> {
         // The other half is for judging them.
         let reading = invocation.part_of(invocation.remaining() / 2);
-        let ReadTasks { tasks, is_cut, failure } = place.read_on(&self.store, now, &reading).await;
+        let read = place.read_on(&self.store, now, &reading).await;
+        let ReadTasks { tasks, unreadable, is_cut, failure } = read;
         minute.is_cut |= is_cut;
-        if let Some(error) = failure {
+        for error in unreadable.into_iter().map(StoreError::Unreadable).chain(failure) {
             minute.fail(&T::NAME, &error.into());
         }
         tasks

@@ -49,6 +49,6 @@ pub use judging::Judging;
 pub use outcome::Outcome;
 pub use ports::Store;
 pub use preview::{MAX_PREVIEW, Preview, Previewed};
-pub use rules::{Rules, subjects_of};
+pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
 pub use saved::JudgedSaved;
 pub use series::Failure;

@@ -796,3 +796,70 @@ async fn a_minute_without_time_for_silence_says_that_it_was_cut() {
     world.scheduled().await.expect("done");
     assert_eq!(world.line()["alerting.is_cut"], false);
 }
+
+/// The devices of the requests so far.
+fn devices(world: &World) -> Vec<String> {
+    let bodies = world.receiver.bodies();
+    let messages = bodies.iter().flat_map(|body| body["messages"].as_array().expect("messages"));
+    messages.map(|message| message["subject"]["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_message_whose_state_cannot_be_read_holds_up_no_other() {
+    let mut was_left = false;
+    for calls in 0..20 {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        let later = world.now().saturating_add(TimeDelta::minutes(5));
+        world.tell(&rule, "freezer", News::Fired, &[("a", later)]).await;
+        world.pass(TimeDelta::minutes(20));
+        let urgent = world.rule("urgent", false).await;
+        world.tell(&urgent, "smoke", News::Fired, &[("a", NOW)]).await;
+
+        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        let result = world.minute().await;
+        world.store.end_failures();
+        let first = devices(&world);
+        if first == ["smoke"] && result.is_err() {
+            was_left = true;
+            assert_eq!(world.line()["alerting.undelivered_seconds"], 15 * 60);
+        }
+        world.pass(TimeDelta::minutes(2));
+        world.minute().await.expect("done");
+        let all = first.into_iter().chain(devices(&world)).collect::<Vec<_>>();
+        assert!(
+            all.contains(&"freezer".to_owned()) && all.contains(&"smoke".to_owned()),
+            "{calls}: {all:?}"
+        );
+    }
+    assert!(was_left);
+}
+
+#[tokio::test]
+async fn what_waits_is_read_on_where_the_table_let_no_more_in() {
+    let mut was_cut = false;
+    for calls in 0..8 {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        for device in 0..150 {
+            world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
+        }
+
+        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        drop(world.minute().await);
+        world.store.end_failures();
+        let first = devices(&world);
+        if first.len() == 100 {
+            was_cut = true;
+            // Further ones come before the place.
+            world.tell(&rule, "a", News::Fired, &[("a", NOW)]).await;
+            world.minute().await.expect("done");
+            assert_eq!(devices(&world).len(), 50);
+            world.minute().await.expect("done");
+            assert_eq!(devices(&world), ["a"]);
+        }
+    }
+    assert!(was_cut);
+}

@@ -209,10 +209,16 @@ pub(crate) async fn judge(
         return Some(why.to_owned());
     }
     let (what, failure) = match judged {
-        Ok(judged) => {
-            let (key, failure) = judged.failures.into_iter().next()?;
-            (key.subject.to_string(), failure)
-        }
+        Ok(judged) => match judged.failures.into_iter().next() {
+            Some((key, failure)) => (key.subject.to_string(), failure),
+            None if judged.is_cut => {
+                let number = judged.judged;
+                return Some(format!(
+                    "the rule is judged on {number} devices so far; the others follow, some each minute"
+                ));
+            }
+            None => return None,
+        },
         Err(failure) => ("the rule".to_owned(), failure),
     };
     let why = match failure {
