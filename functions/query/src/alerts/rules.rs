@@ -4,7 +4,7 @@ use ::alerts::{Rule, Scope, Watch};
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
-use judging::{Failure, JudgedSaved, Judging};
+use judging::{Failure, JudgedSaved, Judging, LeftOut};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -210,6 +210,9 @@ pub(crate) async fn judge(
     }
     let (what, failure) = match judged {
         Ok(judged) => {
+            if let Some(left_out) = LeftOut::of(judged.left_out) {
+                call.log.warn("alerts.left_out", &left_out);
+            }
             let (key, failure) = judged.failures.into_iter().next()?;
             (key.subject.to_string(), failure)
         }
