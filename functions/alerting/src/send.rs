@@ -26,7 +26,9 @@ use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
-use crate::waiting::{Chosen, MAX_READ, choose, due, first_attempt, is_test, states_needed};
+use crate::waiting::{
+    Chosen, MAX_READ, choose, due, first_attempt, is_test, of_deleted_channel, states_needed,
+};
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
 /// somebody else would send what is delivered and not yet deleted.
@@ -132,6 +134,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<(Chosen, Storms)> {
         let now = self.clock.now();
         let waiting = self.waiting(channel, now, sent, round.beginning).await?;
+        let (mut of_deleted, waiting) = of_deleted_channel(waiting, channel);
+        of_deleted.truncate(MAX_MESSAGES);
         let mut due = due(waiting, channel, round.rules.zone, now);
 
         let storms = self.storms(&due, now, round).await?;
@@ -139,7 +143,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent.is_cut = due.len() > MAX_MESSAGES;
         due.truncate(MAX_MESSAGES);
         if due.is_empty() {
-            return Ok((Chosen::default(), storms));
+            return Ok((Chosen { drop: of_deleted, ..Chosen::default() }, storms));
         }
 
         let needed = states_needed(&due, &storms.counted);
@@ -149,7 +153,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             self.store.alert_states(&needed, round.beginning).await?
         };
         let deleted = self.deleted(&due, round).await?;
-        let chosen = choose(due, &storms.counted, &deleted, &states);
+        let mut chosen = choose(due, &storms.counted, &deleted, &states);
+        chosen.drop.extend(of_deleted);
         Ok((chosen, storms))
     }
 
