@@ -542,7 +542,7 @@ impl Replaying<'_> {
                 let function = self.function.as_ref().or(function.as_ref());
                 let function = function.context("the message names no function; add --function")?;
                 let reply = self.lambda.invoke(function, event).await?;
-                Receipt::of(function, reply)?.ensure_all_stored()
+                Receipt::of(function, &reply)?.ensure_all_stored()
             }
         }
     }

@@ -29,8 +29,8 @@ struct Refusal {
 
 impl Receipt {
     /// Understands the reply of a function. One of another function says nothing about readings.
-    pub(super) fn of(function: &str, reply: Value) -> anyhow::Result<Self> {
-        Self::deserialize(&reply).with_context(|| {
+    pub(super) fn of(function: &str, reply: &Value) -> anyhow::Result<Self> {
+        Self::deserialize(reply).with_context(|| {
             format!("{function} replies {reply}, not how many readings are stored")
         })
     }
@@ -42,10 +42,14 @@ impl Receipt {
             return Ok(());
         }
 
-        let stored = self.accepted + self.accepted_before;
+        let stored = self.accepted.saturating_add(self.accepted_before);
         let reasons: BTreeSet<&str> =
             self.rejected.iter().map(|refusal| refusal.message.as_str()).collect();
         let named: Vec<&str> = reasons.into_iter().take(MAX_NAMED).collect();
-        bail!("{refused} of {} readings are refused: {}", stored + refused, named.join("; "))
+        bail!(
+            "{refused} of {} readings are refused: {}",
+            stored.saturating_add(refused),
+            named.join("; ")
+        )
     }
 }

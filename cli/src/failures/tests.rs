@@ -338,9 +338,9 @@ async fn the_function_that_a_person_names_is_invoked_whichever_the_message_names
 fn what_is_refused_of_a_message_is_told_with_its_reasons() {
     let reply = json!({"accepted": 2, "accepted_before": 1, "more_rejected": [5, 6],
         "rejected": [{"index": 3, "message": "too old"}, {"index": 4, "message": "too old"}]});
-    let refused = Receipt::of("ingest", reply).unwrap().ensure_all_stored().unwrap_err();
+    let refused = Receipt::of("ingest", &reply).unwrap().ensure_all_stored().unwrap_err();
     assert_eq!(refused.to_string(), "4 of 7 readings are refused: too old");
-    let strange = Receipt::of("ingest", json!({"statusCode": 404})).unwrap_err().to_string();
+    let strange = Receipt::of("ingest", &json!({"statusCode": 404})).unwrap_err().to_string();
     assert_eq!(strange, r#"ingest replies {"statusCode":404}, not how many readings are stored"#);
 }
 
