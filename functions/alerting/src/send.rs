@@ -134,7 +134,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<(Chosen, Storms)> {
         let now = self.clock.now();
         let waiting = self.waiting(channel, now, sent, round.beginning).await?;
-        let (mut of_deleted, waiting) = of_deleted_channel(waiting, channel);
+        let (mut of_deleted, waiting) = of_deleted_channel(waiting, channel, now);
         of_deleted.truncate(MAX_MESSAGES);
         let mut due = due(waiting, channel, round.rules.zone, now);
 

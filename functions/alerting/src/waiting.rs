@@ -32,8 +32,9 @@ pub(crate) fn first_attempt(
 pub(crate) fn of_deleted_channel(
     messages: Vec<WaitingMessage>,
     channel: &StoredChannel,
+    now: Timestamp,
 ) -> (Vec<WaitingMessage>, Vec<WaitingMessage>) {
-    messages.into_iter().partition(|message| channel.is_younger_than(message.told.at))
+    messages.into_iter().partition(|message| channel.is_younger_than(message.told.at, now))
 }
 
 /// The messages that may be sent now; without those whose channel waits, is quiet, or has given them up.

@@ -52,9 +52,10 @@ impl StoredChannel {
     }
 
     /// Whether a message that was judged then is for a channel of the same id that was deleted: its address was another.
+    /// A channel from ahead of the clock was saved by one that was wrong, and would drop all that is judged until then.
     #[must_use]
-    pub fn is_younger_than(&self, judged: Timestamp) -> bool {
-        self.created.is_some_and(|created| judged < created)
+    pub fn is_younger_than(&self, judged: Timestamp, now: Timestamp) -> bool {
+        self.created.is_some_and(|created| judged < created && created <= now)
     }
 
     /// The channel, as a person wrote it.
@@ -132,6 +133,12 @@ mod tests {
             let stored = StoredChannel::new(id(), Some(&before), &channel, Timestamp::MAX);
             assert_eq!((stored.version, stored.failing), (3, None));
             assert_eq!(stored.created, before.created, "an edit makes no other channel");
+            let [early, late] = [0, 1].map(|at| Timestamp::from_millis(at).expect("in range"));
+            let made = StoredChannel { created: Some(late), ..stored.clone() };
+            assert!(made.is_younger_than(early, late) && !made.is_younger_than(late, late));
+            assert!(!made.is_younger_than(early, early), "its clock was ahead");
+            let older = StoredChannel { created: None, ..stored.clone() };
+            assert!(!older.is_younger_than(Timestamp::MIN, late));
             assert!(!stored.settings.contains_key(QUIET_HOURS));
             assert!(!format!("{stored:?}").contains("geheim"));
             assert_eq!(stored.channel(), Ok(channel));
