@@ -20,8 +20,7 @@ use crate::progress;
 
 /// The most answers that delete nothing and say that more is left. Roomtide deletes something with each.
 const MAX_IN_VAIN: u32 = 100;
-/// The longest wait, in seconds, that an answer may ask for: ten times as long as Roomtide does, which never asks for
-/// none.
+/// The longest wait, in seconds, that an answer may ask for: ten times as long as Roomtide does.
 const MAX_WAIT: u64 = 3_600;
 
 /// The command line of `roomtide delete`.
@@ -232,7 +231,7 @@ fn end(
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
     while let Some(Begun { id, path, deleted }) = begun.front() {
-        deleted_is(id, deleted + to_the_end(path, client, sleep)?);
+        deleted_is(id, deleted.saturating_add(to_the_end(path, client, sleep)?));
         begun.pop_front();
     }
     Ok(())
@@ -331,7 +330,7 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
             return Ok(Waits { again: None, deleted });
         }
         let left = progress.left.or(progress.left_at_least).unwrap_or_default();
-        bar.inc(progress.deleted);
+        bar.set_position(bar.position().saturating_add(progress.deleted));
         bar.set_length(bar.position().saturating_add(left));
         bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
         in_vain = if progress.deleted == 0 { in_vain + 1 } else { 0 };
@@ -341,7 +340,7 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
         );
         if let Some(seconds) = progress.wait_seconds {
             ensure!(
-                (1..=MAX_WAIT).contains(&seconds),
+                seconds <= MAX_WAIT,
                 "{path} is answered with a wait of {seconds} s; Roomtide asks for minutes"
             );
             return Ok(Waits { again: Some((path, seconds)), deleted });
@@ -364,14 +363,21 @@ fn confirm(what: &What, input: &mut impl BufRead) -> anyhow::Result<()> {
 /// Repeats the request until nothing is left. Returns how many items are deleted.
 fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
     let bar = bar()?;
-    let (mut path, mut all) = (path.to_owned(), 0);
+    let (mut path, mut all) = (path.to_owned(), 0_u64);
+    let mut in_vain = 0;
     loop {
         let Waits { again, deleted } = to_the_wait(&path, client, &bar)?;
-        all += deleted;
+        all = all.saturating_add(deleted);
         let Some((next, seconds)) = again else {
             bar.finish_and_clear();
             return Ok(all);
         };
+
+        in_vain = if deleted == 0 { in_vain + 1 } else { 0 };
+        ensure!(
+            in_vain <= MAX_IN_VAIN,
+            "{path} is answered with nothing deleted and a wait, again and again"
+        );
         for second in (0..seconds).rev() {
             bar.set_message(format!(
                 "waits until nothing under way can bring it back: over in {} min {:02} s",
@@ -423,16 +429,30 @@ mod tests {
         for (answer, why) in [
             (r#"{"deleted": 0, "has_more": true}"#, "nothing deleted and more left"),
             (
+                r#"{"deleted": 0, "has_more": true, "wait_seconds": 0}"#,
+                "nothing deleted and a wait",
+            ),
+            (
                 r#"{"deleted": 18446744073709551615, "left": 18446744073709551615, "has_more": true, "wait_seconds": 9999}"#,
                 "a wait of 9999 s",
             ),
-            (r#"{"deleted": 0, "left": 0, "has_more": true, "wait_seconds": 0}"#, "a wait of 0 s"),
         ] {
             let server = fake_server::serve(move |_, _| Reply::of(200, answer));
             let client = Client::impatient(&server.url, Duration::ZERO);
             let error = to_the_end("/devices/d", &client, drop).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn a_number_that_no_table_has_is_no_overflow() {
+        let most = r#"{"deleted": 18446744073709551615, "has_more": true, "wait_seconds": 0}"#;
+        let server = fake_server::serve(move |n, _| match n {
+            0 | 1 => Reply::of(202, most),
+            _ => Reply::of(200, r#"{"deleted": 1, "has_more": false}"#),
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        assert_eq!(to_the_end("/devices/d", &client, drop).unwrap(), u64::MAX);
     }
 
     #[test]

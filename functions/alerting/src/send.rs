@@ -8,14 +8,12 @@ use std::time::Duration;
 
 use alerts::{MAX_PAUSE, next_attempt};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use judging::Rules;
 use runtime::clock::Clock;
 use table::{
-    Failing, Invocation, Listing, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingKey,
-    WaitingMessage,
+    Failing, Invocation, StoreResult, StoredChannel, ToldMessage, WaitingKey, WaitingMessage,
 };
 use tokio::sync::OnceCell;
 
@@ -26,7 +24,9 @@ use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
 use crate::storm::Storms;
-use crate::waiting::{Chosen, choose, due, first_attempt, is_test, states_needed};
+use crate::waiting::{
+    Chosen, choose, due, first_attempt, is_test, of_deleted_channel, states_needed,
+};
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
 /// somebody else would send what is delivered and not yet deleted.
@@ -131,6 +131,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
         let waiting = self.waiting(channel, now, sent, round.beginning).await;
+        let (mut of_deleted, waiting) = of_deleted_channel(waiting, channel, now);
+        of_deleted.truncate(MAX_MESSAGES);
         let mut due = due(waiting, channel, round.rules.zone, now);
 
         let storms = self.storms(&due, now, sent, round).await;
@@ -139,7 +141,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent.is_cut |= due.len() > MAX_MESSAGES;
         due.truncate(MAX_MESSAGES);
         if due.is_empty() {
-            return (Chosen::default(), storms);
+            return (Chosen { drop: of_deleted, ..Chosen::default() }, storms);
         }
 
         let states = self.states(&states_needed(&due, &storms.counted), sent, round).await;
@@ -148,7 +150,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             is_test(message)
                 || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
         });
-        let chosen = choose(due, &storms.counted, &deleted.found, &states.found);
+        let mut chosen = choose(due, &storms.counted, &deleted.found, &states.found);
+        chosen.drop.extend(of_deleted);
         (chosen, storms)
     }
 

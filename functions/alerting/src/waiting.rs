@@ -49,6 +49,15 @@ pub(crate) fn first_attempt(
     channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
 }
 
+/// The messages that wait for a channel of the same id that was deleted, and those of the channel itself.
+pub(crate) fn of_deleted_channel(
+    messages: Vec<WaitingMessage>,
+    channel: &StoredChannel,
+    now: Timestamp,
+) -> (Vec<WaitingMessage>, Vec<WaitingMessage>) {
+    messages.into_iter().partition(|message| channel.is_younger_than(message.told.at, now))
+}
+
 /// The messages that may be sent now; without those whose channel waits, is quiet, or has given them up.
 ///
 /// While a channel fails, it is tried when its time has come, and a message that was tried for a day is left to the

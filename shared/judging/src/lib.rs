@@ -46,7 +46,7 @@ pub use devices::{Devices, MAX_PROMPT};
 pub use ending::{end_device, end_rule};
 pub use judged::Judged;
 pub use judging::Judging;
-pub use outcome::Outcome;
+pub use outcome::{LeftOut, Outcome};
 pub use ports::Store;
 pub use preview::{MAX_PREVIEW, Preview, Previewed};
 pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};

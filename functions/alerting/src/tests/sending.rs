@@ -10,9 +10,9 @@ use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
 use table::item::ItemError;
 use table::{
-    EditAlertRules as _, Expected, MarkRunning as _, NoteLooks as _, PutReadings as _,
-    PutTestMessages as _, ReadLooks as _, ReadRunning as _, RunningMark, StoreError,
-    UnreadableItem, WaitingMessage, given,
+    AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteLooks as _,
+    PutReadings as _, PutTestMessages as _, ReadLooks as _, ReadRunning as _, RunningMark,
+    StoreError, UnreadableItem, WaitingMessage, given,
 };
 
 use super::{Reply, World, at};
@@ -287,6 +287,68 @@ async fn each_step_of_a_counter_is_told_after_quiet_hours() {
     world.minutes(62).await;
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(news(body), ["fired", "fired"]);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// One transaction has 100 actions, and a message takes one more for each channel.
+#[tokio::test]
+async fn messages_that_a_judgement_has_too_many_of_are_counted_in_the_log() {
+    let world = World::new();
+    for number in 0..10 {
+        world.channel(&format!("c{number}"), None).await;
+    }
+    let members = json!({
+        "name": "Reset", "device": "meter", "metric": "cumulative_kwh_p", "counter": ["reset"],
+    });
+    let rule = world.put_rule("r", members).await;
+    let begun = world.now().saturating_add(-TimeDelta::hours(6));
+    // Each third reading begins anew.
+    let readings: Vec<_> = (0..60)
+        .map(|number: i32| {
+            let time = begun.saturating_add(TimeDelta::minutes(5) * number);
+            let value = format!("0.{}", 3 + number % 3 * 2);
+            given::reading("meter", time, None, &[("cumulative_kwh_p", value.as_str())])
+        })
+        .collect();
+    given::store_home(&world.store, &readings).await;
+    given::seal(&world.store, "UTC", begun).await;
+    let touched = [(rule.id.clone().into(), world.now())];
+    assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+
+    world.scheduled().await.expect("done");
+    let told = world.store.all_told().len();
+    let states = world.store.all_alert_states();
+    let [AlertState::Once(once)] = [&states[0].state] else { panic!("{states:?}") };
+    assert!(told == 8 && once.told.len() > told, "{told}: {states:?}");
+    let left_out = world.line()["alerting.left_out"].as_str().map(str::to_owned);
+    let expected = format!("{} messages", once.told.len() - told);
+    assert!(left_out.as_ref().is_some_and(|text| text.starts_with(&expected)), "{left_out:?}");
+}
+
+/// The address of a channel that was deleted is not that of a later one of the same id.
+#[tokio::test]
+async fn what_waits_for_a_channel_that_was_deleted_goes_to_no_later_one() {
+    let world = World::new();
+    world.channel("a", Some("11:00-13:00")).await;
+    let rule = world.rule("r", false).await;
+    let end = at("2026-01-11T13:00:00Z");
+    world.tell(&rule, "freezer", News::Fired, &[("a", end)]).await;
+    let id = given::channel_id("a");
+    EditChannels::delete_channel(&world.store, &id, &given::invocation()).await.expect("deleted");
+
+    world.pass(TimeDelta::minutes(1));
+    world.channel("a", None).await;
+    let known = world.stored("a").await;
+    let later = table::StoredChannel { version: 2, created: Some(world.now()), ..known };
+    world.put_channel(&later, None).await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(body["messages"][0]["subject"]["id"], "fridge");
+
+    world.receiver.take();
+    world.minutes(62).await;
+    assert_eq!(world.receiver.take().len(), 0, "its quiet hours are over");
     assert_eq!(world.store.all_waiting(), []);
 }
 

@@ -635,6 +635,23 @@ async fn a_channel_is_saved_and_its_secret_is_seen_by_nobody() {
     assert!(!bench.log().contains("geheim"), "{}", bench.log());
 }
 
+/// What waits for the channel that was deleted is older than the one that takes its id.
+#[tokio::test]
+async fn a_channel_that_is_saved_after_its_deletion_is_another_one() {
+    let bench = Bench::new().await;
+    bench.put("/channels/phone", &ntfy()).await;
+    let first = stored(&bench).await.remove(0);
+    assert!(first.created.is_some());
+    bench.clock.advance(Duration::from_secs(60));
+    let renamed = json!({"kind": "ntfy", "name": "Telefon"});
+    assert_eq!(bench.put("/channels/phone", &renamed).await.status, 200);
+    assert_eq!(stored(&bench).await[0].created, first.created);
+
+    assert_eq!(bench.remove("/channels/phone").await.status, 200);
+    bench.put("/channels/phone", &ntfy()).await;
+    assert_eq!(stored(&bench).await[0].created, Some(bench.clock.now()));
+}
+
 /// The role of alerting names one topic, so a message to another would fail for ever.
 #[tokio::test]
 async fn e_mail_goes_to_the_topic_of_the_stack_and_to_no_other() {
