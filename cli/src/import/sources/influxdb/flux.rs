@@ -238,6 +238,7 @@ fn point(row: &Row<'_>) -> anyhow::Result<Option<Point>> {
         nanos: time(row)?,
         line: 0,
         way: Way::Plain,
+        hour: None,
     }))
 }
 
