@@ -166,8 +166,7 @@ fn stopped(error: anyhow::Error, stored: u64, reached: Option<&Progress>) -> any
 /// Names an import by all that decides which points it fetches and where they go: the progress of another one is not
 /// its own.
 fn of(args: &ImportArgs, server: &Server, contexts: &[Context]) -> String {
-    let names: Vec<String> =
-        contexts.iter().map(|it| format!("{}.{}", it.database, it.policy)).collect();
+    let names: Vec<String> = contexts.iter().map(Context::to_string).collect();
     let ImportArgs { from, to, only, except, csv, .. } = args;
     let mut options = String::new();
     let one = [("--from", from), ("--to", to)];
