@@ -18,7 +18,7 @@ use super::schema::Schema;
 use super::states::{Entities, Entity, HOUR, text};
 use super::storage::Storage;
 use super::units::Conversion;
-use crate::import::sources::number;
+use crate::import::sources::{Point, number};
 use crate::import::totals::BASE;
 
 /// The units of powers, whose energy is counted.
@@ -218,10 +218,12 @@ fn hours(
         fields.extend(texts.iter().cloned());
         // Without it the first hour would have no beginning.
         if let Some(fields) = of_start {
-            output.send(line(&series.id, unit.as_deref(), fields, start, described))?;
+            let point = line(&series.id, unit.as_deref(), fields, start, described);
+            output.send(Point { hour: Some(start), ..point })?;
         }
         for at in times {
-            output.send(line(&series.id, unit.as_deref(), fields.clone(), at, described))?;
+            let point = line(&series.id, unit.as_deref(), fields.clone(), at, described);
+            output.send(Point { hour: Some(start), ..point })?;
             if !series.is_counter && known.is_none_or(|entity| entity.is_long_before_states(hour)) {
                 output.notes.hour(&series.id, at);
             }
