@@ -20,8 +20,8 @@ pub(in crate::import) struct Point {
     pub(in crate::import) line: u64,
     /// The parameters of its write.
     pub(in crate::import) way: Way,
-    /// The beginning of the hour, in nanoseconds, that the point stands for as its long-term statistics; `None` of a
-    /// point that stands for its instant.
+    /// Of long-term statistics the beginning of the hour, in nanoseconds, that the point stands for. Other points stand for
+    /// their instant.
     pub(in crate::import) hour: Option<i64>,
 }
 
