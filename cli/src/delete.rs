@@ -231,7 +231,7 @@ fn end(
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
     while let Some(Begun { id, path, deleted }) = begun.front() {
-        deleted_is(id, deleted + to_the_end(path, client, sleep)?);
+        deleted_is(id, deleted.saturating_add(to_the_end(path, client, sleep)?));
         begun.pop_front();
     }
     Ok(())
@@ -330,7 +330,7 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
             return Ok(Waits { again: None, deleted });
         }
         let left = progress.left.or(progress.left_at_least).unwrap_or_default();
-        bar.inc(progress.deleted);
+        bar.set_position(bar.position().saturating_add(progress.deleted));
         bar.set_length(bar.position().saturating_add(left));
         bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
         in_vain = if progress.deleted == 0 { in_vain + 1 } else { 0 };
@@ -363,14 +363,21 @@ fn confirm(what: &What, input: &mut impl BufRead) -> anyhow::Result<()> {
 /// Repeats the request until nothing is left. Returns how many items are deleted.
 fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
     let bar = bar()?;
-    let (mut path, mut all) = (path.to_owned(), 0);
+    let (mut path, mut all) = (path.to_owned(), 0_u64);
+    let mut in_vain = 0;
     loop {
         let Waits { again, deleted } = to_the_wait(&path, client, &bar)?;
-        all += deleted;
+        all = all.saturating_add(deleted);
         let Some((next, seconds)) = again else {
             bar.finish_and_clear();
             return Ok(all);
         };
+
+        in_vain = if deleted == 0 { in_vain + 1 } else { 0 };
+        ensure!(
+            in_vain <= MAX_IN_VAIN,
+            "{path} is answered with nothing deleted and a wait, again and again"
+        );
         for second in (0..seconds).rev() {
             bar.set_message(format!(
                 "waits until nothing under way can bring it back: over in {} min {:02} s",
@@ -422,6 +429,10 @@ mod tests {
         for (answer, why) in [
             (r#"{"deleted": 0, "has_more": true}"#, "nothing deleted and more left"),
             (
+                r#"{"deleted": 0, "has_more": true, "wait_seconds": 0}"#,
+                "nothing deleted and a wait",
+            ),
+            (
                 r#"{"deleted": 18446744073709551615, "left": 18446744073709551615, "has_more": true, "wait_seconds": 9999}"#,
                 "a wait of 9999 s",
             ),
@@ -431,6 +442,17 @@ mod tests {
             let error = to_the_end("/devices/d", &client, drop).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn a_number_that_no_table_has_is_no_overflow() {
+        let most = r#"{"deleted": 18446744073709551615, "has_more": true, "wait_seconds": 0}"#;
+        let server = fake_server::serve(move |n, _| match n {
+            0 | 1 => Reply::of(202, most),
+            _ => Reply::of(200, r#"{"deleted": 1, "has_more": false}"#),
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        assert_eq!(to_the_end("/devices/d", &client, drop).unwrap(), u64::MAX);
     }
 
     #[test]

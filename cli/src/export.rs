@@ -359,6 +359,27 @@ mod tests {
         assert!(Timestamp::parse_absolute(&from[0]).is_ok(), "{from:?}");
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_list_whose_pages_never_end_ends_the_export() {
+        for (endless, path) in [("/devices?", "/devices?"), ("/devices/a/", "/devices/a/readings")]
+        {
+            let server = fake_server::serve(move |n, request| {
+                assert!(n < 20, "for ever");
+                if request.path.starts_with(endless) {
+                    let page = r#"{"data": [{"device_id": "a"}], "next_cursor": "c"}"#;
+                    return Reply::of(200, page);
+                }
+                Reply::of(200, r#"{"data": [{"device_id": "a", "room_id": "r"}]}"#)
+            });
+            let directory = tempfile::tempdir().unwrap();
+            let file = directory.path().join("a.ndjson");
+            let words = ["export", file.to_str().unwrap(), "--url", &server.url];
+            let error = format!("{:#}", run(parsed(words).unwrap()).await.unwrap_err());
+            assert!(error.contains(path) && error.contains("would never end"), "{error}");
+            assert!(!file.exists(), "half an export");
+        }
+    }
+
     #[tokio::test]
     async fn options_that_contradict_each_other_are_refused() {
         let [early, late] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];

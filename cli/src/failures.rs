@@ -5,9 +5,13 @@
 mod invoke;
 mod message;
 mod queue;
+mod receipt;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use aws::{QueueConfig, ServiceConfig};
@@ -18,14 +22,17 @@ use serde_json::{Value, json};
 
 use self::invoke::Lambda;
 use self::message::{Kind, Message, Replay};
-use self::queue::{Queue, Received};
+use self::queue::{Depth, Queue, Received};
+use self::receipt::Receipt;
+use crate::interrupted::{Interrupted, stop_on_ctrl_c};
 use crate::output::{counted, print, print_error};
 use crate::place::NO_CREDENTIALS;
 
 /// Part of the help.
 const AFTER_HELP: &str = "\
 The queue is the stack's output FailuresUrl; its messages expire after 14 days. Credentials are those of the \
-environment. Messages are hidden from others while they are looked at, for five minutes at most.";
+environment. Messages are hidden from others while they are looked at, for five minutes at most. The exit code is 3 \
+where messages are left or hidden.";
 /// The messages that are received at once where each is done with in a moment; the most that SQS hands out.
 ///
 /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html>
@@ -34,7 +41,7 @@ const RECEIVED_AT_ONCE: i32 = 10;
 const SHOWN_OF_ID: usize = 8;
 /// How often what is received may be nothing new, before nothing new is expected: SQS hands out in any order.
 const MAX_IN_VAIN: usize = 100;
-/// The exit code when some messages could not be replayed.
+/// The exit code when some messages could not be replayed, or could not be seen.
 const SOME_LEFT: u8 = 3;
 
 /// The command line of `roomtide failures`.
@@ -61,7 +68,7 @@ enum Action {
         place: Place,
         #[command(flatten)]
         choice: Choice,
-        /// The function that stores MQTT messages, where a message does not name it
+        /// The function that stores MQTT messages, instead of the one that a message names
         #[arg(long, value_name = "NAME")]
         function: Option<String>,
         /// The rollup function's queue; by default the queue whose failed messages come to this one
@@ -144,39 +151,82 @@ fn beginning_of_id(text: &str) -> Result<String, String> {
 struct Counts {
     done: u64,
     left: u64,
+    /// Chosen, and sent since the command began.
+    later: u64,
+    /// Hidden by others, so that nobody knows whether they are chosen; about so many.
+    hidden: u64,
+}
+
+impl Counts {
+    fn exit_code(self) -> ExitCode {
+        let Self { left, later, hidden, .. } = self;
+        let is_empty = left == 0 && later == 0 && hidden == 0;
+        if is_empty { ExitCode::SUCCESS } else { SOME_LEFT.into() }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { done, left, later, hidden } = *self;
+        let done = counted(done, "message");
+        write!(f, "{done} done with and deleted, {left} left in the queue")?;
+        if later > 0 {
+            let later = counted(later, "message");
+            write!(
+                f,
+                "; {later} sent since the command began, by the queue's clock: run it again for them"
+            )?;
+        }
+        if hidden > 0 {
+            write!(f, "; {}", hidden_text(hidden))?;
+        }
+        Ok(())
+    }
+}
+
+/// Says that about so many messages could not be seen.
+fn hidden_text(hidden: u64) -> String {
+    format!(
+        "about {} hidden, because somebody else looks at them or a command was stopped: try again in five minutes",
+        counted(hidden, "message")
+    )
 }
 
 /// Runs the subcommand. Returns the exit code.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    stop_on_ctrl_c(Arc::clone(&stopped));
     let counts = match args.action {
         Action::List { place, json } => {
-            let rows = list(&place.open()?.0).await?;
+            let Listed { rows, hidden } = list(&place.open()?.0, &stopped).await?;
             if json {
                 print(Value::Array(rows.iter().map(Row::as_json).collect()));
             } else {
                 rows.iter().for_each(|row| print(row.as_text()));
             }
-            return Ok(ExitCode::SUCCESS);
+            if hidden > 0 {
+                print_error(hidden_text(hidden));
+            }
+            Counts { hidden, ..Counts::default() }
         }
         Action::Replay { place, choice, function, work_queue } => {
             let (queue, lambda) = place.open()?;
             let replaying = Replaying { queue: &queue, lambda, function, work_queue };
             let replay = async |message: &Message| replaying.replay(message).await;
             // Those of a whole batch would be visible again before the last is done.
-            let counts = Pass::of(&queue, &choice, 1).run(replay).await?;
-            let done = counted(counts.done, "message");
-            print(format_args!("{done} done and deleted, {} left in the queue", counts.left));
+            let counts = Pass::of(&queue, &choice, 1, &stopped).run(replay).await?;
+            print(counts);
             counts
         }
         Action::Drop { place, choice } => {
             let queue = place.open()?.0;
-            let pass = Pass::of(&queue, &choice, RECEIVED_AT_ONCE);
+            let pass = Pass::of(&queue, &choice, RECEIVED_AT_ONCE, &stopped);
             let counts = pass.run(async |_| Ok(())).await?;
-            print(format_args!("{} deleted", counted(counts.done, "message")));
+            print(counts);
             counts
         }
     };
-    Ok(if counts.left == 0 { ExitCode::SUCCESS } else { SOME_LEFT.into() })
+    Ok(counts.exit_code())
 }
 
 impl Place {
@@ -233,23 +283,46 @@ fn in_one_line(text: &str) -> String {
 /// Messages that are hidden, by their ids. Only the newest handle of a message that came again gives it back.
 type Hidden = BTreeMap<String, Received>;
 
+/// The messages of the queue, oldest first, and about how many others are hidden.
+struct Listed {
+    rows: Vec<Row>,
+    hidden: u64,
+}
+
 /// Reads the whole queue, and gives every message back.
-async fn list(queue: &Queue) -> anyhow::Result<Vec<Row>> {
+async fn list(queue: &Queue, stopped: &AtomicBool) -> anyhow::Result<Listed> {
+    let depth = depth_of(queue).await;
     let mut hidden = Hidden::new();
-    let read = receive_all(queue, SystemClock.now(), &mut hidden).await;
+    let read = receive_all(queue, SystemClock.now(), stopped, &mut hidden).await;
     give_back(queue, &hidden).await;
     read?;
 
     let mut rows: Vec<Row> = hidden.into_values().map(row).collect();
     rows.sort_by(|a, b| a.sent.cmp(&b.sent));
-    Ok(rows)
+    let hidden = depth.unseen(rows.len() as u64);
+    Ok(Listed { rows, hidden })
+}
+
+/// The queue's own count of its messages, before some of them are hidden here. Credentials that may not ask for it
+/// replay and drop all the same.
+async fn depth_of(queue: &Queue) -> Depth {
+    queue.depth().await.unwrap_or_else(|why| {
+        print_error(format_args!("nobody knows whether others are hidden: {why:#}"));
+        Depth::default()
+    })
 }
 
 /// Receives until nothing comes, or only what was there before or was sent since: reading a long queue takes longer than
 /// messages stay hidden.
-async fn receive_all(queue: &Queue, begun: Timestamp, hidden: &mut Hidden) -> anyhow::Result<()> {
+async fn receive_all(
+    queue: &Queue,
+    begun: Timestamp,
+    stopped: &AtomicBool,
+    hidden: &mut Hidden,
+) -> anyhow::Result<()> {
     let mut in_vain = 0;
     while in_vain < MAX_IN_VAIN {
+        ensure_goes_on(stopped)?;
         let received = queue.receive(RECEIVED_AT_ONCE).await?;
         if received.is_empty() {
             break;
@@ -257,6 +330,14 @@ async fn receive_all(queue: &Queue, begun: Timestamp, hidden: &mut Hidden) -> an
         let known = sent_until(begun, hidden);
         hidden.extend(received.into_iter().map(|message| (message.id.clone(), message)));
         in_vain = if sent_until(begun, hidden) == known { in_vain + 1 } else { 0 };
+    }
+    Ok(())
+}
+
+/// An error once a person has stopped the command.
+fn ensure_goes_on(stopped: &AtomicBool) -> anyhow::Result<()> {
+    if stopped.load(Ordering::Acquire) {
+        bail!(Interrupted);
     }
     Ok(())
 }
@@ -304,36 +385,62 @@ struct Pass<'a> {
     begun: Timestamp,
     /// The messages that are received at once.
     at_once: i32,
+    /// Whether a person has stopped the command: then the message at hand is the last.
+    stopped: &'a AtomicBool,
 }
 
 impl<'a> Pass<'a> {
     /// A pass that begins now.
-    fn of(queue: &'a Queue, choice: &'a Choice, at_once: i32) -> Self {
-        Self { queue, choice, begun: SystemClock.now(), at_once }
+    fn of(queue: &'a Queue, choice: &'a Choice, at_once: i32, stopped: &'a AtomicBool) -> Self {
+        Self { queue, choice, begun: SystemClock.now(), at_once, stopped }
     }
 
-    /// Makes the pass.
+    /// Makes the pass. An error says too what was done before it.
     async fn run(
         &self,
         action: impl AsyncFn(&Message) -> anyhow::Result<()>,
     ) -> anyhow::Result<Counts> {
+        let depth = depth_of(self.queue).await;
         let mut tried = Tried::default();
         let done = self.receive(action, &mut tried).await;
         give_back(self.queue, &tried.hidden).await;
-        done?;
 
+        done.with_context(|| {
+            let Counts { done, left, .. } = tried.counts;
+            let done = counted(done, "message");
+            format!("{done} done with and deleted, {left} in vain, the others not tried")
+        })?;
+        let counts = self.counts(&tried, depth);
         let unknown = self.choice.unknown(&tried.chosen);
         if !unknown.is_empty() {
-            let (unknown, Counts { done, left }) = (unknown.join(", "), tried.counts);
-            let done = counted(done, "message");
             bail!(
-                "no message of the queue has the id {unknown}; `failures list` shows them. {done} done with and deleted, {left} left"
+                "no message of the queue has the id {}; `failures list` shows them. {counts}",
+                unknown.join(", ")
             );
         }
-        if tried.chosen.is_empty() && !self.choice.all {
-            bail!("no message of the queue is meant; `failures list` shows them");
+        if tried.chosen.is_empty() && counts.later == 0 && !self.choice.all {
+            bail!("no message of the queue is meant; `failures list` shows them. {counts}");
         }
-        Ok(tried.counts)
+        Ok(counts)
+    }
+
+    /// What became of all messages that the queue had.
+    fn counts(&self, tried: &Tried, depth: Depth) -> Counts {
+        let later = tried.hidden.values().filter(|message| self.is_chosen_later(message)).count();
+        // A pass that has found all named messages ends before it has seen the others.
+        let hidden = if self.choice.is_met_by(&tried.chosen) {
+            0
+        } else {
+            depth.unseen(tried.counts.done + sent_until(self.begun, &tried.hidden) as u64)
+        };
+        Counts { later: later as u64, hidden, ..tried.counts }
+    }
+
+    /// Whether a message is chosen and left to the next command, because it was sent since this one began.
+    fn is_chosen_later(&self, message: &Received) -> bool {
+        let Received { id, body, sent, .. } = message;
+        let is_later = !message.is_sent_until(self.begun) && !self.choice.names(id);
+        is_later && self.choice.has(id, Message::of(body, *sent).kind)
     }
 
     /// Receives until every message that was named is found, or nothing new comes any more.
@@ -347,6 +454,7 @@ impl<'a> Pass<'a> {
         while !self.choice.is_met_by(&tried.chosen)
             && in_vain <= sent_until(self.begun, &tried.hidden) + MAX_IN_VAIN
         {
+            ensure_goes_on(self.stopped)?;
             let received = self.queue.receive(self.at_once).await?;
             if received.is_empty() {
                 break;
@@ -355,6 +463,7 @@ impl<'a> Pass<'a> {
             let new = self.hide(received, &mut tried.hidden);
             in_vain = if new.is_empty() { in_vain + 1 } else { 0 };
             for id in new {
+                ensure_goes_on(self.stopped)?;
                 self.try_one(&id, &action, tried).await?;
             }
         }
@@ -389,15 +498,18 @@ impl<'a> Pass<'a> {
         }
 
         tried.chosen.insert(id.to_owned());
+        let Message { kind, about, .. } = &message;
+        let about = in_one_line(about);
         match action(&message).await {
             Ok(()) => {
-                self.queue.delete(received).await?;
+                let deleted = self.queue.delete(received).await;
+                deleted
+                    .with_context(|| format!("{kind}, {about}: done, and still in the queue"))?;
                 tried.hidden.remove(id);
                 tried.counts.done += 1;
             }
             Err(why) => {
-                let Message { kind, about, .. } = &message;
-                print_error(format_args!("left: {kind}, {}: {why:#}", in_one_line(about)));
+                print_error(format_args!("left: {kind}, {about}: {why:#}"));
                 tried.counts.left += 1;
             }
         }
@@ -409,11 +521,13 @@ impl<'a> Pass<'a> {
 struct Replaying<'a> {
     queue: &'a Queue,
     lambda: Lambda,
+    /// The function that stores messages, whichever they name: theirs may be gone.
     function: Option<String>,
     work_queue: Option<String>,
 }
 
 impl Replaying<'_> {
+    /// Does the work of a message again. An error unless the answer says that all of it is done.
     async fn replay(&self, message: &Message) -> anyhow::Result<()> {
         match &message.replay {
             Replay::Impossible(todo) => bail!("{todo}"),
@@ -425,14 +539,10 @@ impl Replaying<'_> {
                 self.queue.send(&url, body).await
             }
             Replay::Invoke { function, event } => {
-                let function = function.as_ref().or(self.function.as_ref());
+                let function = self.function.as_ref().or(function.as_ref());
                 let function = function.context("the message names no function; add --function")?;
                 let reply = self.lambda.invoke(function, event).await?;
-                let refused = reply["rejected"].as_array().is_some_and(|it| !it.is_empty());
-                if refused && reply["accepted"] == 0 && reply["accepted_before"].is_null() {
-                    bail!("nothing of it is stored: {}", reply["rejected"]);
-                }
-                Ok(())
+                Receipt::of(function, &reply)?.ensure_all_stored()
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, fs, io, process};
 
 use crate::output::print_error;
@@ -76,6 +78,17 @@ fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
         Some(mask >> (kind.as_raw_value() - 1) & 1 == 1)
     };
     ignored().unwrap_or(kind == tokio::signal::unix::SignalKind::hangup())
+}
+
+/// Sets the flag on Ctrl-C, so that the command ends in order and says how far it came. Exits on a second Ctrl-C.
+pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            interrupted.store(true, Ordering::Release);
+            drop(tokio::signal::ctrl_c().await);
+            process::exit(EXIT_CODE.into());
+        }
+    });
 }
 
 /// The exit code of a command that failed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use aws::StoreConfig;
 use http::Request;
 use local::{DataDirectory, TableApi};
@@ -101,7 +101,7 @@ impl SourceApi {
         path: &str,
         mut each: impl FnMut(&RawValue) -> anyhow::Result<()>,
     ) -> anyhow::Result<Option<String>> {
-        let mut page_path = path.to_owned();
+        let (mut page_path, mut before) = (path.to_owned(), None);
         loop {
             let answer = self.answer(&page_path).await?;
             if matches!(answer.status, 404 | 410) {
@@ -114,8 +114,9 @@ impl SourceApi {
                 .with_context(|| format!("{} {}", self.asked(path), answer.strange()))?;
             page.data.into_iter().try_for_each(&mut each)?;
             let Some(cursor) = page.next_cursor else { return Ok(None) };
-            let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
-            page_path = format!("{path}&cursor={cursor}");
+            page_path =
+                format!("{path}&cursor={}", cursor_after(before.as_deref(), &cursor, path)?);
+            before = Some(cursor);
         }
     }
 
@@ -193,4 +194,18 @@ impl SourceApi {
             Self::Server(..) | Self::Table(..) => Ok(()),
         }
     }
+}
+
+/// The cursor of the next page, as a path has it. One that the page was asked for with would be answered with the same
+/// page, for ever.
+pub(crate) fn cursor_after(
+    before: Option<&str>,
+    cursor: &str,
+    path: &str,
+) -> anyhow::Result<String> {
+    ensure!(
+        before != Some(cursor),
+        "{path} is answered with the next_cursor that was asked for: its pages would never end"
+    );
+    Ok(form_urlencoded::byte_serialize(cursor.as_bytes()).collect())
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::without_login;
 use crate::output::{counted, print};
 use crate::place::Place;
-use crate::source_api::SourceApi;
+use crate::source_api::{SourceApi, cursor_after};
 
 /// The most devices that are counted one by one.
 const MAX_COUNTED: usize = 10_000;
@@ -65,7 +65,8 @@ async fn ask(system: String, api: &SourceApi) -> anyhow::Result<Status> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let (mut devices, mut newest) = (0, None);
     let mut has_more = false;
-    let mut path = "/devices?limit=1000&latest=true".to_owned();
+    let all = "/devices?limit=1000&latest=true";
+    let (mut path, mut before) = (all.to_owned(), None);
     loop {
         let page = api.get(&path, "data").await?;
         let rows = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -77,8 +78,8 @@ async fn ask(system: String, api: &SourceApi) -> anyhow::Result<Status> {
             has_more = true;
             break;
         }
-        let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
-        path = format!("/devices?limit=1000&latest=true&cursor={cursor}");
+        path = format!("{all}&cursor={}", cursor_after(before.as_deref(), cursor, all)?);
+        before = Some(cursor.to_owned());
     }
     Ok(Status {
         system,
@@ -155,6 +156,19 @@ mod tests {
             let expected = format!("{}{path} answers 200, but not as Roomtide does", server.url);
             assert!(error.starts_with(&expected), "{error}");
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_list_whose_pages_never_end_is_left() {
+        let server = fake_server::serve(|n, request| {
+            assert!(n < 20, "for ever");
+            let is_health = request.path.starts_with("/health");
+            let page = r#"{"data": [], "next_cursor": "c"}"#;
+            Reply::of(200, if is_health { r#"{"rollups": null}"# } else { page })
+        });
+        let words = ["status", "--url", &server.url];
+        let error = run(parsed(words).unwrap()).await.unwrap_err().to_string();
+        assert!(error.contains("its pages would never end"), "{error}");
     }
 
     #[test]

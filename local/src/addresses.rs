@@ -21,14 +21,14 @@ pub(crate) struct Addresses {
 impl Addresses {
     /// Listens as the options say.
     pub(crate) async fn listen(options: &Options) -> anyhow::Result<Self> {
-        let listening = async |port: Option<u16>| {
+        let listening = async |port: Option<u16>, option: &str| {
             let Some(port) = port.filter(|_| options.listens) else { return Ok(None) };
-            let listener = gateway::listen(options.host, port).await?;
+            let listener = gateway::listen(options.host, port, option).await?;
             let url = own_url(listener.local_addr()?);
             anyhow::Ok(Some((listener, url)))
         };
-        let page = listening(Some(options.port)).await?;
-        Ok(Self { page, ingest: listening(options.ingest_port).await? })
+        let page = listening(Some(options.port), "--port").await?;
+        Ok(Self { page, ingest: listening(options.ingest_port, "--ingest-port").await? })
     }
 
     /// The address of the page; empty if nothing is listened to.

@@ -39,14 +39,14 @@ const TIMEOUT: Duration = Duration::from_millis(24_500);
 /// The largest body of a request that needs no token, in bytes.
 const MAX_PUBLIC_BODY: usize = 4_096;
 
-/// Listens on `port` of `host`; with port 0, on any free port.
-pub(crate) async fn listen(host: IpAddr, port: u16) -> anyhow::Result<TcpListener> {
+/// Listens on `port` of `host`; with port 0, on any free port. An error names the option that chooses the port.
+pub(crate) async fn listen(host: IpAddr, port: u16, option: &str) -> anyhow::Result<TcpListener> {
     let bound = TcpListener::bind((host, port)).await;
     bound.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
-            "port {port} is already in use, perhaps by another roomtide; choose another with --port"
+            "port {port} is already in use, perhaps by another roomtide; choose another with {option}"
         ),
-        _ => anyhow::anyhow!("cannot listen on {host}:{port}: {error}; choose another with --port"),
+        _ => anyhow::anyhow!("cannot listen on {host}:{port}: {error}; choose another with {option}"),
     })
 }
 
@@ -313,7 +313,7 @@ mod tests {
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         store.add_token(&token, &invocation).await.unwrap();
 
-        let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
+        let listener = listen(Ipv4Addr::LOCALHOST.into(), 0, "--port").await.unwrap();
         let address = listener.local_addr().unwrap();
         let authorizer = Authorizer::new(store, Telemetry::silent());
         let gateway = Gateway::new(functions, Some(Arc::new(authorizer)), Host::Both, false);
@@ -343,9 +343,9 @@ mod tests {
     #[tokio::test]
     async fn a_port_in_use_is_named() {
         let host = Ipv4Addr::LOCALHOST.into();
-        let first = listen(host, 0).await.unwrap();
+        let first = listen(host, 0, "--port").await.unwrap();
         let port = first.local_addr().unwrap().port();
-        let error = listen(host, port).await.unwrap_err().to_string();
-        assert!(error.contains(&port.to_string()) && error.contains("--port"), "{error}");
+        let error = listen(host, port, "--ingest-port").await.unwrap_err().to_string();
+        assert!(error.contains(&port.to_string()) && error.contains("--ingest-port"), "{error}");
     }
 }

@@ -738,7 +738,7 @@ pub(super) async fn the_items_are_in_partitions_of_their_own_and_in_no_index(tab
     let seconds = |days: i64| (at(0).as_millis() / 1_000 + days * 86_400).to_string();
     for (pk, sk, names, expires) in [
         ("ALERT#RULES", "r".to_owned(), &["changed", "rule", "ver"][..], None),
-        ("ALERT#CHANNELS", "c".to_owned(), &["quiet_hours", "settings", "ver"], None),
+        ("ALERT#CHANNELS", "c".to_owned(), &["created", "quiet_hours", "settings", "ver"], None),
         ("ALERT#SECRETS", "c".to_owned(), &["secret"], None),
         ("ALERT#STATES", "r#device:d".to_owned(), &["due", "state", "ver"], None),
         (

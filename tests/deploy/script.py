@@ -133,6 +133,7 @@ def main():
         requests(Path(folder))
         refusals(Path(folder))
         settings_of_version_2(Path(folder))
+        called_from_elsewhere(Path(folder))
     arguments_of_release()
     print("the script deploy does what it should with accounts that are played")
 
@@ -163,7 +164,7 @@ def release(folder):
 class Run:
     """The script, on a terminal of its own."""
 
-    def __init__(self, folder, *words, region="eu-west-1", terminal=True, env=None):
+    def __init__(self, folder, *words, region="eu-west-1", terminal=True, env=None, cwd=None):
         env = {"PATH": f"{folder}/programs:/usr/bin:/bin", "PLAYED": str(folder / "account"), "HOME": str(folder)} | (env or {})
         def on_terminal():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -173,9 +174,11 @@ class Run:
 
         self.ours, theirs = pty.openpty()
         into = theirs if terminal else subprocess.PIPE
+        # In another directory it is called by its path from there.
+        script = (folder / "deploy").relative_to(cwd) if cwd else folder / "deploy"
         self.process = subprocess.Popen(
-            [folder / "deploy", "--region", region, *words], env=env, stdin=theirs, stdout=into, stderr=subprocess.STDOUT,
-            start_new_session=True, preexec_fn=on_terminal)
+            [script, "--region", region, *words], env=env, stdin=theirs, stdout=into, stderr=subprocess.STDOUT,
+            start_new_session=True, preexec_fn=on_terminal, cwd=cwd)
         os.close(theirs)
         self.source = self.ours if terminal else self.process.stdout.fileno()
         self.shown = ""
@@ -228,10 +231,10 @@ def account_of(folder):
     return json.loads((folder / "account").read_text())
 
 
-def run(folder, *words, region="eu-west-1", expect=0, answer="y\n", terminal=True, env=None, **played):
+def run(folder, *words, region="eu-west-1", expect=0, answer="y\n", terminal=True, env=None, cwd=None, **played):
     """What the terminal showed, and the arguments of each call of the AWS CLI."""
     play(folder, **played)
-    process = Run(folder, *words, region=region, terminal=terminal, env=env)
+    process = Run(folder, *words, region=region, terminal=terminal, env=env, cwd=cwd)
     process.send(answer)
     return process.end(expect), called(folder)
 
@@ -577,6 +580,10 @@ def refusals(folder):
         (["--parameter", "Architecture=x86_64"], 1, "no functions for Architecture=x86_64, only for: arm64; choose one by --parameter Architecture"),
         (["--stack-name", "a b"], 2, "letters, digits and hyphens"),
         (["--stack-name"], 2, "--stack-name needs a value"),
+        (["--stack-name", ""], 2, "--stack-name needs a value"),
+        (["--region", ""], 2, "--region needs a value"),
+        (["--region"], 2, "--region needs a value"),
+        (["--parameter", ""], 2, "--parameter needs a value"),
         (["--force"], 2, "unknown option --force"),
         (["--remove"], 1, "there is no stack roomtide in eu-west-1"),
     ):
@@ -618,6 +625,14 @@ def settings_of_version_2(folder):
     for setting in ({"AWS_CLI_ERROR_FORMAT": "json"}, {"AWS_CLI_AUTO_PROMPT": "on"}, {"AWS_PAGER": "less"}):
         shown, _ = run(folder, env=setting, refused={"s3api head-bucket": "An error occurred (404) when calling the HeadBucket operation: Not Found"})
         has(shown, "is made; it keeps the code of each version", "roomtide is deployed", "rt_secret-admin")
+
+
+def called_from_elsewhere(folder):
+    """The script's own folder is the release, whatever else has its name in CDPATH."""
+    with tempfile.TemporaryDirectory() as other:
+        (Path(other) / folder.name).mkdir()
+        shown, _ = run(folder, answer="n\n", expect=1, env={"CDPATH": other}, cwd=folder.parent)
+        has(shown, "Nothing is deployed")
 
 
 def arguments_of_release():

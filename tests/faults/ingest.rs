@@ -320,8 +320,8 @@ async fn what_is_throttled_as_a_whole_is_tried_for_longer_than_the_sdk_does() {
     let ingest = by_way_of(&proxy, &table);
     ingest.load().await;
     for operation in ["BatchWriteItem", "UpdateItem"] {
-        // The SDK tries four times.
-        let mut left = 9;
+        // The SDK tries four times. Each further refusal costs seconds of the sender's patience.
+        let mut left = 5;
         proxy.replan(move |call| {
             let throttled = call.operation == operation && left > 0;
             left -= i32::from(throttled);

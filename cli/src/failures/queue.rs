@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::MessageSystemAttributeName;
+use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 use domain::Timestamp;
 
 /// The seconds for which a received message is hidden: a command that is killed keeps nothing for longer.
@@ -39,6 +39,21 @@ impl Received {
     }
 }
 
+/// About how many messages a queue has.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Depth {
+    pub(super) visible: u64,
+    pub(super) hidden: u64,
+}
+
+impl Depth {
+    /// About how many hidden messages are not among so many that were received since. The queue counts late: it may
+    /// still count as hidden what was given back a moment ago.
+    pub(super) fn unseen(self, received: u64) -> u64 {
+        self.visible.saturating_add(self.hidden).saturating_sub(received).min(self.hidden)
+    }
+}
+
 impl Queue {
     /// A client of the queue; nothing is asked yet.
     pub(super) fn connect(config: &QueueConfig) -> Self {
@@ -69,6 +84,25 @@ impl Queue {
             })
         });
         received.collect()
+    }
+
+    /// About how many messages the queue has.
+    ///
+    /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>
+    pub(super) async fn depth(&self) -> anyhow::Result<Depth> {
+        let [visible, hidden] = [
+            QueueAttributeName::ApproximateNumberOfMessages,
+            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+        ];
+        let request = self.client.get_queue_attributes().queue_url(&self.url);
+        let request = request.attribute_names(visible.clone()).attribute_names(hidden.clone());
+        let answer = request.send().await.context("the queue does not count its messages")?;
+        let counts = answer.attributes.unwrap_or_default();
+        let count = |name: &QueueAttributeName| -> anyhow::Result<u64> {
+            let count = counts.get(name).with_context(|| format!("no {}", name.as_str()))?;
+            Ok(count.parse()?)
+        };
+        Ok(Depth { visible: count(&visible)?, hidden: count(&hidden)? })
     }
 
     /// Deletes a message.
@@ -102,6 +136,7 @@ impl Queue {
     /// Sends a message to another queue.
     pub(super) async fn send(&self, url: &str, body: &str) -> anyhow::Result<()> {
         let sent = self.client.send_message().queue_url(url).message_body(body).send().await;
-        sent.context("the work queue does not take it").map(drop)
+        let answer = sent.context("the work queue does not take it")?;
+        answer.message_id.context("the work queue does not say that it took it").map(drop)
     }
 }

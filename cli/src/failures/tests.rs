@@ -21,6 +21,8 @@ struct Aws {
     asked: usize,
     /// Whether an invocation takes longer than messages stay hidden.
     is_slow: bool,
+    /// Whether the credentials may not ask for the number of messages.
+    is_uncounted: bool,
     /// The message that cannot be given back.
     stuck: Option<&'static str>,
     sent: Vec<Value>,
@@ -80,6 +82,15 @@ impl Aws {
                 self.visible.insert(id, text);
                 Reply::of(200, "{}")
             }
+            "getqueueattributes" if self.is_uncounted => {
+                Reply::of(403, r#"{"__type": "com.amazonaws.sqs#AccessDenied"}"#)
+            }
+            "getqueueattributes" => {
+                let [visible, hidden] = [self.visible.len(), self.hidden.len()];
+                let counts = json!({"ApproximateNumberOfMessages": visible.to_string(),
+                    "ApproximateNumberOfMessagesNotVisible": hidden.to_string()});
+                Reply::of(200, &json!({"Attributes": counts}).to_string())
+            }
             "listdeadlettersourcequeues" => {
                 Reply::of(200, r#"{"queueUrls": ["https://sqs.eu-west-1.amazonaws.com/1/work"]}"#)
             }
@@ -129,6 +140,9 @@ const MESSAGES: [(&str, &str); 5] = [
     ("stream", include_str!("samples/stream.json")),
 ];
 
+/// Nobody has stopped the command.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
 fn choice(id: &[&str], kind: Option<Kind>, all: bool) -> Choice {
     Choice { id: id.iter().map(|it| (*it).to_owned()).collect(), kind, all }
 }
@@ -136,17 +150,22 @@ fn choice(id: &[&str], kind: Option<Kind>, all: bool) -> Choice {
 async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
     let replaying = Replaying { queue, lambda, function: None, work_queue: None };
     let replay = async |message: &Message| replaying.replay(message).await;
-    Pass::of(queue, &choice, 1).run(replay).await
+    Pass::of(queue, &choice, 1, &GOES_ON).run(replay).await
 }
 
 async fn drop_chosen(queue: &Queue, choice: Choice) -> anyhow::Result<Counts> {
-    Pass::of(queue, &choice, RECEIVED_AT_ONCE).run(async |_| Ok(())).await
+    Pass::of(queue, &choice, RECEIVED_AT_ONCE, &GOES_ON).run(async |_| Ok(())).await
+}
+
+fn of_done(done: u64, left: u64) -> Counts {
+    Counts { done, left, ..Counts::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_names_every_message_and_takes_none_away() {
     let (queue, _, aws) = playing(&MESSAGES, "");
-    let rows = list(&queue).await.unwrap();
+    let Listed { rows, hidden } = list(&queue, &GOES_ON).await.unwrap();
+    assert_eq!(hidden, 0);
     let mut kinds: Vec<String> = rows.iter().map(|row| row.message.kind.to_string()).collect();
     kinds.sort();
     assert_eq!(kinds, ["fold", "item", "mqtt", "rule", "stream"]);
@@ -163,7 +182,7 @@ async fn a_list_names_every_message_and_takes_none_away() {
 async fn what_can_be_done_again_is_and_the_rest_is_given_back() {
     let (queue, lambda, aws) = playing(&MESSAGES, r#"{"accepted": 1}"#);
     let counts = replay(&queue, lambda, choice(&[], None, true)).await.unwrap();
-    assert_eq!(counts, Counts { done: 3, left: 2 });
+    assert_eq!(counts, of_done(3, 2));
     let aws = aws.lock().unwrap();
     assert_eq!(aws.visible.keys().collect::<Vec<_>>(), ["item", "stream"]);
     assert_eq!(aws.sent[0]["MessageBody"], FOLD);
@@ -179,10 +198,18 @@ async fn a_message_that_fails_again_or_is_refused_stays() {
     for reply in [
         r#"{"errorMessage": "1 readings are not stored"}"#,
         r#"{"accepted": 0, "rejected": [{"index": 0, "message": "too old"}]}"#,
+        // The refused part of a message has no other copy.
+        r#"{"accepted": 1, "rejected": [{"index": 1, "message": "too old"}]}"#,
+        r#"{"accepted": 1, "more_rejected": [1]}"#,
+        // What another function replies says nothing about readings.
+        "null",
+        "{}",
+        "[]",
+        r#"{"statusCode": 404, "body": "{\"accepted\": 1}"}"#,
     ] {
         let (queue, lambda, aws) = playing(&MESSAGES[2..3], reply);
         let counts = replay(&queue, lambda, choice(&["mqtt"], None, false)).await.unwrap();
-        assert_eq!(counts, Counts { done: 0, left: 1 }, "{reply}");
+        assert_eq!(counts, of_done(0, 1), "{reply}");
         assert_eq!(aws.lock().unwrap().visible.len(), 1);
     }
 }
@@ -206,7 +233,7 @@ async fn a_message_is_done_again_once_however_often_it_comes() {
     let (queue, lambda, aws) = playing(&messages, r#"{"errorMessage": "no time"}"#);
     aws.lock().unwrap().is_slow = true;
     let counts = replay(&queue, lambda, choice(&[], None, true)).await.unwrap();
-    assert_eq!(counts, Counts { done: 0, left: 4 });
+    assert_eq!(counts, of_done(0, 4));
     let aws = aws.lock().unwrap();
     assert_eq!((aws.invoked.len(), aws.visible.len(), aws.hidden.len()), (3, 4, 0));
 }
@@ -216,8 +243,11 @@ async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
     let (queue, _, aws) = playing(&MESSAGES, "");
     let begun = Timestamp::from_millis(1_768_147_199_999).unwrap();
     let all = choice(&[], None, true);
-    let pass = Pass { begun, ..Pass::of(&queue, &all, 1) };
-    assert_eq!(pass.run(async |_| Ok(())).await.unwrap(), Counts::default());
+    let pass = Pass { begun, ..Pass::of(&queue, &all, 1, &GOES_ON) };
+    let counts = pass.run(async |_| Ok(())).await.unwrap();
+    assert_eq!(counts, Counts { later: 5, ..Counts::default() });
+    assert!(counts.to_string().contains("5 messages sent since the command began"), "{counts}");
+    assert_eq!(counts.exit_code(), ExitCode::from(SOME_LEFT));
     {
         let aws = aws.lock().unwrap();
         assert_eq!((aws.visible.len(), aws.hidden.len()), (5, 0));
@@ -225,8 +255,8 @@ async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
 
     // The clock of SQS may be ahead: what a person names is there.
     let named = choice(&["mqtt"], None, false);
-    let pass = Pass { begun, ..Pass::of(&queue, &named, 1) };
-    assert_eq!(pass.run(async |_| Ok(())).await.unwrap(), Counts { done: 1, left: 0 });
+    let pass = Pass { begun, ..Pass::of(&queue, &named, 1, &GOES_ON) };
+    assert_eq!(pass.run(async |_| Ok(())).await.unwrap(), of_done(1, 0));
     assert_eq!(aws.lock().unwrap().visible.len(), 4);
 }
 
@@ -263,7 +293,7 @@ const IDS: [&str; 25] = [
 async fn ten_messages_are_received_at_once_where_nothing_is_done_with_them() {
     let (queue, _, aws) = playing(&IDS.map(|id| (id, LETTER)), "");
     let counts = drop_chosen(&queue, choice(&[], None, true)).await.unwrap();
-    assert_eq!(counts, Counts { done: 25, left: 0 });
+    assert_eq!(counts, of_done(25, 0));
     let aws = aws.lock().unwrap();
     assert_eq!((aws.asked, aws.visible.len(), aws.hidden.len()), (4, 0, 0));
 }
@@ -273,7 +303,7 @@ async fn a_command_ends_when_the_named_messages_are_done() {
     let (queue, lambda, aws) = playing(&IDS.map(|id| (id, FOLD)), "");
     let named = || choice(&["message-b", "message-d"], None, false);
     let counts = replay(&queue, lambda, named()).await.unwrap();
-    assert_eq!(counts, Counts { done: 2, left: 0 });
+    assert_eq!(counts, of_done(2, 0));
     {
         let aws = aws.lock().unwrap();
         assert_eq!((aws.asked, aws.visible.len(), aws.hidden.len()), (4, 23, 0));
@@ -294,14 +324,88 @@ async fn an_id_that_no_message_has_is_an_error_that_names_it_and_the_others_are_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_function_is_that_of_the_message_where_it_names_one() {
+async fn the_function_that_a_person_names_is_invoked_whichever_the_message_names() {
     let (queue, lambda, aws) = playing(&MESSAGES[2..3], r#"{"accepted": 1}"#);
     let function = Some("other".to_owned());
     let replaying = Replaying { queue: &queue, lambda, function, work_queue: None };
     let replay = async |message: &Message| replaying.replay(message).await;
     let all = choice(&[], None, true);
-    assert_eq!(Pass::of(&queue, &all, 1).run(replay).await.unwrap().done, 1);
-    assert_eq!(aws.lock().unwrap().invoked[0].0, "roomtide-IngestFunction-AbC");
+    assert_eq!(Pass::of(&queue, &all, 1, &GOES_ON).run(replay).await.unwrap().done, 1);
+    assert_eq!(aws.lock().unwrap().invoked[0].0, "other");
+}
+
+#[test]
+fn what_is_refused_of_a_message_is_told_with_its_reasons() {
+    let reply = json!({"accepted": 2, "accepted_before": 1, "more_rejected": [5, 6],
+        "rejected": [{"index": 3, "message": "too old"}, {"index": 4, "message": "too old"}]});
+    let refused = Receipt::of("ingest", &reply).unwrap().ensure_all_stored().unwrap_err();
+    assert_eq!(refused.to_string(), "4 of 7 readings are refused: too old");
+    let strange = Receipt::of("ingest", &json!({"statusCode": 404})).unwrap_err().to_string();
+    assert_eq!(strange, r#"ingest replies {"statusCode":404}, not how many readings are stored"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_somebody_else_looks_at_are_told_and_no_success() {
+    let others = ["a", "b"].map(|id| (format!("{id}, 0"), (id.to_owned(), LETTER.to_owned())));
+    for visible in [&MESSAGES[..0], &MESSAGES[..1]] {
+        let (queue, lambda, aws) = playing(visible, "");
+        aws.lock().unwrap().hidden.extend(others.clone());
+        let Listed { rows, hidden } = list(&queue, &GOES_ON).await.unwrap();
+        assert_eq!((rows.len(), hidden), (visible.len(), 2));
+
+        let counts = replay(&queue, lambda, choice(&[], None, true)).await.unwrap();
+        assert_eq!(counts, Counts { hidden: 2, ..of_done(visible.len() as u64, 0) });
+        assert!(counts.to_string().contains("about 2 messages hidden"), "{counts}");
+        assert_eq!(counts.exit_code(), ExitCode::from(SOME_LEFT));
+
+        let named = choice(&["message-a"], None, false);
+        let error = drop_chosen(&queue, named).await.unwrap_err().to_string();
+        assert!(error.contains("about 2 messages hidden"), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_may_not_be_counted_is_replayed_all_the_same() {
+    let (queue, lambda, aws) = playing(&MESSAGES[..1], "");
+    aws.lock().unwrap().is_uncounted = true;
+    assert_eq!(list(&queue, &GOES_ON).await.unwrap().rows.len(), 1);
+    assert_eq!(replay(&queue, lambda, choice(&[], None, true)).await.unwrap(), of_done(1, 0));
+}
+
+#[test]
+fn what_was_given_back_a_moment_ago_and_is_received_is_not_hidden() {
+    let depth = |visible, hidden| Depth { visible, hidden };
+    for (depth, received, unseen) in [
+        (depth(0, 5), 5, 0),
+        (depth(0, 5), 0, 5),
+        (depth(3, 5), 3, 5),
+        (depth(3, 5), 7, 1),
+        (depth(5, 2), 4, 2),
+        (depth(0, 0), 9, 0),
+    ] {
+        assert_eq!(depth.unseen(received), unseen, "{depth:?} {received}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_stopped_says_what_it_did_and_gives_the_rest_back() {
+    let (queue, _, aws) = playing(&IDS.map(|id| (id, LETTER)), "");
+    let (all, stopped) = (choice(&[], None, true), AtomicBool::new(false));
+    let pass = Pass::of(&queue, &all, RECEIVED_AT_ONCE, &stopped);
+    let error = pass.run(async |_| {
+        stopped.store(true, Ordering::Release);
+        Ok(())
+    });
+    let error = error.await.unwrap_err();
+    assert_eq!(
+        format!("{error:#}"),
+        "1 message done with and deleted, 0 in vain, the others not tried: interrupted"
+    );
+    let code = ExitCode::from(crate::interrupted::EXIT_CODE);
+    assert_eq!(crate::interrupted::exit_code(&error), code);
+    assert!(list(&queue, &stopped).await.is_err());
+    let aws = aws.lock().unwrap();
+    assert_eq!((aws.visible.len(), aws.hidden.len()), (24, 0));
 }
 
 #[test]
@@ -316,7 +420,7 @@ fn a_message_is_one_line_of_the_list_whatever_is_in_it() {
 async fn a_message_that_cannot_be_given_back_keeps_no_other_hidden() {
     let (queue, _, aws) = playing(&MESSAGES, "");
     aws.lock().unwrap().stuck = Some("fold");
-    assert_eq!(list(&queue).await.unwrap().len(), 5);
+    assert_eq!(list(&queue, &GOES_ON).await.unwrap().rows.len(), 5);
     let aws = aws.lock().unwrap();
     assert_eq!((aws.visible.len(), aws.hidden.len()), (4, 1));
 }

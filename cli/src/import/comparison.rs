@@ -10,6 +10,6 @@ mod report;
 mod take_back;
 mod tally;
 
-pub(super) use compare::Comparison;
+pub(super) use compare::{Comparison, StoredHour, value_metric};
 pub(super) use kept::GoesOn;
 pub(super) use report::{Head, Places};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use domain::Timestamp;
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,9 @@ struct Progress {
     /// Nanoseconds.
     until: i64,
     witness: Option<Witness>,
+    /// The number of points that were refused.
+    #[serde(default)]
+    refused: u64,
 }
 
 impl Progress {
@@ -62,12 +65,11 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         return of_source::import(args, Source { points, notes, units }, &bar, now);
     }
     let wanted = Wanted::of(args, now)?;
-    let asked = format!("{} {}", server.shown(), wanted.asked(args));
+    let of = of(args, &server, &contexts);
+    let asked = format!("{of} {}", wanted.asked(args));
     let path = args.state.clone().unwrap_or_else(|| beside(&server, ".roomtide-import"));
     progress_file::ensure_ours::<Progress>(&path)?;
     let client = args.target.client(args.token.as_deref())?;
-    let target = without_login(args.target.name());
-    let of = format!("the import of {} into {target}", server.shown());
     let kept = kept(&path, &of, args.again)?;
     let known = kept.filter(|known| known.asked == asked);
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
@@ -85,6 +87,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     }
     let compared = Compared { comparison, head, places };
     let comparison = &compared.comparison;
+    let refused_before = progress.as_ref().map_or(0, |known| known.refused);
     let mut run = Run {
         args,
         client: &client,
@@ -93,7 +96,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         notes,
         bar,
         now,
-        sent: Sent::default(),
+        sent: Sent::after_refusals(refused_before),
         counts: Counts::default(),
     };
     let mut reached = progress.clone();
@@ -109,18 +112,21 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
                 for window in windows {
                     let window = window?;
                     let (measurement, until) = (window.measurement, window.until);
-                    run.bar.set_message(format!(
-                        "{} points, {} until {}",
-                        run.sent.stored,
-                        escaped(&measurement),
-                        shown(until)
-                    ));
+                    run.show(&measurement, until);
                     let witness = run.store(window.points)?;
                     let witness = witness.or_else(|| reached.take().and_then(|it| it.witness));
                     let (asked, Context { database, policy }) = (asked.clone(), context.clone());
-                    let of = Some(of.clone());
-                    let known =
-                        Progress { of, asked, database, policy, measurement, until, witness };
+                    let (of, refused) = (Some(of.clone()), run.refused());
+                    let known = Progress {
+                        of,
+                        asked,
+                        database,
+                        policy,
+                        measurement,
+                        until,
+                        witness,
+                        refused,
+                    };
                     comparison.end_window(&known.window())?;
                     progress_file::replace(&path, &serde_json::to_vec(&known)?)
                         .with_context(|| progress_file::cannot_write(&path))?;
@@ -131,15 +137,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         if let Err(error) = result {
             run.bar.finish_and_clear();
             compared.stopped(&client)?;
-            let stored = counted(run.sent.stored, "point");
-            return Err(match &reached {
-                Some(known) => error.context(format!(
-                    "stopped; {stored} stored, the same command continues after {} until {}",
-                    known.measurement,
-                    shown(known.until)
-                )),
-                None => error,
-            });
+            return Err(stopped(error, run.sent.stored, reached.as_ref()));
         }
     }
     run.bar.finish_and_clear();
@@ -150,8 +148,37 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
         print(said);
     }
     let is_rolled_up = after_upload(&client, run.sent.stored, has_begun)?;
-    let refusals = run.sent.refusals;
-    compared.finish(is_rolled_up, &refusals, 0)
+    let Sent { refusals, refused_before, .. } = run.sent;
+    compared.finish(is_rolled_up, &refusals, refused_before)
+}
+
+/// Adds to the error of an import how far it came, if a window was stored.
+fn stopped(error: anyhow::Error, stored: u64, reached: Option<&Progress>) -> anyhow::Error {
+    let Some(known) = reached else { return error };
+    error.context(format!(
+        "stopped; {} stored, the same command continues after {} until {}",
+        counted(stored, "point"),
+        known.measurement,
+        shown(known.until)
+    ))
+}
+
+/// Names an import by all that decides which points it fetches and where they go: the progress of another one is not
+/// its own.
+fn of(args: &ImportArgs, server: &Server, contexts: &[Context]) -> String {
+    let names: Vec<String> = contexts.iter().map(Context::to_string).collect();
+    let ImportArgs { from, to, only, except, csv, .. } = args;
+    let mut options = String::new();
+    let one = [("--from", from), ("--to", to)];
+    let one =
+        one.into_iter().flat_map(|(name, value)| value.iter().map(move |value| (name, value)));
+    let many = [("--only", only), ("--except", except), ("--map", &csv.map)];
+    let many = many.into_iter().flat_map(|(name, all)| all.iter().map(move |value| (name, value)));
+    for (name, value) in one.chain(many) {
+        options.extend([" ", name, " ", value]);
+    }
+    let target = without_login(args.target.name());
+    format!("the import of {} of {}{options} into {target}", names.join(", "), server.shown())
 }
 
 /// The progress that an earlier import of the same kept, unless it is to begin again.
@@ -206,12 +233,30 @@ impl Run<'_> {
         }
     }
 
+    /// Shows the window that is stored next.
+    fn show(&self, measurement: &str, until: i64) {
+        let (stored, measurement) = (self.sent.stored, escaped(&measurement));
+        self.bar.set_message(format!("{stored} points, {measurement} until {}", shown(until)));
+    }
+
+    /// The number of points that were refused, in earlier runs too.
+    const fn refused(&self) -> u64 {
+        self.sent.refused_before + self.sent.refusals.count()
+    }
+
     /// Stores the points of a window. Returns one that is stored.
     fn store(&mut self, points: Vec<Point>) -> anyhow::Result<Option<Witness>> {
         let Self { args, client, comparison, wanted, notes, bar, now, .. } = self;
         let points =
             wanted.clone().of_points(points.into_iter().map(Ok), notes.clone(), Units::default());
-        let mut united = United::new(sort::sorted(points, sort::RUN, &ProgressBar::hidden())?);
+        let sorted = sort::sorted(points, sort::RUN, &ProgressBar::hidden())?;
+        let refusals = notes.take_refusals();
+        if let (true, Some(first)) = (args.strict, refusals.first()) {
+            bail!("{first}");
+        }
+        self.sent.refusals.append(refusals);
+
+        let mut united = United::new(sorted);
         let options = args.upload_options();
         // A window is sent again as a whole.
         let mut resume = Resume::of(Path::new("-"), None, "", false)?;
@@ -264,7 +309,12 @@ mod tests {
 
     /// A server with one point a day from 2024-10-05 on, for seven days.
     fn influxdb() -> fake_server::Server {
-        fake_server::serve(|_, request| {
+        influxdb_from(20_001)
+    }
+
+    /// A server with one point a day for seven days, the first on a day since 1970.
+    fn influxdb_from(first: i64) -> fake_server::Server {
+        fake_server::serve(move |_, request| {
             if request.path == "/ping" {
                 return Reply::with(204, "x-influxdb-version: 1.8.10\r\n", "");
             }
@@ -286,17 +336,17 @@ mod tests {
             } else if q.contains("LIMIT 1") {
                 series(&format!(
                     "[{},1]",
-                    if q.contains("ASC") { 20_001 * day } else { 20_007 * day }
+                    if q.contains("ASC") { first * day } else { (first + 6) * day }
                 ))
             } else {
                 let bound = |name: &str| {
                     q.split(name).nth(1).unwrap().split(' ').next().unwrap().parse::<i64>().unwrap()
                 };
                 let (begin, end) = (bound("time >= "), bound("time < "));
-                let days = (1..8).filter(|n| (begin..end).contains(&((20_000 + n) * day)));
+                let days = (1..8).filter(|n| (begin..end).contains(&((first - 1 + n) * day)));
                 series(
                     &days
-                        .map(|n| format!("[{},{n}]", (20_000 + n) * day))
+                        .map(|n| format!("[{},{n}]", (first - 1 + n) * day))
                         .collect::<Vec<_>>()
                         .join(","),
                 )
@@ -387,5 +437,50 @@ mod tests {
         assert!(compared.contains(expected), "{compared}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the report alone");
         assert!(!state.exists());
+    }
+
+    /// Points of the last three days before 1970 and of four days of it.
+    #[tokio::test]
+    async fn points_of_times_that_no_reading_has_are_counted_and_end_a_strict_import() {
+        let influxdb = influxdb_from(-3);
+        let roomtide = fake_server::serve(|_, request| match &*request.method {
+            "GET" if request.path == "/ready" => {
+                Reply::of(200, r#"{"status": "ready", "up": "0s"}"#)
+            }
+            "GET" => Reply::of(404, "{}"),
+            _ => Reply::of(204, ""),
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name).display().to_string();
+        let run = |more: &[&str]| {
+            let words = ["import", &influxdb.url, "--url", &roomtide.url];
+            let files = [place("state"), place("report")];
+            let words = words.into_iter().chain(["--state", &files[0], "--report", &files[1]]);
+            let mut args: ImportArgs = parsed(words.chain(more.iter().copied())).unwrap();
+            args.target = Target::Server(roomtide.url.clone());
+            import(&args, &influxdb.url, Timestamp::from_millis(1_800_000_000_000).unwrap())
+        };
+        assert_eq!(run(&[]).unwrap(), ExitCode::from(3));
+
+        let error = format!("{:#}", run(&["--strict"]).unwrap_err());
+        assert!(error.contains("m,host=a: the time in milliseconds"), "{error}");
+    }
+
+    #[test]
+    fn an_import_is_named_by_all_that_chooses_its_points() {
+        let influxdb = influxdb();
+        let server = Server::connect(&influxdb.url, None).unwrap();
+        let name = |database: &str, more: &[&str]| {
+            let words = ["import", &influxdb.url].into_iter().chain(more.iter().copied());
+            let args: ImportArgs = parsed(words).unwrap();
+            let (database, policy) = (database.to_owned(), "autogen".to_owned());
+            of(&args, &server, &[Context { database, policy }])
+        };
+        let home = name("home", &[]);
+        assert!(home.starts_with("the import of home.autogen of http://127.0.0.1:"), "{home}");
+        assert_ne!(name("office", &[]), home);
+        for options in [["--from", "-1d"], ["--to", "-1d"], ["--only", "m"], ["--except", "m"]] {
+            assert_ne!(name("home", &options), home, "{options:?}");
+        }
     }
 }

@@ -12,7 +12,8 @@ use super::args::ImportArgs;
 use super::described::Described;
 use super::hourly;
 use super::points::{
-    Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United, Watched, send,
+    Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United, VacantHours, Watched,
+    send,
 };
 use super::session::{Compared, after_upload, connect, exit_code, progress_of, stop_on_ctrl_c};
 use super::settings::{self, Taught};
@@ -24,6 +25,11 @@ use crate::output::{counted, print};
 
 /// Nanoseconds of a millisecond.
 const MILLISECOND: i64 = 1_000_000;
+
+/// What a dry run says of statistics, because it asks no server.
+const HOURS_UNASKED: &str = "\
+statistics   of hours for which the table has finer readings are left out by the import, which asks it; a dry run
+             asks no table and counts them";
 
 /// Imports a source, or reports what an import would do.
 pub(super) fn import(
@@ -80,9 +86,9 @@ pub(super) fn import(
             report.write_map(file)?;
             print(format_args!("{} has the series; edit it and import with --map", file.display()));
         }
-        let says = notes.to_string();
-        if !says.is_empty() {
-            print(says);
+        print_notes(&notes);
+        if !notes.hourly().is_empty() {
+            print(HOURS_UNASKED);
         }
         print_counts(united.counts());
         if disk > 0 {
@@ -104,7 +110,8 @@ pub(super) fn import(
         counters_of: Box::new(|id| counters_of(id, &client)),
         taught: Taught::of(&units, now),
     };
-    let groups = groups(&mut united, thin_before, now, known);
+    let vacant = VacantHours::new(united.by_ref(), comparison, notes.clone(), now);
+    let groups = groups(vacant, thin_before, now, known);
     let watched = Watched::new(groups, Some(comparison), now);
     let sent = send(watched, &client, options, &mut resume, bar);
     bar.finish_and_clear();
@@ -112,10 +119,7 @@ pub(super) fn import(
     resume.finish();
     print(&sent);
     print_counts(united.counts());
-    let says = notes.to_string();
-    if !says.is_empty() {
-        print(says);
-    }
+    print_notes(&notes);
     let (stored, refused_before) = (sent.stored, sent.refused_before);
     let mut all = refusals;
     all.append(sent.refusals);
@@ -134,7 +138,7 @@ pub(super) fn import(
 
 /// Returns the groups of lines that are sent: those before an instant thinned, if there is one.
 fn groups<'a>(
-    united: &'a mut United<impl Iterator<Item = anyhow::Result<Point>>>,
+    united: impl Iterator<Item = anyhow::Result<Group>> + 'a,
     thin_before: Option<Timestamp>,
     now: Timestamp,
     known: KnownKinds<'a>,
@@ -216,7 +220,8 @@ impl Wanted {
                     return Ok(None);
                 }
                 if let Err(why) = Timestamp::from_millis(point.nanos.div_euclid(MILLISECOND)) {
-                    notes.refuse(point.line, format!("the time in milliseconds: {why}"));
+                    let series = point.series();
+                    notes.refuse(point.line, format!("{series}: the time in milliseconds: {why}"));
                     return Ok(None);
                 }
                 let series = has_units.then(|| point.series());
@@ -228,6 +233,14 @@ impl Wanted {
             });
             point.transpose()
         })
+    }
+}
+
+/// Prints what a source says about itself and leaves out.
+fn print_notes(notes: &Notes) {
+    let says = notes.to_string();
+    if !says.is_empty() {
+        print(says);
     }
 }
 
@@ -266,6 +279,7 @@ mod tests {
             nanos,
             line: 1,
             way: Way::Plain,
+            hour: None,
         }
     }
 

@@ -9,6 +9,7 @@ mod selection;
 mod send;
 mod thin;
 mod unite;
+mod vacant_hours;
 mod watched;
 
 pub(super) use map::SeriesMap;
@@ -17,4 +18,5 @@ pub(super) use selection::Selection;
 pub(super) use send::{Sent, send};
 pub(super) use thin::{KnownKinds, Thinned};
 pub(super) use unite::{Counts, Group, United};
+pub(super) use vacant_hours::VacantHours;
 pub(super) use watched::Watched;

@@ -2,8 +2,7 @@
 //! Sends no reading.
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use domain::Timestamp;
@@ -16,7 +15,7 @@ use super::refusals::Refusals;
 use super::resume;
 use super::rolled_up::{self, Waited};
 use crate::client::{Ask, Client, without_login};
-use crate::interrupted;
+pub(super) use crate::interrupted::stop_on_ctrl_c;
 use crate::output::print;
 use crate::{progress, sample_home};
 
@@ -101,17 +100,6 @@ pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> anyho
 pub(super) fn tell_of_sample_home(client: &Client) {
     let name_of = |id: &str| Described::ask(client, id).ok().flatten()?.name();
     sample_home::said_of(name_of).into_iter().for_each(print);
-}
-
-/// Sets the flag on Ctrl-C, so that the import stops and says how to continue. Exits on a second Ctrl-C.
-pub(super) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            interrupted.store(true, Ordering::Release);
-            drop(tokio::signal::ctrl_c().await);
-            std::process::exit(interrupted::EXIT_CODE.into());
-        }
-    });
 }
 
 /// Returns the exit code of an import, with what the server refused before it was interrupted.

@@ -134,6 +134,7 @@ mod tests {
                 nanos: 1_768_147_200_000_000_000,
                 line: 0,
                 way: Way::Plain,
+                hour: None,
             };
             units.know(point.series(), unit, is_counter);
             if measurement != "unseen" {

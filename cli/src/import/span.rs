@@ -8,7 +8,7 @@ use super::energy::GAP;
 use crate::output::counted;
 
 /// Points of a series, or readings of a device, in order of time.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) count: u64,
     /// Milliseconds.

@@ -388,3 +388,49 @@ fn the_registry_notes_until_when_there_are_hourly_means_only() {
     let warm = body(&server, "/devices/sensor.warm");
     assert!(warm.contains(r#""hourly_until":"2026-01-11T17:30:00.000Z""#), "{warm}");
 }
+
+/// Statistics of three hours, whose second one a live sender has: 2,000 W for some minutes.
+#[test]
+fn statistics_of_hours_that_the_table_has_finer_are_not_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("home-assistant_v2.db");
+    let database = rusqlite::Connection::open(&file).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE schema_changes (change_id INTEGER PRIMARY KEY, schema_version INTEGER, changed DATETIME);
+             INSERT INTO schema_changes (schema_version) VALUES (50);
+             CREATE TABLE statistics_meta (id INTEGER PRIMARY KEY, statistic_id VARCHAR(255), source VARCHAR(32),
+                unit_of_measurement VARCHAR(255), has_mean BOOLEAN, has_sum BOOLEAN, name VARCHAR(255), mean_type INTEGER);
+             INSERT INTO statistics_meta VALUES (1, 'sensor.pump', 'recorder', 'W', 1, 0, NULL, 1),
+                (2, 'sensor.meter', 'recorder', 'kWh', 0, 1, NULL, 0);
+             CREATE TABLE statistics (id INTEGER PRIMARY KEY, metadata_id INTEGER, start_ts FLOAT, mean FLOAT, min FLOAT,
+                max FLOAT, last_reset_ts FLOAT, state FLOAT, sum FLOAT);
+             INSERT INTO statistics (metadata_id, start_ts, mean, state, sum) VALUES
+                (1, 1768147200, 500, NULL, NULL), (1, 1768150800, 500, NULL, NULL), (1, 1768154400, 500, NULL, NULL),
+                (2, 1768147200, NULL, 100, 0), (2, 1768150800, NULL, 101, 1), (2, 1768154400, NULL, 102, 2);",
+        )
+        .unwrap();
+    drop(database);
+    let server = Server::start(&directory.path().join("data"));
+    write(
+        &server,
+        "W,domain=sensor,entity_id=pump value=2000,state_class_str=\"measurement\" 1768150803200000000\n\
+         W,domain=sensor,entity_id=pump value=0,state_class_str=\"measurement\" 1768151703200000000\n",
+    );
+    let dry = said(&file, &server, &["--dry-run"], 0);
+    assert!(dry.contains("statistics   of hours for which the table has finer readings"), "{dry}");
+
+    let readings = |device: &str| {
+        let span = "from=2026-01-11T00:00:00Z&to=2026-01-12T00:00:00Z";
+        let text = body(&server, &format!("/devices/{device}/readings?{span}"));
+        text.matches("\"timestamp\"").count()
+    };
+    // The second time the table has the statistics of the other hours, which are no finer readings.
+    for compared in ["all counts and sums are the source's", ""] {
+        let done = said(&file, &server, &["--again"], 0);
+        let expected = "left out     1 hours of statistics for which the table has finer readings";
+        assert!(done.contains(expected), "{done}");
+        assert!(done.contains(compared), "{done}");
+        assert_eq!((readings("sensor.pump"), readings("sensor.meter")), (2 + 2 * 4, 3), "{done}");
+    }
+}

@@ -10,6 +10,7 @@ mod minute;
 mod names;
 mod ports;
 mod post;
+mod reading;
 mod run;
 mod running;
 mod send;
@@ -37,6 +38,7 @@ use judging::Judging;
 use running::Running;
 use table::{Look, StoredAlertState};
 use task::KeptPlace;
+use waiting::WaitingPlaces;
 
 /// The function.
 #[derive(Debug)]
@@ -51,6 +53,7 @@ pub struct Alerting<S, C> {
     heartbeat: Heartbeat,
     due: KeptPlace<StoredAlertState>,
     looks: KeptPlace<Look>,
+    waiting_places: WaitingPlaces,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -74,6 +77,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             heartbeat: Heartbeat::default(),
             due: KeptPlace::default(),
             looks: KeptPlace::default(),
+            waiting_places: WaitingPlaces::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use domain::{RuleId, Timestamp};
-use judging::{Failure, Judged, Rules};
+use judging::{Failure, Judged, LeftOut, Rules};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
 use table::{Invocation, Look, MAX_CACHED_ENTRIES, StoreError, StoreResult};
@@ -34,6 +34,8 @@ pub(crate) struct Minute {
     pub(crate) judged: usize,
     /// Messages that were told.
     pub(crate) messages: usize,
+    /// Messages that a judgement had too many of.
+    left_out: usize,
     /// Looks after which nothing is left.
     pub(crate) looks: usize,
     /// Judgements that failed, and why the first of them did.
@@ -53,6 +55,9 @@ impl Minute {
         log.set("alerting.looks", self.looks);
         log.set("alerting.is_cut", self.is_cut);
         log.set("alerting.failed_judgements", self.failed);
+        if let Some(left_out) = LeftOut::of(self.left_out) {
+            log.warn("alerting.left_out", &left_out);
+        }
         if !self.unjudged.is_empty() {
             let rules: Vec<&str> = self.unjudged.iter().map(RuleId::as_str).collect();
             let why =
@@ -67,6 +72,7 @@ impl Minute {
     fn add(&mut self, judged: Judged) {
         self.judged += judged.judged;
         self.messages += judged.messages;
+        self.left_out += judged.left_out;
         self.is_cut |= judged.is_cut;
         self.unjudged.extend(judged.unjudged);
         for (key, failure) in judged.failures {
@@ -159,6 +165,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 Ok(outcome) => {
                     minute.judged += 1;
                     minute.messages += outcome.messages;
+                    minute.left_out += outcome.left_out;
                 }
                 Err(failure) => {
                     minute
@@ -197,9 +204,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> Vec<T> {
         // The other half is for judging them.
         let reading = invocation.part_of(invocation.remaining() / 2);
-        let ReadTasks { tasks, is_cut, failure } = place.read_on(&self.store, now, &reading).await;
+        let read = place.read_on(&self.store, now, &reading).await;
+        let ReadTasks { tasks, unreadable, is_cut, failure } = read;
         minute.is_cut |= is_cut;
-        if let Some(error) = failure {
+        for error in unreadable.into_iter().map(StoreError::Unreadable).chain(failure) {
             minute.fail(&T::NAME, &error.into());
         }
         tasks

@@ -8,14 +8,12 @@ use std::time::Duration;
 
 use alerts::{MAX_PAUSE, next_attempt};
 use chrono::TimeDelta;
-use domain::{RuleId, Timestamp};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use judging::Rules;
 use runtime::clock::Clock;
 use table::{
-    Failing, Invocation, Listing, StoreError, StoreResult, StoredChannel, ToldMessage, WaitingKey,
-    WaitingMessage,
+    Failing, Invocation, StoreResult, StoredChannel, ToldMessage, WaitingKey, WaitingMessage,
 };
 use tokio::sync::OnceCell;
 
@@ -25,8 +23,10 @@ use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
-use crate::storm::{Storms, may_storm, told_of_late};
-use crate::waiting::{Chosen, MAX_READ, choose, due, first_attempt, is_test, states_needed};
+use crate::storm::Storms;
+use crate::waiting::{
+    Chosen, choose, due, first_attempt, is_test, of_deleted_channel, states_needed,
+};
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
 /// somebody else would send what is delivered and not yet deleted.
@@ -36,8 +36,6 @@ const ENOUGH: Duration = Duration::from_secs(5);
 /// The longest time from a lease to its request. A request that begins much later could end after the lease, when somebody
 /// else sends the same messages.
 const MAX_PREPARING: Duration = Duration::from_secs(10);
-/// The messages of a page.
-const PAGE: usize = 100;
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
 const MAX_MESSAGES: usize = 1_000;
 /// The most messages that are leased, deleted or given back at once.
@@ -87,7 +85,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent: &mut Sent,
         round: &Round<'_>,
     ) -> StoreResult<()> {
-        let (chosen, storms) = self.choose(channel, sent, round).await?;
+        let (chosen, storms) = self.choose(channel, sent, round).await;
         if let Err(error) = self.drop_messages(&chosen.drop, sent, round).await {
             // The next minute drops what is left. It holds up no message.
             sent.error = Some(error);
@@ -123,34 +121,38 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         Ok(())
     }
 
-    /// Reads what waits for a channel, and chooses among it.
+    /// Reads what waits for a channel, and chooses among it. A message about which something cannot be read is left to the
+    /// next round, and holds up no other.
     async fn choose(
         &self,
         channel: &StoredChannel,
         sent: &mut Sent,
         round: &Round<'_>,
-    ) -> StoreResult<(Chosen, Storms)> {
+    ) -> (Chosen, Storms) {
         let now = self.clock.now();
-        let waiting = self.waiting(channel, now, sent, round.beginning).await?;
+        let waiting = self.waiting(channel, now, sent, round.beginning).await;
+        let (mut of_deleted, waiting) = of_deleted_channel(waiting, channel, now);
+        of_deleted.truncate(MAX_MESSAGES);
         let mut due = due(waiting, channel, round.rules.zone, now);
 
-        let storms = self.storms(&due, now, round).await?;
+        let storms = self.storms(&due, now, sent, round).await;
         due.retain(|message| !storms.holds(message));
-        sent.is_cut = due.len() > MAX_MESSAGES;
+        sent.due_since = due.iter().map(|message| message.told.at.max(message.next)).min();
+        sent.is_cut |= due.len() > MAX_MESSAGES;
         due.truncate(MAX_MESSAGES);
         if due.is_empty() {
-            return Ok((Chosen::default(), storms));
+            return (Chosen { drop: of_deleted, ..Chosen::default() }, storms);
         }
 
-        let needed = states_needed(&due, &storms.counted);
-        let states = if needed.is_empty() {
-            Listing::default()
-        } else {
-            self.store.alert_states(&needed, round.beginning).await?
-        };
-        let deleted = self.deleted(&due, round).await?;
-        let chosen = choose(due, &storms.counted, &deleted, &states);
-        Ok((chosen, storms))
+        let states = self.states(&states_needed(&due, &storms.counted), sent, round).await;
+        let deleted = self.deleted(&due, sent, round).await;
+        due.retain(|message| {
+            is_test(message)
+                || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
+        });
+        let mut chosen = choose(due, &storms.counted, &deleted.found, &states.found);
+        chosen.drop.extend(of_deleted);
+        (chosen, storms)
     }
 
     /// Deletes messages that nobody needs any more.
@@ -166,62 +168,6 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let dropped = some_at_once(finished.collect()).await?;
         sent.dropped = dropped.into_iter().filter(|is_gone| *is_gone).count();
         Ok(())
-    }
-
-    /// The storms among messages that are due; without a message that may be of one nothing is read.
-    async fn storms(
-        &self,
-        due: &[WaitingMessage],
-        now: Timestamp,
-        round: &Round<'_>,
-    ) -> StoreResult<Storms> {
-        if !due.iter().any(may_storm) {
-            return Ok(Storms::default());
-        }
-        let read = || told_of_late(&self.store, now, round.beginning);
-        Ok(Storms::of(due, round.told.get_or_try_init(read).await?))
-    }
-
-    async fn waiting(
-        &self,
-        channel: &StoredChannel,
-        now: Timestamp,
-        sent: &mut Sent,
-        invocation: &Invocation,
-    ) -> StoreResult<Vec<WaitingMessage>> {
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let page =
-                self.store.waiting_messages(&channel.id, now, after.as_ref(), PAGE, invocation);
-            let page = page.await?;
-            let last = page.listing.found.last().map(WaitingMessage::key);
-            found.extend(page.listing.found);
-            sent.unreadable.extend(page.listing.unreadable);
-            if !page.has_more || last.is_none() || found.len() >= MAX_READ {
-                return Ok(found);
-            }
-            after = last;
-        }
-    }
-
-    /// The rules of messages that are no longer there. One that is not known may be new, so it is asked for.
-    async fn deleted(
-        &self,
-        messages: &[WaitingMessage],
-        round: &Round<'_>,
-    ) -> StoreResult<BTreeSet<RuleId>> {
-        let named = messages.iter().filter(|it| !is_test(it)).map(|it| &it.told.alert.rule);
-        let unknown: BTreeSet<_> = named.filter(|it| round.rules.get(it).is_none()).collect();
-        let mut deleted = BTreeSet::new();
-        for id in unknown {
-            match self.store.alert_rule(id, round.beginning).await {
-                Ok(None) => drop(deleted.insert(id.clone())),
-                // What cannot be read was not deleted.
-                Ok(Some(_)) | Err(StoreError::Unreadable(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(deleted)
     }
 
     /// Leases messages; those that somebody else has leased meanwhile are missing. An error only where none is leased:

@@ -4,8 +4,8 @@ use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
 use table::{StoreError, StoreResult, UnreadableItem};
 
-/// For how long the channel fails that has failed longest. It is told at zero too: an alarm tells if messages are not
-/// delivered, and if nobody is there to deliver them.
+/// For how long the channel fails that has failed longest, or a message is due where the table fails. It is told at zero
+/// too: an alarm tells if messages are not delivered, and if nobody is there to deliver them.
 const UNDELIVERED: &str = "alerting.undelivered_seconds";
 /// The most damaged messages of a channel that a log event names.
 const MAX_NAMED: usize = 10;
@@ -23,6 +23,8 @@ pub(crate) struct Sent {
     pub(crate) failure: Option<String>,
     /// Since when it fails.
     pub(crate) failing_since: Option<Timestamp>,
+    /// Since when the oldest of the messages that were read is due.
+    pub(crate) due_since: Option<Timestamp>,
     /// Whether the time did not suffice.
     pub(crate) is_cut: bool,
     /// What was wrong with the table.
@@ -50,7 +52,10 @@ impl AllSent {
             all.messages += sent.messages;
             all.dropped += sent.dropped;
             all.cut += usize::from(sent.is_cut);
-            all.failing_since = [all.failing_since, sent.failing_since].into_iter().flatten().min();
+            // Where the table fails, nobody knows what else is left.
+            let left_since = sent.error.as_ref().and(sent.due_since);
+            let since = [all.failing_since, sent.failing_since, left_since];
+            all.failing_since = since.into_iter().flatten().min();
             all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
             let damaged = sent.unreadable.iter().take(MAX_NAMED);
             all.failures.extend(damaged.map(|message| format!("{channel}: {}", chain(message))));

@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use alerts::{Scope, Subject};
 use chrono::TimeDelta;
 use domain::{RuleId, TimeRange, Timestamp};
-use table::{
-    Invocation, ReadToldMessages, StoreResult, ToldKey, ToldMessage, ToldQuery, WaitingMessage,
-};
+use table::{Invocation, ReadToldMessages, ToldKey, ToldMessage, ToldQuery, WaitingMessage};
 
+use crate::sent::Sent;
 use crate::waiting::{MAX_READ, is_test};
 
 /// The most devices of a rule that are told one by one within [`WINDOW`].
@@ -65,25 +64,32 @@ impl Storms {
     }
 }
 
-/// What was told in the last ten minutes.
+/// What was told in the last ten minutes, as far as it can be read: with less, messages that a storm would hold are sent.
 pub(crate) async fn told_of_late(
     store: &impl ReadToldMessages,
     now: Timestamp,
+    sent: &mut Sent,
     invocation: &Invocation,
-) -> StoreResult<Vec<ToldMessage>> {
+) -> Vec<ToldMessage> {
     let (mut told, mut after) = (Vec::new(), None);
     // A judgement by a clock that is a little ahead is one of now. One by a clock that was hours ahead would hold a
     // rule's messages for hours.
     let Ok(range) = TimeRange::new(now.saturating_add(-WINDOW), now.saturating_add(WINDOW)) else {
-        return Ok(told);
+        return told;
     };
     loop {
         let query = ToldQuery { range, rule: None, after, limit: PAGE };
-        let page = store.told_messages(&query, invocation).await?;
+        let page = match store.told_messages(&query, invocation).await {
+            Ok(page) => page,
+            Err(error) => {
+                sent.error = Some(error);
+                return told;
+            }
+        };
         told.extend(page.listing.found);
         after = told.last().map(ToldMessage::key);
         if !page.has_more || after.is_none() || told.len() >= MAX_TOLD {
-            return Ok(told);
+            return told;
         }
     }
 }

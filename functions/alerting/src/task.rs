@@ -7,7 +7,9 @@ use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::Timestamp;
-use table::{Invocation, Look, Looked, StoreError, StoreResult, StoredAlertState};
+use table::{
+    Invocation, Listing, Look, Looked, StoreError, StoreResult, StoredAlertState, UnreadableItem,
+};
 
 use crate::ports::Store;
 
@@ -36,6 +38,7 @@ pub(crate) trait Task: Sized + Send {
 /// Some tasks, and where further ones begin.
 pub(crate) struct Page<T: Task> {
     tasks: Vec<T>,
+    unreadable: Vec<UnreadableItem>,
     next: Option<T::Place>,
 }
 
@@ -43,6 +46,8 @@ pub(crate) struct Page<T: Task> {
 pub(crate) struct ReadTasks<T> {
     /// In an order that is drawn by lot, so that none waits for ever behind others that the table throttles.
     pub(crate) tasks: Vec<T>,
+    /// Those that are damaged, so that nobody knows what is to be judged.
+    pub(crate) unreadable: Vec<UnreadableItem>,
     pub(crate) is_cut: bool,
     /// Why further ones could not be read.
     pub(crate) failure: Option<StoreError>,
@@ -60,7 +65,8 @@ impl Task for StoredAlertState {
     ) -> StoreResult<Page<Self>> {
         let after = after.map(String::as_str);
         let due = store.due_alert_states(now, after, STATES, invocation).await?;
-        Ok(Page { tasks: due.listing.found, next: due.next })
+        let Listing { found: tasks, unreadable, .. } = due.listing;
+        Ok(Page { tasks, unreadable, next: due.next })
     }
 }
 
@@ -75,8 +81,9 @@ impl Task for Look {
         invocation: &Invocation,
     ) -> StoreResult<Page<Self>> {
         let page = store.looks(after, LOOKS, invocation).await?;
-        let last = page.listing.found.last().filter(|_| page.has_more);
-        Ok(Page { next: last.map(|look| look.what.clone()), tasks: page.listing.found })
+        let Listing { found: tasks, unreadable, .. } = page.listing;
+        let last = tasks.last().filter(|_| page.has_more);
+        Ok(Page { next: last.map(|look| look.what.clone()), tasks, unreadable })
     }
 }
 
@@ -98,12 +105,13 @@ impl<T: Task> KeptPlace<T> {
         now: Timestamp,
         invocation: &Invocation,
     ) -> ReadTasks<T> {
-        let (mut tasks, mut failure) = (Vec::new(), None);
+        let (mut tasks, mut unreadable, mut failure) = (Vec::new(), Vec::new(), None);
         let mut place = self.lock().clone();
         loop {
             match T::page(store, now, place.as_ref(), invocation).await {
                 Ok(page) => {
                     tasks.extend(page.tasks);
+                    unreadable.extend(page.unreadable);
                     place = page.next;
                 }
                 Err(error) => failure = Some(error),
@@ -116,7 +124,7 @@ impl<T: Task> KeptPlace<T> {
         let is_cut = place.is_some();
         *self.lock() = place;
         fastrand::shuffle(&mut tasks);
-        ReadTasks { tasks, is_cut, failure }
+        ReadTasks { tasks, unreadable, is_cut, failure }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<T::Place>> {

@@ -239,7 +239,8 @@ impl World {
         let mut message = given::message(number, News::Fired);
         (message.since, message.fired, message.ended) = (self.now(), self.now(), None);
         let told = [(self.now(), number)].into();
-        let once = AlertState::Once(Once { told, number, changed: Some(rule.rule.changed) });
+        let once =
+            AlertState::Once(Once { told, number, changed: Some(rule.rule.changed), per: None });
         let state = StoredAlertState::next(known.as_ref(), key, once, self.now());
         self.put_judgement(rule, state, message, channels).await;
     }

@@ -313,7 +313,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::ListChannels => Box::pin(channels::list(store, call)),
             Operation::ShowChannel => Box::pin(channels::show(store, call)),
             Operation::PutChannel => {
-                Box::pin(channels::put(*reach, alert_topic.as_deref(), store, call))
+                Box::pin(channels::put(*reach, alert_topic.as_deref(), store, clock.now(), call))
             }
             Operation::DeleteChannel => Box::pin(channels::delete(store, call)),
             Operation::TestChannel => Box::pin(channels::test(store, clock.now(), call)),

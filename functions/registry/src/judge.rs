@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use domain::{DeviceId, Reading, Timestamp};
-use judging::{BatchJudged, Failure, Judging, Written};
+use judging::{BatchJudged, Failure, Judged, Judging, LeftOut, Written};
 use runtime::clock::{Clock, Deadline};
 use runtime::hint::Hint;
 use runtime::panic::catching;
@@ -55,7 +55,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for Judge<'_, S, C, H> {
                 BatchJudged { looks: looks.collect(), ..BatchJudged::default() }
             }
         };
-        log_judged(log, judged.judged, judged.messages);
+        log_judged(log, &judged);
         let failed = judged.failures.iter().map(|(_, failure)| failure).chain(&cause);
         failed.take(1).for_each(|failure| log_failure(log, failure));
         if !looks.is_empty() {
@@ -123,12 +123,15 @@ impl Batch {
     }
 }
 
-fn log_judged(log: &mut WideEvent, judged: usize, messages: usize) {
-    if judged > 0 {
-        log.set("alerts.judged", judged);
+fn log_judged(log: &mut WideEvent, judged: &Judged) {
+    if judged.judged > 0 {
+        log.set("alerts.judged", judged.judged);
     }
-    if messages > 0 {
-        log.set("alerts.messages", messages);
+    if judged.messages > 0 {
+        log.set("alerts.messages", judged.messages);
+    }
+    if let Some(left_out) = LeftOut::of(judged.left_out) {
+        log.warn("alerts.left_out", &left_out);
     }
 }
 

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 
 use crate::fold::{Fired, Fold, Observation, Patience, Phase, Turn};
-use crate::message::{Message, News};
+use crate::message::{Message, News, next_number};
 use crate::rule::{Rule, Watch};
 use crate::start::Start;
 use crate::state::{Anchor, State, Told};
@@ -58,7 +58,7 @@ pub fn judge(
     fold.run(rule, patience, late, newest.map_or(now, |at| at.max(now)), &mut turns);
 
     let told = state.map(|it| it.told.clone()).unwrap_or_default();
-    let number = state.map_or(0, |it| it.number);
+    let number = state.map_or(0, |state| state.number);
     let mut teller = Teller { rule, fold: &fold, now, told, number, messages: Vec::new() };
     let acknowledged = state
         .and_then(|it| it.acknowledged)
@@ -235,7 +235,7 @@ impl Teller<'_> {
         if news == News::Recovered && !self.rule.tells_recovery {
             return;
         }
-        self.number += 1;
+        self.number = next_number(self.number, self.now);
         self.messages.push(Message {
             number: self.number,
             news,

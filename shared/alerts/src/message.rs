@@ -9,7 +9,8 @@ use crate::text::{decimal, instant, maybe};
 /// A message about one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its number among those of the state, from 1.
+    /// Its number among those of the state. A newer message has a greater one, also of another state of the same rule
+    /// and subject.
     pub number: u64,
     /// What it tells.
     pub news: News,
@@ -31,6 +32,15 @@ pub struct Message {
     /// Whether it is silence that fires, whatever the newest value is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_silent: bool,
+}
+
+/// The number of the message after one, or of the first one of a state, which is a time. A state is forgotten while its
+/// messages still wait: those of the next one come after them, and take the place of none.
+pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
+    match number {
+        0 => u64::try_from(now.as_millis() / 1_000).unwrap_or_default(),
+        number => number + 1,
+    }
 }
 
 /// What a message tells.

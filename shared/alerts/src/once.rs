@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use domain::{Exact, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::message::next_number;
 use crate::rule::{Rule, Watch};
 use crate::text::{maybe, numbers};
 
@@ -31,8 +32,11 @@ pub struct Once {
     /// The periods or steps that were told, with the number of the message.
     #[serde(with = "numbers")]
     pub told: BTreeMap<Timestamp, u64>,
-    /// The number of messages so far.
+    /// The number of the last message; 0 where nothing was told.
     pub number: u64,
+    /// The periods that were judged; `None` for steps, and in states of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per: Option<String>,
     /// When the rule was saved by which it was judged.
     #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Timestamp>,
@@ -43,7 +47,7 @@ impl Once {
     /// together, as with [`judge`](crate::judge).
     ///
     /// Of an edited rule, a period that is not beyond its new limit is forgotten, so that it is told when it is;
-    /// what is still beyond is not told again.
+    /// what is still beyond is not told again. With other periods all are forgotten.
     #[must_use]
     pub fn judge<'a>(
         &self,
@@ -54,6 +58,11 @@ impl Once {
         let mut state = self.clone();
         let is_edited = self.changed != Some(rule.changed);
         state.changed = Some(rule.changed);
+        state.per = rule.watch.period().map(|period| period.to_string());
+        if self.per.is_some() && self.per != state.per {
+            // A day and its month begin at one instant.
+            state.told.clear();
+        }
         state.told.retain(|at, _| now.since(*at) < REMEMBERED);
         let is_step = matches!(rule.watch, Watch::Counter { .. });
         let mut news = Vec::new();
@@ -69,7 +78,7 @@ impl Once {
             {
                 continue;
             }
-            state.number += 1;
+            state.number = next_number(state.number, now);
             state.told.insert(figure.at, state.number);
             news.push((state.number, figure));
         }
@@ -79,12 +88,13 @@ impl Once {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use serde_json::json;
 
     use super::*;
 
     const HOUR: i64 = 3_600_000;
-    const NOTHING: [u64; 0] = [];
 
     fn at(hour: i64) -> Timestamp {
         Timestamp::from_millis((480_000 + hour) * HOUR).expect("in range")
@@ -98,9 +108,14 @@ mod tests {
         Figure { at: at(hour), value: Exact::from(5_i64), is_beyond }
     }
 
-    fn told(state: &Once, rule: &Rule, figures: &[Figure], now: i64) -> (Once, Vec<u64>) {
-        let (state, news) = state.judge(rule, figures, at(now));
-        (state, news.iter().map(|(number, _)| *number).collect())
+    /// The state after figures, and how many of them are told. A newer message has a greater number.
+    fn told(state: &Once, rule: &Rule, figures: &[Figure], now: i64) -> (Once, usize) {
+        let (next, news) = state.judge(rule, figures, at(now));
+        let numbers = news.iter().map(|(number, _)| *number);
+        assert!(
+            iter::once(state.number).chain(numbers).is_sorted_by(|before, after| before < after)
+        );
+        (next, news.len())
     }
 
     #[test]
@@ -109,17 +124,32 @@ mod tests {
             rule(json!({"name": "n", "device": "d", "budget_kwh": 5, "per": "day"}), changed)
         };
         let (state, news) = told(&Once::default(), &budget(0), &[figure(0, false)], 5);
-        assert_eq!(news, NOTHING);
+        assert_eq!(news, 0);
         let (state, news) = told(&state, &budget(0), &[figure(0, true)], 6);
-        assert_eq!(news, [1]);
+        assert_eq!(news, 1);
         let (state, news) = told(&state, &budget(0), &[figure(0, true)], 7);
-        assert_eq!(news, NOTHING);
+        assert_eq!(news, 0);
         let (same, news) = told(&state, &budget(8), &[figure(0, true)], 8);
-        assert_eq!(news, NOTHING, "still beyond");
+        assert_eq!(news, 0, "still beyond");
         let (higher, _) = told(&same, &budget(9), &[figure(0, false)], 9);
         let (higher, news) = told(&higher, &budget(9), &[figure(0, true)], 10);
-        assert_eq!(news, [2]);
-        assert_eq!(told(&higher, &budget(9), &[figure(24, true)], 30).1, [3], "the next day");
+        assert_eq!(news, 1);
+        assert_eq!(told(&higher, &budget(9), &[figure(24, true)], 30).1, 1, "the next day");
+    }
+
+    #[test]
+    fn a_day_that_was_told_is_not_the_month_that_begins_with_it() {
+        let budget = |per: &str, changed| {
+            rule(json!({"name": "n", "device": "d", "budget_kwh": 5, "per": per}), changed)
+        };
+        let (day, news) = told(&Once::default(), &budget("day", 0), &[figure(0, true)], 6);
+        assert_eq!(news, 1);
+        let (month, news) = told(&day, &budget("month", 7), &[figure(0, true)], 7);
+        assert_eq!(news, 1, "the month is told too");
+        assert_eq!(told(&month, &budget("month", 7), &[figure(0, true)], 8).1, 0);
+
+        let unknown = Once { per: None, ..day };
+        assert_eq!(told(&unknown, &budget("day", 7), &[figure(0, true)], 8).1, 0, "as before");
     }
 
     #[test]
@@ -128,15 +158,15 @@ mod tests {
             rule(json!({"name": "n", "device": "d", "metric": "kwh", "counter": ["reset"]}), 0);
         let figures = [figure(0, true), figure(30, true), figure(40, false)];
         let (state, news) = told(&Once::default(), &counter, &figures, 41);
-        assert_eq!(news, [1], "an old one is history");
+        assert_eq!(news, 1, "an old one is history");
         let late = [figure(29, true), figure(30, true)];
         let (state, news) = told(&state, &counter, &late, 42);
-        assert_eq!(news, [2]);
+        assert_eq!(news, 1);
         let stored = serde_json::to_string(&state).expect("JSON");
         assert_eq!(serde_json::from_str::<Once>(&stored).expect("what was told"), state);
         let (state, _) = told(&state, &counter, &[], 42 + 41 * 24);
         assert!(state.told.is_empty());
         let off = Rule { is_on: false, ..counter };
-        assert_eq!(told(&state, &off, &[figure(1_030, true)], 1_031).1, NOTHING);
+        assert_eq!(told(&state, &off, &[figure(1_030, true)], 1_031).1, 0);
     }
 }

@@ -97,6 +97,16 @@ pub enum Watch {
     },
 }
 
+impl Watch {
+    /// The periods of a budget or a demand.
+    pub(crate) const fn period(&self) -> Option<CalendarUnit> {
+        match self {
+            Self::Budget { per: period, .. } | Self::Demand { period, .. } => Some(*period),
+            Self::Metric { .. } | Self::Silence { .. } | Self::Counter { .. } => None,
+        }
+    }
+}
+
 /// The limit of a running demand period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DemandLimit {

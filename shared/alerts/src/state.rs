@@ -26,7 +26,7 @@ pub struct State {
     pub anchor: Anchor,
     /// What was told last.
     pub told: Told,
-    /// The number of messages so far.
+    /// The number of the last message; 0 where nothing was told.
     pub number: u64,
     /// The first breach of the episode that somebody acknowledged.
     #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use alerts::{SETTLING, Subject, Watch, passes};
+use chrono::TimeDelta;
 use domain::{Device, DeviceId, Reading, Timestamp};
 use series::Failure;
 use table::{AlertKey, Invocation, StoreError, StoredAlertState, StoredRule};
@@ -32,12 +33,15 @@ pub struct BatchJudged {
     pub cause: Option<Failure>,
 }
 
+/// A rule on many devices is judged when a quarter of an hour is sealed. What is older than this may come after that.
+const QUARTER: TimeDelta = TimeDelta::minutes(15);
+
 /// The devices of a batch that are judged.
 type Fresh<'a> = [(&'a DeviceId, &'a Written)];
 
 impl Judging {
-    /// Judges the rules that are about the devices of a batch, but for those on many devices and those that wait for
-    /// whole quarters of an hour.
+    /// Judges the rules that are about the devices of a batch, but for those that wait for whole quarters of an hour, as
+    /// those on many devices do for what is not late.
     ///
     /// Without rules, and for devices whose newest reading of the batch is over an hour old, nothing more is read. Where
     /// rules, devices or states cannot be read, all its devices are to be looked at again.
@@ -122,9 +126,13 @@ impl Judging {
         let mut is_prompt: BTreeMap<&str, bool> = BTreeMap::new();
         for (id, written) in fresh {
             let device = known.get(id).or_else(|| new.get(*id));
+            let is_old = since(written).is_some_and(|since| now.since(since) > QUARTER);
+            let may_be_sealed = |watch: &Watch| is_old && matches!(watch, Watch::Metric { .. });
             for rule in rules.of(id, device).filter(|it| is_of_batches(&it.rule.watch)) {
                 let is_prompt = is_prompt.entry(rule.id.as_str());
-                if *is_prompt.or_insert_with(|| known.is_prompt(&rule.rule)) {
+                if may_be_sealed(&rule.rule.watch)
+                    || *is_prompt.or_insert_with(|| known.is_prompt(&rule.rule))
+                {
                     pairs.push((key_of(rule, id), rule, *written));
                 }
             }

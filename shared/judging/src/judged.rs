@@ -18,6 +18,8 @@ pub struct Judged {
     pub judged: usize,
     /// The messages that were told.
     pub messages: usize,
+    /// The messages that are told to nobody ([`Outcome::left_out`]).
+    pub left_out: usize,
     /// What could not be judged, and why.
     pub failures: Vec<(AlertKey, Failure)>,
     /// Whether the time did not suffice: something is left.
@@ -36,6 +38,7 @@ impl Judged {
             Ok(outcome) => {
                 self.judged += 1;
                 self.messages += outcome.messages;
+                self.left_out += outcome.left_out;
             }
             Err(failure) => self.failures.push((key, failure)),
         }
@@ -45,6 +48,7 @@ impl Judged {
     pub fn append(&mut self, more: Self) {
         self.judged += more.judged;
         self.messages += more.messages;
+        self.left_out += more.left_out;
         self.failures.extend(more.failures);
         self.is_cut |= more.is_cut;
         self.unjudged.extend(more.unjudged);

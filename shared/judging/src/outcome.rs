@@ -1,5 +1,7 @@
 //! Reads a state and stores a judgement in its place. Judges nothing.
 
+use std::fmt;
+
 use table::{
     AlertKey, Invocation, JudgementOutcome, NewJudgement, PutJudgements, ReadAlertStates,
     StoreError, StoreResult, StoredAlertState,
@@ -13,7 +15,33 @@ pub(crate) const MAX_ATTEMPTS: usize = 5;
 pub struct Outcome {
     /// The number of messages that were told.
     pub messages: usize,
+    /// The number of messages that are stored nowhere, because a transaction holds no more.
+    pub left_out: usize,
 }
+
+/// So many messages are told to nobody, and in no history: their judgements had more than a transaction holds.
+#[derive(Debug)]
+pub struct LeftOut(usize);
+
+impl LeftOut {
+    /// What is to be said of so many messages, if there are some.
+    #[must_use]
+    pub const fn of(count: usize) -> Option<Self> {
+        if count == 0 { None } else { Some(Self(count)) }
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} messages, the oldest of judgements that had too many, are told to nobody",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for LeftOut {}
 
 /// The state of a key, as it is this moment.
 pub(crate) async fn stored_state(
@@ -37,7 +65,9 @@ pub(crate) async fn put(
     invocation: &Invocation,
 ) -> StoreResult<Option<Outcome>> {
     Ok(match store.put_judgement(judgement, invocation).await? {
-        JudgementOutcome::Stored => Some(Outcome { messages: judgement.told().len() }),
+        JudgementOutcome::Stored => {
+            Some(Outcome { messages: judgement.told().len(), left_out: judgement.left_out() })
+        }
         JudgementOutcome::RuleChanged => {
             return Err(StoreError::Contended(format!("the rule {}", judgement.rule().0)));
         }

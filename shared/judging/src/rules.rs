@@ -11,6 +11,7 @@ use table::{
 };
 
 use crate::devices::{Devices, is_in};
+use crate::energy::meter;
 use crate::ports::Store;
 
 /// A longer time since the system last ran is a pause, although nobody has noted it yet.
@@ -175,9 +176,32 @@ pub fn subjects_of<'a>(
             Watch::Metric { .. } => vec![Subject::Room(room.clone())],
             _ => Vec::new(),
         },
-        Scope::Each(group) => devices
-            .filter(|device| is_in(group, device))
-            .map(|device| Subject::Device(device.id().clone()))
-            .collect(),
+        Scope::Each(_) => {
+            devices_of(rule, devices).map(|device| Subject::Device(device.id().clone())).collect()
+        }
+    }
+}
+
+/// Those of some devices that a rule is about, be it by their mean.
+pub fn devices_of<'a>(
+    rule: &'a Rule,
+    devices: impl Iterator<Item = &'a Device> + 'a,
+) -> impl Iterator<Item = &'a Device> {
+    devices.filter(|device| match &rule.scope {
+        Scope::Device(id) => device.id() == id,
+        Scope::RoomMean(room) => device.place().room() == Some(room),
+        Scope::Each(group) => is_in(group, device),
+    })
+}
+
+/// Whether a device has ever sent what a rule watches.
+#[must_use]
+pub fn has_sent_watched(rule: &Rule, device: &Device) -> bool {
+    match &rule.watch {
+        Watch::Metric { metric, .. } | Watch::Counter { metric, .. } => {
+            device.metrics().contains_key(metric)
+        }
+        Watch::Budget { .. } | Watch::Demand { .. } => meter(device).is_some(),
+        Watch::Silence { .. } => true,
     }
 }

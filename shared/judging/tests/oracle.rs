@@ -990,9 +990,10 @@ async fn a_sum_of_a_room_has_nothing_twice() {
 
 // ---- Bounds ------------------------------------------------------------------------------------
 
-/// Batches are judged by a rule on a thousand devices; by one on more, looks at sealed quarters are.
+/// Batches are judged by a rule on a thousand devices; by one on more, looks at sealed quarters are, and what comes after
+/// that.
 #[tokio::test]
-async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_only() {
+async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_readings() {
     for (number, is_prompt) in [(MAX_PROMPT, true), (MAX_PROMPT + 1, false)] {
         let reading = |device: usize, minute, value: &str| {
             let metrics = [("temperature", value)];
@@ -1011,6 +1012,10 @@ async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_only() {
         let judged = world.judging.look(&world.store, &rules, &look, at(2), &given);
         assert_eq!(Box::pin(judged).await.expect("memory").judged, 1);
         assert_eq!(world.told().len(), 1);
+        let late = [reading(8, 1, "31")];
+        world.put(&late).await;
+        assert_eq!(world.batch(&late, at(20)).await, 1, "its quarter may be sealed");
+        assert_eq!(world.told().len(), 2);
     }
 }
 

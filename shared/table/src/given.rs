@@ -234,5 +234,6 @@ pub fn channel(id: &str) -> StoredChannel {
         settings: settings.as_object().expect("an object").clone(),
         quiet_hours: Some("22:00-07:00".parse().expect("quiet hours")),
         failing: None,
+        created: Some(Timestamp::MIN),
     }
 }

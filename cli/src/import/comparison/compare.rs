@@ -4,14 +4,16 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use domain::{DeviceId, Hints, MetricHints, MetricName, Reading, RoomId, Timestamp, Zone};
+use chrono::TimeDelta;
+use domain::{DeviceId, Exact, Hints, MetricHints, MetricName, Reading, RoomId, Timestamp, Zone};
 use indicatif::ProgressBar;
 
 use super::gap::Gaps;
 use super::kept::{Earlier, GoesOn, Kept};
-use super::known::{Before, Known};
+use super::known::{Before, Extremes, Known};
 use super::outcome::Outcome;
 use super::report::{Head, Places, Report, Row};
 use super::take_back::{self, Spans};
@@ -28,6 +30,8 @@ use crate::progress;
 const MAX_SHOWN: usize = 20;
 /// The field of Home Assistant's states.
 const VALUE: &str = "value";
+/// The hours that are asked for at once: a month, for which readings answer where there are no rollups.
+const HOURS_ASKED: TimeDelta = TimeDelta::days(31);
 /// Why nothing is compared.
 const UNTOLD: &str =
     "the server does not tell how far its rollups are; the URL has to answer queries, too";
@@ -50,6 +54,8 @@ struct State {
     kept: Option<Kept>,
     /// The metrics of the fields that are called `value`, as of Home Assistant's entities.
     values: BTreeMap<DeviceId, MetricName>,
+    /// What was asked last of the hours of a device.
+    stored_hours: Option<StoredHours>,
     /// Whether an import goes on, and nobody knows what was there before it.
     is_past_unknown: bool,
     /// The devices whose values cannot be counted without keeping all of them.
@@ -84,6 +90,30 @@ struct Months {
     /// The first that are not equal, the lossy first.
     shown: Vec<String>,
     shown_lossy: Vec<String>,
+}
+
+/// What the table has of a metric in an hour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::import) enum StoredHour {
+    Empty,
+    /// The least and the largest value.
+    Between(Exact, Exact),
+    /// The server cannot tell, as where the rollups of 15 minutes have expired.
+    Untold,
+}
+
+/// What the table has of a device in the hours of a span; `None` if the server cannot tell.
+struct StoredHours {
+    device: DeviceId,
+    span: Range<Timestamp>,
+    hours: Option<BTreeMap<Timestamp, Extremes>>,
+}
+
+/// Returns the metric of the field that is called `value`, as of Home Assistant's entities.
+pub(in crate::import) fn value_metric(hints: &Hints) -> Option<&MetricName> {
+    let is_value =
+        |hints: &MetricHints| hints.field.as_ref().is_some_and(|source| source.field == VALUE);
+    hints.metrics.iter().find(|(_, hints)| is_value(hints)).map(|(name, _)| name)
 }
 
 impl<'a> Comparison<'a> {
@@ -128,6 +158,7 @@ impl<'a> Comparison<'a> {
             is_past_unknown,
             earlier,
             values: BTreeMap::new(),
+            stored_hours: None,
             kept,
             uncounted: BTreeSet::new(),
             refused: 0,
@@ -142,12 +173,10 @@ impl<'a> Comparison<'a> {
     ) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
         for (reading, hints) in readings {
-            if !state.values.contains_key(&reading.device) {
-                let is_value =
-                    |it: &MetricHints| it.field.as_ref().is_some_and(|it| it.field == VALUE);
-                if let Some((name, _)) = hints.metrics.iter().find(|(_, it)| is_value(it)) {
-                    state.values.insert(reading.device.clone(), name.clone());
-                }
+            if !state.values.contains_key(&reading.device)
+                && let Some(name) = value_metric(hints)
+            {
+                state.values.insert(reading.device.clone(), name.clone());
             }
             if let Ok(known) = &self.known {
                 state.ask(known, reading, self.now)?;
@@ -170,6 +199,41 @@ impl<'a> Comparison<'a> {
             *it < month || *it == month && of_month.days.iter().any(|it| *it <= day)
         });
         state.values.get(device).filter(|_| !has_past).cloned()
+    }
+
+    /// Returns the reason if the table cannot be asked.
+    pub(in crate::import) fn why_unknown(&self) -> Option<&'static str> {
+        self.known.as_ref().err().copied()
+    }
+
+    /// Returns what the table has of a metric in an hour of UTC. Days on which the device had nothing before the import
+    /// cost no question.
+    pub(in crate::import) fn stored_hour(
+        &self,
+        device: &DeviceId,
+        metric: &MetricName,
+        hour: Timestamp,
+    ) -> anyhow::Result<StoredHour> {
+        let Ok(known) = &self.known else { return Ok(StoredHour::Empty) };
+        let mut state = self.state.borrow_mut();
+        state.ask_device(known, device, self.now)?;
+        let before = state.earlier.devices.get(device).and_then(Option::as_ref);
+        if before.is_some_and(|before| !before.may_have(hour, known.zone())) {
+            return Ok(StoredHour::Empty);
+        }
+
+        let has_asked = |asked: &StoredHours| asked.device == *device && asked.span.contains(&hour);
+        if !state.stored_hours.as_ref().is_some_and(has_asked) {
+            let span = hour..hour.saturating_add(HOURS_ASKED);
+            let hours = known.hours(device, &span)?;
+            state.stored_hours = Some(StoredHours { device: device.clone(), span, hours });
+        }
+
+        let asked = state.stored_hours.as_ref().and_then(|asked| asked.hours.as_ref());
+        let Some(hours) = asked else { return Ok(StoredHour::Untold) };
+        let extremes = hours.get(&hour).and_then(|of_hour| of_hour.get(metric)).cloned();
+        Ok(extremes
+            .map_or(StoredHour::Empty, |(least, largest)| StoredHour::Between(least, largest)))
     }
 
     /// Notes that the server refused a reading.
@@ -323,14 +387,7 @@ impl State {
 
     fn ask(&mut self, known: &Known<'_>, reading: &Reading, now: Timestamp) -> anyhow::Result<()> {
         let Reading { device, room, .. } = reading;
-        if !self.earlier.devices.contains_key(device) {
-            let before =
-                if self.is_past_unknown { None } else { known.before(device, now).ok().flatten() };
-            if let Some(kept) = &mut self.kept {
-                kept.add_device(device, before.as_ref())?;
-            }
-            self.earlier.devices.insert(device.clone(), before);
-        }
+        self.ask_device(known, device, now)?;
         if let Some(room) = room.as_ref().filter(|room| !self.earlier.rooms.contains_key(*room)) {
             let is_known = self.is_past_unknown || known.has_room(room).unwrap_or(true);
             if let Some(kept) = &mut self.kept {
@@ -338,6 +395,25 @@ impl State {
             }
             self.earlier.rooms.insert(room.clone(), !is_known);
         }
+        Ok(())
+    }
+
+    fn ask_device(
+        &mut self,
+        known: &Known<'_>,
+        device: &DeviceId,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
+        if self.earlier.devices.contains_key(device) {
+            return Ok(());
+        }
+
+        let before =
+            if self.is_past_unknown { None } else { known.before(device, now).ok().flatten() };
+        if let Some(kept) = &mut self.kept {
+            kept.add_device(device, before.as_ref())?;
+        }
+        self.earlier.devices.insert(device.clone(), before);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! What a server has of a device: counts and sums by month, from its day rollups. Stores nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
@@ -64,6 +65,9 @@ struct Reading {
     timestamp: String,
 }
 
+/// The least and the largest value of each metric in an hour.
+pub(super) type Extremes = BTreeMap<MetricName, (Exact, Exact)>;
+
 /// The rows of a series that have values.
 enum Rows {
     /// The start, its local date, and the values.
@@ -72,6 +76,17 @@ enum Rows {
     NoDevice,
     /// The server cannot tell: its rollups do not reach so far back.
     Untold,
+}
+
+impl Before {
+    /// Whether the device may have had readings on the days of an hour.
+    pub(super) fn may_have(&self, hour: Timestamp, zone: Zone) -> bool {
+        let last = hour.saturating_add(TimeDelta::minutes(59));
+        [hour, last].into_iter().any(|at| {
+            let (month, day) = month_and_day(&zone.date(at).to_string());
+            self.months.get(&month).is_some_and(|of_month| of_month.days.contains(&day))
+        })
+    }
 }
 
 impl<'a> Known<'a> {
@@ -224,6 +239,26 @@ impl<'a> Known<'a> {
         Ok(Some(months))
     }
 
+    /// Returns what a device has in the hours of UTC that have values, by their beginnings; `None` if the server cannot
+    /// tell.
+    pub(super) fn hours(
+        &self,
+        device: &DeviceId,
+        span: &Range<Timestamp>,
+    ) -> anyhow::Result<Option<BTreeMap<Timestamp, Extremes>>> {
+        let (from, to) = (span.start, span.end);
+        let path = format!(
+            "/devices/{device}/series?from={from}&to={to}&every=1h&tz=UTC&fn=min,max&format=csv"
+        );
+        let answer = self.get(&path)?;
+        match answer.status {
+            200 => read_hours(&answer.text).with_context(|| self.strange()).map(Some),
+            404 => Ok(Some(BTreeMap::new())),
+            422 => Ok(None),
+            _ => Err(self.client.error(&path, &answer)),
+        }
+    }
+
     fn rows(
         &self,
         device: &DeviceId,
@@ -274,6 +309,29 @@ fn read(text: &str, zone: Zone) -> anyhow::Result<Vec<(Timestamp, String, ByMetr
     Ok(rows)
 }
 
+/// Reads the rows of a CSV that have values. It has columns NAME.min and NAME.max.
+fn read_hours(text: &str) -> anyhow::Result<BTreeMap<Timestamp, Extremes>> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers()?.clone();
+    let mut hours: BTreeMap<Timestamp, Extremes> = BTreeMap::new();
+    for record in reader.records() {
+        let record = record?;
+        let start = Timestamp::parse_absolute(record.get(0).unwrap_or_default())?;
+        for (column, cell) in header.iter().zip(&record).filter(|(_, cell)| !cell.is_empty()) {
+            let Some((name, function)) = column.rsplit_once('.') else { continue };
+            let value = Exact::parse(cell).context("a value is no number")?;
+            let hour = hours.entry(start).or_default();
+            let (least, largest) =
+                hour.entry(name.parse()?).or_insert_with(|| (value.clone(), value.clone()));
+            match function {
+                "min" => *least = value,
+                _ => *largest = value,
+            }
+        }
+    }
+    Ok(hours)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,5 +349,18 @@ mod tests {
         let sum = Exact::parse("10000000000000000000000000000000000000000.1");
         assert_eq!(Some(&totals.sum), sum.as_ref());
         assert!(read("<html>\n<p>.count\n", Zone::UTC).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_least_and_the_largest_value_of_an_hour_are_read() {
+        let text = "timestamp,partial,coverage,power.min,power.max,t.min,t.max\n\
+                    2026-01-11T16:00:00.000Z,,1,0,2000.5,,\n\
+                    2026-01-11T17:00:00.000Z,true,,,,,\n";
+        let hours = read_hours(text).unwrap();
+        let [(start, metrics)] = &hours.iter().collect::<Vec<_>>()[..] else { panic!("{hours:?}") };
+        assert_eq!(start.to_string(), "2026-01-11T16:00:00.000Z");
+        let exact = |text: &str| Exact::parse(text).unwrap();
+        let expected = ("power".parse().unwrap(), (exact("0"), exact("2000.5")));
+        assert_eq!(**metrics, BTreeMap::from([expected]));
     }
 }

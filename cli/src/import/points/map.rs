@@ -196,8 +196,15 @@ mod tests {
 
     fn applied(map: &SeriesMap, measurement: &str, tags: &str) -> Option<(String, Way)> {
         let (measurement, tags) = (measurement.to_owned(), tags.to_owned());
-        let point =
-            Point { measurement, tags, fields: Vec::new(), nanos: 0, line: 0, way: Way::Plain };
+        let point = Point {
+            measurement,
+            tags,
+            fields: Vec::new(),
+            nanos: 0,
+            line: 0,
+            way: Way::Plain,
+            hour: None,
+        };
         map.apply(point, &Notes::default()).unwrap().map(|point| (point.series(), point.way))
     }
 
@@ -237,6 +244,7 @@ mod tests {
             nanos: 0,
             line: 0,
             way: Way::Plain,
+            hour: None,
         };
         map.meet(&of("cpu", "host=pi"));
         map.clone().meet(&of("other", ""));
@@ -268,6 +276,7 @@ mod tests {
             nanos: 0,
             line: 0,
             way: Way::Plain,
+            hour: None,
         };
         assert!(map.apply(point, &Notes::default()).is_err());
     }

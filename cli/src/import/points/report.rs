@@ -9,7 +9,7 @@ use domain::{Hints, Reading, Timestamp};
 
 use super::map::{self, Row};
 use super::send::{batches, body};
-use super::unite::Group;
+use super::unite::{Group, SentLine};
 use crate::import::estimate::Estimate;
 use crate::import::listed::{self, MAX_SHOWN};
 use crate::import::refusals::{Refusal, Refusals};
@@ -63,16 +63,28 @@ impl Report {
                 report.add(&body(&batch), batch[0].way, taught, now)?;
             }
             for line in chunk.iter().flatten() {
-                if let Some(series) = report.series.get_mut(&line.series) {
-                    series.span.add(line.millis);
-                    continue;
-                }
-                let (becomes, room) = becomes(&line.text, line.way, now)?;
-                let series = Series { span: Span::at(line.millis), becomes, room };
-                report.series.insert(line.series.clone(), series);
+                report.note(line, now)?;
             }
         }
         Ok(report)
+    }
+
+    /// Notes a line of its series. What becomes of a series is what its first line shows that is not refused.
+    fn note(&mut self, line: &SentLine, now: Timestamp) -> anyhow::Result<()> {
+        let span = match self.series.get_mut(&line.series) {
+            Some(series) => {
+                series.span.add(line.millis);
+                if !series.becomes.is_empty() {
+                    return Ok(());
+                }
+                series.span
+            }
+            None => Span::at(line.millis),
+        };
+
+        let (becomes, room) = becomes(&line.text, line.way, now)?;
+        self.series.insert(line.series.clone(), Series { span, becomes, room });
+        Ok(())
     }
 
     fn add(&mut self, body: &str, way: Way, taught: &Taught, now: Timestamp) -> anyhow::Result<()> {
@@ -159,5 +171,30 @@ impl fmt::Display for Report {
             writeln!(f, "  and {} more", self.series.len() - MAX_SHOWN)?;
         }
         write!(f, "{}", self.estimate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_whose_first_point_is_refused_becomes_what_the_next_one_says() {
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        let line = |value: &str, second: i64| SentLine {
+            line: 1,
+            series: "m,host=a".to_owned(),
+            millis: second * 1_000,
+            text: format!("m,host=a v={value} {second}000000000"),
+            way: Way::Plain,
+            hour: None,
+        };
+        // No reading is of a time before 1970.
+        let mut report = Report::default();
+        report.note(&line("1", -1), now).unwrap();
+        assert_eq!(report.series["m,host=a"].becomes, "", "it is refused");
+        report.note(&line("2", 1_768_147_200), now).unwrap();
+        let series = &report.series["m,host=a"];
+        assert_eq!((&*series.becomes, series.span.count), ("a::m v", 2));
     }
 }

@@ -115,6 +115,7 @@ mod tests {
             nanos,
             line: 0,
             way: crate::import::sources::Way::Plain,
+            hour: None,
         }
     }
 

@@ -42,6 +42,11 @@ pub(in crate::import) struct Sent {
 }
 
 impl Sent {
+    /// Begins where earlier runs of the import had this many points refused.
+    pub(in crate::import) fn after_refusals(refused_before: u64) -> Self {
+        Self { refused_before, ..Self::default() }
+    }
+
     /// Adds what was sent of another window.
     pub(in crate::import) fn add(&mut self, other: Self) {
         self.stored += other.stored;

@@ -579,7 +579,14 @@ mod tests {
     fn line(series: &str, fields: &str, second: i64) -> Group {
         let millis = (AT + second) * 1_000;
         let text = format!("{series} {fields} {millis}000000");
-        vec![SentLine { line: 0, series: series.to_owned(), millis, text, way: Way::Plain }]
+        vec![SentLine {
+            line: 0,
+            series: series.to_owned(),
+            millis,
+            text,
+            way: Way::Plain,
+            hour: None,
+        }]
     }
 
     fn thinned(groups: Vec<Group>, before: i64) -> Vec<Vec<String>> {

@@ -24,6 +24,8 @@ pub(in crate::import) struct SentLine {
     pub(in crate::import) text: String,
     /// The parameters of its write.
     pub(in crate::import) way: Way,
+    /// The beginning of the hour that it stands for, as of a point.
+    pub(in crate::import) hour: Option<i64>,
 }
 
 /// Lines of one owner and millisecond: they stay in one request, where the server makes one reading of them.
@@ -140,6 +142,7 @@ fn sent(point: &Point) -> SentLine {
         millis: point.nanos.div_euclid(MILLISECOND),
         text,
         way: point.way,
+        hour: point.hour,
     }
 }
 
@@ -156,6 +159,7 @@ mod tests {
             nanos,
             line,
             way: Way::Plain,
+            hour: None,
         }
     }
 

@@ -168,6 +168,7 @@ mod tests {
             millis: 1_768_147_200_000,
             text: format!("{text} 1768147200000000000"),
             way: Way::Plain,
+            hour: None,
         }
     }
 

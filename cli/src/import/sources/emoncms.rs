@@ -132,6 +132,7 @@ impl Feed {
             nanos: seconds * SECOND,
             line: 0,
             way: Way::Plain,
+            hour: None,
         }
     }
 

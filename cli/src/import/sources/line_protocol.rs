@@ -159,6 +159,7 @@ impl<R: BufRead> LineFile<R> {
             nanos,
             line: number,
             way: Way::Plain,
+            hour: None,
         })
     }
 }

@@ -20,6 +20,9 @@ pub(in crate::import) struct Point {
     pub(in crate::import) line: u64,
     /// The parameters of its write.
     pub(in crate::import) way: Way,
+    /// Of long-term statistics the beginning of the hour, in nanoseconds, that the point stands for. Other points stand for
+    /// their instant.
+    pub(in crate::import) hour: Option<i64>,
 }
 
 /// The tag of the room that an import adds.

@@ -10,9 +10,9 @@ use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
 use table::item::ItemError;
 use table::{
-    EditAlertRules as _, Expected, MarkRunning as _, NoteLooks as _, PutReadings as _,
-    PutTestMessages as _, ReadLooks as _, ReadRunning as _, RunningMark, StoreError,
-    UnreadableItem, WaitingMessage, given,
+    AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteLooks as _,
+    PutReadings as _, PutTestMessages as _, ReadLooks as _, ReadRunning as _, RunningMark,
+    StoreError, UnreadableItem, WaitingMessage, given,
 };
 
 use super::{Reply, World, at};
@@ -287,6 +287,68 @@ async fn each_step_of_a_counter_is_told_after_quiet_hours() {
     world.minutes(62).await;
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(news(body), ["fired", "fired"]);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// One transaction has 100 actions, and a message takes one more for each channel.
+#[tokio::test]
+async fn messages_that_a_judgement_has_too_many_of_are_counted_in_the_log() {
+    let world = World::new();
+    for number in 0..10 {
+        world.channel(&format!("c{number}"), None).await;
+    }
+    let members = json!({
+        "name": "Reset", "device": "meter", "metric": "cumulative_kwh_p", "counter": ["reset"],
+    });
+    let rule = world.put_rule("r", members).await;
+    let begun = world.now().saturating_add(-TimeDelta::hours(6));
+    // Each third reading begins anew.
+    let readings: Vec<_> = (0..60)
+        .map(|number: i32| {
+            let time = begun.saturating_add(TimeDelta::minutes(5) * number);
+            let value = format!("0.{}", 3 + number % 3 * 2);
+            given::reading("meter", time, None, &[("cumulative_kwh_p", value.as_str())])
+        })
+        .collect();
+    given::store_home(&world.store, &readings).await;
+    given::seal(&world.store, "UTC", begun).await;
+    let touched = [(rule.id.clone().into(), world.now())];
+    assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+
+    world.scheduled().await.expect("done");
+    let told = world.store.all_told().len();
+    let states = world.store.all_alert_states();
+    let [AlertState::Once(once)] = [&states[0].state] else { panic!("{states:?}") };
+    assert!(told == 8 && once.told.len() > told, "{told}: {states:?}");
+    let left_out = world.line()["alerting.left_out"].as_str().map(str::to_owned);
+    let expected = format!("{} messages", once.told.len() - told);
+    assert!(left_out.as_ref().is_some_and(|text| text.starts_with(&expected)), "{left_out:?}");
+}
+
+/// The address of a channel that was deleted is not that of a later one of the same id.
+#[tokio::test]
+async fn what_waits_for_a_channel_that_was_deleted_goes_to_no_later_one() {
+    let world = World::new();
+    world.channel("a", Some("11:00-13:00")).await;
+    let rule = world.rule("r", false).await;
+    let end = at("2026-01-11T13:00:00Z");
+    world.tell(&rule, "freezer", News::Fired, &[("a", end)]).await;
+    let id = given::channel_id("a");
+    EditChannels::delete_channel(&world.store, &id, &given::invocation()).await.expect("deleted");
+
+    world.pass(TimeDelta::minutes(1));
+    world.channel("a", None).await;
+    let known = world.stored("a").await;
+    let later = table::StoredChannel { version: 2, created: Some(world.now()), ..known };
+    world.put_channel(&later, None).await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(body["messages"][0]["subject"]["id"], "fridge");
+
+    world.receiver.take();
+    world.minutes(62).await;
+    assert_eq!(world.receiver.take().len(), 0, "its quiet hours are over");
     assert_eq!(world.store.all_waiting(), []);
 }
 
@@ -795,4 +857,71 @@ async fn a_minute_without_time_for_silence_says_that_it_was_cut() {
     assert_eq!(world.line()["alerting.is_cut"], true);
     world.scheduled().await.expect("done");
     assert_eq!(world.line()["alerting.is_cut"], false);
+}
+
+/// The devices of the requests so far.
+fn devices(world: &World) -> Vec<String> {
+    let bodies = world.receiver.bodies();
+    let messages = bodies.iter().flat_map(|body| body["messages"].as_array().expect("messages"));
+    messages.map(|message| message["subject"]["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_message_whose_state_cannot_be_read_holds_up_no_other() {
+    let mut was_left = false;
+    for calls in 0..20 {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        let later = world.now().saturating_add(TimeDelta::minutes(5));
+        world.tell(&rule, "freezer", News::Fired, &[("a", later)]).await;
+        world.pass(TimeDelta::minutes(20));
+        let urgent = world.rule("urgent", false).await;
+        world.tell(&urgent, "smoke", News::Fired, &[("a", NOW)]).await;
+
+        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        let result = world.minute().await;
+        world.store.end_failures();
+        let first = devices(&world);
+        if first == ["smoke"] && result.is_err() {
+            was_left = true;
+            assert_eq!(world.line()["alerting.undelivered_seconds"], 15 * 60);
+        }
+        world.pass(TimeDelta::minutes(2));
+        world.minute().await.expect("done");
+        let all = first.into_iter().chain(devices(&world)).collect::<Vec<_>>();
+        assert!(
+            all.contains(&"freezer".to_owned()) && all.contains(&"smoke".to_owned()),
+            "{calls}: {all:?}"
+        );
+    }
+    assert!(was_left);
+}
+
+#[tokio::test]
+async fn what_waits_is_read_on_where_the_table_let_no_more_in() {
+    let mut was_cut = false;
+    for calls in 0..8 {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        for device in 0..150 {
+            world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
+        }
+
+        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        drop(world.minute().await);
+        world.store.end_failures();
+        let first = devices(&world);
+        if first.len() == 100 {
+            was_cut = true;
+            // Further ones come before the place.
+            world.tell(&rule, "a", News::Fired, &[("a", NOW)]).await;
+            world.minute().await.expect("done");
+            assert_eq!(devices(&world).len(), 50);
+            world.minute().await.expect("done");
+            assert_eq!(devices(&world), ["a"]);
+        }
+    }
+    assert!(was_cut);
 }

@@ -10,6 +10,7 @@ use table::given::{self, invocation};
 use table::{NewJudgement, PutJudgements as _, SendWaitingMessages as _, StoredRule};
 
 use super::{Reply, World};
+use crate::sent::Sent;
 use crate::storm::{MAX_SINGLE, WINDOW, told_of_late};
 
 const NOW: Timestamp = Timestamp::MIN;
@@ -264,6 +265,6 @@ async fn all_that_was_told_of_late_is_read() {
         let judgement = NewJudgement::new(&rule, state, news, &[], world.now());
         world.store.put_judgement(&judgement, &invocation()).await.expect("asked");
     }
-    let told = told_of_late(&world.store, world.now(), &invocation()).await.expect("read");
+    let told = told_of_late(&world.store, world.now(), &mut Sent::default(), &invocation()).await;
     assert_eq!(told.len(), count);
 }

@@ -64,6 +64,7 @@ pub(crate) async fn put(
     reach: Reach,
     alert_topic: Option<&str>,
     store: &impl Store,
+    now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let id = channel_id(call)?;
@@ -89,8 +90,7 @@ pub(crate) async fn put(
     {
         return Ok(Response::json(200, &shown_now(before, store, call).await?));
     }
-    let version = before.map_or(0, |it| it.version);
-    let channel = StoredChannel::new(id, version, &wanted);
+    let channel = StoredChannel::new(id, before, &wanted, now);
     let secret = secret.as_ref().map(ChannelSecret::of);
     let put = store.put_channel(&channel, secret.as_ref(), call.invocation).await;
     if !put.map_err(|error| call.failed(&error))? {
@@ -131,7 +131,7 @@ fn too_many() -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// `DELETE /channels/{id}`: the secret goes with it, and what waits expires.
+/// `DELETE /channels/{id}`: the secret goes with it. What waits expires, and a later channel of the same id does not get it.
 pub(crate) async fn delete(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
     let channel = known(store, call).await?;
     let deleted = store.delete_channel(&channel.id, call.invocation).await;

@@ -4,7 +4,7 @@ use ::alerts::{Rule, Scope, Watch};
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
-use judging::{Failure, JudgedSaved, Judging};
+use judging::{Failure, JudgedSaved, Judging, LeftOut};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -210,8 +210,19 @@ pub(crate) async fn judge(
     }
     let (what, failure) = match judged {
         Ok(judged) => {
-            let (key, failure) = judged.failures.into_iter().next()?;
-            (key.subject.to_string(), failure)
+            if let Some(left_out) = LeftOut::of(judged.left_out) {
+                call.log.warn("alerts.left_out", &left_out);
+            }
+            match judged.failures.into_iter().next() {
+                Some((key, failure)) => (key.subject.to_string(), failure),
+                None if judged.is_cut => {
+                    let number = judged.judged;
+                    return Some(format!(
+                        "the rule is judged on {number} devices so far; the others follow, some each minute"
+                    ));
+                }
+                None => return None,
+            }
         }
         Err(failure) => ("the rule".to_owned(), failure),
     };

@@ -3,7 +3,7 @@
 use ::alerts::{Group, NoData, Rule, Scope, Watch};
 use api::Problem;
 use domain::{Device, MetricName};
-use judging::{MAX_PROMPT, subjects_of};
+use judging::{MAX_PROMPT, devices_of, has_sent_watched};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -24,7 +24,7 @@ pub(crate) async fn of(
         Scope::Device(id) => {
             let device = registry.device(id, store, call.invocation, call.log).await;
             match device.map_err(|error| call.failed(&error))? {
-                Some(device) => warnings.extend(of_metric(rule, &device)),
+                Some(device) => warnings.extend(of_device(rule, &device)),
                 None => warnings.push(format!("device: nothing of {id} has arrived yet")),
             }
         }
@@ -43,10 +43,13 @@ pub(crate) async fn of(
         Scope::Each(Group::Kind(_) | Group::Tag(_)) => {}
     }
     if !matches!(rule.scope, Scope::Device(_)) {
-        warnings.extend(match count(rule, registry, store, call).await? {
-            Some(number) => of_number(rule, number),
-            None => of_unknown_devices(rule),
-        });
+        let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
+        if snapshot.has_all_devices {
+            let devices: Vec<&Device> = devices_of(rule, snapshot.devices.values()).collect();
+            warnings.extend(of_devices(rule, &devices));
+        } else {
+            warnings.extend(of_unknown_devices(rule));
+        }
     }
 
     let channels = store.channels(call.invocation).await.map_err(|error| call.failed(&error))?;
@@ -56,16 +59,21 @@ pub(crate) async fn of(
     Ok(warnings)
 }
 
-/// What is odd about the number of devices that a rule is about.
-fn of_number(rule: &Rule, number: usize) -> Option<String> {
+/// What is odd about the devices that a rule is about.
+fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
+    if devices.is_empty() {
+        return match &rule.scope {
+            Scope::Each(Group::Kind(_)) => Some("kind: no device is of it yet".to_owned()),
+            Scope::Each(Group::Tag(_)) => Some("tag: no device has it yet".to_owned()),
+            _ => None,
+        };
+    }
+    if !devices.iter().any(|device| has_sent_watched(rule, device)) {
+        let (member, watched) = watched(rule)?;
+        return Some(format!("{member}: no device of it has sent {watched} yet"));
+    }
     match (&rule.scope, &rule.watch) {
-        (Scope::Each(Group::Kind(_)), _) if number == 0 => {
-            Some("kind: no device is of it yet".to_owned())
-        }
-        (Scope::Each(Group::Tag(_)), _) if number == 0 => {
-            Some("tag: no device has it yet".to_owned())
-        }
-        (Scope::Each(_), Watch::Demand { .. }) if number > MAX_PROMPT => Some(format!(
+        (Scope::Each(_), Watch::Demand { .. }) if devices.len() > MAX_PROMPT => Some(format!(
             "demand_kw: it is about more than {MAX_PROMPT} devices, so no period is judged while it runs"
         )),
         _ => None,
@@ -94,25 +102,28 @@ fn of_unknown_devices(rule: &Rule) -> Option<String> {
     ))
 }
 
-fn of_metric(rule: &Rule, device: &Device) -> Option<String> {
-    let (Watch::Metric { metric, .. } | Watch::Counter { metric, .. }) = &rule.watch else {
-        return None;
-    };
-    if device.metrics().contains_key(metric) {
+/// What is odd about the one device that a rule is about.
+fn of_device(rule: &Rule, device: &Device) -> Option<String> {
+    if has_sent_watched(rule, device) {
         return None;
     }
+    let (member, watched) = watched(rule)?;
     let known: Vec<&str> = device.metrics().keys().map(MetricName::as_str).collect();
-    Some(format!("metric: {} has sent no {metric} yet; it has {}", device.id(), known.join(", ")))
+    Some(format!(
+        "{member}: {} has sent no {watched} yet; it has {}",
+        device.id(),
+        known.join(", ")
+    ))
 }
 
-/// The number of devices that a rule is about. Returns `None` if there are more devices than memory holds.
-async fn count(
-    rule: &Rule,
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    call: &mut Call<'_>,
-) -> Result<Option<usize>, Problem> {
-    let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
-    let count = || subjects_of(rule, snapshot.devices.values()).len();
-    Ok(snapshot.has_all_devices.then(count))
+/// The member of a rule that says what it watches, and that in words; `None` if each reading is that.
+fn watched(rule: &Rule) -> Option<(&'static str, &str)> {
+    match &rule.watch {
+        Watch::Metric { metric, .. } | Watch::Counter { metric, .. } => {
+            Some(("metric", metric.as_str()))
+        }
+        Watch::Budget { .. } => Some(("budget_kwh", "energy or power")),
+        Watch::Demand { .. } => Some(("demand_kw", "energy or power")),
+        Watch::Silence { .. } => None,
+    }
 }

@@ -66,6 +66,8 @@ async fn a_rule_on_many_devices_is_saved_by_few_writes() {
     let saved = bench.put("/alerts/warm", &warm()).await;
     assert_eq!(saved.status, 200, "{}", saved.text);
     assert_eq!(bench.store.all_told().len(), 20);
+    let so_far = "the rule is judged on 20 devices so far; the others follow, some each minute";
+    assert!(saved.text.contains(so_far), "{}", saved.text);
     let looks = bench.store.looks(None, 100, &invocation()).await.expect("read").listing.found;
     let [look] = &looks[..] else { panic!("one: {looks:?}") };
     assert_eq!(look.what.to_string(), "the rule warm");
@@ -280,6 +282,16 @@ async fn a_rule_says_what_is_odd_about_it() {
         ),
         (rule("kind", "meter", "temperature"), Some("kind: no device is of it yet")),
         (rule("tag", "cold", "temperature"), Some("tag: no device has it yet")),
+        (rule("room", "r", "co2"), Some("metric: no device of it has sent co2 yet")),
+        (rule("mean_of_room", "r", "co2"), Some("metric: no device of it has sent co2 yet")),
+        (
+            json!({"name": "n", "device": "a", "budget_kwh": 1, "per": "day"}),
+            Some("budget_kwh: a has sent no energy or power yet; it has temperature"),
+        ),
+        (
+            json!({"name": "n", "room": "r", "demand_kw": 1, "period": "15m"}),
+            Some("demand_kw: no device of it has sent energy or power yet"),
+        ),
     ] {
         let answer = bench.put("/alerts/r", &rule).await.json();
         let found: Option<Vec<&str>> =
@@ -623,6 +635,23 @@ async fn a_channel_is_saved_and_its_secret_is_seen_by_nobody() {
     assert!(!bench.log().contains("geheim"), "{}", bench.log());
 }
 
+/// What waits for the channel that was deleted is older than the one that takes its id.
+#[tokio::test]
+async fn a_channel_that_is_saved_after_its_deletion_is_another_one() {
+    let bench = Bench::new().await;
+    bench.put("/channels/phone", &ntfy()).await;
+    let first = stored(&bench).await.remove(0);
+    assert!(first.created.is_some());
+    bench.clock.advance(Duration::from_secs(60));
+    let renamed = json!({"kind": "ntfy", "name": "Telefon"});
+    assert_eq!(bench.put("/channels/phone", &renamed).await.status, 200);
+    assert_eq!(stored(&bench).await[0].created, first.created);
+
+    assert_eq!(bench.remove("/channels/phone").await.status, 200);
+    bench.put("/channels/phone", &ntfy()).await;
+    assert_eq!(stored(&bench).await[0].created, Some(bench.clock.now()));
+}
+
 /// The role of alerting names one topic, so a message to another would fail for ever.
 #[tokio::test]
 async fn e_mail_goes_to_the_topic_of_the_stack_and_to_no_other() {
@@ -924,14 +953,14 @@ async fn beyond_memory_a_rule_on_a_group_says_what_is_not_judged() {
     let (silence, steps) =
         (json!({"silent_for": "10m"}), json!({"metric": "cumulative_kwh_p", "counter": ["reset"]}));
     for (watch, scope, odd) in [
-        (&silence, "room", Some("silent_for")),
-        (&budget, "room", Some("budget_kwh")),
-        (&fires, "room", Some("no_data")),
-        (&limit, "mean_of_room", Some("mean_of_room")),
+        (&silence, "room", Some("silent_for: there are more than 10000 devices, so ")),
+        (&budget, "room", Some("budget_kwh: there are more than 10000 devices, so ")),
+        (&fires, "room", Some("no_data: there are more than 10000 devices, so ")),
+        (&limit, "mean_of_room", Some("mean_of_room: there are more than 10000 devices, so ")),
         (&limit, "room", None),
         (&steps, "room", None),
         (&silence, "device", None),
-        (&budget, "device", None),
+        (&budget, "device", Some("budget_kwh: d00001 has sent no energy or power yet")),
     ] {
         let mut rule = watch.clone();
         rule["name"] = "Warm".into();
@@ -939,11 +968,9 @@ async fn beyond_memory_a_rule_on_a_group_says_what_is_not_judged() {
         let saved = bench.put("/alerts/r", &rule).await;
         assert_eq!(saved.status, 200, "{}", saved.text);
         let warning = saved.json()["warnings"][0].as_str().map(ToOwned::to_owned);
-        let expected =
-            odd.map(|member| format!("{member}: there are more than 10000 devices, so "));
-        assert_eq!(warning.is_some(), expected.is_some(), "{rule}: {warning:?}");
-        let (warning, expected) = (warning.unwrap_or_default(), expected.unwrap_or_default());
-        assert!(warning.starts_with(&expected), "{rule}: {warning}");
+        assert_eq!(warning.is_some(), odd.is_some(), "{rule}: {warning:?}");
+        let (warning, odd) = (warning.unwrap_or_default(), odd.unwrap_or_default());
+        assert!(warning.starts_with(odd), "{rule}: {warning}");
 
         let previewed = bench.ask("/alerts/preview", &json!({"rule": rule})).await;
         assert_eq!(previewed.status, if scope == "device" { 200 } else { 400 }, "{rule}");

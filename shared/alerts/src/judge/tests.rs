@@ -90,13 +90,25 @@ fn a_rule_that_pauses_tells_at_its_end_what_is_true_then() {
     assert_eq!(judged(&off, None, &[(10, 35)], 20).1, []);
 }
 
+/// A state that has been normal is forgotten, while a channel that is quiet or fails still has its messages.
+#[test]
+fn the_messages_of_a_state_come_after_those_of_one_that_was_forgotten() {
+    let rule = rule(&json!({}), -1_000);
+    let (firing, _) = judged(&rule, None, &[(10, 35)], 10);
+    let (forgotten, news) = judged(&rule, Some(&firing), &[(10, 35), (20, 20)], 20);
+    assert_eq!(news, [News::Recovered]);
+    let (anew, news) = judged(&rule, None, &[(100, 20), (110, 35)], 110);
+    assert_eq!(news, [News::Fired]);
+    assert!(anew.number > forgotten.number, "{} {}", anew.number, forgotten.number);
+}
+
 #[test]
 fn it_is_repeated_until_somebody_acknowledges_it_and_a_new_episode_again() {
     let rule = rule(&json!({"repeat": "1h", "recovery": false}), -1_000);
-    let (state, _) = judged(&rule, None, &[(10, 35)], 10);
-    assert_eq!(judged(&rule, Some(&state), &[(10, 35)], 69).1, []);
-    let (mut state, news) = judged(&rule, Some(&state), &[(10, 35)], 70);
-    assert_eq!((news, state.number), (vec![News::Repeated], 2));
+    let (first, _) = judged(&rule, None, &[(10, 35)], 10);
+    assert_eq!(judged(&rule, Some(&first), &[(10, 35)], 69).1, []);
+    let (mut state, news) = judged(&rule, Some(&first), &[(10, 35)], 70);
+    assert_eq!((news, state.number), (vec![News::Repeated], first.number + 1));
     assert!(state.acknowledge());
     let (state, news) = judged(&rule, Some(&state), &[(10, 35)], 140);
     assert_eq!((news, state.acknowledged), (vec![], Some(at(10))));

@@ -179,11 +179,11 @@ pub(crate) fn judged(
         let is_different = was_firing != judgement.state.told.is_firing;
         let last = judgement.messages.pop().filter(|_| is_different);
         judgement.messages = last.into_iter().collect();
-        for message in &mut judgement.messages {
-            message.number = state.map_or(0, |it| it.number) + 1;
+        let before = state.map_or(0, |state| state.number);
+        for message in judgement.messages.iter_mut().filter(|_| before > 0) {
+            message.number = before + 1;
         }
-        judgement.state.number =
-            judgement.messages.last().map_or(state.map_or(0, |it| it.number), |it| it.number);
+        judgement.state.number = judgement.messages.last().map_or(before, |message| message.number);
     }
     judgement
 }
@@ -208,13 +208,14 @@ pub(crate) fn is_passed(
 /// Whether messages follow one another as they must, and what the last one says.
 pub(crate) fn follow(messages: &[Message]) -> Result<bool, String> {
     let mut is_firing = false;
-    for (position, message) in messages.iter().enumerate() {
+    let numbers = messages.first().into_iter().flat_map(|first| first.number..);
+    for (position, (message, number)) in messages.iter().zip(numbers).enumerate() {
         let follows = match message.news {
             News::Fired | News::Passed => !is_firing,
             News::Recovered | News::Repeated | News::TakenBack | News::Edited => is_firing,
             News::Test => false,
         };
-        if !follows || message.number != position as u64 + 1 {
+        if !follows || message.number != number {
             return Err(format!("message {} does not follow: {messages:#?}", position + 1));
         }
         is_firing = message.news.is_firing();
@@ -570,7 +571,7 @@ impl World {
         let told = follow(&self.messages);
         // What is told and what is stored agree at every moment.
         if told.is_ok_and(|is_firing| is_firing != state.told.is_firing)
-            || state.number != self.messages.len() as u64
+            || state.number != self.messages.last().map_or(0, |message| message.number)
         {
             self.wrong.push(format!("{} messages, but {state:?}", self.messages.len()));
         }

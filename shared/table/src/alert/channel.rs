@@ -22,6 +22,9 @@ pub struct StoredChannel {
     pub quiet_hours: Option<QuietHours>,
     /// Whether it fails.
     pub failing: Option<Failing>,
+    /// When it was saved where there was no channel of its id. What waits from before is of a channel that was deleted.
+    /// One that an earlier version saved does not have it.
+    pub created: Option<Timestamp>,
 }
 
 /// That a channel takes no message at present.
@@ -37,13 +40,22 @@ pub struct Failing {
 const QUIET_HOURS: &str = "quiet_hours";
 
 impl StoredChannel {
-    /// A channel in the place of the one of this version; 0 where there is no channel.
+    /// A channel that is saved now, in the place of another one if there is one.
     #[must_use]
-    pub fn new(id: ChannelId, version: u64, channel: &Channel) -> Self {
+    pub fn new(id: ChannelId, before: Option<&Self>, channel: &Channel, now: Timestamp) -> Self {
         let mut settings = object(channel.to_json());
         settings.remove(QUIET_HOURS);
         let quiet_hours = channel.quiet_hours;
-        Self { id, version: version + 1, settings, quiet_hours, failing: None }
+        let version = before.map_or(0, |before| before.version) + 1;
+        let created = before.map_or(Some(now), |before| before.created);
+        Self { id, version, settings, quiet_hours, failing: None, created }
+    }
+
+    /// Whether a message that was judged then is for a channel of the same id that was deleted: its address was another.
+    /// A channel from ahead of the clock was saved by one that was wrong, and would drop all that is judged until then.
+    #[must_use]
+    pub fn is_younger_than(&self, judged: Timestamp, now: Timestamp) -> bool {
+        self.created.is_some_and(|created| judged < created && created <= now)
     }
 
     /// The channel, as a person wrote it.
@@ -114,8 +126,19 @@ mod tests {
         ] {
             let (channel, secret) = Channel::from_json(members, reach).expect("a channel");
             let secret = secret.expect("a secret");
-            let stored = StoredChannel::new(given::channel_id("c"), 2, &channel);
+            let id = || given::channel_id("c");
+            let first = StoredChannel::new(id(), None, &channel, Timestamp::MAX);
+            assert_eq!((first.version, first.created), (1, Some(Timestamp::MAX)));
+            let before = StoredChannel { version: 2, ..given::channel("c") };
+            let stored = StoredChannel::new(id(), Some(&before), &channel, Timestamp::MAX);
             assert_eq!((stored.version, stored.failing), (3, None));
+            assert_eq!(stored.created, before.created, "an edit makes no other channel");
+            let [early, late] = [0, 1].map(|at| Timestamp::from_millis(at).expect("in range"));
+            let made = StoredChannel { created: Some(late), ..stored.clone() };
+            assert!(made.is_younger_than(early, late) && !made.is_younger_than(late, late));
+            assert!(!made.is_younger_than(early, early), "its clock was ahead");
+            let older = StoredChannel { created: None, ..stored.clone() };
+            assert!(!older.is_younger_than(Timestamp::MIN, late));
             assert!(!stored.settings.contains_key(QUIET_HOURS));
             assert!(!format!("{stored:?}").contains("geheim"));
             assert_eq!(stored.channel(), Ok(channel));

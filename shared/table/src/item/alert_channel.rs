@@ -1,6 +1,6 @@
 //! A channel's two items: what everybody may see, and what is secret. Knows no kind of channel.
 
-use super::attribute::{FAILING_SINCE, NEXT, QUIET_HOURS, SECRET, SETTINGS, VERSION};
+use super::attribute::{CREATED, FAILING_SINCE, NEXT, QUIET_HOURS, SECRET, SETTINGS, VERSION};
 use super::fields::{invalid, other_kind, parse_key, put, text, timestamp, whole_number};
 use super::json::{members, put_object};
 use super::{Attribute, Decode, Item, ItemError, key};
@@ -15,6 +15,7 @@ pub fn from_channel(channel: &StoredChannel) -> Item {
     item.insert(VERSION.to_owned(), Attribute::number(channel.version));
     put_object(&mut item, SETTINGS, &channel.settings);
     put(&mut item, QUIET_HOURS, channel.quiet_hours.map(|it| it.to_string()));
+    put(&mut item, CREATED, channel.created.map(|created| created.to_string()));
     let failing = from_failing(channel.failing);
     item.extend(failing.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))));
     item
@@ -46,6 +47,7 @@ impl Decode for StoredChannel {
             settings: members(&mut item, SETTINGS)?,
             quiet_hours: quiet_hours.map_err(invalid(QUIET_HOURS))?,
             failing,
+            created: timestamp(&mut item, CREATED)?,
         })
     }
 }
@@ -86,6 +88,10 @@ mod tests {
             let channel = StoredChannel { quiet_hours, failing, ..given::channel("c") };
             let item = from_channel(&channel);
             assert!(!item.contains_key(SECRET));
+            let mut older = item.clone();
+            older.remove(CREATED);
+            let without = StoredChannel { created: None, ..channel.clone() };
+            assert_eq!(StoredChannel::decode(older).expect("an older channel"), without);
             assert_eq!(StoredChannel::decode(item.clone()).expect("a channel"), channel);
             for name in [VERSION, SETTINGS].into_iter().chain(failing.map(|_| NEXT)) {
                 let mut item = item.clone();

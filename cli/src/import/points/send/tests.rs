@@ -20,6 +20,7 @@ fn line(n: i64) -> SentLine {
         millis,
         text: format!("m,host=a s=\"two\nlines\",v={n} {millis}000000"),
         way: Way::Plain,
+        hour: None,
     }
 }
 

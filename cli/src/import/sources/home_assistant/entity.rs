@@ -92,6 +92,7 @@ pub(super) fn line(
         nanos,
         line: 0,
         way: if area.is_empty() { Way::Plain } else { Way::Entity },
+        hour: None,
     }
 }
 

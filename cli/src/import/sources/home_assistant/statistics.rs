@@ -18,7 +18,7 @@ use super::schema::Schema;
 use super::states::{Entities, Entity, HOUR, text};
 use super::storage::Storage;
 use super::units::Conversion;
-use crate::import::sources::number;
+use crate::import::sources::{Point, number};
 use crate::import::totals::BASE;
 
 /// The units of powers, whose energy is counted.
@@ -196,14 +196,6 @@ fn hours(
             output.notes.leave_out("hours that have states");
             continue;
         }
-        let times: Vec<i64> = if series.is_counter {
-            vec![end]
-        } else if unit.as_deref().is_some_and(|unit| POWERS.contains(&unit)) {
-            // A power holds for 15 minutes at most: one a quarter gives back the energy of the hour.
-            (0..4).map(|n| start.saturating_add(n * HOUR / 4)).collect()
-        } else {
-            vec![start.saturating_add(HOUR / 2)]
-        };
         let of_start = before.map(|before| {
             let value = vec![("value".to_owned(), before)];
             [value, texts.clone()].concat()
@@ -218,10 +210,12 @@ fn hours(
         fields.extend(texts.iter().cloned());
         // Without it the first hour would have no beginning.
         if let Some(fields) = of_start {
-            output.send(line(&series.id, unit.as_deref(), fields, start, described))?;
+            let point = line(&series.id, unit.as_deref(), fields, start, described);
+            output.send(Point { hour: Some(start), ..point })?;
         }
-        for at in times {
-            output.send(line(&series.id, unit.as_deref(), fields.clone(), at, described))?;
+        for at in times_of(series, unit.as_deref(), start) {
+            let point = line(&series.id, unit.as_deref(), fields.clone(), at, described);
+            output.send(Point { hour: Some(start), ..point })?;
             if !series.is_counter && known.is_none_or(|entity| entity.is_long_before_states(hour)) {
                 output.notes.hour(&series.id, at);
             }
@@ -232,6 +226,18 @@ fn hours(
         output.notes.leave_out_many("pairs of min and max of hours", taken);
     }
     Ok(())
+}
+
+/// The times at which the value of an hour is stored: of a counter its end.
+fn times_of(series: &Series, unit: Option<&str>, start: i64) -> Vec<i64> {
+    if series.is_counter {
+        vec![start.saturating_add(HOUR)]
+    } else if unit.is_some_and(|unit| POWERS.contains(&unit)) {
+        // A power holds for 15 minutes at most: one a quarter gives back the energy of the hour.
+        (0..4).map(|quarter| start.saturating_add(quarter * HOUR / 4)).collect()
+    } else {
+        vec![start.saturating_add(HOUR / 2)]
+    }
 }
 
 /// Notes Home Assistant's own sum at the end of an hour, and at its beginning, if it has the first amount.

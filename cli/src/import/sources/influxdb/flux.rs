@@ -37,7 +37,7 @@ struct Page {
     buckets: Vec<Bucket>,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 struct Bucket {
     name: String,
     #[serde(rename = "orgID")]
@@ -62,16 +62,23 @@ impl Flux {
     }
 
     fn buckets(&self) -> anyhow::Result<Vec<Bucket>> {
-        let mut all = Vec::new();
+        let mut all: Vec<Bucket> = Vec::new();
         loop {
             let path = format!("/api/v2/buckets?limit={PAGE}&offset={}", all.len());
             let page: Page = again(|| {
                 serde_json::from_reader(self.ask(&path, None)?)
                     .context("the list of buckets cannot be read")
             })?;
-            let count = page.buckets.len();
-            all.extend(page.buckets);
-            if count < PAGE {
+
+            let (before, count) = (all.len(), page.buckets.len());
+            for bucket in page.buckets {
+                if !all.contains(&bucket) {
+                    all.push(bucket);
+                }
+            }
+
+            // A server that does not know the offset answers the same page for ever.
+            if count < PAGE || all.len() == before {
                 return Ok(all);
             }
         }
@@ -238,6 +245,7 @@ fn point(row: &Row<'_>) -> anyhow::Result<Option<Point>> {
         nanos: time(row)?,
         line: 0,
         way: Way::Plain,
+        hour: None,
     }))
 }
 

@@ -202,6 +202,7 @@ impl Queries for InfluxQl {
                         nanos,
                         line: 0,
                         way: Way::Plain,
+                        hour: None,
                     });
                 }
             }

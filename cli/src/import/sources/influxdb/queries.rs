@@ -1,5 +1,7 @@
 //! What an import asks of an InfluxDB, whatever the language of its queries. Asks nothing itself.
 
+use std::fmt;
+
 use crate::import::sources::Point;
 use crate::import::sources::line_protocol::Database;
 
@@ -8,6 +10,12 @@ use crate::import::sources::line_protocol::Database;
 pub(in crate::import) struct Context {
     pub(in crate::import) database: String,
     pub(in crate::import) policy: String,
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.database, self.policy)
+    }
 }
 
 /// A measurement.

@@ -143,6 +143,7 @@ impl Log {
                 nanos: 0,
                 line: 0,
                 way: Way::Device,
+                hour: None,
             };
             let (unit, is_counter) = match metric.kind {
                 Kind::Amount => ("kWh", true),

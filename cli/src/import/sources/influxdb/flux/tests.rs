@@ -237,3 +237,19 @@ fn a_list_of_buckets_has_pages() {
     let error = chosen("b99").unwrap_err().to_string();
     assert!(error.contains("several buckets \"b99\", in different organizations"), "{error}");
 }
+
+#[test]
+fn a_server_that_answers_the_same_page_for_ever_has_one_page_of_buckets() {
+    let names = (0..100).map(|n| format!(r#"{{"orgID": "0f", "type": "user", "name": "b{n}"}}"#));
+    let page = format!(r#"{{"buckets": [{}]}}"#, names.collect::<Vec<_>>().join(","));
+    let server = fake_server::serve(move |n, request| {
+        if request.path == "/ping" {
+            return Reply::with(204, "x-influxdb-version: v2.7.1\r\n", "");
+        }
+        assert!(n < 5, "asked for ever: {request:?}");
+        Reply::of(200, &page)
+    });
+    let server = Server::connect(&server.url, Some("secret")).unwrap();
+    let error = contexts(&server, &[], |_| {}).unwrap_err().to_string();
+    assert!(error.contains("has the buckets b0, b1"), "{error}");
+}

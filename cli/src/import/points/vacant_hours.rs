@@ -1,0 +1,156 @@
+//! Leaves out the long-term statistics of hours for which the table has finer readings: beside these they would count the
+//! energy of the hour once more. Sends nothing.
+//!
+//! An import of a newer database meets such hours, whose states were purged meanwhile, and so does one into the table of
+//! a live sender. An hour with no other value than that of its statistics has those of an earlier import.
+
+use std::collections::BTreeMap;
+
+use domain::{DeviceId, Exact, MetricName, Timestamp};
+
+use super::unite::{Group, SentLine};
+use crate::import::comparison::{Comparison, StoredHour, value_metric};
+use crate::import::sources::Notes;
+
+/// Nanoseconds of a millisecond.
+const MILLISECOND: i64 = 1_000_000;
+/// The most series that are remembered: an owner, whose lines follow each other, has fewer.
+const MAX_SERIES: usize = 100;
+/// What is counted.
+const FINER: &str = "hours of statistics for which the table has finer readings";
+const UNTOLD: &str =
+    "hours of statistics of days for which the table has readings, and tells no hours any more";
+
+/// Groups without the statistics of hours that the table has finer.
+pub(in crate::import) struct VacantHours<'a, I> {
+    groups: I,
+    comparison: &'a Comparison<'a>,
+    notes: Notes,
+    now: Timestamp,
+    /// The newest statistics of each series.
+    newest: BTreeMap<String, Newest>,
+    has_begun: bool,
+}
+
+/// The newest statistics of a series.
+struct Newest {
+    hour: i64,
+    is_left_out: bool,
+    millis: i64,
+    value: Exact,
+}
+
+/// The statistics of an hour, as a line has them.
+struct Statistics {
+    device: DeviceId,
+    metric: MetricName,
+    value: Exact,
+}
+
+impl<'a, I: Iterator<Item = anyhow::Result<Group>>> VacantHours<'a, I> {
+    pub(in crate::import) fn new(
+        groups: I,
+        comparison: &'a Comparison<'a>,
+        notes: Notes,
+        now: Timestamp,
+    ) -> Self {
+        Self { groups, comparison, notes, now, newest: BTreeMap::new(), has_begun: false }
+    }
+
+    fn without_finer(&mut self, group: Group) -> anyhow::Result<Group> {
+        let mut kept = Group::with_capacity(group.len());
+        for line in group {
+            let is_left_out = match line.hour {
+                Some(hour) => self.is_left_out(&line, hour)?,
+                None => false,
+            };
+            if !is_left_out {
+                kept.push(line);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Decides by the first line of an hour for all of its lines.
+    fn is_left_out(&mut self, line: &SentLine, hour: i64) -> anyhow::Result<bool> {
+        self.begin();
+        let Some(statistics) = self.read(line) else { return Ok(false) };
+        let before = self.newest.remove(&line.series);
+        let is_left_out = match &before {
+            Some(before) if before.hour == hour => before.is_left_out,
+            _ => self.decide(&statistics, before.as_ref(), hour)?,
+        };
+
+        if self.newest.len() == MAX_SERIES {
+            self.newest.clear();
+        }
+        let newest = Newest { hour, is_left_out, millis: line.millis, value: statistics.value };
+        self.newest.insert(line.series.clone(), newest);
+        Ok(is_left_out)
+    }
+
+    /// Says once if the table cannot be asked.
+    fn begin(&mut self) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        if let Some(why) = self.comparison.why_unknown() {
+            self.notes.say(format!(
+                "statistics   of hours are stored whatever the table has: {why}; where it has finer readings of an hour, \
+                 the energy of the hour counts twice"
+            ));
+        }
+    }
+
+    fn read(&self, line: &SentLine) -> Option<Statistics> {
+        let (device_tags, room_tag) = line.way.tags();
+        let read =
+            local::read_points(line.text.as_bytes(), self.now, device_tags, room_tag).ok()?;
+        read.readings.into_iter().find_map(|(reading, hints)| {
+            let metric = value_metric(&hints)?.clone();
+            let value = Exact::from(reading.metrics().get(&metric)?);
+            Some(Statistics { device: reading.device, metric, value })
+        })
+    }
+
+    /// Whether an hour is left out, which is counted then. A counter has the statistics of the hour before at its
+    /// beginning: their value is no finer reading.
+    fn decide(
+        &self,
+        statistics: &Statistics,
+        before: Option<&Newest>,
+        hour: i64,
+    ) -> anyhow::Result<bool> {
+        let Statistics { device, metric, value } = statistics;
+        let millis = hour.div_euclid(MILLISECOND);
+        let Ok(start) = Timestamp::from_millis(millis) else { return Ok(false) };
+        let at_start = before.filter(|before| before.millis == millis).map(|before| &before.value);
+        let is_of_statistics = |found: &Exact| found == value || Some(found) == at_start;
+
+        let why = match self.comparison.stored_hour(device, metric, start)? {
+            StoredHour::Empty => return Ok(false),
+            StoredHour::Between(least, largest)
+                if is_of_statistics(&least) && is_of_statistics(&largest) =>
+            {
+                return Ok(false);
+            }
+            StoredHour::Between(..) => FINER,
+            StoredHour::Untold => UNTOLD,
+        };
+        self.notes.leave_out(why);
+        Ok(true)
+    }
+}
+
+impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for VacantHours<'_, I> {
+    type Item = anyhow::Result<Group>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Group>> {
+        loop {
+            match self.groups.next()?.and_then(|group| self.without_finer(group)) {
+                Ok(group) if group.is_empty() => {}
+                group => return Some(group),
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Reads what decides about the messages of a channel: those that wait, what was told of late, the states and rules of
+//! messages that are due. Sends nothing.
+//!
+//! What the table does not let in is left to the next round. What was read until then is sent.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use domain::{RuleId, Timestamp};
+use runtime::clock::Clock;
+use table::{
+    AlertKey, Invocation, Listing, StoreError, StoredAlertState, StoredChannel, WaitingMessage,
+};
+
+use crate::Alerting;
+use crate::ports::Store;
+use crate::send::Round;
+use crate::sent::Sent;
+use crate::storm::{Storms, may_storm, told_of_late};
+use crate::waiting::{MAX_READ, is_test};
+
+/// The messages of a page.
+const PAGE: usize = 100;
+/// The states of a request.
+const STATES: usize = 50;
+/// The time that is kept for sending what is read.
+const SENDING: Duration = Duration::from_secs(10);
+
+/// What was read about some keys, and the keys about which nothing could be read.
+pub(crate) struct ReadAbout<T, K> {
+    pub(crate) found: T,
+    unread: BTreeSet<K>,
+}
+
+impl<T, K: Ord> ReadAbout<T, K> {
+    /// Whether the table has told about a key, or was not to be asked about it.
+    pub(crate) fn is_told(&self, key: &K) -> bool {
+        !self.unread.contains(key)
+    }
+}
+
+impl<S: Store, C: Clock> Alerting<S, C> {
+    /// What waits for a channel, from where the round before was cut on.
+    pub(crate) async fn waiting(
+        &self,
+        channel: &StoredChannel,
+        now: Timestamp,
+        sent: &mut Sent,
+        invocation: &Invocation,
+    ) -> Vec<WaitingMessage> {
+        let reading = part_for_reading(invocation);
+        let mut found = Vec::new();
+        let mut after = self.waiting_places.take(&channel.id);
+        // Those before the place are read by another round.
+        sent.is_cut |= after.is_some();
+        loop {
+            let page =
+                self.store.waiting_messages(&channel.id, now, after.as_ref(), PAGE, &reading).await;
+            match page {
+                Ok(page) => {
+                    after = page
+                        .listing
+                        .found
+                        .last()
+                        .filter(|_| page.has_more)
+                        .map(WaitingMessage::key);
+                    found.extend(page.listing.found);
+                    sent.unreadable.extend(page.listing.unreadable);
+                }
+                Err(error) => sent.error = Some(error),
+            }
+            if after.is_none() || sent.error.is_some() || found.len() >= MAX_READ {
+                break;
+            }
+        }
+
+        if let Some(place) = after {
+            sent.is_cut = true;
+            self.waiting_places.keep(&channel.id, place);
+        }
+        found
+    }
+
+    /// The storms among messages that are due; without a message that may be of one nothing is read.
+    pub(crate) async fn storms(
+        &self,
+        due: &[WaitingMessage],
+        now: Timestamp,
+        sent: &mut Sent,
+        round: &Round<'_>,
+    ) -> Storms {
+        if !due.iter().any(may_storm) {
+            return Storms::default();
+        }
+        let reading = part_for_reading(round.beginning);
+        let told = round.told.get_or_init(|| told_of_late(&self.store, now, sent, &reading)).await;
+        Storms::of(due, told)
+    }
+
+    /// The states of messages, some at a time.
+    pub(crate) async fn states(
+        &self,
+        keys: &[AlertKey],
+        sent: &mut Sent,
+        round: &Round<'_>,
+    ) -> ReadAbout<Listing<StoredAlertState>, AlertKey> {
+        let time = round.beginning.remaining().saturating_sub(SENDING);
+        let reading = round.beginning.part_of(time);
+        let mut found = Listing::default();
+        for (nth, some) in keys.chunks(STATES).enumerate() {
+            match self.store.alert_states(some, &reading).await {
+                Ok(states) => {
+                    found.found.extend(states.found);
+                    found.unreadable.extend(states.unreadable);
+                }
+                Err(error) => {
+                    sent.error = Some(error);
+                    let unread = keys[nth * STATES..].iter().cloned().collect();
+                    return ReadAbout { found, unread };
+                }
+            }
+        }
+        ReadAbout { found, unread: BTreeSet::new() }
+    }
+
+    /// The rules of messages that are no longer there. One that is not known may be new, so it is asked for.
+    pub(crate) async fn deleted(
+        &self,
+        messages: &[WaitingMessage],
+        sent: &mut Sent,
+        round: &Round<'_>,
+    ) -> ReadAbout<BTreeSet<RuleId>, RuleId> {
+        let named = messages.iter().filter(|message| !is_test(message));
+        let named = named.map(|message| &message.told.alert.rule);
+        let unknown: BTreeSet<_> = named.filter(|id| round.rules.get(id).is_none()).collect();
+
+        let mut about = ReadAbout { found: BTreeSet::new(), unread: BTreeSet::new() };
+        for id in unknown {
+            match self.store.alert_rule(id, round.beginning).await {
+                Ok(None) => drop(about.found.insert(id.clone())),
+                // What cannot be read was not deleted.
+                Ok(Some(_)) | Err(StoreError::Unreadable(_)) => {}
+                Err(error) => {
+                    about.unread.insert(id.clone());
+                    sent.error = Some(error);
+                }
+            }
+        }
+        about
+    }
+}
+
+/// The time in which one kind of items is read. The rest is for the others, and for sending what was read.
+fn part_for_reading(invocation: &Invocation) -> Invocation {
+    invocation.part_of(invocation.remaining() / 3)
+}
