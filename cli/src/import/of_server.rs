@@ -451,10 +451,11 @@ mod tests {
             _ => Reply::of(204, ""),
         });
         let directory = tempfile::tempdir().unwrap();
-        let place = |name: &str| directory.path().join(name).display().to_string();
         let run = |more: &[&str]| {
             let words = ["import", &influxdb.url, "--url", &roomtide.url];
-            let files = [place("state"), place("report")];
+            let files = ["state", "report"].map(|name| {
+                directory.path().join(format!("{name}{}", more.concat())).display().to_string()
+            });
             let words = words.into_iter().chain(["--state", &files[0], "--report", &files[1]]);
             let mut args: ImportArgs = parsed(words.chain(more.iter().copied())).unwrap();
             args.target = Target::Server(roomtide.url.clone());

@@ -220,15 +220,16 @@ fn buckets_are_named_and_a_wrong_token_says_so() {
 
 #[test]
 fn a_list_of_buckets_has_pages() {
-    let bucket = |n: usize| format!(r#"{{"orgID": "0f", "name": "b{n}", "type": "user"}}"#);
-    let page = move |from: usize, to: usize| {
+    let page = move |organization: &str, from: usize, to: usize| {
+        let bucket =
+            |n| format!(r#"{{"orgID": "{organization}", "name": "b{n}", "type": "user"}}"#);
         let buckets: Vec<String> = (from..to).map(bucket).collect();
         Reply::of(200, &format!(r#"{{"buckets": [{}]}}"#, buckets.join(",")))
     };
     let server = fake_server::serve(move |_, request| match &*request.path {
         "/ping" => Reply::with(204, "x-influxdb-version: v2.7.1\r\n", ""),
-        "/api/v2/buckets?limit=100&offset=0" => page(0, 100),
-        "/api/v2/buckets?limit=100&offset=100" => page(99, 101),
+        "/api/v2/buckets?limit=100&offset=0" => page("0f", 0, 100),
+        "/api/v2/buckets?limit=100&offset=100" => page("1f", 99, 101),
         other => panic!("{other}"),
     });
     let connected = Server::connect(&server.url, Some("secret")).unwrap();
