@@ -23,7 +23,9 @@ mod shards;
 mod stays;
 mod tokens;
 
-use table::memory::MemoryStore;
+use table::layout::Layout;
+use table::memory_db::MemoryDb;
+use table::shards::Shards;
 use table::{
     AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
@@ -66,28 +68,34 @@ table::store! {
 }
 
 /// A table in memory.
-struct Memory(MemoryStore);
+struct Memory(MemoryDb);
 
 impl Memory {
-    fn store(&self) -> MemoryStore {
+    fn store(&self) -> MemoryDb {
         self.0.clone()
     }
 }
 
 async fn memory() -> Memory {
-    Memory(MemoryStore::default())
+    Memory(MemoryDb::default())
+}
+
+async fn memory_without_room_index() -> Memory {
+    Memory(MemoryDb::of(Layout { room_index: false, ..Layout::default() }))
+}
+
+async fn memory_with_four_shards() -> Memory {
+    let shards = Shards::new(4).expect("a number of partitions");
+    Memory(MemoryDb::of(Layout { shards, ..Layout::default() }))
 }
 
 async fn memory_with_conditions_index() -> Memory {
-    let store = MemoryStore::default();
-    store.add_conditions_index();
-    Memory(store)
+    Memory(MemoryDb::of(Layout { conditions_index: true, ..Layout::default() }))
 }
 
 async fn memory_with_attribute_index() -> Memory {
-    let store = MemoryStore::default();
-    store.index_attributes();
-    Memory(store)
+    let shards = Shards::new(3).expect("a number of partitions");
+    Memory(MemoryDb::of(Layout { attribute_index: true, shards, ..Layout::default() }))
 }
 
 async fn engine() -> Table {
@@ -437,8 +445,6 @@ macro_rules! asking_for_rooms {
                 a_device_that_is_named_is_in_a_rooms_ranges_though_it_has_moved;
             shards(store):
                 a_rooms_devices_are_a_list_of_their_own;
-            items(table):
-                what_others_left_is_passed_over;
         }
     };
 }
@@ -490,6 +496,14 @@ mod on_memory {
     ports!(always memory);
 }
 
+mod on_memory_without_room_index {
+    asking_for_rooms!(always memory_without_room_index);
+}
+
+mod on_memory_with_four_shards {
+    naming_devices!(always memory_with_four_shards);
+}
+
 mod on_engine {
     alerts!(always engine);
     ports!(always engine);
@@ -499,6 +513,7 @@ mod on_engine {
 
 mod on_engine_without_room_index {
     asking_for_rooms!(always engine_without_room_index);
+    run! { always engine_without_room_index: items(table): what_others_left_is_passed_over; }
 }
 
 mod on_engine_with_four_shards {
@@ -518,4 +533,5 @@ mod on_dynamodb_local {
 
 mod on_dynamodb_local_without_room_index {
     asking_for_rooms!(when_asked dynamodb_local_without_room_index);
+    run! { when_asked dynamodb_local_without_room_index: items(table): what_others_left_is_passed_over; }
 }

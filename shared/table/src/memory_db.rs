@@ -8,6 +8,7 @@ mod items;
 mod mistakes;
 mod pages;
 mod troubles;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

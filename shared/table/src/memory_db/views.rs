@@ -1,0 +1,98 @@
+//! What tests ask of a table in memory in words of the domain: what is stored of a kind, and what expires. Asks no port.
+
+use domain::{Reading, Timestamp};
+
+use super::MemoryDb;
+use crate::item::{self, Attribute, Decode};
+use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key, PK, TTL};
+use crate::{
+    ItemKey, RollupKey, Seen, StoreError, StoredAlertState, StoredRollup, ToldMessage,
+    WaitingMessage,
+};
+
+impl MemoryDb {
+    /// Lets the next requests fail with these errors, one each.
+    pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
+        errors.into_iter().for_each(|error| self.fail(|_| true, 0, error));
+    }
+
+    /// Lets a request fail with this error after so many that do not.
+    pub fn fail_after(&self, requests: usize, error: StoreError) {
+        self.fail(|_| true, requests, error);
+    }
+
+    /// Every reading.
+    #[must_use]
+    pub fn readings(&self) -> Vec<Reading> {
+        self.stored(|key| matches!(key, Key::Reading(..)))
+    }
+
+    /// Every rollup.
+    #[must_use]
+    pub fn rollups(&self) -> Vec<StoredRollup> {
+        self.stored(|key| matches!(key, Key::Rollup(..)))
+    }
+
+    /// What is noted of devices in rooms.
+    #[must_use]
+    pub fn all_seen(&self) -> Vec<Seen> {
+        self.stored(|key| matches!(key, Key::SeenIn(..)))
+    }
+
+    /// All messages that were told, oldest first.
+    #[must_use]
+    pub fn all_told(&self) -> Vec<ToldMessage> {
+        self.stored_in(ALERT_TOLD)
+    }
+
+    /// All messages that wait, whether or not they are to be sent now.
+    #[must_use]
+    pub fn all_waiting(&self) -> Vec<WaitingMessage> {
+        self.stored_in(ALERT_WAITING)
+    }
+
+    /// All states of alerts.
+    #[must_use]
+    pub fn all_alert_states(&self) -> Vec<StoredAlertState> {
+        self.stored_in(ALERT_STATES)
+    }
+
+    /// Deletes a rollup, as only `DynamoDB` does, after its expiry.
+    pub fn delete_rollup(&self, key: &RollupKey) {
+        let key = ItemKey::of(&Key::Rollup(key.device.clone(), key.bucket));
+        self.state().items.remove(&key);
+    }
+
+    /// Deletes the items that have expired, as `DynamoDB` does some time after.
+    pub fn delete_expired(&self, now: Timestamp) {
+        let seconds = now.as_millis().div_euclid(1_000);
+        let has_expired = |item: &item::Item| match item.get(TTL) {
+            Some(Attribute::N(expires)) => expires.parse().is_ok_and(|at: i64| at <= seconds),
+            _ => false,
+        };
+        for item in self.items().into_iter().filter(has_expired) {
+            self.state().items.remove(&ItemKey::of_item(&item));
+        }
+    }
+
+    /// What the items say whose keys are of a kind.
+    fn stored<T: Decode>(&self, is_asked: impl Fn(&Key) -> bool) -> Vec<T> {
+        let is_asked = |item: &item::Item| {
+            let ItemKey { pk, sk } = ItemKey::of_item(item);
+            Key::parse(&pk, &sk).is_some_and(|key| is_asked(&key))
+        };
+        self.items().into_iter().filter(is_asked).map(read).collect()
+    }
+
+    /// What the items of a partition say.
+    fn stored_in<T: Decode>(&self, partition: &str) -> Vec<T> {
+        let is_in = |item: &item::Item| {
+            item.get(PK).is_some_and(|pk| *pk == Attribute::S(partition.to_owned()))
+        };
+        self.items().into_iter().filter(is_in).map(read).collect()
+    }
+}
+
+fn read<T: Decode>(item: item::Item) -> T {
+    item::read(item).expect("a test that damages an item asks for no list of its kind")
+}
