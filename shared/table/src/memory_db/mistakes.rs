@@ -40,7 +40,12 @@ pub(super) fn check_transaction(writes: &[Write], layout: Layout) {
     let count = writes.len();
     assert!((1..=MAX_TRANSACTION).contains(&count), "a transaction of {count} writes");
     refuse_duplicates(&writes.iter().map(Write::key).collect::<Vec<_>>());
-    writes.iter().for_each(|write| check_write(write, layout));
+    for write in writes {
+        // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Update.html
+        let changes_nothing = matches!(&write.what, What::Update(_, changes) if changes.is_empty());
+        assert!(!changes_nothing, "an update of a transaction changes something: {write:?}");
+        check_write(write, layout);
+    }
 }
 
 /// Panics at a write that `DynamoDB` never makes.
