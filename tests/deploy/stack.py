@@ -142,7 +142,7 @@ class Stack:
     def call(self, method, path, body=None, token=None, headers=None, url=None):
         """A request to the API, or to another address. The emulator is one process, and other checks keep it busy: a
         question that had no time left is asked again, as 503 says."""
-        for _ in range(3):
+        for _ in range(6):
             answer = self.call_once(method, path, body, token, headers, url)
             if method != "GET" or answer.status != 503:
                 break
