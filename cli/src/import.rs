@@ -59,6 +59,7 @@ use anyhow::bail;
 use domain::Timestamp;
 
 use crate::client::without_login;
+use crate::interrupted::stop_on_ctrl_c;
 use crate::output::print;
 use crate::{progress, rollups};
 
@@ -71,7 +72,7 @@ use noted::Noted;
 use patterns::Patterns;
 pub(crate) use refusals::Refusal;
 use resume::OrderChanged;
-use session::{Compared, after_upload, client, connect, exit_code, stop_on_ctrl_c};
+use session::{Compared, after_upload, client, connect, exit_code};
 pub(crate) use sort::{RUN, sorted};
 pub(crate) use source::csv_lines;
 use sources::home_assistant::{self, Database};

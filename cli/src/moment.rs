@@ -1,7 +1,10 @@
-//! Times on the command line. Knows no command.
+//! Times on the command line, and their units. Knows no command.
 
 use domain::{Timestamp, TimestampError};
 use runtime::clock::{Clock as _, SystemClock};
+
+/// The nanoseconds of a millisecond.
+pub(crate) const MILLISECOND: i64 = 1_000_000;
 
 /// Reads a time, or how long before or after now it is, such as -30d.
 ///

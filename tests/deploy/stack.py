@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import time
 import urllib.error
 import urllib.request
 from decimal import Decimal
@@ -139,7 +140,16 @@ class Stack:
         return [item for page in pages for item in page["Items"]]
 
     def call(self, method, path, body=None, token=None, headers=None, url=None):
-        """A request to the API, or to another address."""
+        """A request to the API, or to another address. The emulator is one process, and other checks keep it busy: a
+        question that had no time left is asked again, as 503 says."""
+        for _ in range(6):
+            answer = self.call_once(method, path, body, token, headers, url)
+            if method != "GET" or answer.status != 503:
+                break
+            time.sleep(5)
+        return answer
+
+    def call_once(self, method, path, body, token, headers, url):
         headers = dict(headers or {})
         if token:
             headers.setdefault("Authorization", f"Bearer {token}")

@@ -11,6 +11,8 @@ use serde_json::value::RawValue;
 
 use super::row::Row;
 
+use crate::moment::MILLISECOND;
+
 /// The number sign, with which a comment begins.
 pub(crate) const COMMENT: char = 0x23 as char;
 /// The first line, behind the number sign.
@@ -24,8 +26,6 @@ pub(crate) const DEVICE: &str = "device_id";
 pub(crate) const ROOM: &str = "room";
 /// Line protocol has no field `time`; no name of a metric has an upper case.
 pub(crate) const TIME: (&str, &str) = ("time", "Time");
-/// The nanoseconds of a millisecond.
-pub(crate) const MILLISECOND: i64 = 1_000_000;
 /// The most fields of a line that the write endpoint takes.
 const MAX_FIELDS: usize = 256;
 

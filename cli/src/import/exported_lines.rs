@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use domain::{Decimal, DeviceId, MetricName, RoomId, Timestamp};
 use local::LineTexts;
 
-use crate::export::lines::{COMMENT, DEVICE, MEASUREMENT, MILLISECOND, ROOM, TIME};
+use crate::export::lines::{COMMENT, DEVICE, MEASUREMENT, ROOM, TIME};
+use crate::moment::MILLISECOND;
 
 /// The refusal of a line without an end, whose timestamp may lack digits.
 const CUT: &str = "has no end, as each line of an export has: it is cut";

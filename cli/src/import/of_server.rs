@@ -14,11 +14,12 @@ use super::comparison::{Comparison, GoesOn, Places};
 use super::of_source::{self, Wanted, print_counts};
 use super::points::{Counts, Sent, United, Watched, send};
 use super::resume::{Resume, Witness};
-use super::session::{self, Compared, after_upload, stop_on_ctrl_c};
+use super::session::{self, Compared, after_upload};
 use super::sort;
 use super::sources::influxdb::{self, Context, Server, Windows};
 use super::sources::{Notes, Point, Source, Units};
 use crate::client::{self, Client, without_login};
+use crate::interrupted::stop_on_ctrl_c;
 use crate::output::{counted, escaped, print};
 use crate::{progress, progress_file};
 

@@ -15,16 +15,15 @@ use super::points::{
     Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United, VacantHours, Watched,
     send,
 };
-use super::session::{Compared, after_upload, connect, exit_code, progress_of, stop_on_ctrl_c};
+use super::session::{Compared, after_upload, connect, exit_code, progress_of};
 use super::settings::{self, Taught};
 use super::sort;
 use super::sources::{Notes, Point, Source, Units};
 use super::temporary::megabytes;
 use crate::client::{Client, without_login};
+use crate::interrupted::stop_on_ctrl_c;
+use crate::moment::MILLISECOND;
 use crate::output::{counted, print};
-
-/// Nanoseconds of a millisecond.
-const MILLISECOND: i64 = 1_000_000;
 
 /// What a dry run says of statistics, because it asks no server.
 const HOURS_UNASKED: &str = "\

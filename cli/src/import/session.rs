@@ -15,7 +15,6 @@ use super::refusals::Refusals;
 use super::resume;
 use super::rolled_up::{self, Waited};
 use crate::client::{Ask, Client, without_login};
-pub(super) use crate::interrupted::stop_on_ctrl_c;
 use crate::output::print;
 use crate::{progress, sample_home};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -350,30 +350,38 @@ fn thinned_history_keeps_counters_exact() {
     }
 }
 
-#[test]
-fn the_registry_notes_until_when_there_are_hourly_means_only() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("home-assistant_v2.db");
+/// A database of Home Assistant with long-term statistics and what more is said.
+fn database_of_statistics(directory: &Path, more: &str) -> PathBuf {
+    let file = directory.join("home-assistant_v2.db");
     let database = rusqlite::Connection::open(&file).unwrap();
     database
         .execute_batch(
             "CREATE TABLE schema_changes (change_id INTEGER PRIMARY KEY, schema_version INTEGER, changed DATETIME);
              INSERT INTO schema_changes (schema_version) VALUES (50);
-             CREATE TABLE states_meta (metadata_id INTEGER PRIMARY KEY, entity_id VARCHAR(255));
-             CREATE TABLE states (state_id INTEGER PRIMARY KEY, state VARCHAR(255), last_updated_ts FLOAT,
-                attributes_id INTEGER, metadata_id INTEGER);
              CREATE TABLE statistics_meta (id INTEGER PRIMARY KEY, statistic_id VARCHAR(255), source VARCHAR(32),
                 unit_of_measurement VARCHAR(255), has_mean BOOLEAN, has_sum BOOLEAN, name VARCHAR(255), mean_type INTEGER);
-             INSERT INTO statistics_meta VALUES (1, 'sensor.warm', 'recorder', '°C', 1, 0, NULL, 1),
-                (2, 'sensor.meter', 'recorder', 'kWh', 0, 1, NULL, 0), (3, 'sensor.old', 'recorder', '°C', 1, 0, NULL, 1);
              CREATE TABLE statistics (id INTEGER PRIMARY KEY, metadata_id INTEGER, start_ts FLOAT, mean FLOAT, min FLOAT,
-                max FLOAT, last_reset_ts FLOAT, state FLOAT, sum FLOAT);
-             INSERT INTO statistics (metadata_id, start_ts, mean, state, sum) VALUES
-                (1, 1768147200, 20.5, NULL, NULL), (1, 1768150800, 21.5, NULL, NULL), (3, 1768150800, 1, NULL, NULL),
-                (2, 1768147200, NULL, 100, 0), (2, 1768150800, NULL, 1, 900), (2, 1768154400, NULL, 2, 901);",
+                max FLOAT, last_reset_ts FLOAT, state FLOAT, sum FLOAT);",
         )
         .unwrap();
-    drop(database);
+    database.execute_batch(more).unwrap();
+    file
+}
+
+#[test]
+fn the_registry_notes_until_when_there_are_hourly_means_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = database_of_statistics(
+        directory.path(),
+        "CREATE TABLE states_meta (metadata_id INTEGER PRIMARY KEY, entity_id VARCHAR(255));
+         CREATE TABLE states (state_id INTEGER PRIMARY KEY, state VARCHAR(255), last_updated_ts FLOAT,
+            attributes_id INTEGER, metadata_id INTEGER);
+         INSERT INTO statistics_meta VALUES (1, 'sensor.warm', 'recorder', '°C', 1, 0, NULL, 1),
+            (2, 'sensor.meter', 'recorder', 'kWh', 0, 1, NULL, 0), (3, 'sensor.old', 'recorder', '°C', 1, 0, NULL, 1);
+         INSERT INTO statistics (metadata_id, start_ts, mean, state, sum) VALUES
+            (1, 1768147200, 20.5, NULL, NULL), (1, 1768150800, 21.5, NULL, NULL), (3, 1768150800, 1, NULL, NULL),
+            (2, 1768147200, NULL, 100, 0), (2, 1768150800, NULL, 1, 900), (2, 1768154400, NULL, 2, 901);",
+    );
     let server = Server::start(&directory.path().join("data"));
     // It had readings before: nobody knows whether these are means of hours.
     write(&server, "°C,domain=sensor,entity_id=old value=1 1768000000000000000");
@@ -393,24 +401,14 @@ fn the_registry_notes_until_when_there_are_hourly_means_only() {
 #[test]
 fn statistics_of_hours_that_the_table_has_finer_are_not_stored() {
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("home-assistant_v2.db");
-    let database = rusqlite::Connection::open(&file).unwrap();
-    database
-        .execute_batch(
-            "CREATE TABLE schema_changes (change_id INTEGER PRIMARY KEY, schema_version INTEGER, changed DATETIME);
-             INSERT INTO schema_changes (schema_version) VALUES (50);
-             CREATE TABLE statistics_meta (id INTEGER PRIMARY KEY, statistic_id VARCHAR(255), source VARCHAR(32),
-                unit_of_measurement VARCHAR(255), has_mean BOOLEAN, has_sum BOOLEAN, name VARCHAR(255), mean_type INTEGER);
-             INSERT INTO statistics_meta VALUES (1, 'sensor.pump', 'recorder', 'W', 1, 0, NULL, 1),
-                (2, 'sensor.meter', 'recorder', 'kWh', 0, 1, NULL, 0);
-             CREATE TABLE statistics (id INTEGER PRIMARY KEY, metadata_id INTEGER, start_ts FLOAT, mean FLOAT, min FLOAT,
-                max FLOAT, last_reset_ts FLOAT, state FLOAT, sum FLOAT);
-             INSERT INTO statistics (metadata_id, start_ts, mean, state, sum) VALUES
-                (1, 1768147200, 500, NULL, NULL), (1, 1768150800, 500, NULL, NULL), (1, 1768154400, 500, NULL, NULL),
-                (2, 1768147200, NULL, 100, 0), (2, 1768150800, NULL, 101, 1), (2, 1768154400, NULL, 102, 2);",
-        )
-        .unwrap();
-    drop(database);
+    let file = database_of_statistics(
+        directory.path(),
+        "INSERT INTO statistics_meta VALUES (1, 'sensor.pump', 'recorder', 'W', 1, 0, NULL, 1),
+            (2, 'sensor.meter', 'recorder', 'kWh', 0, 1, NULL, 0);
+         INSERT INTO statistics (metadata_id, start_ts, mean, state, sum) VALUES
+            (1, 1768147200, 500, NULL, NULL), (1, 1768150800, 500, NULL, NULL), (1, 1768154400, 500, NULL, NULL),
+            (2, 1768147200, NULL, 100, 0), (2, 1768150800, NULL, 101, 1), (2, 1768154400, NULL, 102, 2);",
+    );
     let server = Server::start(&directory.path().join("data"));
     write(
         &server,

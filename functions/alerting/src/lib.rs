@@ -36,9 +36,8 @@ pub use sns::Sns;
 use heartbeat::Heartbeat;
 use judging::Judging;
 use running::Running;
-use table::{Look, StoredAlertState};
+use table::{Look, StoredAlertState, WaitingMessage};
 use task::KeptPlace;
-use waiting::WaitingPlaces;
 
 /// The function.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ pub struct Alerting<S, C> {
     heartbeat: Heartbeat,
     due: KeptPlace<StoredAlertState>,
     looks: KeptPlace<Look>,
-    waiting_places: WaitingPlaces,
+    waiting_places: KeptPlace<WaitingMessage>,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -77,7 +76,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             heartbeat: Heartbeat::default(),
             due: KeptPlace::default(),
             looks: KeptPlace::default(),
-            waiting_places: WaitingPlaces::default(),
+            waiting_places: KeptPlace::default(),
         }
     }
 }

@@ -195,7 +195,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// The tasks of a kind. Those that are read are judged, also where further ones cannot be read.
-    async fn read<T: Task>(
+    async fn read<T: Task<Owner = ()>>(
         &self,
         place: &KeptPlace<T>,
         now: Timestamp,
@@ -204,8 +204,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> Vec<T> {
         // The other half is for judging them.
         let reading = invocation.part_of(invocation.remaining() / 2);
-        let read = place.read_on(&self.store, now, &reading).await;
-        let ReadTasks { tasks, unreadable, is_cut, failure } = read;
+        let read = place.read_on(&self.store, &(), now, &reading).await;
+        let ReadTasks { mut tasks, unreadable, is_cut, failure, .. } = read;
+        // With a fixed order some would wait for ever behind others that the table throttles.
+        fastrand::shuffle(&mut tasks);
         minute.is_cut |= is_cut;
         for error in unreadable.into_iter().map(StoreError::Unreadable).chain(failure) {
             minute.fail(&T::NAME, &error.into());

@@ -17,10 +17,9 @@ use crate::ports::Store;
 use crate::send::Round;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
-use crate::waiting::{MAX_READ, is_test};
+use crate::task::ReadTasks;
+use crate::waiting::is_test;
 
-/// The messages of a page.
-const PAGE: usize = 100;
 /// The states of a request.
 const STATES: usize = 50;
 /// The time that is kept for sending what is read.
@@ -49,36 +48,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         invocation: &Invocation,
     ) -> Vec<WaitingMessage> {
         let reading = part_for_reading(invocation);
-        let mut found = Vec::new();
-        let mut after = self.waiting_places.take(&channel.id);
-        // Those before the place are read by another round.
-        sent.is_cut |= after.is_some();
-        loop {
-            let page =
-                self.store.waiting_messages(&channel.id, now, after.as_ref(), PAGE, &reading).await;
-            match page {
-                Ok(page) => {
-                    after = page
-                        .listing
-                        .found
-                        .last()
-                        .filter(|_| page.has_more)
-                        .map(WaitingMessage::key);
-                    found.extend(page.listing.found);
-                    sent.unreadable.extend(page.listing.unreadable);
-                }
-                Err(error) => sent.error = Some(error),
-            }
-            if after.is_none() || sent.error.is_some() || found.len() >= MAX_READ {
-                break;
-            }
-        }
-
-        if let Some(place) = after {
-            sent.is_cut = true;
-            self.waiting_places.keep(&channel.id, place);
-        }
-        found
+        let read = self.waiting_places.read_on(&self.store, &channel.id, now, &reading).await;
+        let ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure } = read;
+        sent.is_cut |= is_cut || has_begun_later;
+        sent.unreadable.extend(unreadable);
+        sent.error = failure;
+        tasks
     }
 
     /// The storms among messages that are due; without a message that may be of one nothing is read.

@@ -1,34 +1,45 @@
-//! Reads what a minute is to judge: states that are due, and looks. Judges none.
+//! Reads what a minute judges and what a round sends: states that are due, looks, messages that wait. Judges and sends
+//! none.
 //!
-//! A minute that could not read to the end leaves its place to the next one: with many states and few read units each
-//! minute would otherwise read the first ones only.
+//! Who could not read to the end leaves a place to the next one. With many items and few read units each would otherwise
+//! read the first ones only.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::Timestamp;
+use domain::{ChannelId, Timestamp};
 use table::{
     Invocation, Listing, Look, Looked, StoreError, StoreResult, StoredAlertState, UnreadableItem,
+    WaitingKey, WaitingMessage,
 };
 
 use crate::ports::Store;
+use crate::waiting::MAX_READ;
 
 /// The states that are read at once, whether or not they are due: one request of at most 1 MB.
 const STATES: usize = 1_000;
 /// The looks that are read at once.
 const LOOKS: usize = 100;
+/// The messages of a page.
+const MESSAGES: usize = 100;
 /// The most tasks of a kind that a minute reads.
 const MAX_TASKS: usize = 10_000;
 
-/// What a minute judges.
+/// What a minute judges or a round sends.
 pub(crate) trait Task: Sized + Send {
     /// What the log calls tasks of the kind.
     const NAME: &'static str;
+    /// The most that are read at once.
+    const MAX: usize;
+    /// Whose tasks they are. Each owner has a place of its own.
+    type Owner: Ord + Clone + Debug + Send + Sync;
     /// Behind which one the next page begins.
     type Place: Clone + Debug + Send + Sync;
 
     fn page(
         store: &impl Store,
+        owner: &Self::Owner,
         now: Timestamp,
         after: Option<&Self::Place>,
         invocation: &Invocation,
@@ -42,12 +53,14 @@ pub(crate) struct Page<T: Task> {
     next: Option<T::Place>,
 }
 
-/// The tasks that a minute has read.
+/// The tasks that were read, in their order.
 pub(crate) struct ReadTasks<T> {
-    /// In an order that is drawn by lot, so that none waits for ever behind others that the table throttles.
     pub(crate) tasks: Vec<T>,
-    /// Those that are damaged, so that nobody knows what is to be judged.
+    /// Damaged ones: nobody knows what is to be done.
     pub(crate) unreadable: Vec<UnreadableItem>,
+    /// Whether some stand before the place at which reading began.
+    pub(crate) has_begun_later: bool,
+    /// Whether some stand behind the place that is kept.
     pub(crate) is_cut: bool,
     /// Why further ones could not be read.
     pub(crate) failure: Option<StoreError>,
@@ -55,10 +68,13 @@ pub(crate) struct ReadTasks<T> {
 
 impl Task for StoredAlertState {
     const NAME: &'static str = "states that are due";
+    const MAX: usize = MAX_TASKS;
+    type Owner = ();
     type Place = String;
 
     async fn page(
         store: &impl Store,
+        (): &(),
         now: Timestamp,
         after: Option<&String>,
         invocation: &Invocation,
@@ -72,10 +88,13 @@ impl Task for StoredAlertState {
 
 impl Task for Look {
     const NAME: &'static str = "looks";
+    const MAX: usize = MAX_TASKS;
+    type Owner = ();
     type Place = Looked;
 
     async fn page(
         store: &impl Store,
+        (): &(),
         _: Timestamp,
         after: Option<&Looked>,
         invocation: &Invocation,
@@ -87,9 +106,29 @@ impl Task for Look {
     }
 }
 
-/// Where the next minute goes on.
+impl Task for WaitingMessage {
+    const NAME: &'static str = "messages that wait";
+    const MAX: usize = MAX_READ;
+    type Owner = ChannelId;
+    type Place = WaitingKey;
+
+    async fn page(
+        store: &impl Store,
+        channel: &ChannelId,
+        now: Timestamp,
+        after: Option<&WaitingKey>,
+        invocation: &Invocation,
+    ) -> StoreResult<Page<Self>> {
+        let page = store.waiting_messages(channel, now, after, MESSAGES, invocation).await?;
+        let Listing { found: tasks, unreadable, .. } = page.listing;
+        let last = tasks.last().filter(|_| page.has_more);
+        Ok(Page { next: last.map(Self::key), tasks, unreadable })
+    }
+}
+
+/// Where reading goes on next, by the owner of what is read.
 #[derive(Debug)]
-pub(crate) struct KeptPlace<T: Task>(Mutex<Option<T::Place>>);
+pub(crate) struct KeptPlace<T: Task>(Mutex<BTreeMap<T::Owner, T::Place>>);
 
 impl<T: Task> Default for KeptPlace<T> {
     fn default() -> Self {
@@ -98,17 +137,19 @@ impl<T: Task> Default for KeptPlace<T> {
 }
 
 impl<T: Task> KeptPlace<T> {
-    /// The tasks behind the place. Those before it are read by the minute after the one that comes to the end.
+    /// The tasks behind the place. Those before it are read after the end was reached.
     pub(crate) async fn read_on(
         &self,
         store: &impl Store,
+        owner: &T::Owner,
         now: Timestamp,
         invocation: &Invocation,
     ) -> ReadTasks<T> {
         let (mut tasks, mut unreadable, mut failure) = (Vec::new(), Vec::new(), None);
-        let mut place = self.lock().clone();
+        let mut place = self.lock().get(owner).cloned();
+        let has_begun_later = place.is_some();
         loop {
-            match T::page(store, now, place.as_ref(), invocation).await {
+            match T::page(store, owner, now, place.as_ref(), invocation).await {
                 Ok(page) => {
                     tasks.extend(page.tasks);
                     unreadable.extend(page.unreadable);
@@ -116,18 +157,20 @@ impl<T: Task> KeptPlace<T> {
                 }
                 Err(error) => failure = Some(error),
             }
-            if place.is_none() || failure.is_some() || tasks.len() >= MAX_TASKS {
+            if place.is_none() || failure.is_some() || tasks.len() >= T::MAX {
                 break;
             }
         }
 
         let is_cut = place.is_some();
-        *self.lock() = place;
-        fastrand::shuffle(&mut tasks);
-        ReadTasks { tasks, unreadable, is_cut, failure }
+        match place {
+            Some(place) => drop(self.lock().insert(owner.clone(), place)),
+            None => drop(self.lock().remove(owner)),
+        }
+        ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<T::Place>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<T::Owner, T::Place>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,7 +191,7 @@ mod tests {
             assert!(store.put_alert_state(&state, &invocation()).await.expect("memory"));
         }
         let place = KeptPlace::<StoredAlertState>::default();
-        let read = async || place.read_on(&store, Timestamp::MAX, &invocation()).await;
+        let read = async || place.read_on(&store, &(), Timestamp::MAX, &invocation()).await;
 
         store.fail_after(1, StoreError::Throttled("for now".into()));
         let first = read().await;

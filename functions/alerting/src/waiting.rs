@@ -1,35 +1,14 @@
-//! Which of the messages that wait for a channel are sent now, which are dropped, and where the next round begins to read.
-//! Reads and sends nothing.
+//! Which of the messages that wait for a channel are sent now, and which are dropped. Reads and sends nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
 use alerts::{MAX_PAUSE, next_attempt};
-use domain::{ChannelId, RuleId, Timestamp, Zone};
-use table::{
-    AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, WaitingKey, WaitingMessage,
-};
+use domain::{RuleId, Timestamp, Zone};
+use table::{AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, WaitingMessage};
 
 /// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
 /// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
 pub(crate) const MAX_READ: usize = 5_000;
-
-/// Behind which message of a channel the next round begins to read. One that could not read to the end leaves its place:
-/// with few read units, or many messages that are held, each would otherwise read the first ones only.
-#[derive(Debug, Default)]
-pub(crate) struct WaitingPlaces(Mutex<BTreeMap<ChannelId, WaitingKey>>);
-
-impl WaitingPlaces {
-    /// Takes the place of a channel.
-    pub(crate) fn take(&self, channel: &ChannelId) -> Option<WaitingKey> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(channel)
-    }
-
-    /// Leaves a place to the next round.
-    pub(crate) fn keep(&self, channel: &ChannelId, place: WaitingKey) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(channel.clone(), place);
-    }
-}
 
 /// The messages of a channel, by what becomes of them.
 #[derive(Debug, Default)]

@@ -34,8 +34,8 @@ pub struct Message {
     pub is_silent: bool,
 }
 
-/// The number of the message after one, or of the first one of a state, which is a time. A state is forgotten while its
-/// messages still wait: those of the next one come after them, and take the place of none.
+/// The number after this one, or the first number of a state, which is the time. A state may be forgotten before its
+/// messages are sent. The messages of the next state then have greater numbers, and replace none of them.
 pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
     match number {
         0 => u64::try_from(now.as_millis() / 1_000).unwrap_or_default(),

@@ -40,8 +40,8 @@ const QUARTER: TimeDelta = TimeDelta::minutes(15);
 type Fresh<'a> = [(&'a DeviceId, &'a Written)];
 
 impl Judging {
-    /// Judges the rules that are about the devices of a batch, but for those that wait for whole quarters of an hour, as
-    /// those on many devices do for what is not late.
+    /// Judges the rules that are about the devices of a batch. Rules that wait for whole quarters of an hour are left out.
+    /// So are rules on many devices, unless a reading of the batch is late.
     ///
     /// Without rules, and for devices whose newest reading of the batch is over an hour old, nothing more is read. Where
     /// rules, devices or states cannot be read, all its devices are to be looked at again.

@@ -188,9 +188,8 @@ pub fn devices_of<'a>(
     devices: impl Iterator<Item = &'a Device> + 'a,
 ) -> impl Iterator<Item = &'a Device> {
     devices.filter(|device| match &rule.scope {
-        Scope::Device(id) => device.id() == id,
         Scope::RoomMean(room) => device.place().room() == Some(room),
-        Scope::Each(group) => is_in(group, device),
+        scope => is_about(scope, device.id(), Some(device)),
     })
 }
 

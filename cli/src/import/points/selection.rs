@@ -5,9 +5,7 @@ use domain::Timestamp;
 
 use crate::import::patterns::Patterns;
 use crate::import::sources::{Notes, Point};
-
-/// Nanoseconds of a millisecond.
-const MILLISECOND: i64 = 1_000_000;
+use crate::moment::MILLISECOND;
 
 /// What is imported of a source.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

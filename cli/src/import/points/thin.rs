@@ -16,10 +16,10 @@ use domain::{
 
 use super::unite::{Group, SentLine};
 use crate::import::settings::Taught;
+use crate::moment::MILLISECOND;
 
-/// Nanoseconds of 15 minutes, and of a millisecond.
+/// Nanoseconds of 15 minutes.
 const QUARTER: i64 = 900_000_000_000;
-const MILLISECOND: i64 = 1_000_000;
 /// The unit of angles, whose mean tells nothing.
 const ANGLE: &str = "°";
 

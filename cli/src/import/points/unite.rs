@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use std::iter::Peekable;
 
 use crate::import::sources::{Point, Way};
-
-/// Nanoseconds of a millisecond.
-const MILLISECOND: i64 = 1_000_000;
+use crate::moment::MILLISECOND;
 
 /// A line that is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]

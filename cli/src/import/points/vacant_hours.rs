@@ -11,9 +11,8 @@ use domain::{DeviceId, Exact, MetricName, Timestamp};
 use super::unite::{Group, SentLine};
 use crate::import::comparison::{Comparison, StoredHour, value_metric};
 use crate::import::sources::Notes;
+use crate::moment::MILLISECOND;
 
-/// Nanoseconds of a millisecond.
-const MILLISECOND: i64 = 1_000_000;
 /// The most series that are remembered: an owner, whose lines follow each other, has fewer.
 const MAX_SERIES: usize = 100;
 /// What is counted.

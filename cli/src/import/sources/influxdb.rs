@@ -20,11 +20,11 @@ use super::line_protocol::Database;
 use again::again;
 use queries::Measurement;
 
+use crate::moment::MILLISECOND;
+
 pub(in crate::import) use queries::Context;
 pub(in crate::import) use server::Server;
 
-/// Nanoseconds of a millisecond, on which windows begin.
-const MILLISECOND: i64 = 1_000_000;
 /// The first window, and the longest.
 const FIRST_WINDOW: i64 = 24 * 3_600 * 1_000 * MILLISECOND;
 const MAX_WINDOW: i64 = 400 * FIRST_WINDOW;

@@ -116,7 +116,8 @@ fn of_device(rule: &Rule, device: &Device) -> Option<String> {
     ))
 }
 
-/// The member of a rule that says what it watches, and that in words; `None` if each reading is that.
+/// The member of a rule that says what it watches, and words for that. Silence watches every reading, so it has no such
+/// member.
 fn watched(rule: &Rule) -> Option<(&'static str, &str)> {
     match &rule.watch {
         Watch::Metric { metric, .. } | Watch::Counter { metric, .. } => {
