@@ -21,7 +21,7 @@ use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
 use sending::{SendRequest, Unanswered};
 use serde_json::{Value, json};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{FindToken as _, Invocation, LookUpRegistry as _, ReadRegistry as _};
 
 use crate::given::{label, unit};
@@ -40,20 +40,19 @@ impl SendRequest for Receiver {
 
 /// The five functions on one table in memory, at 16:05 of the day of the events.
 struct Bench {
-    store: MemoryStore,
-    ingest: Ingest<MemoryStore, TestClock>,
-    query: Query<MemoryStore, TestClock>,
-    registry: Registry<MemoryStore, MemoryQueue, TestClock>,
-    rollup: Rollup<MemoryStore, MemoryWorkQueue, MemoryQueue, TestClock>,
-    alerting: Alerting<MemoryStore, TestClock>,
+    store: MemoryDb,
+    ingest: Ingest<MemoryDb, TestClock>,
+    query: Query<MemoryDb, TestClock>,
+    registry: Registry<MemoryDb, MemoryQueue, TestClock>,
+    rollup: Rollup<MemoryDb, MemoryWorkQueue, MemoryQueue, TestClock>,
+    alerting: Alerting<MemoryDb, TestClock>,
     receiver: Receiver,
     queue: MemoryQueue,
 }
 
 impl Bench {
     fn new() -> Self {
-        let store = MemoryStore::default();
-        store.add_conditions_index();
+        let store = MemoryDb::with_conditions_index();
         let clock = TestClock::at(
             Timestamp::parse("2026-01-11T16:05:00Z", Timestamp::MIN).expect("a timestamp"),
         );
@@ -603,7 +602,7 @@ cases! {
     }
     "registry/own-writes.json" after [] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}));
-        assert_eq!(bench.store.calls(), table::memory::Calls::default(), "it asks for nothing");
+        assert_eq!(bench.store.calls(), table::memory_db::Calls::default(), "it asks for nothing");
     }
     "registry/poison.json" after [] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}), "poison blocks nothing");

@@ -13,7 +13,7 @@ use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     EditRegistry as _, Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, RoomWalk,
     Seen,
@@ -79,15 +79,15 @@ fn counted(story: &[Measured], rooms: &[&str], (from, to): (i64, i64)) -> i128 {
 }
 
 struct House {
-    store: MemoryStore,
+    store: MemoryDb,
     clock: TestClock,
-    rollup: Rollup<MemoryStore, MemoryWorkQueue, MemoryQueue, TestClock>,
+    rollup: Rollup<MemoryDb, MemoryWorkQueue, MemoryQueue, TestClock>,
     sent: usize,
 }
 
 impl House {
     async fn new() -> Self {
-        let (store, clock) = (MemoryStore::default(), TestClock::at(at(0)));
+        let (store, clock) = (MemoryDb::default(), TestClock::at(at(0)));
         let settings = rollup::Settings {
             zone: "Europe/Berlin".parse().expect("a zone"),
             retention: rollup::Retention::default(),
@@ -130,7 +130,7 @@ impl House {
         }
     }
 
-    fn query(&self) -> Query<MemoryStore, TestClock> {
+    fn query(&self) -> Query<MemoryDb, TestClock> {
         open_query(self.store.clone(), self.clock.clone())
     }
 }
@@ -141,11 +141,7 @@ fn sent(id: &str, measured: &Measured) -> Reading {
 }
 
 /// The billionths of a kWh of an answer; no value is 0.
-async fn answered(
-    query: &Query<MemoryStore, TestClock>,
-    path: &str,
-    (from, to): (i64, i64),
-) -> i128 {
+async fn answered(query: &Query<MemoryDb, TestClock>, path: &str, (from, to): (i64, i64)) -> i128 {
     let asked = format!("from={}&to={}&explain=1", at(from), at(to));
     let answer =
         Answer::of(&Box::pin(query.handle(request("GET", path, &asked, None), minute())).await);

@@ -446,8 +446,8 @@ mod tests {
 
     #[tokio::test]
     async fn all_that_a_token_issued_is_revoked_at_once_and_nothing_else() {
-        use table::memory::MemoryStore;
-        let store = MemoryStore::default();
+        use table::memory_db::MemoryDb;
+        let store = MemoryDb::default();
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let new = || issue(create(ScopeName::Read, &[])).unwrap().0;
         let [admin, other] = [new(), new()];

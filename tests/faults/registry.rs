@@ -13,7 +13,7 @@ use runtime::clock::{Deadline, TestClock};
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{EditRegistry as _, PutReadings as _, ReadRegistry};
 
 use super::proxy::{Effect, Fault, Proxy};
@@ -129,7 +129,7 @@ async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
 
 /// Delivered once, in order, without faults, to a store in memory.
 async fn expected(readings: &[Reading], records: &[Value]) -> (Vec<Device>, Vec<Room>) {
-    let store = MemoryStore::default();
+    let store = MemoryDb::default();
     store.put_readings(readings, None, &invocation()).await;
     deliver(&on(store.clone()), records).await;
     registry_of(&store).await

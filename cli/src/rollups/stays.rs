@@ -82,7 +82,7 @@ fn missing(device: &Device, stays: &[Stay], first: Option<Timestamp>) -> Vec<Sta
 mod tests {
     use domain::{DeviceObservation, Reading};
     use table::given::invocation;
-    use table::memory::MemoryStore;
+    use table::memory_db::MemoryDb;
     use table::{RegisterDevices as _, StoreError, UpdateRegistry as _};
 
     use super::*;
@@ -95,8 +95,8 @@ mod tests {
         Stay { room: room.parse().unwrap(), since: at(since), until: until.map(at) }
     }
 
-    async fn registered(room: &str) -> (MemoryStore, Device) {
-        let store = MemoryStore::default();
+    async fn registered(room: &str) -> (MemoryDb, Device) {
+        let store = MemoryDb::default();
         let metrics = [("t".parse().unwrap(), domain::Decimal::parse("1").unwrap())];
         let room = Some(room.parse().unwrap());
         let reading = Reading::new("d".parse().unwrap(), at(500), room, metrics.into()).unwrap();
@@ -105,7 +105,7 @@ mod tests {
         (store, device)
     }
 
-    async fn history(store: &MemoryStore) -> Vec<Stay> {
+    async fn history(store: &MemoryDb) -> Vec<Stay> {
         let always = TimeRange::new(Timestamp::MIN, Timestamp::MAX).unwrap();
         let stays = of_device(store, &"d".parse().unwrap(), always).await.unwrap();
         stays.into_iter().map(|of| of.stay).collect()
@@ -140,7 +140,7 @@ mod tests {
         let failure = || StoreError::Refused("on demand".into());
         store.fail_registry_writes_with([failure()]);
         restore(&store, device.id(), &backup()).await.unwrap_err();
-        store.fail_after(3, failure());
+        store.fail_after(3, [failure()]);
         restore(&store, device.id(), &backup()).await.unwrap_err();
         assert_eq!(history(&store).await.len(), MAX_RESTORED_STAYS, "the newest");
         restore(&store, device.id(), &backup()).await.unwrap();

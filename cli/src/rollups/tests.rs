@@ -10,7 +10,8 @@ use domain::{
 };
 use runtime::clock::TestClock;
 use table::given::{self, invocation};
-use table::memory::MemoryStore;
+use table::layout::Layout;
+use table::memory_db::MemoryDb;
 use table::{
     Belonging, DeleteReadings as _, EditRegistry as _, Expected, KeepRollupState as _,
     PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadConditionsSchema as _,
@@ -26,7 +27,7 @@ use crate::tests::parsed;
 
 /// A table with a year of the state that the rollup function keeps, and a directory for progress.
 struct Bench {
-    store: MemoryStore,
+    store: MemoryDb,
     clock: TestClock,
     directory: tempfile::TempDir,
     retention: Option<TimeDelta>,
@@ -44,7 +45,7 @@ fn reading(device: &str, timestamp: &str, value: &str) -> Reading {
 impl Bench {
     async fn new() -> Self {
         let bench = Self {
-            store: MemoryStore::default(),
+            store: MemoryDb::default(),
             clock: TestClock::at(at("2026-03-01T00:00:00Z")),
             directory: tempfile::tempdir().unwrap(),
             retention: None,
@@ -297,13 +298,13 @@ async fn rollups_whose_readings_expire_are_neither_compared_nor_touched() {
 
 #[tokio::test]
 async fn a_rebuild_of_everything_makes_the_index_by_conditions_complete() {
-    let bench = Bench { retention: Some(TimeDelta::days(10)), ..Bench::new().await };
+    let mut bench = Bench { retention: Some(TimeDelta::days(10)), ..Bench::new().await };
     bench.write("a", "2026-02-10T10:00:00Z", "1").await;
     bench.write("a", "2026-02-26T10:00:00Z", "1").await;
     bench.clock.set(at("2026-02-21T00:00:00Z"));
     bench.rebuild(&["--to", "2026-02-11T00:00:00Z"]).await.unwrap();
     bench.clock.set(at("2026-03-01T00:00:00Z"));
-    bench.store.add_conditions_index();
+    bench.store = bench.store.with_layout(Layout { conditions_index: true, ..Layout::default() });
     let metric = |name: &str| SchemaMetric {
         name: name.parse().unwrap(),
         encoding: Encoding::Float,
@@ -442,7 +443,7 @@ async fn progress_of_another_table_or_command_is_named_and_kept() {
 
 #[tokio::test]
 async fn a_table_without_a_state_says_what_makes_it() {
-    let bench = Bench { store: MemoryStore::default(), ..Bench::new().await };
+    let bench = Bench { store: MemoryDb::default(), ..Bench::new().await };
     let error = bench.rebuild(&[]).await.unwrap_err().to_string();
     assert!(error.contains("the rollup function"), "{error}");
 }
@@ -561,14 +562,16 @@ async fn rebuild_and_verify_go_on_after_failures_of_the_table() {
             }
         }
         let fail = |random: &mut fastrand::Rng| {
+            let mut calls = 0;
             for _ in 0..10 {
-                bench.store.fail_after(random.usize(0..50), StoreError::TimedOut);
-                bench.store.fail_with(failures(random.usize(0..4)));
+                calls += random.usize(0..50);
+                let more = failures(random.usize(0..4));
+                bench.store.fail_after(calls, [StoreError::TimedOut].into_iter().chain(more));
             }
         };
         fail(&mut random);
         assert_eq!(bench.rebuild(&[]).await.unwrap(), calm.rebuild(&[]).await.unwrap());
-        bench.store.end_failures();
+        bench.store.end_troubles();
         // One that was stored before a failure is stored again.
         let contents = |bench: &Bench| -> Vec<StoredRollup> {
             let rollups = bench.store.rollups().into_iter();
@@ -577,7 +580,7 @@ async fn rebuild_and_verify_go_on_after_failures_of_the_table() {
         assert_eq!(contents(&bench), contents(&calm));
         fail(&mut random);
         assert!(bench.verify(&[]).await);
-        bench.store.end_failures();
+        bench.store.end_troubles();
         let rollup = bench.day("a", "2026-02-04").await.unwrap();
         bench.replace(rollup, |it| it.rollup.metrics.clear()).await;
         fail(&mut random);
@@ -593,11 +596,10 @@ async fn rebuild_and_verify_give_up_when_the_table_never_answers_and_continue_la
             bench.write("a", &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
         }
         let silent = || {
-            bench.store.fail_after(calls, StoreError::TimedOut);
-            bench.store.fail_with(failures(400));
+            bench.store.fail_after(calls, failures(400));
         };
         let said = |error: anyhow::Error| {
-            bench.store.end_failures();
+            bench.store.end_troubles();
             let said = format!("{error:#}");
             let expected =
                 "gave up after 8 attempts; the same command continues where it stopped: ";

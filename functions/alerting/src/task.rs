@@ -179,13 +179,13 @@ impl<T: Task> KeptPlace<T> {
 mod tests {
     use table::EditAlertStates as _;
     use table::given::{firing, invocation};
-    use table::memory::MemoryStore;
+    use table::memory_db::MemoryDb;
 
     use super::*;
 
     #[tokio::test]
     async fn a_minute_goes_on_where_the_one_before_was_cut() {
-        let store = MemoryStore::default();
+        let store = MemoryDb::default();
         for number in 0..1_500 {
             let state = firing("r", &format!("d{number:04}"));
             assert!(store.put_alert_state(&state, &invocation()).await.expect("memory"));
@@ -193,7 +193,7 @@ mod tests {
         let place = KeptPlace::<StoredAlertState>::default();
         let read = async || place.read_on(&store, &(), Timestamp::MAX, &invocation()).await;
 
-        store.fail_after(1, StoreError::Throttled("for now".into()));
+        store.fail_after(1, [StoreError::Throttled("for now".into())]);
         let first = read().await;
         assert_eq!((first.tasks.len(), first.is_cut), (1_000, true));
         assert!(first.failure.is_some());

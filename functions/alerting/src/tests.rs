@@ -16,7 +16,7 @@ use runtime::clock::{Deadline, TestClock};
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditChannels as _, JudgementOutcome,
     NewJudgement, PutJudgements as _, StoredAlertState, StoredChannel, StoredRule,
@@ -76,10 +76,10 @@ impl SendRequest for Receiver {
 
 /// The function, its table, its clock and its receiver.
 pub(crate) struct World {
-    pub(crate) store: MemoryStore,
+    pub(crate) store: MemoryDb,
     pub(crate) clock: TestClock,
     pub(crate) receiver: Receiver,
-    alerting: Alerting<MemoryStore, TestClock>,
+    alerting: Alerting<MemoryDb, TestClock>,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
@@ -104,7 +104,7 @@ impl World {
         receiver: Receiver,
         heartbeat: Option<Url>,
     ) -> Self {
-        let (store, clock) = (MemoryStore::default(), TestClock::at(at(NOON)));
+        let (store, clock) = (MemoryDb::default(), TestClock::at(at(NOON)));
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&lines);
         let telemetry = Telemetry::to(Arc::new(move |line| {

@@ -18,7 +18,7 @@ use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     AddToken as _, DeleteReadings as _, EditRegistry as _, ManageTokens as _, ReadRegistry as _,
     ReadingKey, StoreError,
@@ -29,9 +29,9 @@ use super::*;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 struct Bench {
-    store: MemoryStore,
+    store: MemoryDb,
     clock: TestClock,
-    ingest: Ingest<MemoryStore, TestClock>,
+    ingest: Ingest<MemoryDb, TestClock>,
     log: Arc<Mutex<String>>,
 }
 
@@ -46,13 +46,13 @@ impl Bench {
         readings.iter().map(|it| format!("{} {} {}", it.device, it.at, metrics(it))).collect()
     }
 
-    fn on(store: MemoryStore) -> Self {
+    fn on(store: MemoryDb) -> Self {
         Self::with(store, false)
     }
 
     /// A function that asks for tokens, on a table that has one of every scope, their secrets their names.
     async fn guarded() -> Self {
-        let bench = Self::with(MemoryStore::default(), true);
+        let bench = Self::with(MemoryDb::default(), true);
         let one = ["d".parse().expect("an id")].into();
         let two = ["d", "e"].map(|id| id.parse().expect("an id")).into();
         for (secret, scope, revoked) in [
@@ -76,7 +76,7 @@ impl Bench {
         self.reply(event).await
     }
 
-    fn with(store: MemoryStore, auth: bool) -> Self {
+    fn with(store: MemoryDb, auth: bool) -> Self {
         let now = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
         let clock = TestClock::at(now);
         let log = Arc::new(Mutex::new(String::new()));
@@ -91,7 +91,7 @@ impl Bench {
     }
 
     fn new() -> Self {
-        Self::on(MemoryStore::default())
+        Self::on(MemoryDb::default())
     }
 
     async fn send(&self, event: Value) -> Result<(i64, Value), Failure> {
@@ -252,7 +252,7 @@ async fn ten_thousand_refusals_fit_into_one_answer_and_none_is_lost() {
     }
 }
 
-fn values(store: &MemoryStore) -> Vec<(i64, String)> {
+fn values(store: &MemoryDb) -> Vec<(i64, String)> {
     let start = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
     let value = |reading: &Reading| {
         let values: Vec<_> = reading.metrics().values().map(Decimal::as_str).collect();

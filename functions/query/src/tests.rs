@@ -22,16 +22,16 @@ use domain::{DeviceObservation, Reading, Scope, Timestamp};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{AddToken as _, PutReadings as _, RegisterDevices as _, StoreError};
 use table::{EditRegistry as _, LookUpRegistry as _};
 
 use super::*;
 
 struct Bench {
-    store: MemoryStore,
+    store: MemoryDb,
     clock: TestClock,
-    query: Query<MemoryStore, TestClock>,
+    query: Query<MemoryDb, TestClock>,
     log: Arc<Mutex<String>>,
 }
 
@@ -59,7 +59,7 @@ impl Bench {
     }
 
     fn with(auth: bool) -> Self {
-        Self::on(MemoryStore::default(), auth)
+        Self::on(MemoryDb::default(), auth)
     }
 
     /// Another instance on the same table.
@@ -70,17 +70,17 @@ impl Bench {
     /// A stack that may publish e-mail to a topic.
     fn with_alert_topic(alert_topic: Option<String>) -> Self {
         Self::with_settings(
-            MemoryStore::default(),
+            MemoryDb::default(),
             Settings { auth: Auth::Owner, alert_topic, ..Settings::default() },
         )
     }
 
-    fn on(store: MemoryStore, auth: bool) -> Self {
+    fn on(store: MemoryDb, auth: bool) -> Self {
         let auth = if auth { Auth::On } else { Auth::Owner };
         Self::with_settings(store, Settings { auth, ..Settings::default() })
     }
 
-    fn with_settings(store: MemoryStore, settings: Settings) -> Self {
+    fn with_settings(store: MemoryDb, settings: Settings) -> Self {
         let clock = TestClock::at(at(60));
         let log = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&log);
@@ -893,7 +893,7 @@ async fn a_parameter_that_cannot_be_taken_costs_no_read() {
     assert_eq!(bench.patch("/devices/a?x=1", r#"{"name": "x"}"#).await.status, 400);
     assert_eq!(
         bench.store.calls(),
-        table::memory::Calls {
+        table::memory_db::Calls {
             registry_writes: bench.store.calls().registry_writes,
             puts: bench.store.calls().puts,
             reads: 0,
@@ -905,7 +905,7 @@ async fn a_parameter_that_cannot_be_taken_costs_no_read() {
 async fn a_panic_is_one_answer_of_ours_and_the_next_request_is_answered() {
     let bench = Bench::new().await;
     bench.query.load().await;
-    bench.store.panic_with("index out of bounds");
+    bench.store.panic_after(0, "index out of bounds");
     let answer = bench.get("/devices/a/readings").await;
     assert_eq!(
         (answer.status, &answer.json()["type"]),

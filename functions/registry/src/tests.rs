@@ -10,24 +10,24 @@ use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use serde_json::{Value, json};
 use table::given;
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
-    EditRegistry as _, LookUpRegistry as _, PutReadings as _, ReadRegistry as _, ReadStays as _,
-    StayQuery, StoreError, UpdateOutcome,
+    Action, EditRegistry as _, LookUpRegistry as _, PutReadings as _, ReadRegistry as _,
+    ReadStays as _, StayQuery, StoreError, UpdateOutcome,
 };
 
 use super::*;
 use table::RegisterDevices as _;
 
 struct Bench {
-    store: MemoryStore,
-    registry: Registry<MemoryStore, MemoryQueue, TestClock>,
+    store: MemoryDb,
+    registry: Registry<MemoryDb, MemoryQueue, TestClock>,
     queue: MemoryQueue,
     invocation: Invocation,
 }
 
 impl Bench {
-    fn on(store: MemoryStore) -> Self {
+    fn on(store: MemoryDb) -> Self {
         let clock = TestClock::at(timestamp(0));
         let queue = MemoryQueue::default();
         let (telemetry, queue_of_its) = (Telemetry::silent(), queue.clone());
@@ -37,7 +37,7 @@ impl Bench {
     }
 
     fn new() -> Self {
-        Self::on(MemoryStore::default())
+        Self::on(MemoryDb::default())
     }
 
     /// Stores the readings and delivers them as one batch; the sequence number that was reported.
@@ -312,7 +312,7 @@ async fn a_device_introduces_a_bounded_number_of_rooms_however_its_records_come(
 async fn an_empty_batch_is_nothing() {
     let bench = Bench::new();
     assert_eq!(bench.deliver(&[]).await, None);
-    assert_eq!(bench.store.calls(), table::memory::Calls::default());
+    assert_eq!(bench.store.calls(), table::memory_db::Calls::default());
 }
 
 #[tokio::test]
@@ -364,7 +364,7 @@ async fn a_room_that_nobody_may_introduce_hides_no_other() {
 #[tokio::test]
 async fn a_record_that_makes_the_code_panic_is_given_up_like_other_poison() {
     let bench = Bench::new();
-    bench.store.panic_at_write_with("a mistake of ours");
+    bench.store.panic(|(action, _)| action == Action::PutItem, 0, "a mistake of ours");
     assert_eq!(bench.deliver(&[reading("a", 0, None), reading("d", 0, None)]).await, None);
     assert_eq!(bench.device().await.first_seen(), timestamp(0), "the other is learned");
     bench.assert_one_letter(("DEVICE", "a"), "panicked: a mistake of ours");
@@ -492,12 +492,12 @@ async fn a_stay_is_learned_whichever_request_fails() {
         bench.write(&[reading("d", 20, Some("a"))]).await;
         let moved = [reading("d", 30, Some("b")), reading("d", 50, None)];
         bench.store.put_readings(&moved, None, &bench.invocation).await;
-        bench.store.fail_after(failing, StoreError::TimedOut);
+        bench.store.fail_after(failing, [StoreError::TimedOut]);
         let mut deliveries = 0;
         while bench.deliver(&moved).await.is_some() {
             deliveries += 1;
         }
-        bench.store.end_failures();
+        bench.store.end_troubles();
         assert_eq!(deliveries, usize::from(failing < 7), "failing {failing}");
         let history = [stay("a", 0, Some(30)), stay("b", 30, None)];
         assert_eq!(stays(&bench).await, history, "failing {failing}");

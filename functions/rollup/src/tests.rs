@@ -18,7 +18,7 @@ use runtime::dead_letters::MemoryQueue;
 use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
 use table::given::{self, number};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     DeleteReadings as _, EditRegistry as _, Expected, Invocation, LookUpRegistry as _,
     PutConditionsSchema as _, PutReadings as _, ReadLateChanges as _, ReadingKey, RollupKey,
@@ -29,11 +29,11 @@ use super::*;
 use table::ReadRollupState as _;
 
 pub(super) struct Bench {
-    pub(super) store: MemoryStore,
+    pub(super) store: MemoryDb,
     pub(super) clock: TestClock,
     pub(super) work: MemoryWorkQueue,
     pub(super) dead_letters: MemoryQueue,
-    pub(super) rollup: Rollup<MemoryStore, MemoryWorkQueue, MemoryQueue, TestClock>,
+    pub(super) rollup: Rollup<MemoryDb, MemoryWorkQueue, MemoryQueue, TestClock>,
     pub(super) invocation: Invocation,
     line: Arc<Mutex<Value>>,
 }
@@ -41,19 +41,24 @@ pub(super) struct Bench {
 impl Bench {
     /// At the start, with the device `d` registered.
     pub(super) async fn new() -> Self {
-        let bench = Self::on(MemoryStore::default(), "Asia/Tokyo");
+        Self::begun_on(MemoryDb::default()).await
+    }
+
+    /// The same on this table.
+    pub(super) async fn begun_on(store: MemoryDb) -> Self {
+        let bench = Self::on(store, "Asia/Tokyo");
         bench.schedule().await;
         bench.register("d").await;
         bench
     }
 
     /// At the start.
-    pub(super) fn on(store: MemoryStore, zone: &str) -> Self {
+    pub(super) fn on(store: MemoryDb, zone: &str) -> Self {
         Self::with(store, zone, 500)
     }
 
     /// At the start, on a table that may consume so many units of each kind a second.
-    pub(super) fn with(store: MemoryStore, zone: &str, max_units: u32) -> Self {
+    pub(super) fn with(store: MemoryDb, zone: &str, max_units: u32) -> Self {
         let clock = TestClock::at(at(0));
         let (work, dead_letters) = (MemoryWorkQueue::default(), MemoryQueue::default());
         let line = Arc::new(Mutex::new(Value::Null));

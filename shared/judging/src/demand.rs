@@ -177,7 +177,7 @@ mod tests {
     use series::KnownState;
     use table::PutReadings as _;
     use table::given::{self, invocation};
-    use table::memory::MemoryStore;
+    use table::memory_db::MemoryDb;
 
     use super::*;
 
@@ -194,7 +194,7 @@ mod tests {
 
     async fn highest(
         peaks: &Peaks,
-        store: &MemoryStore,
+        store: &MemoryDb,
         device: &Device,
         now: Timestamp,
     ) -> Option<String> {
@@ -208,7 +208,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peak_that_is_remembered_follows_verdicts_at_once_and_late_readings_within_hours() {
-        let (peaks, store) = (Peaks::default(), MemoryStore::default());
+        let (peaks, store) = (Peaks::default(), MemoryDb::default());
         let readings = [(0, "100"), (1, "101"), (2, "103"), (3, "903"), (4, "904")];
         let readings = readings.map(|(hours, value)| reading(hours, value));
         store.put_readings(&readings, None, &invocation()).await;

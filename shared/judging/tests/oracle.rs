@@ -16,7 +16,7 @@ use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
 use series::{Failure, KnownState, MAX_DEVICES};
 use table::given::{self, invocation};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishLooks as _, Invocation,
     KeepRollupState as _, ListDevices as _, Look, Looked, MAX_CACHED_ENTRIES, MarkRunning as _,
@@ -40,14 +40,14 @@ fn at(minute: i64) -> Timestamp {
 
 /// A table, and one process that judges.
 struct World {
-    store: MemoryStore,
+    store: MemoryDb,
     judging: Judging,
 }
 
 impl World {
     /// A world with one rule, and with the devices of some readings, which are stored.
     async fn new(rule: Value, first: &[Reading]) -> Self {
-        let store = MemoryStore::default();
+        let store = MemoryDb::default();
         given::store_home(&store, first).await;
         let rule = Rule::from_json(rule, at(-10)).expect("a rule");
         let rule = StoredRule { id: "r".parse().expect("an id"), version: 1, rule };
@@ -1046,7 +1046,7 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
         let rules = world.judging.rules(&world.store, at(1), &invocation()).await.expect("memory");
         if !throttled && look.after.is_some() {
             // The rule is read before the state of the next device.
-            world.store.fail_after(1, StoreError::Throttled("for now".into()));
+            world.store.fail_after(1, [StoreError::Throttled("for now".into())]);
             throttled = true;
         }
         let piece = Invocation::until(Deadline::after(time));

@@ -117,7 +117,7 @@ mod tests {
     use futures_util::FutureExt as _;
     use table::ReadLateChanges as _;
     use table::given::invocation;
-    use table::memory::MemoryStore;
+    use table::memory_db::MemoryDb;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
@@ -126,7 +126,7 @@ mod tests {
     /// A table that counts what is stored, and sometimes loses the answer, so that the SDK repeats the request.
     #[derive(Default)]
     struct Counted {
-        memory: MemoryStore,
+        memory: MemoryDb,
         stored: Cell<VecDeque<usize>>,
         loses: Cell<bool>,
     }

@@ -6,7 +6,7 @@ use domain::{
     QuarterHour, Reading, Rollup, RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
 };
 use table::given;
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     DeleteReadings as _, Expected, Indexing, Invocation, NoteSeen, PutReadings as _, PutRollups,
     ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, Seen, StoreError, StoreResult,
@@ -16,7 +16,7 @@ use table::{
 use crate::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, Retention, SeenRooms};
 
 struct Bench {
-    store: MemoryStore,
+    store: MemoryDb,
     device: DeviceRules,
     seen: SeenRooms,
     retention: Retention,
@@ -28,7 +28,7 @@ impl Bench {
     /// An hour after the start, and everything is kept for ever.
     fn new() -> Self {
         Self {
-            store: MemoryStore::default(),
+            store: MemoryDb::default(),
             device: DeviceRules {
                 id: device(),
                 rules: FoldRules::default(),
@@ -49,7 +49,7 @@ impl Bench {
         Self { retention, ..Self::new() }
     }
 
-    fn fold(&self) -> Fold<'_, MemoryStore> {
+    fn fold(&self) -> Fold<'_, MemoryDb> {
         self.fold_on(&self.store)
     }
 
@@ -443,7 +443,7 @@ async fn a_range_is_folded_with_one_query_of_readings() {
 }
 
 /// A table whose rollups somebody else always puts first.
-struct Contended(MemoryStore);
+struct Contended(MemoryDb);
 
 impl ReadRollups for Contended {
     async fn rollup(

@@ -261,7 +261,7 @@ mod tests {
     use serde_json::json;
     use table::AddToken as _;
     use table::given::{invocation, secret, token};
-    use table::memory::MemoryStore;
+    use table::memory_db::MemoryDb;
 
     use super::*;
     use crate::clock::TestClock;
@@ -318,14 +318,14 @@ mod tests {
     }
 
     struct Bench {
-        store: MemoryStore,
+        store: MemoryDb,
         clock: TestClock,
         authenticator: Authenticator<TestClock>,
     }
 
     impl Bench {
         async fn new(auth: Auth, tokens: &[Token]) -> Self {
-            let (store, clock) = (MemoryStore::default(), TestClock::at(at(0)));
+            let (store, clock) = (MemoryDb::default(), TestClock::at(at(0)));
             for token in tokens {
                 store.add_token(token, &invocation()).await.expect("memory");
             }

@@ -19,9 +19,11 @@ use std::time::Duration;
 use self::evaluate::Effect;
 use self::items::StoredItems;
 use self::troubles::Troubles;
+pub use self::views::Calls;
 use crate::db::{Db, Each, ItemQuery, Items, RefusedWrites, What, Write, WriteOutcome};
 use crate::item::Item;
 use crate::layout::{Index, Layout};
+use crate::shards::Shards;
 use crate::{Action, Invocation, ItemKey, Permission, PutOutcome, StoreError, StoreResult, Target};
 
 /// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`, and stores no item of a batch if one is too large.
@@ -76,9 +78,16 @@ impl MemoryDb {
         Self {
             state: Arc::new(Mutex::new(state)),
             layout,
-            has_checked_shards: Arc::default(),
+            // An empty table has its devices in no other partitions; but several are written down.
+            has_checked_shards: Arc::new((layout.shards == Shards::ONE).into()),
             role: None,
         }
+    }
+
+    /// An empty table with the index by conditions.
+    #[must_use]
+    pub fn with_conditions_index() -> Self {
+        Self::of(Layout { conditions_index: true, ..Layout::default() })
     }
 
     /// The same items for a role: a request that needs more than these permissions is refused.
@@ -103,6 +112,11 @@ impl MemoryDb {
         let mut state = self.state();
         let items = state.items.clone();
         state.frozen.insert(index.name, items);
+    }
+
+    /// Lets an index show the items as they are again.
+    pub fn follow_index(&self, index: &Index) {
+        self.state().frozen.remove(index.name);
     }
 
     /// Lets one of the requests that `hits` matches fail, after so many of them that do not.

@@ -417,7 +417,7 @@ async fn after_a_crash_between_any_two_calls_each_message_arrives() {
             if is_panic {
                 world.store.panic_after(calls, "killed");
             } else {
-                world.store.fail_after(calls, StoreError::Unavailable("lost".into()));
+                world.store.fail_after(calls, [StoreError::Unavailable("lost".into())]);
             }
             let crashed = world.minute().await.is_err();
             let mut bodies = world.receiver.bodies();
@@ -430,7 +430,7 @@ async fn after_a_crash_between_any_two_calls_each_message_arrives() {
                 assert_eq!(bodies.len(), 1, "exactly once where nothing crashed");
                 break;
             }
-            world.store.end_failures();
+            world.store.end_troubles();
             world.minutes(2).await;
             bodies.extend(world.receiver.bodies());
             let mut seen: Vec<(&str, bool)> = Vec::new();
@@ -500,7 +500,7 @@ async fn what_a_sender_that_died_had_is_not_said_after_newer_news() {
             assert!(calls > 5, "{calls}: each call was one that failed");
             break;
         }
-        world.store.end_failures();
+        world.store.end_troubles();
         let leased = world.store.all_waiting().iter().any(|message| message.lease.is_some());
 
         world.pass(TimeDelta::seconds(5));
@@ -578,11 +578,11 @@ async fn an_error_of_one_look_ends_no_other() {
         let touched = readings.map(|reading| (reading.device.into(), reading.at));
         assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
 
-        world.store.fail_after(calls, StoreError::Unavailable("lost".into()));
+        world.store.fail_after(calls, [StoreError::Unavailable("lost".into())]);
         // Without the rules nothing is judged.
         let _ = world.scheduled().await;
         minutes_without_looks += usize::from(world.line()["alerting.looks"] == 0);
-        world.store.end_failures();
+        world.store.end_troubles();
         world.scheduled().await.expect("done");
         let left = world.store.looks(None, 9, &given::invocation()).await.expect("read");
         assert_eq!(left.listing.found, [], "{calls}");
@@ -617,7 +617,7 @@ async fn a_failure_of_sending_keeps_no_minute_from_judging_and_what_it_tells_is_
     let world = World::new();
     store_work_for_a_minute(&world).await;
     // The mark is read and put, then rules, channels, zone and mark are read. Sending asks for the channels next.
-    world.store.fail_after(6, StoreError::Unavailable("lost".into()));
+    world.store.fail_after(6, [StoreError::Unavailable("lost".into())]);
     world.scheduled().await.expect("the second round serves all channels");
     let failures = world.line()["alerting.failures"].clone();
     assert!(
@@ -668,8 +668,7 @@ async fn a_damaged_mark_is_told_and_replaced_and_the_minute_goes_on() {
 
 /// The next calls of the table succeed, and two that follow fail.
 fn fail_twice_after(world: &World, calls: usize) {
-    world.store.fail_after(calls, StoreError::Throttled("for now".into()));
-    world.store.fail_with([StoreError::Throttled("for now".into())]);
+    world.store.fail_after(calls, [(); 2].map(|()| StoreError::Throttled("for now".into())));
 }
 
 #[tokio::test]
@@ -725,10 +724,10 @@ async fn a_message_that_is_not_leased_holds_up_no_other() {
         for device in ["freezer", "fridge", "cellar"] {
             world.tell(&rule, device, News::Fired, &[("a", NOW)]).await;
         }
-        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        world.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         let is_done = world.minute().await.is_ok();
         let line = world.line();
-        world.store.end_failures();
+        world.store.end_troubles();
         let bodies = world.receiver.bodies();
         let sent: usize = bodies.iter().map(|body| news(body).len()).sum();
         if sent == 2 {
@@ -756,9 +755,9 @@ async fn what_is_delivered_and_not_deleted_is_leased_for_longer_than_an_invocati
         world.channel("a", None).await;
         let rule = world.rule("r", false).await;
         world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
-        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        world.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         let has_failed = world.minute().await.is_err();
-        world.store.end_failures();
+        world.store.end_troubles();
         if !has_failed || world.receiver.take().is_empty() {
             continue;
         }
@@ -785,9 +784,9 @@ async fn what_cannot_be_dropped_holds_up_no_message() {
         world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
         world.tell(&other, "fridge", News::Fired, &[("a", NOW)]).await;
         world.delete_rule("r").await;
-        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        world.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         let has_failed = world.minute().await.is_err();
-        world.store.end_failures();
+        world.store.end_troubles();
         let left: Vec<_> = world.store.all_waiting();
         let is_dropped = !left.iter().any(|message| message.told.alert.rule.as_str() == "r");
         let is_finished = !left.iter().any(|message| message.told.alert.rule.as_str() == "s");
@@ -819,7 +818,7 @@ async fn a_heartbeat_is_asked_every_five_minutes_and_not_when_the_table_fails() 
         world.scheduled().await.expect_err("the table fails");
     }
     assert_eq!(world.receiver.take().len(), 0);
-    world.store.end_failures();
+    world.store.end_troubles();
     world.receiver.will([Reply::Status(500)]);
     minutes(2).await;
     assert_eq!(world.receiver.take().len(), 2, "one that failed is repeated");
@@ -879,9 +878,9 @@ async fn a_message_whose_state_cannot_be_read_holds_up_no_other() {
         let urgent = world.rule("urgent", false).await;
         world.tell(&urgent, "smoke", News::Fired, &[("a", NOW)]).await;
 
-        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        world.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         let result = world.minute().await;
-        world.store.end_failures();
+        world.store.end_troubles();
         let first = devices(&world);
         if first == ["smoke"] && result.is_err() {
             was_left = true;
@@ -909,9 +908,9 @@ async fn what_waits_is_read_on_where_the_table_let_no_more_in() {
             world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
         }
 
-        world.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        world.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         drop(world.minute().await);
-        world.store.end_failures();
+        world.store.end_troubles();
         let first = devices(&world);
         if first.len() == 100 {
             was_cut = true;

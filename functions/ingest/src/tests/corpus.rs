@@ -63,7 +63,7 @@ fn expect(line: &str, (devices, ignored): &mut Found) {
 
 /// What is found of a payload: `FORMAT?PARAMETERS PAYLOAD`, `lines LINE` or `GET FORMAT?PARAMETERS`.
 async fn found(sent: &str) -> Found {
-    let bench = Bench::with(MemoryStore::default(), true);
+    let bench = Bench::with(MemoryDb::default(), true);
     let devices = WritableDevices::Any;
     let scope = Scope::Write(WriteScope { devices, device_tags: Vec::new(), room_tag: None });
     let secret = given::secret("any");

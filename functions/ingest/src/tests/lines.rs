@@ -6,7 +6,8 @@ use std::time::Duration;
 use domain::{Device, DeviceId, Edit, Hints, RoomPatch};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use table::{EditRegistry as _, ReadRegistry as _, TeachRegistry as _};
+use table::memory_db::on;
+use table::{Action, EditRegistry as _, ReadRegistry as _, Target, TeachRegistry as _};
 
 use super::*;
 use crate::intake::mode::Mode;
@@ -251,7 +252,8 @@ async fn a_failure_of_ours_comes_before_a_bad_line_and_says_when_to_come_back() 
     bench.lines("/write", "m,host=a value=1").await;
     // Each time other values: what a refused request has stored is not stored again.
     for (value, path) in ["/write", "/api/v2/write", "/api/v3/write_lp"].into_iter().enumerate() {
-        bench.store.leave_not_stored(&[1]);
+        let throttled = StoreError::Throttled("for now".into());
+        bench.store.fail(on(Action::UpdateItem, Target::Readings), 1, throttled);
         let body = format!("m,host=a value={value} {AT}\nbad\n\nm,host=b value={value} {AT}");
         let Answer(status, headers, text) = bench.write(path, &json!({}), body.as_bytes()).await;
         assert_eq!((status, &headers["retry-after"]), (503, &json!("2")), "{text}");

@@ -279,9 +279,9 @@ async fn what_is_not_stored_of_a_message_is_in_the_log_and_what_is_the_device_s_
     assert!(text.contains(r#""ignored":["SML/Meter_number"]"#), "{text}");
     let mut not_stored = 0;
     for calls in 0..8 {
-        bench.store.fail_after(calls, StoreError::TimedOut);
+        bench.store.fail_after(calls, [StoreError::TimedOut]);
         let (_, text) = bench.payload("/readings/tasmota?device=meter", sml).await;
-        bench.store.end_failures();
+        bench.store.end_troubles();
         if text.contains(r#""not_stored":[0]"#) {
             not_stored += 1;
             assert!(text.contains(r#""ignored":["SML/Meter_number"]"#), "{text}");
@@ -453,7 +453,7 @@ async fn a_device_introduces_32_parts_by_mqtt_and_known_ones_go_on() {
 async fn in_a_fleet_senders_introduce_no_more_either() {
     let bench = Bench::guarded().await;
     fill_beyond_memory(&bench).await;
-    let fleet = bench.store.devices(&invocation()).await.expect("listed").found.len();
+    let fleet = bench.store.all_devices().len();
     let topic = "roomtide/tasmota/plug/tele/SENSOR";
     let (receipt, _) = flood(&bench, topic, 0..20).await;
     assert_eq!(receipt["accepted"], 20);
@@ -470,7 +470,7 @@ async fn in_a_fleet_senders_introduce_no_more_either() {
         let (found, answer) = third.post_with("one", &body).await;
         assert_eq!(found, status, "{n}: {answer}");
     }
-    let devices = bench.store.devices(&invocation()).await.expect("listed").found.len();
+    let devices = bench.store.all_devices().len();
     assert_eq!(devices, fleet + 32 + 3);
     // A device that could not be registered is not counted with each of its readings.
     let new = json!({"device_id": "e:x", "t": 1}).to_string();
@@ -479,10 +479,10 @@ async fn in_a_fleet_senders_introduce_no_more_either() {
     for calls in [3, 2, 2, 2] {
         third.clock.advance(Duration::from_millis(10));
         let before = third.log().matches("registry.error").count();
-        bench.store.fail_after(calls, StoreError::TimedOut);
+        bench.store.fail_after(calls, [StoreError::TimedOut]);
         assert_eq!(third.post_with("two", &new).await.0, 201);
         assert_eq!(third.log().matches("registry.error").count(), before + 1);
-        bench.store.end_failures();
+        bench.store.end_troubles();
     }
     third.clock.advance(Duration::from_millis(10));
     assert_eq!(third.post_with("two", &new.replace("e:x", "e:y")).await.0, 201, "the third");

@@ -240,7 +240,7 @@ mod tests {
     use domain::Decimal;
     use runtime::clock::Deadline;
     use table::PutReadings as _;
-    use table::memory::MemoryStore;
+    use table::memory_db::MemoryDb;
 
     use super::*;
 
@@ -248,7 +248,7 @@ mod tests {
     /// many metrics each.
     async fn read_and_sent(metrics: i64, are_new_each_time: bool) -> (usize, usize) {
         let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
-        let store = MemoryStore::default();
+        let store = MemoryDb::default();
         let timestamp = |millis| Timestamp::from_millis(millis).expect("a timestamp");
         let readings: Vec<Reading> = (0..3_000)
             .map(|n| {

@@ -78,9 +78,9 @@ async fn a_rule_that_was_saved_says_so_though_something_fails_then() {
     let (mut untold, mut unshown) = (false, false);
     for calls in 0..40 {
         let bench = Bench::new().await;
-        bench.store.fail_after(calls, StoreError::Throttled("for now".into()));
+        bench.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         let answer = bench.put("/alerts/warm", &warm()).await;
-        bench.store.end_failures();
+        bench.store.end_troubles();
         let is_stored =
             bench.store.alert_rule(&"warm".parse().expect("an id"), &invocation()).await;
         let is_stored = is_stored.expect("read").is_some();

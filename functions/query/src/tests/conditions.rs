@@ -126,8 +126,7 @@ const SCHEMA: &str = r#"{"metrics": [
 
 #[tokio::test]
 async fn a_schema_is_shown_as_it_was_sent_and_others_are_new_versions() {
-    let bench = Bench::empty();
-    bench.store.add_conditions_index();
+    let bench = Bench::on(MemoryDb::with_conditions_index(), false);
     assert_eq!(
         bench.problem("/conditions/schema").await,
         "404 There is no schema yet; PUT /conditions/schema sets one."

@@ -85,10 +85,10 @@ async fn a_deletion_that_fails_goes_on_with_the_next_request() {
     let bench = Bench::new().await;
     // The registry's lists, the mark, the belongings, the note, the removal: each fails once.
     for calls in 0..8 {
-        bench.store.fail_after(calls, StoreError::Throttled("test".into()));
+        bench.store.fail_after(calls, [StoreError::Throttled("test".into())]);
         let answer = bench.delete("/devices/a").await;
         assert!([202, 503].contains(&answer.status), "{calls}: {}", answer.text);
-        bench.store.end_failures();
+        bench.store.end_troubles();
     }
     assert_eq!(bench.delete("/devices/a").await.status, 202);
     bench.pass(360);

@@ -157,7 +157,7 @@ async fn a_throttled_question_about_a_few_devices_reads_no_large_registry() {
 
     bench.clock.advance(Duration::from_secs(120));
     let before = bench.store.calls().reads;
-    bench.store.fail_after(1, StoreError::Throttled("busy".into()));
+    bench.store.fail_after(1, [StoreError::Throttled("busy".into())]);
     let answer = bench.get("/rooms/r/devices").await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, "2"), "{}", answer.text);
     assert_eq!(bench.store.calls().reads - before, 2, "the room and a page of its devices");

@@ -92,7 +92,7 @@ fn points() -> Vec<(Device, Vec<Reading>)> {
 
 /// Rolls up all readings, up to a timestamp.
 async fn roll_up(
-    store: &MemoryStore,
+    store: &MemoryDb,
     device: &Device,
     readings: &[Reading],
     zone: Zone,

@@ -342,7 +342,7 @@ async fn the_setting_is_shown_beside_what_holds_and_can_be_taken_back() {
 #[tokio::test]
 async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     const DAYS: i64 = 8;
-    let bench = Bench::empty();
+    let bench = Bench::on(MemoryDb::with_conditions_index(), false);
     let metric = |name: &str| SchemaMetric {
         name: name.parse().expect("a name"),
         encoding: Encoding::Decimal(["-30", "100"].map(given::number).into()),
@@ -350,7 +350,6 @@ async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     };
     let schema = vec![metric("temperature"), metric("humidity")];
     let schema = domain::ConditionsSchema::new(1, schema).expect("a schema");
-    bench.store.add_conditions_index();
     let put = bench.store.put_conditions_schema(&schema, Expected::Absent, &invocation()).await;
     assert!(put.expect("memory"));
     assert!(bench.store.set_conditions_ready(1, &invocation()).await.expect("memory"));

@@ -25,8 +25,8 @@ impl Hint for CountedHint {
 
 /// A freezer with a rule, the function that judges it, and what `alerts` does each minute.
 struct Freezer {
-    store: MemoryStore,
-    registry: Registry<MemoryStore, MemoryQueue, TestClock, CountedHint>,
+    store: MemoryDb,
+    registry: Registry<MemoryDb, MemoryQueue, TestClock, CountedHint>,
     hint: CountedHint,
     clock: TestClock,
     minutely: Judging,
@@ -35,7 +35,7 @@ struct Freezer {
 
 impl Freezer {
     async fn new(hold: i64, clear_hold: i64) -> Self {
-        let store = MemoryStore::default();
+        let store = MemoryDb::default();
         let (clock, hint) = (TestClock::at(timestamp(0)), CountedHint::default());
         let registry = Registry::new(
             store.clone(),
@@ -169,9 +169,9 @@ async fn what_cannot_be_judged_becomes_a_look_and_holds_up_no_registry() {
         let freezer = Freezer::new(0, 0).await;
         freezer.clock.set(timestamp(1));
         let reading = freezer.write(1, 31).await;
-        freezer.store.fail_after(failing, StoreError::TimedOut);
+        freezer.store.fail_after(failing, [StoreError::TimedOut]);
         let is_done = freezer.deliver(std::slice::from_ref(&reading)).await;
-        freezer.store.end_failures();
+        freezer.store.end_troubles();
         if !is_done {
             assert!(failing < 3, "only the registry asks for it again: {failing}");
             continue;
@@ -193,10 +193,9 @@ async fn where_no_look_can_be_left_the_record_comes_again() {
     assert!(freezer.deliver(&[known]).await);
     let reading = freezer.write(1, 31).await;
     // The device is read; then nothing works any more.
-    freezer.store.fail_after(1, StoreError::TimedOut);
-    freezer.store.fail_with((0..20).map(|_| StoreError::TimedOut));
+    freezer.store.fail_after(1, (0..20).map(|_| StoreError::TimedOut));
     assert!(!freezer.deliver(std::slice::from_ref(&reading)).await);
-    freezer.store.end_failures();
+    freezer.store.end_troubles();
     assert!(freezer.deliver(&[reading]).await);
     assert_eq!(freezer.news(), [News::Fired]);
 }
@@ -365,13 +364,11 @@ impl Schedule {
         let (dies, fails) = (may_fail && self.rng.u8(..6) == 0, may_fail && self.rng.u8(..6) == 0);
         if dies || fails {
             let calls = self.rng.usize(..12);
-            self.freezer.store.fail_after(calls, StoreError::TimedOut);
-        }
-        if dies {
-            self.freezer.store.fail_with((0..50).map(|_| StoreError::TimedOut));
+            let failing = if dies { 50 } else { 1 };
+            self.freezer.store.fail_after(calls, (0..failing).map(|_| StoreError::TimedOut));
         }
         let is_done = self.freezer.deliver(&readings).await;
-        self.freezer.store.end_failures();
+        self.freezer.store.end_troubles();
         let is_twice = may_fail && self.rng.u8(..6) == 0;
         if is_done && !dies && !is_twice {
             let batch = self.stream.pop_front().expect("it was delivered");

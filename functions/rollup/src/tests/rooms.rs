@@ -57,7 +57,7 @@ async fn a_room_is_noted_before_the_rollup_and_once_in_a_month() {
     let bench = Bench::new().await;
     let record = bench.write_in("d", -30, "hall").await;
     // State, devices, the rollup, its readings, what is noted: then the put of it fails.
-    bench.store.fail_registry_writes_with([StoreError::Throttled("busy".into())]);
+    bench.store.fail_registry_writes_with([StoreError::Unavailable("busy".into())]);
     assert_eq!(bench.deliver(std::slice::from_ref(&record)).await, Some(0));
     assert_eq!((bench.quarter("d", -30), bench.noted()), (None, Vec::new()));
     bench.deliver(&[record]).await;
@@ -87,7 +87,7 @@ async fn a_reading_that_is_left_to_the_sweep_is_noted_with_the_stream() {
     assert_eq!(bench.noted(), both);
     let before = bench.store.calls();
     bench.deliver(&records).await;
-    let state_read = table::memory::Calls { reads: before.reads + 1, ..before };
+    let state_read = table::memory_db::Calls { reads: before.reads + 1, ..before };
     assert_eq!(bench.store.calls(), state_read, "an instance asks once who was in which room");
 
     // What is remembered of a device that was deleted counts for six hours, until the sweep notes its rooms.
@@ -129,7 +129,7 @@ async fn all_rooms_of_a_quarter_are_noted_however_many_a_rollup_names() {
 
 #[tokio::test]
 async fn a_new_table_has_nothing_to_walk() {
-    let bench = Bench::on(MemoryStore::default(), "Asia/Tokyo");
+    let bench = Bench::on(MemoryDb::default(), "Asia/Tokyo");
     assert!(!bench.is_walked().await);
     bench.schedule().await;
     assert!(bench.is_walked().await);
@@ -153,7 +153,7 @@ async fn rooms_of_older_rollups_are_noted_once_when_no_older_function_can_be_at_
     let expected = bench.noted();
     assert_eq!(expected.len(), 4);
     // As a version left it that noted no rooms.
-    let old = Bench::on(MemoryStore::default(), "Asia/Tokyo");
+    let old = Bench::on(MemoryDb::default(), "Asia/Tokyo");
     for device in ["d", "e", "f"] {
         old.register(device).await;
     }
@@ -166,10 +166,10 @@ async fn rooms_of_older_rollups_are_noted_once_when_no_older_function_can_be_at_
     }
     // The walk is interrupted anywhere, and goes on.
     for calls in 0..12 {
-        old.store.fail_after(calls, StoreError::Throttled("busy".into()));
+        old.store.fail_after(calls, [StoreError::Throttled("busy".into())]);
         old.clock.set(at(11));
         drop(old.rollup.handle_schedule(deadline()).await);
-        old.store.end_failures();
+        old.store.end_troubles();
     }
     old.schedule().await;
     assert!(old.is_walked().await);

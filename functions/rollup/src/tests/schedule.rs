@@ -1,9 +1,10 @@
 //! Invocations by the schedule: the state, the sweep, and the folds after changes of settings.
 
 use runtime::work_queue::{FoldRequest, WorkQueue as _};
+use table::memory_db::on;
 use table::{
-    Backlog, EditAlertRules as _, KeepRollupState as _, QueueDepth, ReadLooks as _,
-    ReadRefold as _, StoreError,
+    Action, Backlog, EditAlertRules as _, KeepRollupState as _, QueueDepth, ReadLooks as _,
+    ReadRefold as _, StoreError, Target,
 };
 
 use super::*;
@@ -21,7 +22,7 @@ fn turn() -> i64 {
 
 #[tokio::test]
 async fn the_state_of_a_new_table_is_complete_from_the_beginning_of_time() {
-    let bench = Bench::on(MemoryStore::default(), "Asia/Tokyo");
+    let bench = Bench::on(MemoryDb::default(), "Asia/Tokyo");
     bench.schedule().await;
     let state = bench.state().await;
     assert_eq!((state.zone.as_str(), state.since), ("Asia/Tokyo", Timestamp::MIN));
@@ -43,7 +44,7 @@ async fn a_mark_tells_what_waits_in_the_queue_and_no_queue_holds_it_up() {
 
 #[tokio::test]
 async fn the_state_of_a_table_with_devices_is_complete_from_now_on() {
-    let bench = Bench::on(MemoryStore::default(), "Asia/Tokyo");
+    let bench = Bench::on(MemoryDb::default(), "Asia/Tokyo");
     bench.register("d").await;
     let record = bench.write("d", 0, "1").await;
     bench.deliver(&[record]).await;
@@ -240,9 +241,9 @@ async fn a_sweep_that_never_has_time_for_a_day_of_all_devices_moves_on() {
     for invocation in 0..100 {
         let bench = Bench::with(first.store.clone(), "Asia/Tokyo", SMALL);
         bench.clock.set(at(2 * day));
-        bench.store.fail_after(CALLS, StoreError::TimedOut);
+        bench.store.fail_after(CALLS, [StoreError::TimedOut]);
         let done = bench.rollup.handle_schedule(deadline()).await;
-        bench.store.end_failures();
+        bench.store.end_troubles();
         if done.is_ok() && reached(&bench).await >= at(2 * day - 15) {
             assert!(invocation > 2, "the time sufficed");
             let last = format!("many-{}", DEVICES - 1);
@@ -265,7 +266,9 @@ async fn a_sweep_that_never_has_time_to_read_a_window_of_all_devices_moves_on() 
                 first.write(&format!("many-{device}"), minute, "1").await;
             }
         }
-        first.store.take_for_readings(Duration::from_secs(time_of_reading));
+        first
+            .store
+            .slow_down(on(Action::Query, Target::Readings), Duration::from_secs(time_of_reading));
 
         let mut invocations = 0;
         while first.state().await.sealed() < at(minutes) {
@@ -334,9 +337,9 @@ async fn a_breach_in_a_sealed_quarter_is_looked_at_though_an_invocation_ends_bef
         bench.store.put_readings(&[hot], None, &bench.invocation).await;
 
         bench.clock.set(at(30));
-        bench.store.fail_after(calls, StoreError::Unavailable("lost".into()));
+        bench.store.fail_after(calls, [StoreError::Unavailable("lost".into())]);
         let is_done = bench.rollup.handle_schedule(deadline()).await.is_ok();
-        bench.store.end_failures();
+        bench.store.end_troubles();
         bench.schedule().await;
         let looks = bench.store.looks(None, 9, &bench.invocation).await.expect("memory");
         let looks: Vec<_> = looks.listing.found.iter().map(|look| look.what.to_string()).collect();
@@ -358,9 +361,9 @@ async fn a_fleet_that_is_far_behind_is_swept_group_by_group() {
     }
     first.clock.set(at(60));
     // After the writes of some groups the time is over.
-    first.store.fail_after(120, StoreError::TimedOut);
+    first.store.fail_after(120, [StoreError::TimedOut]);
     first.rollup.handle_schedule(deadline()).await.expect_err("its time is over");
-    first.store.end_failures();
+    first.store.end_troubles();
     let sealed = first.state().await.sealed;
     let done = sealed.iter().filter(|sealed| **sealed == at(45)).count();
     assert!(done > 0 && done < SWEEP_GROUPS, "{sealed:?}");
@@ -373,9 +376,9 @@ async fn nothing_is_sealed_where_the_table_failed() {
     bench.clock.set(at(turn()));
     // Whichever call fails, what is not folded is not sealed.
     for call in 0..20 {
-        bench.store.fail_after(call, StoreError::Throttled("for now".into()));
+        bench.store.fail_after(call, [StoreError::Throttled("for now".into())]);
         let done = bench.rollup.handle_schedule(deadline()).await;
-        bench.store.end_failures();
+        bench.store.end_troubles();
         if done.is_ok() {
             break;
         }
@@ -504,9 +507,9 @@ async fn the_age_of_the_oldest_work_is_told_each_minute() {
     assert_eq!(age(), 7 * 60);
     // A sweep that fails leaves its quarter.
     bench.clock.set(at(116));
-    bench.store.fail_after(1, StoreError::Throttled("x".into()));
+    bench.store.fail_after(1, [StoreError::Throttled("x".into())]);
     bench.rollup.handle_schedule(deadline()).await.expect_err("it fails");
-    bench.store.end_failures();
+    bench.store.end_troubles();
     assert_eq!((age(), bench.logged("requests.throttled")), (json!(900), json!(1)));
     bench.minutes(117, 117).await;
     assert_eq!(age(), 0);

@@ -1,6 +1,7 @@
 //! Batches of the stream, and messages of the queue.
 
-use table::{Backlog, KeepRollupState as _, RegisterDevices as _, StoreError};
+use table::memory_db::on;
+use table::{Action, Backlog, KeepRollupState as _, RegisterDevices as _, StoreError, Target};
 
 use super::*;
 
@@ -83,7 +84,7 @@ async fn while_a_slow_fold_is_under_way_nothing_says_that_all_is_folded() {
     }
     let following = rollups::Following::default();
     let told_for = following.told_for().num_seconds();
-    bench.store.take_for_readings(Duration::from_mins(5));
+    bench.store.slow_down(on(Action::Query, Target::Readings), Duration::from_mins(5));
     let deadline = Deadline::after(Duration::from_hours(1));
     let mut delivery = std::pin::pin!(bench.deliver_within(&records, deadline));
     let mut seconds = 0;
@@ -301,8 +302,7 @@ async fn a_message_that_fails_is_delivered_again_and_never_sent_again() {
 
 #[tokio::test]
 async fn a_new_schema_is_known_to_the_next_fold() {
-    let bench = Bench::new().await;
-    bench.store.add_conditions_index();
+    let bench = Bench::begun_on(MemoryDb::with_conditions_index()).await;
     let schema = |version| {
         let metric = |name: &str| {
             let name = name.parse().expect("a name");

@@ -11,7 +11,8 @@ use domain::{
 };
 use fastrand::Rng;
 use rollups::Following;
-use table::memory::MemoryStore;
+use table::layout::CONDITIONS_INDEX;
+use table::memory_db::MemoryDb;
 use table::{
     Deadline, DeleteReadings as _, Expected, Indexing, Invocation, KeepRollupState as _,
     PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadRollups as _, Refold,
@@ -48,7 +49,7 @@ fn number(tenths: i64) -> Decimal {
 
 /// A device that measures now and then, in two rooms, with silences and without one of its metrics at times.
 struct Home {
-    store: MemoryStore,
+    store: MemoryDb,
     device: Device,
     readings: Vec<Reading>,
     horizon: Horizon,
@@ -99,17 +100,17 @@ fn wider_schema() -> ConditionsSchema {
     ConditionsSchema::new(2, metrics).expect("a schema")
 }
 
-async fn put_schema(store: &MemoryStore, schema: &ConditionsSchema, expected: Expected) {
+async fn put_schema(store: &MemoryDb, schema: &ConditionsSchema, expected: Expected) {
     let put = store.put_conditions_schema(schema, expected, &invocation()).await;
     assert!(put.expect("memory"));
 }
 
 impl Home {
     async fn of(readings: Vec<Reading>, sealed: i64, now: i64, is_indexed: bool) -> Self {
-        let store = MemoryStore::default();
+        let mut store = MemoryDb::default();
         let mut indexing = Indexing::Off;
         if is_indexed {
-            store.add_conditions_index();
+            store = MemoryDb::with_conditions_index();
             put_schema(&store, &schema(), Expected::Absent).await;
             assert!(store.set_conditions_ready(1, &invocation()).await.expect("memory"));
             indexing = Indexing::By(schema().into());
@@ -311,7 +312,7 @@ async fn an_index_that_lags_shows_what_it_has_and_the_newest_hour_needs_none() {
     let request = warm_and_damp();
     let (found, plan) = home.found(&request, None).await;
     assert_eq!((found.len(), plan.reason), (4, None));
-    home.store.hold_conditions_index(true);
+    home.store.freeze_index(&CONDITIONS_INDEX);
     home.correct(reading(10 * DAY, Some("hall"), &[("temperature", 1), ("humidity", 1)])).await;
     let newest =
         reading(60 * DAY - 5, Some("hall"), &[("temperature", 2_000), ("humidity", 2_000)]);
@@ -319,7 +320,7 @@ async fn an_index_that_lags_shows_what_it_has_and_the_newest_hour_needs_none() {
     let (late, plan) = home.found(&request, None).await;
     assert_eq!((late.len(), plan.reason), (5, None));
     assert_eq!(late[..4], found, "as it was");
-    home.store.hold_conditions_index(false);
+    home.store.follow_index(&CONDITIONS_INDEX);
     let (found, _) = home.found(&request, None).await;
     assert_eq!(found, late[1..]);
     assert_eq!(found, home.expected(&request, None));

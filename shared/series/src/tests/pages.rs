@@ -7,7 +7,7 @@ use super::*;
 
 /// A table that answers with so many readings at a time at most.
 struct SmallPages<'a> {
-    store: &'a MemoryStore,
+    store: &'a MemoryDb,
     limit: usize,
 }
 

@@ -1,30 +1,58 @@
 //! What tests ask of a table in memory in words of the domain: what is stored of a kind, and what expires. Asks no port.
 
-use domain::{Reading, Timestamp};
+use domain::{Device, DeviceId, Reading, Timestamp};
 
 use super::MemoryDb;
 use crate::item::{self, Attribute, Decode};
 use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key, PK, TTL};
 use crate::{
-    ItemKey, RollupKey, Seen, StoreError, StoredAlertState, StoredRollup, ToldMessage,
-    WaitingMessage,
+    Action, ItemKey, Permission, ReadingKey, RollupKey, Seen, StoreError, StoredAlertState,
+    StoredRollup, Target, ToldMessage, WaitingMessage,
 };
 
 impl MemoryDb {
     /// Lets the next requests fail with these errors, one each.
     pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
-        errors.into_iter().for_each(|error| self.fail(|_| true, 0, error));
+        self.fail_after(0, errors);
     }
 
-    /// Lets a request fail with this error after so many that do not.
-    pub fn fail_after(&self, requests: usize, error: StoreError) {
-        self.fail(|_| true, requests, error);
+    /// Lets requests fail with these errors, one each, after so many that do not.
+    pub fn fail_after(&self, requests: usize, errors: impl IntoIterator<Item = StoreError>) {
+        errors.into_iter().for_each(|error| self.fail(|_| true, requests, error));
     }
 
-    /// Every reading.
+    /// Lets the next writes of anything but readings fail with these errors, one each.
+    pub fn fail_registry_writes_with(&self, errors: impl IntoIterator<Item = StoreError>) {
+        errors.into_iter().for_each(|error| self.fail(writes_registry, 0, error));
+    }
+
+    /// Lets a request panic with this text after so many that do not.
+    pub fn panic_after(&self, requests: usize, text: &str) {
+        self.panic(|_| true, requests, text);
+    }
+
+    /// How often the table was asked so far.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        Calls {
+            reads: self.count(is_read),
+            registry_writes: self.count(writes_registry),
+            puts: self.count(|asked| asked.1 == Target::Readings && !is_read(asked)),
+        }
+    }
+
+    /// Every reading, by time.
     #[must_use]
     pub fn readings(&self) -> Vec<Reading> {
-        self.stored(|key| matches!(key, Key::Reading(..)))
+        let mut readings: Vec<Reading> = self.stored(|key| matches!(key, Key::Reading(..)));
+        readings.sort_by_key(ReadingKey::of);
+        readings
+    }
+
+    /// Every device.
+    #[must_use]
+    pub fn all_devices(&self) -> Vec<Device> {
+        self.stored(|key| matches!(key, Key::Device(..)))
     }
 
     /// Every rollup.
@@ -75,6 +103,12 @@ impl MemoryDb {
         }
     }
 
+    /// Deletes what is left of a deleted device, as only `DynamoDB` does, after its expiry.
+    pub fn delete_tombstone(&self, id: &DeviceId) {
+        let key = ItemKey::of(&self.layout.device_key(id));
+        self.state().items.remove(&key);
+    }
+
     /// What the items say whose keys are of a kind.
     fn stored<T: Decode>(&self, is_asked: impl Fn(&Key) -> bool) -> Vec<T> {
         let is_asked = |item: &item::Item| {
@@ -91,6 +125,25 @@ impl MemoryDb {
         };
         self.items().into_iter().filter(is_in).map(read).collect()
     }
+}
+
+/// How often the table was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Reads of anything.
+    pub reads: usize,
+    /// Writes of anything but readings.
+    pub registry_writes: usize,
+    /// Writes of readings, any number at once.
+    pub puts: usize,
+}
+
+fn is_read((action, _): Permission) -> bool {
+    matches!(action, Action::GetItem | Action::BatchGetItem | Action::Query)
+}
+
+fn writes_registry(asked: Permission) -> bool {
+    !is_read(asked) && asked.1 != Target::Readings
 }
 
 fn read<T: Decode>(item: item::Item) -> T {

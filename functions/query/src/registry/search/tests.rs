@@ -18,8 +18,11 @@ use runtime::registry::SharedMap;
 use runtime::telemetry::WideEvent;
 use series::KnownState;
 use table::given::{self, invocation};
-use table::memory::MemoryStore;
-use table::{EditRegistry as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _};
+use table::layout::{ATTRIBUTE_INDEX, Layout};
+use table::memory_db::MemoryDb;
+use table::{
+    EditRegistry as _, IndexDevices as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _,
+};
 
 use super::*;
 
@@ -73,7 +76,7 @@ fn label(text: &str) -> Label {
 }
 
 struct Fleet {
-    store: MemoryStore,
+    store: MemoryDb,
     batteries: BTreeMap<String, (Option<i64>, Timestamp)>,
 }
 
@@ -114,8 +117,23 @@ fn decimal(number: i64) -> Decimal {
 }
 
 impl Fleet {
+    fn empty() -> Self {
+        let store = MemoryDb::of(Layout { attribute_index: true, ..Layout::default() });
+        Self { store, batteries: BTreeMap::new() }
+    }
+
+    /// Puts every device into the index of attributes, as `roomtide reindex` does.
+    async fn index_attributes(&self) {
+        let (store, invocation) = (&self.store, invocation());
+        store.begin_index("run", &invocation).await.expect("memory");
+        for device in store.devices(&invocation).await.expect("memory").found {
+            store.index_device(&device, &invocation).await.expect("memory");
+        }
+        assert!(store.end_index("run", now(), &invocation).await.expect("memory"));
+    }
+
     async fn random(rng: &mut fastrand::Rng) -> Self {
-        let fleet = Self { store: MemoryStore::default(), batteries: BTreeMap::new() };
+        let fleet = Self::empty();
         let mut batteries = BTreeMap::new();
         for n in 0..rng.usize(1..60) {
             let id: DeviceId = format!("d{n}").parse().expect("an id");
@@ -255,7 +273,7 @@ async fn both_plans_find_what_a_filter_over_all_devices_finds() {
     for seed in 0..150 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let fleet = Fleet::random(&mut rng).await;
-        fleet.store.index_attributes();
+        fleet.index_attributes().await;
         let devices = fleet.devices().await;
         for _ in 0..10 {
             let (asked, limit) = (questions(&mut rng), rng.usize(1..20));
@@ -282,14 +300,14 @@ async fn both_plans_find_what_a_filter_over_all_devices_finds() {
 
 #[tokio::test]
 async fn a_name_that_a_sender_taught_is_found_in_memory_only() {
-    let fleet = Fleet { store: MemoryStore::default(), batteries: BTreeMap::new() };
+    let fleet = Fleet::empty();
     let device = given::device_of([&given::reading("d", now(), None, &[("t", "20")])]);
     let device = device.changed(|it| it.source.name = Some(label("Meter"))).expect("a device");
     let id = device.id().clone();
     fleet.store.register_device(&device, &invocation()).await.expect("memory");
     let kind = Edit::Set(label("plug"));
     fleet.edit(&id, &DevicePatch { kind, ..DevicePatch::default() }).await;
-    fleet.store.index_attributes();
+    fleet.index_attributes().await;
     for asked in [&["name=meter"][..], &["name=m*", "kind=plug"]] {
         let found = async |in_memory| fleet.walk(asked, 10, in_memory).await.expect("an answer");
         assert_eq!((found(true).await, found(false).await), (vec!["d".to_owned()], vec![]));
@@ -301,7 +319,8 @@ async fn an_index_that_lags_behind_shows_no_device_that_is_not_asked_for() {
     for seed in 0..100 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let fleet = Fleet::random(&mut rng).await;
-        fleet.store.delay_index();
+        fleet.index_attributes().await;
+        fleet.store.freeze_index(&ATTRIBUTE_INDEX);
         let before = fleet.devices().await;
         for id in before.keys() {
             if rng.bool() {
@@ -327,7 +346,7 @@ async fn an_index_that_lags_behind_shows_no_device_that_is_not_asked_for() {
 
 #[tokio::test]
 async fn what_would_cost_too_much_or_is_not_indexed_is_refused() {
-    let fleet = Fleet { store: MemoryStore::default(), batteries: BTreeMap::new() };
+    let fleet = Fleet::empty();
     let at = now().saturating_add(-TimeDelta::hours(3));
     for n in 0..=newest::MAX_DEVICES {
         let reading = given::reading(&format!("d{n}"), at, None, &[("battery", "20")]);
@@ -345,7 +364,7 @@ async fn what_would_cost_too_much_or_is_not_indexed_is_refused() {
     assert_eq!(fleet.walk(&["silent=2h", "kind=plug"], 10, true).await, Ok(vec!["d0".to_owned()]));
     let why = refused(&["kind=plug"], false).await;
     assert!(why.contains("set AttributeIndex to on, and run roomtide reindex"), "{why}");
-    fleet.store.index_attributes();
+    fleet.index_attributes().await;
     assert_eq!(fleet.walk(&["silent=2h", "kind=plug"], 10, false).await, Ok(vec!["d0".to_owned()]));
     let why = refused(&["silent=2h", "kind=*"], false).await;
     assert!(why.contains("more than 1000 devices would decide"), "{why}");

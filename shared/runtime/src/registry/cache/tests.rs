@@ -5,17 +5,12 @@ use crate::clock::{Deadline, TestClock};
 use domain::{Decimal, DeviceObservation, Reading};
 use futures_util::FutureExt as _;
 use table::RegisterDevices as _;
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 
-fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Invocation) {
+fn setup() -> (MemoryDb, RegistryCache<TestClock>, TestClock, Invocation) {
     let clock = TestClock::at(Timestamp::from_millis(1_768_147_200_000).expect("a timestamp"));
     let cache = RegistryCache::new(Duration::from_secs(60), clock.clone());
-    (
-        MemoryStore::default(),
-        cache,
-        clock,
-        Invocation::until(Deadline::after(Duration::from_secs(5))),
-    )
+    (MemoryDb::default(), cache, clock, Invocation::until(Deadline::after(Duration::from_secs(5))))
 }
 
 #[tokio::test]
@@ -57,7 +52,7 @@ async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
     let asked = store.calls().reads - before;
     // After 0, 1, 3, 7, 15 and 31 of 60 seconds; the first of two requests fails at once.
     assert_eq!(asked, 6);
-    store.end_failures();
+    store.end_troubles();
     clock.advance(MAX_PAUSE);
     cache.snapshot(&store, &invocation).await.expect("read");
     clock.advance(Duration::from_secs(60));
@@ -66,7 +61,7 @@ async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
 }
 
 /// A table that is asked while this process writes a room to it.
-struct Meanwhile<'a>(&'a MemoryStore, &'a RegistryCache<TestClock>, Room);
+struct Meanwhile<'a>(&'a MemoryDb, &'a RegistryCache<TestClock>, Room);
 
 impl ReadRegistry for Meanwhile<'_> {
     async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
@@ -139,13 +134,13 @@ async fn a_clock_that_is_set_back_keeps_no_snapshot_for_ever() {
 
 /// A table whose answers wait until each is let through; what they say is what was there when they were asked.
 struct Gate<'a> {
-    store: &'a MemoryStore,
+    store: &'a MemoryDb,
     answers: tokio::sync::Semaphore,
     begun: AtomicU64,
 }
 
 impl<'a> Gate<'a> {
-    fn of(store: &'a MemoryStore) -> Self {
+    fn of(store: &'a MemoryDb) -> Self {
         Self { store, answers: tokio::sync::Semaphore::new(0), begun: AtomicU64::new(0) }
     }
 
@@ -167,13 +162,13 @@ impl ReadRegistry for Gate<'_> {
     }
 }
 
-async fn add_room(store: &MemoryStore, id: &str, home: Option<&str>, invocation: &Invocation) {
+async fn add_room(store: &MemoryDb, id: &str, home: Option<&str>, invocation: &Invocation) {
     let mut room = Room::new(id.parse().expect("an id"), Timestamp::MIN);
     room.home = home.map(|home| home.parse().expect("an id"));
     store.register_room(&room, invocation).await.expect("memory");
 }
 
-async fn add_devices(store: &MemoryStore, count: usize, invocation: &Invocation) {
+async fn add_devices(store: &MemoryDb, count: usize, invocation: &Invocation) {
     for n in 0..count {
         store.register_device(&device(n), invocation).await.expect("memory");
     }
