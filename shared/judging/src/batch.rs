@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use alerts::{SETTLING, Subject, Watch, passes};
-use chrono::TimeDelta;
-use domain::{Device, DeviceId, Reading, Timestamp};
+use domain::{Device, DeviceId, QuarterHour, Reading, Timestamp};
+use rollups::is_over;
 use series::Failure;
 use table::{AlertKey, Invocation, StoreError, StoredAlertState, StoredRule};
 
@@ -32,9 +32,6 @@ pub struct BatchJudged {
     /// Why the rules, devices or states could not be read, if so.
     pub cause: Option<Failure>,
 }
-
-/// A rule on many devices is judged when a quarter of an hour is sealed. What is older than this may come after that.
-const QUARTER: TimeDelta = TimeDelta::minutes(15);
 
 /// The devices of a batch that are judged.
 type Fresh<'a> = [(&'a DeviceId, &'a Written)];
@@ -122,15 +119,14 @@ impl Judging {
             return Ok(pairs);
         }
         let known = self.devices(store, now, invocation).await?;
-        let new = missing(store, &known, fresh, invocation).await?;
+        let new = missing(store, &known, fresh, now, invocation).await?;
         let mut is_prompt: BTreeMap<&str, bool> = BTreeMap::new();
         for (id, written) in fresh {
             let device = known.get(id).or_else(|| new.get(*id));
-            let is_old = since(written).is_some_and(|since| now.since(since) > QUARTER);
-            let may_be_sealed = |watch: &Watch| is_old && matches!(watch, Watch::Metric { .. });
+            let is_old = may_be_sealed(written, now);
             for rule in rules.of(id, device).filter(|it| is_of_batches(&it.rule.watch)) {
                 let is_prompt = is_prompt.entry(rule.id.as_str());
-                if may_be_sealed(&rule.rule.watch)
+                if is_old && matches!(rule.rule.watch, Watch::Metric { .. })
                     || *is_prompt.or_insert_with(|| known.is_prompt(&rule.rule))
                 {
                     pairs.push((key_of(rule, id), rule, *written));
@@ -145,17 +141,21 @@ fn key_of(rule: &StoredRule, device: &DeviceId) -> AlertKey {
     AlertKey { rule: rule.id.clone(), subject: Subject::Device(device.clone()) }
 }
 
-/// The devices of a batch that the list lacks: they may be new. Where the list has none, because there are too many,
-/// nothing is asked: no group is judged by batches then.
+/// The devices of a batch that the list lacks: they may be new. Where the list has no device, because there are too
+/// many, only the devices with late readings are asked for: batches are judged by no other reading of a group then.
 async fn missing(
     store: &impl Store,
     known: &Devices,
     fresh: &Fresh<'_>,
+    now: Timestamp,
     invocation: &Invocation,
 ) -> Result<BTreeMap<DeviceId, Device>, Failure> {
-    let lacking = fresh.iter().map(|(id, _)| *id).filter(|id| known.get(id).is_none());
-    let lacking: Vec<DeviceId> = lacking.cloned().collect();
-    if !known.is_whole() || lacking.is_empty() {
+    let is_asked = |id: &DeviceId, written: &Written| {
+        known.get(id).is_none() && (known.is_whole() || may_be_sealed(written, now))
+    };
+    let lacking = fresh.iter().filter(|(id, written)| is_asked(id, written));
+    let lacking: Vec<DeviceId> = lacking.map(|(id, _)| (*id).clone()).collect();
+    if lacking.is_empty() {
         return Ok(BTreeMap::new());
     }
     let found = store.find_devices(&lacking, invocation).await?.found;
@@ -173,6 +173,12 @@ const fn is_of_batches(watch: &Watch) -> bool {
 /// The earliest instant that was touched.
 fn since(written: &Written) -> Option<Timestamp> {
     written.keys().next().copied()
+}
+
+/// Whether the quarter of an hour of its earliest reading may have been sealed before that was written. A rule on many
+/// devices is judged when a quarter is sealed, and would not see the reading.
+fn may_be_sealed(written: &Written, now: Timestamp) -> bool {
+    since(written).is_some_and(|since| is_over(QuarterHour::of(since).end(), now))
 }
 
 /// Whether all of it is so old that it is history.

@@ -991,10 +991,11 @@ async fn a_sum_of_a_room_has_nothing_twice() {
 // ---- Bounds ------------------------------------------------------------------------------------
 
 /// Batches are judged by a rule on a thousand devices; by one on more, looks at sealed quarters are, and what comes after
-/// that.
+/// that. The first quarter is sealed after 26 minutes, or 25 by a clock that is a minute ahead.
 #[tokio::test]
 async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_readings() {
-    for (number, is_prompt) in [(MAX_PROMPT, true), (MAX_PROMPT + 1, false)] {
+    for number in [MAX_PROMPT, MAX_PROMPT + 1, MAX_CACHED_ENTRIES + 1] {
+        let is_prompt = number == MAX_PROMPT;
         let reading = |device: usize, minute, value: &str| {
             let metrics = [("temperature", value)];
             given::reading(&format!("d{device}"), at(minute), Some("hall"), &metrics)
@@ -1012,10 +1013,15 @@ async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_read
         let judged = world.judging.look(&world.store, &rules, &look, at(2), &given);
         assert_eq!(Box::pin(judged).await.expect("memory").judged, 1);
         assert_eq!(world.told().len(), 1);
-        let late = [reading(8, 1, "31")];
-        world.put(&late).await;
-        assert_eq!(world.batch(&late, at(20)).await, 1, "its quarter may be sealed");
-        assert_eq!(world.told().len(), 2);
+        for (device, now, is_late) in
+            [(8, 24, false), (9, 25, true), (10, 26, true), (11, 40, true)]
+        {
+            let late = [reading(device, 1, "31")];
+            world.put(&late).await;
+            let judged = world.batch(&late, at(now)).await;
+            assert_eq!(judged, usize::from(is_prompt || is_late), "{number} devices, minute {now}");
+        }
+        assert_eq!(world.told().len(), if is_prompt { 5 } else { 4 });
     }
 }
 
