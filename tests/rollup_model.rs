@@ -3,7 +3,6 @@
 
 mod design;
 mod rebuild;
-mod steps;
 mod world;
 
 use crate::schedules::{asleep, assert_right, assert_seen};

@@ -11,13 +11,14 @@ use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     EditRegistry as _, FindRegistry as _, Invocation, PutReadings as _, ReadStays as _, StayQuery,
 };
 
-use super::steps::{Design, Steps, Table};
+use super::steps::{Design, Steps};
 use crate::faults::registry::record;
+use crate::gate::rules::Ruled;
 use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure};
 use crate::given::{always, at, clock, device, label, placed, reading, room};
 
@@ -46,7 +47,7 @@ struct Task {
 pub(super) struct World {
     rng: Rng,
     design: Design,
-    memory: MemoryStore,
+    memory: MemoryDb,
     stream: Vec<Value>,
     /// Everything before is delivered.
     position: usize,
@@ -65,7 +66,7 @@ impl World {
         let mut world = Self {
             rng: Rng::with_seed(seed),
             design,
-            memory: MemoryStore::default(),
+            memory: MemoryDb::default(),
             stream: Vec::new(),
             position: 0,
             now: 100,
@@ -80,7 +81,7 @@ impl World {
     }
 
     fn instance(&self) -> Instance {
-        let steps = Gated::new(Table { memory: self.memory.clone(), design: self.design }, &[]);
+        let steps = Gated::new(Ruled { db: self.memory.clone(), rules: self.design });
         let (queue, silent) = (MemoryQueue::default(), Telemetry::silent());
         let function = Arc::new(Registry::new(steps.clone(), queue, clock(), silent));
         Instance { function, steps, task: None }
@@ -195,7 +196,7 @@ impl World {
         self.step(n, step).await;
     }
 
-    /// Runs an instance up to its next call.
+    /// Runs an instance up to its next operation.
     async fn step(&mut self, n: usize, step: Step) {
         let Instance { steps, task, .. } = &mut self.instances[n];
         let Some(running) = task else { return };
