@@ -132,7 +132,7 @@ impl World {
 
     fn instance(&self) -> Instance {
         let rules = LoggedDesign { design: self.design, log: Arc::clone(&self.log) };
-        let steps = Gated::new(Ruled { db: self.memory.clone(), rules });
+        let steps = Gated::new(Ruled::new(&self.memory, rules));
         let clock = TestClock::at(at(self.now));
         let (letters, silent) = (MemoryQueue::default, Telemetry::silent);
         let query = open_query(steps.clone(), clock.clone());

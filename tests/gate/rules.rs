@@ -1,6 +1,7 @@
 //! A table in memory that does something else than it is asked, as the rules of a wrong design say. Knows no design.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use table::db::{Db, Each, ItemQuery, Items, RefusedWrites, Write, WriteOutcome};
 use table::item::{Attribute, Item};
@@ -29,14 +30,28 @@ pub(crate) trait Rules: Send + Sync {
     fn note_nothing(&self, _query: &ItemQuery) {}
 }
 
-/// A table in memory under rules.
+/// A table in memory under rules. Clones count together.
 #[derive(Clone)]
 pub(crate) struct Ruled<R> {
     pub(crate) db: MemoryDb,
     pub(crate) rules: R,
+    writes: Arc<AtomicUsize>,
 }
 
 impl<R: Rules> Ruled<R> {
+    pub(crate) fn new(db: &MemoryDb, rules: R) -> Self {
+        Self { db: db.clone(), rules, writes: Arc::default() }
+    }
+
+    /// The number of writes and transactions so far. While it stays, nothing is to be judged again.
+    pub(crate) fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    fn count_write(&self) {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+    }
+
     async fn made(&self, write: Write, invocation: &Invocation) -> StoreResult<Option<Write>> {
         if self.rules.are_ours() {
             return Ok(Some(write));
@@ -114,6 +129,7 @@ impl<R: Rules> Db for Ruled<R> {
             return Ok(WriteOutcome::Done(None));
         };
 
+        self.count_write();
         let action = write.action();
         Ok(match self.db.write(write, invocation).await? {
             WriteOutcome::Done(item) => {
@@ -134,6 +150,7 @@ impl<R: Rules> Db for Ruled<R> {
             let write = self.made(write, invocation).await?;
             made.push(write.expect("each write of a transaction is made, so that positions stay"));
         }
+        self.count_write();
         self.db.transact(made, invocation).await
     }
 

@@ -127,8 +127,7 @@ impl World {
     }
 
     fn instance(&mut self) -> Instance {
-        let steps =
-            Gated::new(Ruled { db: self.memory.clone(), rules: InstanceDesign::new(self.design) });
+        let steps = Gated::new(Ruled::new(&self.memory, InstanceDesign::new(self.design)));
         let skew = self.rng.i64(-MAX_SKEW..=MAX_SKEW);
         let clock = TestClock::at(at(self.now + skew));
         let settings = Settings {
