@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use domain::{DeviceId, Reading, Timestamp};
 use serde_json::Value;
-use table::db::{If, ItemQuery, What, Write};
+use table::db::{ItemQuery, What, Write};
 use table::item::attribute::{DELETED, ENDED, FOUND};
 use table::item::{Attribute, Decode as _, Item};
 use table::keys::Key;
 use table::memory_db::MemoryDb;
-use table::{Action, ItemKey, Target};
+use table::{Action, Target};
 
 use crate::faults::registry::record;
 use crate::gate::Gated;
-use crate::gate::rules::{Ruled, Rules};
+use crate::gate::rules::{Ruled, Rules, changes, compares, key_of};
 
 /// A design of deletions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,18 +64,15 @@ impl Rules for LoggedDesign {
     }
 
     fn made(&self, mut write: Write, known: Option<Item>) -> Option<Write> {
+        let is_end = changes(&write, ENDED);
+        let is_put = matches!(write.what, What::Put(_));
+        let is_deleted = known.is_some_and(|known| known.contains_key(DELETED));
         match self.design {
-            Design::NoTombstone if ends_deletion(&write) => {
-                write.what = What::Delete(write.key());
-            }
-            Design::NoQuiet if ends_deletion(&write) => {
+            Design::NoTombstone if is_end => write.what = What::Delete(write.key()),
+            Design::NoQuiet if is_end => {
                 write.conditions.retain(|condition| !compares(condition, FOUND));
             }
-            Design::IgnoredMark if matches!(write.what, What::Put(_)) => {
-                if known.is_some_and(|known| known.contains_key(DELETED)) {
-                    write.conditions.clear();
-                }
-            }
+            Design::IgnoredMark if is_put && is_deleted => write.conditions.clear(),
             _ => {}
         }
         Some(write)
@@ -138,22 +135,6 @@ impl Log {
         let looked = self.looked[&id];
         self.ended.insert(id, looked);
     }
-}
-
-/// Whether a write notes when a deletion ended.
-fn ends_deletion(write: &Write) -> bool {
-    let What::Update(_, changes) = &write.what else { return false };
-    changes.iter().any(|change| *change.path() == ENDED.into())
-}
-
-/// Whether a condition compares an attribute.
-fn compares(condition: &If, name: &'static str) -> bool {
-    matches!(condition, If::Compare(path, ..) if *path == name.into())
-}
-
-fn key_of(item: &Item) -> Option<Key> {
-    let ItemKey { pk, sk } = ItemKey::of_item(item);
-    Key::parse(&pk, &sk)
 }
 
 fn reading_of(item: &Item) -> Reading {

@@ -1,12 +1,12 @@
 //! Stays that begin as a design says. Moves no device.
 
-use table::db::{What, Write, present};
+use table::db::{Write, present};
 use table::item::Item;
 use table::item::attribute::STAY;
 use table::keys::PK;
 
 use crate::gate::Gated;
-use crate::gate::rules::{Ruled, Rules};
+use crate::gate::rules::{Ruled, Rules, changes};
 
 /// A design of the stays that are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +26,9 @@ impl Rules for Design {
     }
 
     fn made(&self, mut write: Write, _known: Option<Item>) -> Option<Write> {
-        if begins_stay(&write) {
+        if changes(&write, STAY) {
             write.conditions = vec![present(PK)];
         }
         Some(write)
     }
-}
-
-fn begins_stay(write: &Write) -> bool {
-    let What::Update(_, changes) = &write.what else { return false };
-    changes.iter().any(|change| *change.path() == STAY.into())
 }

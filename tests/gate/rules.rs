@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use table::db::{Db, Each, ItemQuery, Items, RefusedWrites, Write, WriteOutcome};
+use table::db::{Db, Each, If, ItemQuery, Items, RefusedWrites, What, Write, WriteOutcome};
 use table::item::{Attribute, Item};
+use table::keys::Key;
 use table::layout::Layout;
 use table::memory_db::MemoryDb;
 use table::{Action, Invocation, ItemKey, PutOutcome, StoreResult};
@@ -28,6 +29,23 @@ pub(crate) trait Rules: Send + Sync {
 
     /// Notes a query that found nothing.
     fn note_nothing(&self, _query: &ItemQuery) {}
+}
+
+/// The key of an item, if it is what its key says.
+pub(crate) fn key_of(item: &Item) -> Option<Key> {
+    let ItemKey { pk, sk } = ItemKey::of_item(item);
+    Key::parse(&pk, &sk)
+}
+
+/// Whether an update changes an attribute.
+pub(crate) fn changes(write: &Write, name: &'static str) -> bool {
+    let What::Update(_, changes) = &write.what else { return false };
+    changes.iter().any(|change| *change.path() == name.into())
+}
+
+/// Whether a condition compares an attribute.
+pub(crate) fn compares(condition: &If, name: &'static str) -> bool {
+    matches!(condition, If::Compare(path, ..) if *path == name.into())
 }
 
 /// A table in memory under rules. Clones count together.

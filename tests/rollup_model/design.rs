@@ -13,7 +13,7 @@ use table::memory_db::MemoryDb;
 use table::{Action, ItemKey, StoredRollup};
 
 use crate::gate::Gated;
-use crate::gate::rules::{Ruled, Rules};
+use crate::gate::rules::{Ruled, Rules, compares, key_of};
 
 /// A design of the rollups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,11 +168,6 @@ fn deleted_if_empty(put: Write, rollup: &StoredRollup) -> Write {
     Write { what: What::Delete(put.key()), conditions: put.conditions }
 }
 
-/// Whether a condition compares an attribute.
-fn compares(condition: &If, name: &'static str) -> bool {
-    matches!(condition, If::Compare(path, ..) if *path == name.into())
-}
-
 /// Whether an update moves a mark back, which it does where the mark is ahead.
 fn moves_back(update: &Write) -> bool {
     update.conditions.iter().any(|condition| matches!(condition, If::Compare(_, Op::Above, _)))
@@ -203,11 +198,6 @@ fn share_of(item: &Item, all: &[Item]) -> Option<Item> {
     }
     next.insert(SK.to_owned(), Attribute::S(reading_sk(quarter.range().last())));
     Some(next)
-}
-
-fn key_of(item: &Item) -> Option<Key> {
-    let ItemKey { pk, sk } = ItemKey::of_item(item);
-    Key::parse(&pk, &sk)
 }
 
 fn rollup_of(item: Item) -> StoredRollup {
