@@ -34,7 +34,7 @@ fn nothing_of_a_deleted_device_is_left_and_what_came_after_is_there() {
 #[test]
 fn every_wrong_design_of_deletions_is_found() {
     for (design, last) in
-        [(Design::NoTombstone, 3), (Design::NoQuiet, 3_363), (Design::IgnoredMark, 3)]
+        [(Design::NoTombstone, 3), (Design::NoQuiet, 4_285), (Design::IgnoredMark, 4)]
     {
         assert_seen(design, last, SCHEDULES_TO_FIND, |seed| run(seed, design));
     }

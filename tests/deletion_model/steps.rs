@@ -1,23 +1,20 @@
 //! A table in memory that deletes as the design says, and its stream.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use chrono::TimeDelta;
-use domain::{Deletion, Device, DeviceId, Reading, Timestamp};
+use domain::{DeviceId, Reading, Timestamp};
 use serde_json::Value;
+use table::db::{ItemQuery, What, Write};
+use table::item::attribute::{DELETED, ENDED, FOUND};
+use table::item::{Attribute, Decode as _, Item};
 use table::keys::Key;
-use table::memory::MemoryStore;
-use table::{
-    BegunDeletion, Belonging, Belongings, DeleteReadings, FindRegistry as _, Invocation, Listing,
-    LookUpRegistry as _, MarkDeletions as _, MergeReadings, PutOutcome, PutReadings,
-    ReadRegistry as _, ReadingKey, RegisterDevices as _, Registration, RemoveBelongings,
-    StoreResult,
-};
+use table::memory_db::MemoryDb;
+use table::{Action, Target};
 
 use crate::faults::registry::record;
-use crate::gate::{Gated, gated};
+use crate::gate::Gated;
+use crate::gate::rules::{Ruled, Rules, changes, compares, key_of};
 
 /// A design of deletions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,245 +36,107 @@ pub(super) struct Log {
     pub(super) stream: Vec<Value>,
     /// Every reading that was stored, in order.
     pub(super) stored: Vec<Reading>,
-    /// How many were stored before the newest look that found nothing of a device.
+    /// How many were stored before the newest look that found no reading of a device.
     looked: BTreeMap<DeviceId, usize>,
     /// How many were stored before the look after which the deletion of a device ended.
     pub(super) ended: BTreeMap<DeviceId, usize>,
 }
 
 /// The table as one instance of the functions sees it.
-pub(super) type Steps = Gated<Table>;
+pub(super) type Steps = Gated<Ruled<LoggedDesign>>;
 
-#[derive(Debug, Clone)]
-pub(super) struct Table {
-    memory: MemoryStore,
-    log: Arc<Mutex<Log>>,
-    design: Design,
+/// A design, whose table notes what the judge and the stream need.
+#[derive(Clone)]
+pub(super) struct LoggedDesign {
+    pub(super) design: Design,
+    pub(super) log: Arc<Mutex<Log>>,
 }
 
-impl Deref for Table {
-    type Target = MemoryStore;
-
-    fn deref(&self) -> &MemoryStore {
-        &self.memory
-    }
-}
-
-gated!(
-    Table: AddArrival, AddToken, CountIntroduced, EditAnnotations, EditRegistry, FindRegistry, FindToken, KeepRollupState, ListDevices,
-    LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, NoteSeen, PageRegistry,
-    PutConditionsSchema, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadAnnotations, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadSeen,
-    ReadStays, ReadStoredReadings, RegisterDevices, RemoveRooms, SearchDevices, TeachRegistry,
-    UpdateRegistry, EditAlertRules, EditChannels, EditAlertStates, ReadToldMessages,
-    ReadWaitingMessages, PutTestMessages
-);
-
-impl Table {
-    pub(super) fn new(memory: &MemoryStore, log: &Arc<Mutex<Log>>, design: Design) -> Self {
-        Self { memory: memory.clone(), log: Arc::clone(log), design }
-    }
-
+impl LoggedDesign {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().expect("no test panics while it holds the log")
     }
+}
 
-    fn shown(&self, mut deletion: Deletion) -> Deletion {
-        if self.design == Design::NoQuiet {
-            deletion.found = Timestamp::MIN;
+impl Rules for LoggedDesign {
+    fn are_ours(&self) -> bool {
+        self.design == Design::Ours
+    }
+
+    fn made(&self, mut write: Write, known: Option<Item>) -> Option<Write> {
+        let is_end = changes(&write, ENDED);
+        let is_put = matches!(write.what, What::Put(_));
+        let is_deleted = known.is_some_and(|known| known.contains_key(DELETED));
+        match self.design {
+            Design::NoTombstone if is_end => write.what = What::Delete(write.key()),
+            Design::NoQuiet if is_end => {
+                write.conditions.retain(|condition| !compares(condition, FOUND));
+            }
+            Design::IgnoredMark if is_put && is_deleted => write.conditions.clear(),
+            _ => {}
         }
-        deletion
+        Some(write)
     }
 
-    /// The devices as the design lists them.
-    fn listed(&self, mut listing: Listing<Device>) -> Listing<Device> {
-        if self.design == Design::IgnoredMark {
-            listing.deleted = Vec::new();
+    fn shown(&self, action: Action, mut found: Vec<Item>, _db: &MemoryDb) -> Vec<Item> {
+        match (self.design, action) {
+            (Design::NoQuiet, _) => {
+                let never = Attribute::S(Timestamp::MIN.to_string());
+                let marks = found.iter_mut().filter_map(|item| item.get_mut(FOUND));
+                marks.for_each(|mark| mark.clone_from(&never));
+            }
+            (Design::IgnoredMark, Action::BatchGetItem | Action::Query) => {
+                found.retain(|item| !item.contains_key(DELETED));
+            }
+            _ => {}
         }
-        listing
+        found
     }
 
-    async fn store(&self, readings: &[Reading], invocation: &Invocation) -> PutOutcome {
-        let outcome = self.memory.put_readings(readings, None, invocation).await;
-        let mut log = self.log();
-        for reading in readings {
-            let record = record(log.stream.len(), reading);
-            log.stream.push(record);
-            log.stored.push(reading.clone());
-        }
-        outcome
-    }
-
-    async fn remove(&self, belongings: &[Belonging], invocation: &Invocation) -> PutOutcome {
-        let is_removed = |reading: &Reading| {
-            let key = Key::Reading(reading.device.clone(), reading.at);
-            let (pk, sk) = (key.pk(), key.sk());
-            belongings.iter().flat_map(|it| &it.0).any(|it| it.pk == pk && it.sk == sk)
-        };
-        let mut removed = self.memory.readings();
-        removed.retain(is_removed);
-        self.note_removed(&removed);
-        self.memory.remove_belongings(belongings, invocation).await
-    }
-
-    fn note_removed(&self, readings: &[Reading]) {
-        let mut log = self.log();
-        for reading in readings {
-            let mut record = record(log.stream.len(), reading);
-            record["eventName"] = "REMOVE".into();
-            let image = record["dynamodb"]["NewImage"].take();
-            record["dynamodb"]["OldImage"] = image;
-            log.stream.push(record);
+    fn note(&self, action: Action, item: &Item) {
+        match (action, key_of(item)) {
+            (Action::BatchWriteItem, Some(Key::Reading(..))) => self.log().store(reading_of(item)),
+            (Action::DeleteItem, Some(Key::Reading(..))) => self.log().remove(&reading_of(item)),
+            // Without a tombstone the item goes when the deletion ends.
+            (Action::DeleteItem, Some(Key::Device(id, _))) => self.log().end(id),
+            (Action::UpdateItem, Some(Key::Device(id, _))) if item.contains_key(ENDED) => {
+                self.log().end(id);
+            }
+            _ => {}
         }
     }
 
-    async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        self.memory.devices(invocation).await.map(|it| self.listed(it))
-    }
-
-    async fn find_devices(
-        &self,
-        ids: &[DeviceId],
-        invocation: &Invocation,
-    ) -> StoreResult<Listing<Device>> {
-        self.memory.find_devices(ids, invocation).await.map(|it| self.listed(it))
-    }
-
-    async fn deletion(
-        &self,
-        id: &DeviceId,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<Deletion>> {
-        Ok(self.memory.deletion(id, invocation).await?.map(|it| self.shown(it)))
-    }
-
-    async fn begin_deletion(
-        &self,
-        id: &DeviceId,
-        at: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<BegunDeletion> {
-        Ok(match self.memory.begin_deletion(id, at, invocation).await? {
-            BegunDeletion::Deletion(it) => BegunDeletion::Deletion(self.shown(it)),
-            other => other,
-        })
-    }
-
-    async fn note_found(
-        &self,
-        id: &DeviceId,
-        at: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<Deletion>> {
-        Ok(self.memory.note_found(id, at, invocation).await?.map(|it| self.shown(it)))
-    }
-
-    async fn look(
-        &self,
-        id: &DeviceId,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> StoreResult<Belongings> {
-        let found = self.memory.belongings(id, limit, invocation).await?;
-        if found.found.is_empty() {
+    /// A deletion looks at keys; whoever asks for readings wants their metrics too.
+    fn note_nothing(&self, query: &ItemQuery) {
+        let is_look = !query.only.is_empty();
+        if is_look && Target::of_partition(&query.partition) == Target::Readings {
             let mut log = self.log();
             let stored = log.stored.len();
-            log.looked.insert(id.clone(), stored);
+            log.looked.insert(query.partition.parse().expect("an id"), stored);
         }
-        Ok(found)
-    }
-
-    async fn end_deletion(
-        &self,
-        id: &DeviceId,
-        known: &Deletion,
-        at: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<bool> {
-        let mut known = *known;
-        if self.design == Design::NoQuiet
-            && let Some(now) = self.memory.deletion(id, invocation).await?
-        {
-            known = now;
-        }
-        let is_ended = self.memory.end_deletion(id, &known, at, invocation).await?;
-        if is_ended {
-            let mut log = self.log();
-            let looked = log.looked[id];
-            log.ended.insert(id.clone(), looked);
-        }
-        if is_ended && self.design == Design::NoTombstone {
-            self.memory.delete_tombstone(id);
-        }
-        Ok(is_ended)
-    }
-
-    async fn register_device(
-        &self,
-        device: &Device,
-        invocation: &Invocation,
-    ) -> StoreResult<Registration> {
-        if self.design == Design::IgnoredMark {
-            self.memory.delete_tombstone(device.id());
-        }
-        self.memory.register_device(device, invocation).await
     }
 }
 
-impl Steps {
-    /// The calls of one step that stores or deletes `count` things.
-    async fn put(&self, count: usize, put: impl Future<Output = PutOutcome> + Send) -> PutOutcome {
-        let failed = |cause| PutOutcome { not_stored: (0..count).collect(), cause: Some(cause) };
-        self.gate.step(async { Ok(put.await) }).await.unwrap_or_else(failed)
+impl Log {
+    fn store(&mut self, reading: Reading) {
+        self.stream.push(record(self.stream.len(), &reading));
+        self.stored.push(reading);
+    }
+
+    fn remove(&mut self, reading: &Reading) {
+        let mut record = record(self.stream.len(), reading);
+        record["eventName"] = "REMOVE".into();
+        let image = record["dynamodb"]["NewImage"].take();
+        record["dynamodb"]["OldImage"] = image;
+        self.stream.push(record);
+    }
+
+    fn end(&mut self, id: DeviceId) {
+        let looked = self.looked[&id];
+        self.ended.insert(id, looked);
     }
 }
 
-impl PutReadings for Steps {
-    async fn put_readings(
-        &self,
-        readings: &[Reading],
-        _: Option<TimeDelta>,
-        invocation: &Invocation,
-    ) -> PutOutcome {
-        self.put(readings.len(), self.table.store(readings, invocation)).await
-    }
-}
-
-/// No request of the model merges.
-impl MergeReadings for Steps {
-    async fn merge_readings(
-        &self,
-        readings: &[Reading],
-        retention: Option<TimeDelta>,
-        invocation: &Invocation,
-    ) -> PutOutcome {
-        self.table.merge_readings(readings, retention, invocation).await
-    }
-}
-
-/// No request of the model deletes single readings.
-impl DeleteReadings for Steps {
-    async fn delete_readings(&self, keys: &[ReadingKey], invocation: &Invocation) -> PutOutcome {
-        self.table.delete_readings(keys, invocation).await
-    }
-}
-
-impl RemoveBelongings for Steps {
-    async fn belongings(
-        &self,
-        id: &DeviceId,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> StoreResult<Belongings> {
-        self.gate.step(self.table.look(id, limit, invocation)).await
-    }
-
-    async fn remove_belongings(
-        &self,
-        belongings: &[Belonging],
-        invocation: &Invocation,
-    ) -> PutOutcome {
-        self.put(belongings.len(), self.table.remove(belongings, invocation)).await
-    }
+fn reading_of(item: &Item) -> Reading {
+    Reading::decode(item.clone()).expect("a reading")
 }

@@ -18,13 +18,14 @@ use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::{FoldRequest, MemoryWorkQueue, WorkQueue as _};
 use serde_json::json;
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     Belongings, EditRegistry as _, FindRegistry as _, Invocation, Listing, LookUpRegistry as _,
     ReadingKey, RemoveBelongings as _,
 };
 
-use super::steps::{Design, Log, Steps, Table};
+use super::steps::{Design, Log, LoggedDesign, Steps};
+use crate::gate::rules::Ruled;
 use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
 use crate::given::{
     Answer, at, device, metric, number, open_ingest, open_query, placed, post, reading, request,
@@ -85,7 +86,7 @@ enum Outcome {
 pub(super) struct World {
     rng: Rng,
     design: Design,
-    memory: MemoryStore,
+    memory: MemoryDb,
     log: Arc<Mutex<Log>>,
     queue: MemoryWorkQueue,
     /// Everything before is delivered.
@@ -115,7 +116,7 @@ impl World {
         let mut world = Self {
             rng: Rng::with_seed(seed),
             design,
-            memory: MemoryStore::default(),
+            memory: MemoryDb::default(),
             log: Arc::default(),
             queue: MemoryWorkQueue::default(),
             positions: [(Consumer::Registry, 0), (Consumer::Rollup, 0)].into(),
@@ -130,8 +131,8 @@ impl World {
     }
 
     fn instance(&self) -> Instance {
-        let steps =
-            Gated::new(Table::new(&self.memory, &self.log, self.design), &["conditions_schema"]);
+        let rules = LoggedDesign { design: self.design, log: Arc::clone(&self.log) };
+        let steps = Gated::new(Ruled::new(&self.memory, rules));
         let clock = TestClock::at(at(self.now));
         let (letters, silent) = (MemoryQueue::default, Telemetry::silent);
         let query = open_query(steps.clone(), clock.clone());
@@ -358,7 +359,7 @@ impl World {
         self.step(n, step).await;
     }
 
-    /// Runs an instance up to its next call.
+    /// Runs an instance up to its next operation.
     async fn step(&mut self, n: usize, step: Step) {
         let Instance { steps, task, .. } = &mut self.instances[n];
         let Some(running) = task else { return };

@@ -1,12 +1,12 @@
-//! A table in memory that begins stays as the design says.
+//! Stays that begin as a design says. Moves no device.
 
-use std::ops::Deref;
+use table::db::{Write, present};
+use table::item::Item;
+use table::item::attribute::STAY;
+use table::keys::PK;
 
-use domain::{Device, Stay};
-use table::memory::MemoryStore;
-use table::{FindRegistry as _, Invocation, StoreResult, UpdateOutcome, UpdateRegistry as _};
-
-use crate::gate::{Gated, gated};
+use crate::gate::Gated;
+use crate::gate::rules::{Ruled, Rules, changes};
 
 /// A design of the stays that are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,42 +18,17 @@ pub(super) enum Design {
 }
 
 /// The table as one instance of the function sees it.
-pub(super) type Steps = Gated<Table>;
+pub(super) type Steps = Gated<Ruled<Design>>;
 
-#[derive(Debug, Clone)]
-pub(super) struct Table {
-    pub(super) memory: MemoryStore,
-    pub(super) design: Design,
-}
-
-impl Deref for Table {
-    type Target = MemoryStore;
-
-    fn deref(&self) -> &MemoryStore {
-        &self.memory
+impl Rules for Design {
+    fn are_ours(&self) -> bool {
+        *self == Self::Ours
     }
-}
 
-gated!(
-    Table: FindRegistry, ListDevices, QueryReadings, ReadRollups, ReadRollupState, RegisterDevices,
-    UpdateRegistry
-);
-
-impl Table {
-    async fn begin_stay(
-        &self,
-        known: &Device,
-        stay: &Stay,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        let now = self.memory.find_devices(std::slice::from_ref(known.id()), invocation).await?;
-        let Some(now) = now.found.into_iter().next() else {
-            return self.memory.begin_stay(known, stay, invocation).await;
-        };
-        let expected = match self.design {
-            Design::Ours => known.clone(),
-            Design::Blind => now,
-        };
-        self.memory.begin_stay(&expected, stay, invocation).await
+    fn made(&self, mut write: Write, _known: Option<Item>) -> Option<Write> {
+        if changes(&write, STAY) {
+            write.conditions = vec![present(PK)];
+        }
+        Some(write)
     }
 }

@@ -2,6 +2,7 @@
 //! registry function that crash, lag and work at the same time. Judges what they leave, at every step.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use domain::{Device, DevicePatch, Edit, Place, Reading, Stay, Timestamp};
@@ -11,13 +12,14 @@ use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     EditRegistry as _, FindRegistry as _, Invocation, PutReadings as _, ReadStays as _, StayQuery,
 };
 
-use super::steps::{Design, Steps, Table};
+use super::steps::{Design, Steps};
 use crate::faults::registry::record;
+use crate::gate::rules::Ruled;
 use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure};
 use crate::given::{always, at, clock, device, label, placed, reading, room};
 
@@ -37,8 +39,8 @@ struct Instance {
 
 struct Task {
     future: Invoked<Option<usize>>,
-    /// The records from one position on, so many.
-    records: (usize, usize),
+    /// The positions of its records.
+    records: Range<usize>,
     /// Nobody waits for it any more: its records were delivered again.
     is_given_up: bool,
 }
@@ -46,7 +48,7 @@ struct Task {
 pub(super) struct World {
     rng: Rng,
     design: Design,
-    memory: MemoryStore,
+    memory: MemoryDb,
     stream: Vec<Value>,
     /// Everything before is delivered.
     position: usize,
@@ -65,7 +67,7 @@ impl World {
         let mut world = Self {
             rng: Rng::with_seed(seed),
             design,
-            memory: MemoryStore::default(),
+            memory: MemoryDb::default(),
             stream: Vec::new(),
             position: 0,
             now: 100,
@@ -80,7 +82,7 @@ impl World {
     }
 
     fn instance(&self) -> Instance {
-        let steps = Gated::new(Table { memory: self.memory.clone(), design: self.design }, &[]);
+        let steps = Gated::new(Ruled::new(&self.memory, self.design));
         let (queue, silent) = (MemoryQueue::default(), Telemetry::silent());
         let function = Arc::new(Registry::new(steps.clone(), queue, clock(), silent));
         Instance { function, steps, task: None }
@@ -102,7 +104,6 @@ impl World {
                 48..50 => self.give_up(),
                 _ => self.step_any().await,
             }
-            self.observe().await;
         }
     }
 
@@ -146,6 +147,7 @@ impl World {
         let edited =
             self.memory.edit_device(&id, &patch, at(self.now * MINUTE), &self.invocation).await;
         edited.expect("memory");
+        self.observe().await;
     }
 
     // ---- Invocations ---------------------------------------------------------------------------
@@ -154,14 +156,14 @@ impl World {
         any_of(&mut self.rng, self.instances.iter().map(|it| it.task.is_some() == is_busy))
     }
 
-    fn start(&mut self, n: usize, (from, count): (usize, usize)) {
+    fn start(&mut self, n: usize, records: Range<usize>) {
         let instance = &mut self.instances[n];
         let function = Arc::clone(&instance.function);
-        let records = json!({"Records": &self.stream[from..from + count]});
-        let batch = serde_json::from_value(records).expect("an event");
+        let batch = json!({"Records": &self.stream[records.clone()]});
+        let batch = serde_json::from_value(batch).expect("an event");
         let future =
             Box::pin(async move { first_failure(function.handle(batch, deadline()).await) });
-        instance.task = Some(Task { future, records: (from, count), is_given_up: false });
+        instance.task = Some(Task { future, records, is_given_up: false });
     }
 
     /// A batch from the position on, sometimes from before it, and sometimes beside another.
@@ -174,7 +176,7 @@ impl World {
         let left = self.stream.len() - from;
         let Some(n) = self.any(false).filter(|_| left > 0) else { return };
         let count = self.rng.usize(1..=left.min(6));
-        self.start(n, (from, count));
+        self.start(n, from..from + count);
     }
 
     /// An instance dies; its records are delivered again, because the position stays.
@@ -195,21 +197,28 @@ impl World {
         self.step(n, step).await;
     }
 
-    /// Runs an instance up to its next call.
+    /// Runs an instance up to its next operation.
     async fn step(&mut self, n: usize, step: Step) {
         let Instance { steps, task, .. } = &mut self.instances[n];
         let Some(running) = task else { return };
-        let Some(failed) = steps.gate.run(&mut running.future, step).await else { return };
-        let Task { records: (from, count), is_given_up, .. } = task.take().expect("it runs");
-        if !is_given_up && from <= self.position {
-            self.position = self.position.max(failed.unwrap_or(from + count));
+        let writes = steps.db.writes();
+        let answer = steps.gate.run(&mut running.future, step).await;
+        let is_written = steps.db.writes() > writes;
+
+        if let Some(failed) = answer {
+            let Task { records, is_given_up, .. } = task.take().expect("it runs");
+            if !is_given_up && records.start <= self.position {
+                self.position = self.position.max(failed.unwrap_or(records.end));
+            }
+        }
+        if is_written {
+            self.observe().await;
         }
     }
 
     async fn finish(&mut self, n: usize) {
         while self.instances[n].task.is_some() {
             self.step(n, Step::Done).await;
-            self.observe().await;
         }
     }
 
@@ -220,7 +229,7 @@ impl World {
         for n in 0..INSTANCES {
             self.finish(n).await;
         }
-        self.start(0, (0, self.stream.len()));
+        self.start(0, 0..self.stream.len());
         self.finish(0).await;
         for device in self.devices().await {
             let own = self.readings.iter().filter(|it| it.device == *device.id());

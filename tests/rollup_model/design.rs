@@ -1,12 +1,19 @@
 //! The wrong designs that were thought of, each as a table that does something else than it is asked.
 //! Ours does what it is asked.
 
-use domain::{DeviceId, QuarterHour, TimeRange};
-use table::memory::MemoryStore;
-use table::{
-    Expected, Invocation, PutRollups as _, ReadRollups as _, ReadStoredReadings as _, StoreResult,
-    StoredReading, StoredRollup,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use domain::{FoldRules, QuarterHour, Reading, Timestamp};
+use table::db::{If, Op, What, Write, absent, all, any};
+use table::item::attribute::{RAW_UNTIL, SEALED, SETTINGS};
+use table::item::{Attribute, Decode as _, Item, from_rollup};
+use table::keys::{Key, PK, SK, reading_sk};
+use table::memory_db::MemoryDb;
+use table::{Action, ItemKey, StoredRollup};
+
+use crate::gate::Gated;
+use crate::gate::rules::{Ruled, Rules, compares, key_of};
 
 /// A design of the rollups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,98 +42,164 @@ pub(super) enum Design {
     StoredShare,
 }
 
+/// The table as one instance of the function sees it.
+pub(super) type Steps = Gated<Ruled<InstanceDesign>>;
+
+/// A design, at one instance of the function.
+#[derive(Clone)]
+pub(super) struct InstanceDesign {
+    design: Design,
+    /// Whether the instance is at a batch of the stream.
+    is_streaming: Arc<AtomicBool>,
+}
+
+impl InstanceDesign {
+    pub(super) fn new(design: Design) -> Self {
+        Self { design, is_streaming: Arc::default() }
+    }
+
+    /// Notes what the instance is at.
+    pub(super) fn begin(&self, is_streaming: bool) {
+        self.is_streaming.store(is_streaming, Ordering::Relaxed);
+    }
+
+    /// Whether the instance does not see the marks.
+    fn hides_marks(&self) -> bool {
+        matches!(self.design, Design::NoGrace | Design::OnlyForward)
+            && self.is_streaming.load(Ordering::Relaxed)
+    }
+
+    fn shown_item(&self, mut item: Item) -> Item {
+        match key_of(&item) {
+            Some(Key::Rollup(..)) if self.design == Design::NoSettings => {
+                item.insert(SETTINGS.to_owned(), Attribute::number(0));
+            }
+            Some(Key::Rollup(..)) if self.design == Design::IgnoreExpiry => {
+                item.remove(RAW_UNTIL);
+            }
+            Some(Key::RollupState) if self.hides_marks() => {
+                if let Some(Attribute::M(marks)) = item.get_mut(SEALED) {
+                    let never = Attribute::S(Timestamp::MIN.to_string());
+                    marks.values_mut().for_each(|mark| mark.clone_from(&never));
+                }
+            }
+            _ => {}
+        }
+        item
+    }
+}
+
+impl Rules for InstanceDesign {
+    fn are_ours(&self) -> bool {
+        self.design == Design::Ours
+    }
+
+    fn made(&self, write: Write, known: Option<Item>) -> Option<Write> {
+        let ItemKey { pk, sk } = write.key();
+        match (Key::parse(&pk, &sk), &write.what) {
+            (Some(Key::Rollup(..)), What::Put(item)) => {
+                let rollup = rollup_of(item.clone());
+                self.design.made(write, &rollup, known.map(rollup_of))
+            }
+            (Some(Key::RollupState), What::Update(..)) => {
+                let is_left_out = self.design == Design::OnlyForward && moves_back(&write);
+                (!is_left_out).then_some(write)
+            }
+            _ => Some(write),
+        }
+    }
+
+    fn shown(&self, action: Action, found: Vec<Item>, db: &MemoryDb) -> Vec<Item> {
+        if self.design == Design::StoredShare && action == Action::Query {
+            return with_shares(found, &db.items());
+        }
+        found.into_iter().map(|item| self.shown_item(item)).collect()
+    }
+}
+
 impl Design {
-    /// Whether a batch of the stream does not see the marks.
-    pub(super) const fn hides_marks(self) -> bool {
-        matches!(self, Self::NoGrace | Self::OnlyForward)
-    }
-
-    /// Puts a rollup as the design does.
-    pub(super) async fn put(
+    /// The write that the design makes where a rollup is put.
+    fn made(
         self,
-        memory: &MemoryStore,
-        stored: &StoredRollup,
-        expected: Expected,
-        invocation: &Invocation,
-    ) -> StoreResult<bool> {
-        let known = memory.rollup(&stored.key, invocation).await?;
-        let now = known.as_ref().map_or(Expected::Absent, |it| Expected::Version(it.version));
-        let mut put = stored.clone();
-        let mut expected = expected;
-        match self {
-            Self::Ours
-            | Self::NoGrace
-            | Self::IgnoreExpiry
-            | Self::OnlyForward
-            | Self::StoredShare => {}
-            Self::Add => {
-                if let Some(known) = &known {
-                    put.rollup = known.rollup.clone();
-                    put.rollup.append(&stored.rollup, &domain::FoldRules::default());
-                }
+        mut put: Write,
+        rollup: &StoredRollup,
+        known: Option<StoredRollup>,
+    ) -> Option<Write> {
+        match (self, known) {
+            (Self::Add, Some(known)) => {
+                let mut sum = StoredRollup { rollup: known.rollup, ..rollup.clone() };
+                sum.rollup.append(&rollup.rollup, &FoldRules::default());
+                put.what = What::Put(from_rollup(&sum));
             }
-            Self::BlindPut => expected = now,
-            Self::SkipUnchanged => {
-                if known.is_some_and(|it| it.rollup == put.rollup && it.settings == put.settings) {
-                    return Ok(true);
-                }
+            (Self::BlindPut, _) => put.conditions.clear(),
+            (Self::SkipUnchanged, Some(known)) => {
+                let is_same = known.rollup == rollup.rollup && known.settings == rollup.settings;
+                return (!is_same).then_some(put);
             }
-            Self::DeleteEmptied | Self::JointCondition => {
-                if self == Self::JointCondition && known.is_none() {
-                    expected = Expected::Absent;
-                }
-                if expected == now && put.rollup.is_empty() {
-                    memory.delete_rollup(&put.key);
-                    return Ok(true);
-                }
+            (Self::DeleteEmptied, _) => put = deleted_if_empty(put, rollup),
+            (Self::JointCondition, _) => {
+                put.conditions = vec![any([absent(PK), all(put.conditions)])];
+                put = deleted_if_empty(put, rollup);
             }
-            Self::NoSettings => {
-                put.settings = known.map_or(0, |it| it.settings).max(put.settings);
+            (Self::NoSettings, _) => {
+                put.conditions.retain(|condition| !compares(condition, SETTINGS));
             }
+            _ => {}
         }
-        memory.put_rollup(&put, expected, invocation).await
+        Some(put)
     }
 
-    /// A rollup as the design shows it to who reads it.
-    pub(super) fn shown(self, mut rollup: StoredRollup) -> StoredRollup {
-        if self == Self::NoSettings {
-            rollup.settings = 0;
-        }
-        if self == Self::IgnoreExpiry {
-            rollup.raw_until = None;
-        }
-        rollup
-    }
-
-    /// The readings that the design folds into a range.
-    pub(super) async fn readings(
-        self,
-        memory: &MemoryStore,
-        device: &DeviceId,
-        range: TimeRange,
-        invocation: &Invocation,
-    ) -> StoreResult<Vec<StoredReading>> {
+    /// The readings in a table as the design folds them, each device's in the order of their timestamps.
+    pub(super) fn folded(self, db: &MemoryDb) -> Vec<Reading> {
         if self != Self::StoredShare {
-            return memory.stored_readings(device, range, invocation).await;
+            return db.readings();
         }
-        let behind = range.to().saturating_add(QuarterHour::LENGTH);
-        let wider = TimeRange::new(range.from(), behind).expect("it is wider");
-        let all = memory.stored_readings(device, wider, invocation).await?;
-        let mut readings: Vec<StoredReading> = Vec::new();
-        for (n, reading) in all.iter().enumerate() {
-            let quarter = QuarterHour::of(reading.reading.at);
-            if !range.contains(reading.reading.at) {
-                break;
-            }
-            readings.push(reading.clone());
-            let next =
-                all.get(n + 1).filter(|next| QuarterHour::of(next.reading.at) == quarter.next());
-            if let Some(mut next) = next.cloned() {
-                // As if it were the last reading of its quarter, so that the step to it counts.
-                next.reading.at = quarter.range().last();
-                readings.push(next);
-            }
-        }
-        Ok(readings)
+        let items = db.items();
+        let readings = with_shares(items.clone(), &items);
+        readings.into_iter().filter_map(|item| Reading::decode(item).ok()).collect()
     }
+}
+
+/// A rollup of nothing is deleted, on the conditions of the put.
+fn deleted_if_empty(put: Write, rollup: &StoredRollup) -> Write {
+    if !rollup.rollup.is_empty() {
+        return put;
+    }
+    Write { what: What::Delete(put.key()), conditions: put.conditions }
+}
+
+/// Whether an update moves a mark back, which it does where the mark is ahead.
+fn moves_back(update: &Write) -> bool {
+    update.conditions.iter().any(|condition| matches!(condition, If::Compare(_, Op::Above, _)))
+}
+
+/// The items, with the first reading of a quarter among those of the quarter before, as if it were the last there: then
+/// the step to it counts. `all` are those of the table, by their keys.
+fn with_shares(found: Vec<Item>, all: &[Item]) -> Vec<Item> {
+    let mut shown = Vec::new();
+    for item in found {
+        let share = share_of(&item, all);
+        shown.push(item);
+        shown.extend(share);
+    }
+    shown
+}
+
+/// What a reading has as the last of its quarter, if its device has readings in the next.
+fn share_of(item: &Item, all: &[Item]) -> Option<Item> {
+    let Some(Key::Reading(device, at)) = key_of(item) else { return None };
+    let behind = ItemKey::of_item(item);
+    let mut next = all.iter().find(|other| ItemKey::of_item(other) > behind)?.clone();
+    let Some(Key::Reading(next_device, next_at)) = key_of(&next) else { return None };
+
+    let quarter = QuarterHour::of(at);
+    if next_device != device || QuarterHour::of(next_at) != quarter.next() {
+        return None;
+    }
+    next.insert(SK.to_owned(), Attribute::S(reading_sk(quarter.range().last())));
+    Some(next)
+}
+
+fn rollup_of(item: Item) -> StoredRollup {
+    StoredRollup::decode(item).expect("a rollup")
 }

@@ -5,62 +5,103 @@ use rollups::{
     Assumed, Change, DeviceRules, Fold, Folded, Retention, SeenRooms, Snapshot,
     newest_sealable_edge,
 };
-use table::{
-    Expected, FindRegistry as _, Invocation, PutRollups as _, ReadRollupState as _, StoreResult,
-};
+use table::db::{Db as _, Write, absent, is, put};
+use table::item::attribute::VERSION;
+use table::item::{Attribute, from_rollup};
+use table::keys::PK;
+use table::{Expected, FindRegistry as _, Invocation, PutRollups as _, StoreResult};
 
-use super::steps::Steps;
+use super::design::Steps;
 use crate::gate::deadline;
 
-/// Rebuilds the rollups of a device on some days, until they are what it read.
-pub(super) async fn rebuild(
-    steps: &Steps,
-    id: &DeviceId,
-    (zone, dates): (Zone, &[LocalDate]),
-    (retention, now): (Retention, Timestamp),
-    is_transaction: bool,
-) -> StoreResult<()> {
-    let (invocation, seen) = (Invocation::until(deadline()), SeenRooms::default());
-    let (Some(first), Some(last)) = (dates.first(), dates.last()) else { return Ok(()) };
-    let day = |date: &LocalDate| zone.day(*date).expect("a day");
-    let range = TimeRange::new(day(first).from(), day(last).to()).expect("one is before the other");
-    loop {
-        let listing = steps.find_devices(std::slice::from_ref(id), &invocation).await?;
-        let Some(device) = listing.found.first().map(DeviceRules::of) else { return Ok(()) };
-        let snapshot = Snapshot::read(steps, id, range, (*first, *last), &invocation).await?;
+/// A rebuild of the rollups on some days.
+pub(super) struct Rebuild {
+    pub(super) zone: Zone,
+    /// The days, in order.
+    pub(super) dates: Vec<LocalDate>,
+    pub(super) retention: Retention,
+    pub(super) now: Timestamp,
+    pub(super) is_transaction: bool,
+}
+
+impl Rebuild {
+    /// Rebuilds the rollups of a device, until they are what was read.
+    pub(super) async fn run(&self, steps: &Steps, id: &DeviceId) -> StoreResult<()> {
+        let invocation = Invocation::until(deadline());
+        loop {
+            let listing = steps.find_devices(std::slice::from_ref(id), &invocation).await?;
+            let Some(device) = listing.found.first().map(DeviceRules::of) else { return Ok(()) };
+
+            let Some(changes) = self.changes(steps, &device, &invocation).await? else { continue };
+            let is_put = if self.is_transaction {
+                put_together(steps, &changes, &invocation).await?
+            } else {
+                put_each(steps, changes, &invocation).await?
+            };
+            if is_put {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What is to be put; `None` if the device has other settings meanwhile.
+    async fn changes(
+        &self,
+        steps: &Steps,
+        device: &DeviceRules,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Vec<Change>>> {
+        let dates = (self.dates[0], self.dates[self.dates.len() - 1]);
+        let range = TimeRange::new(self.day(dates.0).from(), self.day(dates.1).to());
+        let range = range.expect("one is before the other");
+        let snapshot = Snapshot::read(steps, &device.id, range, dates, invocation).await?;
         let snapshot = snapshot.without_flags();
         let fold = Fold {
             store: &snapshot,
-            device: &device,
-            seen: &seen,
-            retention: &retention,
-            now,
-            invocation: &invocation,
+            device,
+            seen: &SeenRooms::default(),
+            retention: &self.retention,
+            now: self.now,
+            invocation,
         };
+
         let mut is_outdated = false;
-        let end = newest_sealable_edge(now);
-        for date in dates {
-            let day = day(date);
+        let end = newest_sealable_edge(self.now);
+        for date in &self.dates {
+            let day = self.day(*date);
             if let Ok(over) = TimeRange::new(day.from(), day.to().min(end)) {
                 is_outdated |= fold.quarters_of(over, Assumed::Nothing).await?.is_outdated;
             }
-            let folded = fold.day(zone, *date, end, Assumed::Nothing).await?;
+            let folded = fold.day(self.zone, *date, end, Assumed::Nothing).await?;
             is_outdated |= folded == Folded::Outdated;
         }
-        if is_outdated {
-            continue;
-        }
-        let changes = snapshot.into_changes();
-        if is_transaction {
-            // Others go on before it.
-            steps.rollup_state(&invocation).await?;
-            if steps.table.put_all(changes, &invocation).await? {
-                return Ok(());
-            }
-        } else if put_each(steps, changes, &invocation).await? {
-            return Ok(());
-        }
+        Ok((!is_outdated).then(|| snapshot.into_changes()))
     }
+
+    fn day(&self, date: LocalDate) -> TimeRange {
+        self.zone.day(date).expect("a day")
+    }
+}
+
+/// Puts rollups, all or none, where what they replace is still there.
+async fn put_together(
+    steps: &Steps,
+    changes: &[Change],
+    invocation: &Invocation,
+) -> StoreResult<bool> {
+    let puts: Vec<Write> = changes.iter().map(put_of).collect();
+    if puts.is_empty() {
+        return Ok(true);
+    }
+    Ok(steps.transact(puts, invocation).await?.is_ok())
+}
+
+fn put_of(change: &Change) -> Write {
+    let is_as_read = match change.replaced {
+        None => absent(PK),
+        Some(version) => is(VERSION, Attribute::number(version)),
+    };
+    put(from_rollup(&change.rollup)).when([is_as_read])
 }
 
 async fn put_each(
@@ -68,7 +109,7 @@ async fn put_each(
     changes: Vec<Change>,
     invocation: &Invocation,
 ) -> StoreResult<bool> {
-    let is_day = |it: &Change| matches!(it.rollup.key.bucket, Bucket::Day(_));
+    let is_day = |change: &Change| matches!(change.rollup.key.bucket, Bucket::Day(_));
     let (days, quarters): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_day);
     for Change { rollup, replaced } in quarters.into_iter().chain(days) {
         let expected = replaced.map_or(Expected::Absent, Expected::Version);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use domain::{
     Bucket, DeviceId, DeviceParts, DevicePatch, Edit, FoldRules, LocalDate, MetricInfo,
-    MetricPatch, QuarterHour, Reading, Rollup as Folded, TimeRange, Zone, sweep_group,
+    MetricPatch, QuarterHour, Reading, Rollup as Folded, Zone, sweep_group,
 };
 use fastrand::Rng;
 use rollup::{Retention, Rollup, Settings};
@@ -17,15 +17,15 @@ use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::{FoldRequest, MemoryWorkQueue, WorkQueue as _};
 use serde_json::{Value, json};
-use table::memory::MemoryStore;
+use table::memory_db::MemoryDb;
 use table::{
     DeleteReadings as _, EditRegistry as _, FindRegistry as _, Invocation, PutReadings as _,
     ReadingKey, RegisterDevices as _, RollupKey, StoredRollup,
 };
 
-use super::design::Design;
-use super::rebuild::rebuild;
-use super::steps::{Steps, Table};
+use super::design::{Design, InstanceDesign, Steps};
+use super::rebuild::Rebuild;
+use crate::gate::rules::Ruled;
 use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
 use crate::given::{at, device, device_of, metric, number, reading};
 
@@ -38,8 +38,6 @@ const METRIC: &str = "cumulative_kwh_p";
 /// The largest difference of an instance's clock from the right one: two differ by at most a minute.
 const MAX_SKEW: i64 = 30_000;
 const INSTANCES: usize = 4;
-/// The walk through rooms and the index by conditions, which the table has not, touch no rollup.
-const FREE: &[&str] = &["room_walk", "set_room_walk", "conditions_schema", "distrust_conditions"];
 const MINUTE: i64 = 60_000;
 /// The edge is midnight in the first zone, in the others the end of the part of an open day that is folded.
 const ZONES: [&str; 4] = ["Asia/Tokyo", "America/Phoenix", "Asia/Tokyo", "Africa/Lagos"];
@@ -78,7 +76,7 @@ type Answer = Option<usize>;
 pub(super) struct World {
     rng: Rng,
     design: Design,
-    memory: MemoryStore,
+    memory: MemoryDb,
     queue: MemoryWorkQueue,
     stream: Vec<Value>,
     /// Everything before is delivered.
@@ -103,7 +101,7 @@ impl World {
         let mut world = Self {
             rng: Rng::with_seed(seed),
             design,
-            memory: MemoryStore::default(),
+            memory: MemoryDb::default(),
             queue: MemoryWorkQueue::default(),
             stream: Vec::new(),
             position: 0,
@@ -129,7 +127,7 @@ impl World {
     }
 
     fn instance(&mut self) -> Instance {
-        let steps = Gated::new(Table::new(&self.memory, self.design), FREE);
+        let steps = Gated::new(Ruled::new(&self.memory, InstanceDesign::new(self.design)));
         let skew = self.rng.i64(-MAX_SKEW..=MAX_SKEW);
         let clock = TestClock::at(at(self.now + skew));
         let settings = Settings {
@@ -271,7 +269,7 @@ impl World {
         let instance = &mut self.instances[n];
         let ahead = if no_grace { 11 * MINUTE } else { 0 };
         instance.clock.set(at(self.now + instance.skew + ahead));
-        instance.steps.table.begin(matches!(event, Event::Records(..)));
+        instance.steps.db.rules.begin(matches!(event, Event::Records(..)));
         let function = Arc::clone(&instance.function);
         let future: Invoked<Answer> = match event.clone() {
             Event::Records(from, count) => {
@@ -294,12 +292,17 @@ impl World {
                 None
             }),
             Event::Rebuild(id, is_transaction) => {
-                let (steps, now) = (instance.steps.clone(), at(self.now + instance.skew));
-                let retention = self.retention;
+                let steps = instance.steps.clone();
+                let rebuild = Rebuild {
+                    zone,
+                    dates: days(zone),
+                    retention: self.retention,
+                    now: at(self.now + instance.skew),
+                    is_transaction,
+                };
                 Box::pin(async move {
                     // What fails is rebuilt by the next one, if there is one.
-                    let days = (zone, &days(zone)[..]);
-                    let _ = rebuild(&steps, &id, days, (retention, now), is_transaction).await;
+                    let _ = rebuild.run(&steps, &id).await;
                     None
                 })
             }
@@ -401,7 +404,7 @@ impl World {
         self.step(n, step).await;
     }
 
-    /// Runs an instance up to its next call.
+    /// Runs an instance up to its next operation.
     async fn step(&mut self, n: usize, step: Step) {
         let Instance { steps, task, .. } = &mut self.instances[n];
         let Some(running) = task else { return };
@@ -504,11 +507,15 @@ impl World {
     pub(super) fn wrong(&self) -> Vec<String> {
         let mut wrong = self.wrong_days();
         let rollups = self.rollups();
+        let readings = self.design.folded(&self.memory);
         for id in DEVICES.map(device) {
             let rules = self.rules(&id);
             for minute in MINUTES.into_iter().step_by(2) {
                 let quarter = QuarterHour::of(at(minute * MINUTE));
-                let expected = Folded::fold(&self.readings(&id, quarter.range()), &rules);
+                let is_folded = |reading: &&Reading| {
+                    reading.device == id && quarter.range().contains(reading.at)
+                };
+                let expected = Folded::fold(readings.iter().filter(is_folded), &rules);
                 let stored = rollups.get(&RollupKey::quarter(id.clone(), quarter));
                 let stored = stored.map(|it| it.rollup.clone());
                 if stored.unwrap_or_default() != expected {
@@ -569,14 +576,6 @@ impl World {
 
     fn rollups(&self) -> BTreeMap<RollupKey, StoredRollup> {
         self.memory.rollups().into_iter().map(|it| (it.key.clone(), it)).collect()
-    }
-
-    /// The readings that the design folds into a range.
-    fn readings(&self, id: &DeviceId, range: TimeRange) -> Vec<Reading> {
-        let reading = self.design.readings(&self.memory, id, range, &self.invocation);
-        let readings =
-            futures_util::FutureExt::now_or_never(reading).expect("memory does not wait");
-        readings.expect("memory").into_iter().map(|it| it.reading).collect()
     }
 
     fn rules(&self, id: &DeviceId) -> FoldRules {

@@ -7,7 +7,7 @@ use crate::item::{self, Attribute, Decode};
 use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key, PK, TTL};
 use crate::{
     Action, ItemKey, Permission, ReadingKey, RollupKey, Seen, StoreError, StoredAlertState,
-    StoredRollup, Target, ToldMessage, WaitingMessage,
+    StoredReading, StoredRollup, Target, ToldMessage, WaitingMessage,
 };
 
 impl MemoryDb {
@@ -111,11 +111,12 @@ impl MemoryDb {
 
     /// What the items say whose keys are of a kind.
     fn stored<T: Decode>(&self, is_asked: impl Fn(&Key) -> bool) -> Vec<T> {
-        let is_asked = |item: &item::Item| {
+        let is_asked = |item: &&item::Item| {
             let ItemKey { pk, sk } = ItemKey::of_item(item);
             Key::parse(&pk, &sk).is_some_and(|key| is_asked(&key))
         };
-        self.items().into_iter().filter(is_asked).map(read).collect()
+        let state = self.state();
+        state.items.all().filter(is_asked).map(|item| read(item.clone())).collect()
     }
 
     /// What the items of a partition say.
@@ -124,6 +125,16 @@ impl MemoryDb {
             item.get(PK).is_some_and(|pk| *pk == Attribute::S(partition.to_owned()))
         };
         self.items().into_iter().filter(is_in).map(read).collect()
+    }
+
+    /// Deletes the readings that have expired, and nothing else that has.
+    pub fn delete_expired_readings(&self, now: Timestamp) {
+        let readings = self.stored::<StoredReading>(|key| matches!(key, Key::Reading(..)));
+        let has_expired = |stored: &&StoredReading| stored.expires.is_some_and(|at| at <= now);
+        for StoredReading { reading, .. } in readings.iter().filter(has_expired) {
+            let key = ItemKey::of(&Key::Reading(reading.device.clone(), reading.at));
+            self.state().items.remove(&key);
+        }
     }
 }
 
