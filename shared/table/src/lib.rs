@@ -1,7 +1,7 @@
 //! The one table, in words of the domain: its ports, and behind them its keys and items. No SDK.
 //!
 //! A function names the ports that it uses ([`store!`]); `dynamodb` implements them for the deployed table,
-//! `memory` for tests, which are `given` what they all need.
+//! `memory_db` for tests, which are `given` what they all need.
 
 pub mod db;
 #[cfg(any(test, feature = "fake"))]
@@ -9,8 +9,6 @@ pub mod given;
 pub mod item;
 pub mod keys;
 pub mod layout;
-#[cfg(any(test, feature = "fake"))]
-pub mod memory;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory_db;
 pub mod shards;
