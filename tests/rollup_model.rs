@@ -10,7 +10,7 @@ use design::Design;
 use world::World;
 
 /// The schedules of a normal run: about 20 seconds for each test.
-const SCHEDULES: u64 = 1_400;
+const SCHEDULES: u64 = 1_200;
 /// The schedules within which each wrong design must be found.
 const SCHEDULES_TO_FIND: u64 = 30_000;
 
