@@ -9,7 +9,7 @@ use crate::schedules::{asleep, assert_right, assert_seen};
 use design::Design;
 use world::World;
 
-/// The schedules of a normal run: half a minute for each test.
+/// The schedules of a normal run: about 20 seconds for each test.
 const SCHEDULES: u64 = 1_200;
 /// The schedules within which each wrong design must be found.
 const SCHEDULES_TO_FIND: u64 = 30_000;
