@@ -3,6 +3,7 @@
 //! Source: <https://github.com/emoncms/backup/blob/master/emoncms-export.sh>, which packs `emoncms.sql`, `phpfina` and
 //! `phptimeseries`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
@@ -75,7 +76,7 @@ impl Unpacked {
     fn take(&mut self, entry: &mut Entry<'_, impl Read>) -> anyhow::Result<anyhow::Result<()>> {
         let path = entry.path()?.into_owned();
         let Some(role) = Role::of(&path) else { return Ok(Ok(())) };
-        let link = entry.link_name()?.map(|link| link.into_owned());
+        let link = entry.link_name()?.map(Cow::into_owned);
         let checked = self.check(role, &path, entry.header().entry_type(), link.as_deref());
         if !matches!(checked, Ok(true)) {
             return Ok(checked.map(drop));
@@ -207,8 +208,9 @@ impl Files {
     }
 
     fn add(&mut self, role: Role, path: PathBuf) -> anyhow::Result<()> {
-        let known = self.by_role.get(&role);
-        known.map_or(Ok(()), |earlier| Err(role.twice(earlier, &path)))?;
+        if let Some(earlier) = self.by_role.get(&role) {
+            return Err(role.twice(earlier, &path));
+        }
         self.by_role.insert(role, path);
         Ok(())
     }
