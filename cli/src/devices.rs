@@ -13,6 +13,7 @@ use clap::Subcommand;
 
 use crate::client::{self, Ask, Client};
 use crate::import::Refusal;
+use crate::interrupted::stop_on_ctrl_c;
 use crate::output::{counted, print, print_error};
 use crate::progress;
 use edits::DeviceEdit;
@@ -82,6 +83,7 @@ fn set_all(set: &Set) -> anyhow::Result<ExitCode> {
     }
     let token = set.token.as_deref().map(client::token).transpose()?;
     let client = Client::new(&set.url, token.as_deref())?;
+    stop_on_ctrl_c(client.interrupted());
     let refused = send(&edits, &client)?;
     let edited = counted(number(edits.len() - refused.len()), "device");
     print(format_args!("{edited} edited, {} refused", refused.len()));
@@ -100,23 +102,43 @@ fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
+/// What became of an edit.
+enum Sent {
+    Edited,
+    Refused(Refusal),
+    /// The token may not edit, so no edit with it was made.
+    Forbidden(anyhow::Error),
+}
+
 /// Sends the edits, several at once. Returns those that the server refuses, by line.
 fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
     let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}";
     let bar = progress::bar(number(edits.len()), style)?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (edited, is_forbidden) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (refused, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
     let work = || {
         while let Some(edit) = edits.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match send_one(edit, client, &stop) {
-                Ok(None) => {}
-                Ok(Some(refusal)) => refused.lock().expect("no thread panics").push(refusal),
-                Err(error) => {
-                    if !stop.swap(true, Ordering::AcqRel) {
-                        *failed.lock().expect("no thread panics") = Some(error);
-                    }
-                    return;
+            let error = match send_one(edit, client, &stop) {
+                Ok(Sent::Edited) => {
+                    edited.fetch_add(1, Ordering::Relaxed);
+                    None
                 }
+                Ok(Sent::Refused(refusal)) => {
+                    refused.lock().expect("no thread panics").push(refusal);
+                    None
+                }
+                Ok(Sent::Forbidden(error)) => {
+                    is_forbidden.store(true, Ordering::Relaxed);
+                    Some(error)
+                }
+                Err(error) => Some(error),
+            };
+            if let Some(error) = error {
+                if !stop.swap(true, Ordering::AcqRel) {
+                    *failed.lock().expect("no thread panics") = Some(error);
+                }
+                return;
             }
             bar.inc(1);
         }
@@ -124,32 +146,38 @@ fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
     thread::scope(|scope| (0..CONCURRENCY).for_each(|_| drop(scope.spawn(work))));
     bar.finish_and_clear();
     if let Some(error) = failed.into_inner().expect("no thread panics") {
-        return Err(
-            error.context("some lines may be set already; the same command sets the others")
-        );
+        return Err(match (edited.into_inner(), is_forbidden.into_inner()) {
+            (0, true) => error,
+            (edited, _) => error.context(how_far(edited)),
+        });
     }
     let mut refused = refused.into_inner().expect("no thread panics");
     refused.sort_by_key(|refusal: &Refusal| refusal.line);
     Ok(refused)
 }
 
-fn send_one(
-    edit: &DeviceEdit,
-    client: &Client,
-    stop: &AtomicBool,
-) -> anyhow::Result<Option<Refusal>> {
+/// Says how many edits were made before a failure. Of those under way nobody has the answer.
+fn how_far(edited: usize) -> String {
+    let edited = counted(number(edited), "device");
+    format!(
+        "{edited} edited, and perhaps some that were on their way; the same command sets the others"
+    )
+}
+
+fn send_one(edit: &DeviceEdit, client: &Client, stop: &AtomicBool) -> anyhow::Result<Sent> {
     let path = format!("/devices/{}", edit.device);
     let body = Some(("application/json", edit.body.as_str()));
     let answer = client.send(Ask { method: "PATCH", path: &path, body, headers: &[] }, stop)?;
     match answer.status {
-        200 => client.read(&path, &answer, "device_id").map(|_| None),
+        200 => client.read(&path, &answer, "device_id").map(|_| Sent::Edited),
+        401 | 403 => Ok(Sent::Forbidden(client.error(&path, &answer))),
         400 | 404 | 422 => {
             let detail = answer.reason();
             let reason = match column(&detail) {
                 Some((column, why)) => format!("column {column}: {why}"),
                 None => detail,
             };
-            Ok(Some(Refusal { line: edit.line, reason }))
+            Ok(Sent::Refused(Refusal { line: edit.line, reason }))
         }
         _ => Err(client.error(&path, &answer)),
     }
@@ -213,6 +241,26 @@ mod tests {
         let server = fake_server::serve(|_, _| Reply::of(403, r#"{"detail": "no"}"#));
         let (edits, _) = edits::read(&b"device_id,name\na,A\nb,B\n"[..]).unwrap();
         let error = send(&edits, &Client::impatient(&server.url, Duration::ZERO)).unwrap_err();
-        assert!(format!("{error:#}").contains("answers 403"), "{error:#}");
+        let error = format!("{error:#}");
+        assert!(error.contains("answers 403") && !error.contains("on their way"), "{error}");
+    }
+
+    #[test]
+    fn a_command_that_stops_says_how_many_it_edited() {
+        let server = fake_server::serve(|_, request| match &*request.path {
+            "/devices/z" => Reply::of(500, r#"{"detail": "no"}"#),
+            _ => Reply::of(200, DEVICE),
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let (edits, _) = edits::read(&b"device_id,name\na,A\nb,B\nz,Z\n"[..]).unwrap();
+        let error = format!("{:#}", send(&edits, &client).unwrap_err());
+        assert!(error.starts_with("2 devices edited"), "{error}");
+
+        client.interrupted().store(true, Ordering::Release);
+        let error = send(&edits, &client).unwrap_err();
+        let said = format!("{error:#}");
+        assert!(said.starts_with("0 devices edited") && said.ends_with("interrupted"), "{said}");
+        let code = format!("{:?}", crate::interrupted::exit_code(&error));
+        assert_eq!(code, format!("{:?}", ExitCode::from(crate::interrupted::EXIT_CODE)));
     }
 }

@@ -335,6 +335,9 @@ mod tests {
         let paths = Arc::new(Mutex::new(Vec::new()));
         let asked = Arc::clone(&paths);
         let server = fake_server::serve(move |_, request| {
+            if request.path == "/ready" {
+                return Reply::of(200, r#"{"status":"ready","up":"0s"}"#);
+            }
             let path = request.path;
             if path.starts_with("/devices?") {
                 return Reply::of(200, r#"{"data": [{"device_id": "a"}, {"device_id": "b"}]}"#);
@@ -365,6 +368,9 @@ mod tests {
         {
             let server = fake_server::serve(move |n, request| {
                 assert!(n < 20, "for ever");
+                if request.path == "/ready" {
+                    return Reply::of(200, r#"{"status":"ready","up":"0s"}"#);
+                }
                 if request.path.starts_with(endless) {
                     let page = r#"{"data": [{"device_id": "a"}], "next_cursor": "c"}"#;
                     return Reply::of(200, page);

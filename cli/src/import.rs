@@ -219,11 +219,6 @@ fn import_readings(
     // The other formats tell by themselves whether a line is whole.
     let is_csv = args.read_as(input.format()) == Format::Csv;
     let totals = Totals::of(&columns);
-    let say_of_end = || {
-        let notes = Some(totals.notes().to_string()).filter(|it| !it.is_empty());
-        let said = growing.said().filter(|_| is_csv);
-        notes.into_iter().chain(said).for_each(print);
-    };
     // Standard input cannot be opened again.
     let first = RefCell::new(Some(input));
     let open = || {
@@ -235,9 +230,23 @@ fn import_readings(
         let bar = source.progress_bar();
         Ok((source.lines(&columns, growing.clone())?, bar))
     };
-    let ordered = || {
-        let (lines, bar) = order::lines(&args.file, !totals.is_empty(), open)?;
-        anyhow::Ok((totals.add_up(lines), bar))
+    let ordered = || order::lines(&args.file, !totals.is_empty(), &open);
+    let (lines, bar) = ordered()?;
+    let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
+    // Behind the first line: of a source that cannot be read no directory is made.
+    let is_continued = !args.dry_run && totals.have_beginnings();
+    let totals =
+        if is_continued { totals.clone().continuing(client(args)?)? } else { totals.clone() };
+    if is_continued && args.file.is_file() {
+        let (lines, bar) = ordered()?;
+        totals.ensure_fit(lines)?;
+        bar.finish_and_clear();
+    }
+    let lines = totals.add_up(lines);
+    let say_of_end = || {
+        let notes = Some(totals.notes().to_string()).filter(|it| !it.is_empty());
+        let said = growing.said().filter(|_| is_csv);
+        notes.into_iter().chain(said).for_each(print);
     };
     let options = args.upload_options();
     let rounds_of = |lines| {
@@ -246,9 +255,7 @@ fn import_readings(
         rounds.without(Patterns::of(&args.except))
     };
     if args.dry_run {
-        let (lines, bar) = ordered()?;
         let lines: line::Lines = Box::new(bar.wrap_iter(lines));
-        let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
         let estimate = estimate::of(rounds_of(lines), options);
         bar.finish_and_clear();
         let estimate = estimate?;
@@ -260,8 +267,6 @@ fn import_readings(
     let ImportArgs { format, merge, csv, except, .. } = args;
     let target = without_login(args.target.name());
     let asked = format!("by time {target} {format:?} {merge} {csv:?} {except:?}");
-    let (lines, bar) = ordered()?;
-    let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
     let (client, resume) = connect(args, &asked)?;
     let goes_on = resume.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());

@@ -21,6 +21,9 @@ use crate::place::Place;
 const ATTEMPTS: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
+/// The most pages without an entry that may follow each other: no list of Roomtide's has as many.
+const MAX_EMPTY_PAGES: u32 = 1_000;
+
 /// An API to read from.
 pub(crate) enum SourceApi {
     /// A server.
@@ -101,7 +104,9 @@ impl SourceApi {
         path: &str,
         mut each: impl FnMut(&RawValue) -> anyhow::Result<()>,
     ) -> anyhow::Result<Option<String>> {
+        self.ensure_roomtide().await?;
         let (mut page_path, mut before) = (path.to_owned(), None);
+        let mut empty_pages = 0;
         loop {
             let answer = self.answer(&page_path).await?;
             if matches!(answer.status, 404 | 410) {
@@ -112,6 +117,12 @@ impl SourceApi {
             }
             let page: Page<'_> = serde_json::from_str(&answer.text)
                 .with_context(|| format!("{} {}", self.asked(path), answer.strange()))?;
+            empty_pages = if page.data.is_empty() { empty_pages + 1 } else { 0 };
+            ensure!(
+                empty_pages < MAX_EMPTY_PAGES,
+                "{} answers {MAX_EMPTY_PAGES} pages in a row that have no entry and a next_cursor: its pages would never end",
+                self.asked(path)
+            );
             page.data.into_iter().try_for_each(&mut each)?;
             let Some(cursor) = page.next_cursor else { return Ok(None) };
             page_path =
@@ -128,6 +139,14 @@ impl SourceApi {
         }
         let value = answer.json_with(member);
         value.with_context(|| format!("{} {}", self.asked(path), answer.strange()))
+    }
+
+    /// Fails if what answers at the address of a server is something else.
+    async fn ensure_roomtide(&self) -> anyhow::Result<()> {
+        let Self::Server(client, _) = self else { return Ok(()) };
+        let client = Arc::clone(client);
+        let asked = move || client.ensure_roomtide(&AtomicBool::new(false));
+        tokio::task::spawn_blocking(asked).await?
     }
 
     fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
@@ -208,4 +227,36 @@ pub(crate) fn cursor_after(
         "{path} is answered with the next_cursor that was asked for: its pages would never end"
     );
     Ok(form_urlencoded::byte_serialize(cursor.as_bytes()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    /// The error of a list that a server answers with empty pages.
+    async fn error_of(ready: &'static str) -> String {
+        let server = fake_server::serve(move |n, request| {
+            assert!(n < 1_100, "for ever");
+            let page = format!(r#"{{"data": [], "next_cursor": "{n}"}}"#);
+            Reply::of(200, if request.path == client::READY { ready } else { &page })
+        });
+        let api = SourceApi::server(&server.url, None).unwrap();
+        api.pages("/devices?limit=1000", |_| Ok(())).await.unwrap_err().to_string()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn empty_pages_without_an_end_are_left() {
+        let error = error_of(r#"{"status":"ready","up":"0s"}"#).await;
+        assert!(error.contains("its pages would never end"), "{error}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_list_is_of_roomtide_also_without_a_token() {
+        let error = error_of("hello").await;
+        assert!(
+            error.contains("/ready answers 200") && error.contains("is no Roomtide"),
+            "{error}"
+        );
+    }
 }

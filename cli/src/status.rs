@@ -120,17 +120,17 @@ impl Status {
     }
 }
 
-/// A time, and how long ago that was.
+/// A time, and how long ago that was, or in how long it will be.
 fn since(at: &str, now: Timestamp) -> String {
     let Ok(then) = Timestamp::parse_absolute(at) else { return at.to_owned() };
     let minutes = (now.as_millis() - then.as_millis()) / 60_000;
-    let ago = match minutes {
-        ..1 => "now".to_owned(),
-        1..120 => format!("{minutes} minutes ago"),
-        120..2880 => format!("{} hours ago", minutes / 60),
-        _ => format!("{} days ago", minutes / 1440),
+    let length = match minutes.unsigned_abs() {
+        0 => return format!("{at} (now)"),
+        minutes @ 1..120 => format!("{minutes} minutes"),
+        minutes @ 120..2880 => format!("{} hours", minutes / 60),
+        minutes => format!("{} days", minutes / 1440),
     };
-    format!("{at} ({ago})")
+    if minutes > 0 { format!("{at} ({length} ago)") } else { format!("{at} (in {length})") }
 }
 
 #[cfg(test)]
@@ -179,6 +179,9 @@ mod tests {
             ("2026-01-11T15:00:00.000Z", "60 minutes ago"),
             ("2026-01-11T10:00:00.000Z", "6 hours ago"),
             ("2026-01-01T10:00:00.000Z", "10 days ago"),
+            ("2026-01-11T16:00:30.000Z", "now"),
+            ("2026-01-11T19:00:00.000Z", "in 3 hours"),
+            ("2026-01-19T17:00:00.000Z", "in 8 days"),
         ] {
             assert_eq!(since(at, now), format!("{at} ({ago})"));
         }

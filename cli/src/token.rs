@@ -18,7 +18,7 @@ use runtime::new_token::NewToken;
 use serde_json::{Value, json};
 use table::{AddToken, Invocation, ManageTokens};
 
-use crate::output::print;
+use crate::output::{self, print};
 use crate::place::Place;
 
 /// The command line of `roomtide token`.
@@ -149,6 +149,7 @@ async fn act(
                 print(format_args!("token {id} ({scope}) for {whose}\n"));
             }
             print(&secret);
+            ensure_seen(&[&token], output::lost())?;
             if !quiet {
                 print(
                     "\nThis is the only time it is shown. Send it as: Authorization: Bearer TOKEN",
@@ -159,9 +160,12 @@ async fn act(
             if !store.tokens(&invocation).await?.is_empty() {
                 bail!("{whose} has tokens already; `token create` makes further ones");
             }
-            for (token, secret) in first_tokens()? {
-                store.add_token(&token, &invocation).await.context("the token is not kept")?;
+            let tokens = first_tokens()?;
+            for (n, (token, secret)) in tokens.iter().enumerate() {
+                store.add_token(token, &invocation).await.context("the token is not kept")?;
                 print(format_args!("{}: {secret}", describe(&token.scope)));
+                let made: Vec<&Token> = tokens[..=n].iter().map(|(token, _)| token).collect();
+                ensure_seen(&made, output::lost())?;
             }
             print("\nThis is the only time they are shown.");
         }
@@ -346,6 +350,17 @@ fn describe(scope: &Scope) -> String {
     }
 }
 
+/// Fails if tokens that are stored could not be shown, for this `lost` reason.
+fn ensure_seen(tokens: &[&Token], lost: Option<&str>) -> anyhow::Result<()> {
+    let Some(why) = lost else { return Ok(()) };
+    let revoke = |token: &&Token| format!("`roomtide token revoke {}`", token.hash.short());
+    let revokes: Vec<String> = tokens.iter().map(revoke).collect();
+    bail!(
+        "standard output could not be written: {why}; tokens are stored that may not have been shown: {} ends that",
+        revokes.join(", ")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use dynamodb::DynamoStore;
@@ -402,6 +417,18 @@ mod tests {
         }
         let (token, _) = issue(create(ScopeName::Read, &[])).unwrap();
         assert_eq!((token.expires, state(&token, Timestamp::MAX)), (None, String::new()));
+    }
+
+    #[test]
+    fn tokens_that_could_not_be_shown_are_named() {
+        let [first, second] = [(); 2].map(|()| issue(create(ScopeName::Read, &[])).unwrap().0);
+        ensure_seen(&[&first, &second], None).unwrap();
+        let error = ensure_seen(&[&first, &second], Some("no space")).unwrap_err().to_string();
+        assert!(error.contains("could not be written: no space"), "{error}");
+        for token in [&first, &second] {
+            let line = format!("`roomtide token revoke {}`", token.hash.short());
+            assert!(error.contains(&line), "{error}");
+        }
     }
 
     #[test]

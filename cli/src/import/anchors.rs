@@ -1,4 +1,4 @@
-//! Where the counters of a meter are in the table: since when it sends itself, and what it showed. Reads no file.
+//! Where counters are in the table: what they showed, and since when a meter sends itself. Reads no file.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use super::sources::shelly::{Anchors, Log};
 use crate::client::{Ask, Client};
 
-/// The end of the span that is asked for.
+/// The span that is asked for.
+const BEGIN: &str = "1970-01-01T00:00:00Z";
 const END: &str = "2200-01-01T00:00:00Z";
 
 /// A page of readings with one metric.
@@ -36,7 +37,7 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     };
     let is_of_log = |at: i64| ends.binary_search(&at).is_ok();
     let mut failed = None;
-    let behind = ends.partition_point(|end| match read(client, device, metric, *end) {
+    let behind = ends.partition_point(|end| match first_from(client, device, metric, *end) {
         Ok(found) => found.is_some_and(|(at, _)| is_of_log(at)),
         Err(error) => {
             failed.get_or_insert(error);
@@ -47,15 +48,15 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
         return Err(error);
     }
     let from = ends.get(behind).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
-    anchors.live = read(client, device, metric, from)?.map(|(at, _)| at);
+    anchors.live = first_from(client, device, metric, from)?.map(|(at, _)| at);
     for (device, metric) in counters {
         let found = match anchors.live {
-            Some(live) => read(client, &device, &metric, live)?,
-            None => read(client, &device, &metric, *first)?,
+            Some(live) => first_from(client, &device, &metric, live)?,
+            None => first_from(client, &device, &metric, *first)?,
         };
         let found = match found {
             Some(found) => Some(found),
-            None => ask(client, &device, &metric, &format!("to={}&order=desc", shown(*first)?))?,
+            None => last_before(client, &device, &metric, *first)?,
         };
         if let Some(found) = found {
             anchors.counters.insert((device, metric), found);
@@ -64,8 +65,25 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     Ok(anchors)
 }
 
+/// Returns whether the token may read.
+pub(super) fn may_read(client: &Client) -> anyhow::Result<bool> {
+    let answer = client.send(Ask::get("/devices?limit=1"), &AtomicBool::new(false))?;
+    Ok(answer.status == 200)
+}
+
+/// Returns the last reading with a metric before a time, and its value.
+pub(super) fn last_before(
+    client: &Client,
+    device: &str,
+    metric: &str,
+    to: i64,
+) -> anyhow::Result<Option<(i64, Decimal)>> {
+    let span = format!("from={BEGIN}&to={}&order=desc", shown(to)?);
+    ask(client, device, metric, &span)
+}
+
 /// Returns the first reading with a metric from a time on, and its value.
-fn read(
+pub(super) fn first_from(
     client: &Client,
     device: &str,
     metric: &str,
@@ -137,7 +155,8 @@ mod tests {
             };
             let millis = |text: String| Timestamp::parse_absolute(&text).unwrap().as_millis();
             let to = millis(find("to").unwrap());
-            let (from, is_last) = (find("from").map_or(0, millis), find("order").is_some());
+            // Without it a server looks a day back.
+            let (from, is_last) = (millis(find("from").unwrap()), find("order").is_some());
             let mut found = times.iter().enumerate().filter(|(_, at)| (from..to).contains(*at));
             let found = if is_last { found.next_back() } else { found.next() };
             let row = found.map(|(n, at)| {

@@ -12,8 +12,8 @@ use super::args::ImportArgs;
 use super::described::Described;
 use super::hourly;
 use super::points::{
-    Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United, VacantHours, Watched,
-    send,
+    BesideMeans, Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United,
+    VacantHours, Watched, send,
 };
 use super::session::{Compared, after_upload, connect, exit_code, progress_of};
 use super::settings::{self, Taught};
@@ -27,8 +27,8 @@ use crate::output::{counted, print};
 
 /// What a dry run says of statistics, because it asks no server.
 const HOURS_UNASKED: &str = "\
-statistics   of hours for which the table has finer readings are left out by the import, which asks it; a dry run
-             asks no table and counts them";
+statistics   of hours for which the table has finer readings are left out by the import, which asks it, and so are
+             readings of powers in hours whose mean it has; a dry run asks no table and counts them";
 
 /// Imports a source, or reports what an import would do.
 pub(super) fn import(
@@ -111,6 +111,7 @@ pub(super) fn import(
     };
     let vacant = VacantHours::new(united.by_ref(), comparison, notes.clone(), now);
     let groups = groups(vacant, thin_before, now, known);
+    let groups = BesideMeans::new(groups, comparison, notes.clone(), now);
     let watched = Watched::new(groups, Some(comparison), now);
     let sent = send(watched, &client, options, &mut resume, bar);
     bar.finish_and_clear();

@@ -3,6 +3,7 @@
 //! They go to the write endpoint and not to `POST /readings`, because a write teaches the devices their units, kinds and
 //! names, and maps by the settings of the token: so the points become what the sender itself would have made of them.
 
+mod beside_means;
 mod map;
 mod report;
 mod selection;
@@ -12,6 +13,7 @@ mod unite;
 mod vacant_hours;
 mod watched;
 
+pub(super) use beside_means::BesideMeans;
 pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;

@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 
+use anyhow::bail;
 use domain::Timestamp;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::anchors;
 use super::columns::Columns;
 use super::line::{Line, Lines, Record};
 use super::order::owner;
@@ -18,6 +21,7 @@ use super::refusals::Refusal;
 use super::rows;
 use super::sources::Notes;
 use super::timestamp::Interval;
+use crate::client::Client;
 
 /// Where a total begins whose first amount has a beginning. A counter that shows 0 takes no part in energy.
 pub(super) const BASE: Decimal = Decimal::ONE;
@@ -26,19 +30,47 @@ const NO_BEGINNING: &str = "\
 total()      without --interval nothing tells when the first row began, so its amount is in no energy; --interval 15m
              says that each row's time is the beginning of a quarter of an hour";
 
+/// What is said where nobody tells what the table has.
+const UNASKED: &str = "\
+total()      the token may not read, so the counters begin at 1 whatever the table has; of several files the energy
+             at each seam is wrong";
+
 /// The totals of a file, and what is said of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Totals {
     devices: BTreeMap<String, Device>,
+    rules: Rules,
+}
+
+/// How amounts are added up.
+#[derive(Debug, Clone, Default)]
+struct Rules {
     interval: Interval,
     notes: Notes,
+    /// The server whose counters are continued; `None` in a dry run.
+    table: Option<Arc<Client>>,
+}
+
+/// The total of a metric at the end of its newest amount.
+#[derive(Debug, Clone)]
+struct Total {
+    at: Timestamp,
+    value: Decimal,
+}
+
+/// Where a total begins.
+struct Base {
+    value: Decimal,
+    /// Whether the table has it at the beginning already.
+    is_stored: bool,
 }
 
 /// The totals of a device.
 #[derive(Debug, Clone, Default)]
 struct Device {
+    id: String,
     /// Each by its metric; `None` before its first amount.
-    totals: BTreeMap<String, Option<Decimal>>,
+    totals: BTreeMap<String, Option<Total>>,
     /// The time of the rows that wait for another of the same time, and of those before.
     at: Option<Timestamp>,
     before: Option<Timestamp>,
@@ -48,12 +80,37 @@ struct Device {
 impl Totals {
     /// Returns those that the columns ask for.
     pub(super) fn of(columns: &Columns) -> Self {
-        let mut totals = Self { interval: columns.timestamp.interval, ..Self::default() };
-        for (device, metric) in columns.shape.totals() {
-            let device = totals.devices.entry(device.to_string()).or_default();
+        let rules = Rules { interval: columns.timestamp.interval, ..Rules::default() };
+        let mut totals = Self { rules, ..Self::default() };
+        for (id, metric) in columns.shape.totals() {
+            let device = totals.devices.entry(id.to_string()).or_default();
+            device.id = id.to_string();
             device.totals.insert(metric.to_string(), None);
         }
         totals
+    }
+
+    /// Returns whether something tells when the first amounts begin.
+    pub(super) fn have_beginnings(&self) -> bool {
+        !self.is_empty() && self.rules.interval != Interval::default()
+    }
+
+    /// Returns totals that go on where the table has the counters: amounts of a month follow those of the month before.
+    pub(super) fn continuing(self, client: Client) -> anyhow::Result<Self> {
+        if !anchors::may_read(&client)? {
+            self.rules.notes.say(UNASKED.to_owned());
+            return Ok(self);
+        }
+        let rules = Rules { table: Some(Arc::new(client)), ..self.rules };
+        Ok(Self { rules, ..self })
+    }
+
+    /// Fails if the counters of these lines cannot be beside those of the table. A pipe, which is read once, fails so at
+    /// its end.
+    pub(super) fn ensure_fit(&self, lines: Lines) -> anyhow::Result<()> {
+        let rules = Rules { notes: Notes::default(), ..self.rules.clone() };
+        let unheard = Self { devices: self.devices.clone(), rules };
+        unheard.add_up(lines).try_for_each(|line| line.map(drop))
     }
 
     /// Returns whether no total is asked for.
@@ -63,7 +120,7 @@ impl Totals {
 
     /// What is said of the lines that were added up.
     pub(super) const fn notes(&self) -> &Notes {
-        &self.notes
+        &self.rules.notes
     }
 
     /// Adds up the amounts of lines, in which those of each device are in order of time.
@@ -71,41 +128,99 @@ impl Totals {
         if self.is_empty() {
             return lines;
         }
-        let (mut devices, interval) = (self.devices.clone(), self.interval);
-        let notes = self.notes.clone();
-        if interval == Interval::default() {
-            notes.say(NO_BEGINNING.to_owned());
+        let (mut devices, rules) = (self.devices.clone(), self.rules.clone());
+        if rules.interval == Interval::default() {
+            rules.notes.say(NO_BEGINNING.to_owned());
         }
         // Behind the last line nothing is waited for.
         let lines = lines.map(Some).chain([None]);
         Box::new(lines.flat_map(move |line| {
             let mut out = Vec::new();
-            match line {
-                None => devices.values_mut().for_each(|it| it.add(interval, &notes, &mut out)),
-                Some(Ok(line)) => match (owner(&line), line) {
-                    ((id, Some(millis)), Line::Reading(record)) if devices.contains_key(&id) => {
-                        let device = devices.get_mut(&id).expect("it is there");
-                        let at = Timestamp::from_millis(millis).ok();
-                        if device.at != at {
-                            device.add(interval, &notes, &mut out);
-                            device.at = at;
-                        }
-                        device.waiting.push(record);
-                    }
-                    (_, line) => out.push(line),
-                },
-                Some(Err(error)) => return vec![Err(error)],
-            }
-            out.into_iter().map(Ok).collect()
+            let failed = match line {
+                None => devices.values_mut().find_map(|device| device.end(&rules, &mut out).err()),
+                Some(Ok(line)) => take(line, &mut devices, &rules, &mut out).err(),
+                Some(Err(error)) => Some(error),
+            };
+            out.into_iter().map(Ok).chain(failed.map(Err)).collect::<Vec<_>>()
         }))
     }
 }
 
+/// Adds up a line, or hands it out if it has no part in a total.
+fn take(
+    line: Line,
+    devices: &mut BTreeMap<String, Device>,
+    rules: &Rules,
+    out: &mut Vec<Line>,
+) -> anyhow::Result<()> {
+    match (owner(&line), line) {
+        ((id, Some(millis)), Line::Reading(record)) if devices.contains_key(&id) => {
+            let device = devices.get_mut(&id).expect("it is there");
+            let at = Timestamp::from_millis(millis).ok();
+            if device.at != at {
+                device.add(rules, out)?;
+                device.at = at;
+            }
+            device.waiting.push(record);
+        }
+        (_, line) => out.push(line),
+    }
+    Ok(())
+}
+
+impl Rules {
+    /// Returns where a total begins: at what the table has then, so that nothing falls between two files.
+    fn base(&self, device: &str, metric: &str, begin: Timestamp) -> anyhow::Result<Base> {
+        let new = Base { value: BASE, is_stored: false };
+        let Some(table) = &self.table else { return Ok(new) };
+        let begin = begin.as_millis();
+        let found = anchors::last_before(table, device, metric, begin + 1)?;
+        Ok(found.map_or(new, |(at, value)| Base { value, is_stored: at == begin }))
+    }
+
+    /// Fails if the table has a counter behind the end of a total that does not go on from it.
+    fn ensure_continued(&self, device: &str, metric: &str, total: &Total) -> anyhow::Result<()> {
+        let Some(table) = &self.table else { return Ok(()) };
+        let end = total.at.as_millis();
+        let Some((_, later)) = anchors::first_from(table, device, metric, end + 1)? else {
+            return Ok(());
+        };
+        let stored = anchors::first_from(table, device, metric, end)?.filter(|(at, _)| *at == end);
+        let fits = match stored {
+            Some((_, value)) => value == total.value,
+            None => total.value <= later,
+        };
+        if fits {
+            return Ok(());
+        }
+
+        let Total { at, value } = total;
+        bail!(
+            "{metric} of {device} ends at {at} with {value}, and the table has later values, as of a later file, that do \
+             not go on from there: the energy at the seam would be wrong. Import files in the order of their time; \
+             `roomtide delete readings {device} --from {at} --to now` deletes the later ones, whose files are imported after this one"
+        )
+    }
+}
+
 impl Device {
+    /// Adds the last rows, behind which there are no others.
+    fn end(&mut self, rules: &Rules, out: &mut Vec<Line>) -> anyhow::Result<()> {
+        self.add(rules, out)?;
+        for (metric, total) in &self.totals {
+            let Some(total) = total else { continue };
+            rules.ensure_continued(&self.id, metric, total)?;
+        }
+        Ok(())
+    }
+
     /// Adds the amounts of the rows that wait, and hands these rows out.
-    fn add(&mut self, interval: Interval, notes: &Notes, out: &mut Vec<Line>) {
+    fn add(&mut self, rules: &Rules, out: &mut Vec<Line>) -> anyhow::Result<()> {
+        let Rules { interval, notes, .. } = rules;
         let mut rows = mem::take(&mut self.waiting);
-        let Some((at, last)) = self.at.zip(rows.last()) else { return };
+        let Some((at, last)) = self.at.zip(rows.last()) else { return Ok(()) };
+        let begin = interval.begin(at).max(self.before.unwrap_or(Timestamp::MIN));
+        let has_beginning = *interval != Interval::default();
         let (line, last) = (last.line, last.json.clone());
         let mut firsts = Vec::new();
         let mut refused = Vec::new();
@@ -116,15 +231,18 @@ impl Device {
             let replaced = (amounts.len() - empty).saturating_sub(1);
             notes.leave_out_many("rows of a time that a later line has too", replaced as u64);
             let amount = amounts.iter().rev().find_map(|amount| amount.parse::<Decimal>().ok());
-            let has_beginning = interval != Interval::default();
-            let before = total.unwrap_or(if has_beginning { BASE } else { Decimal::ZERO });
-            let after = match amount.map(|amount| before.checked_add(amount)) {
-                Some(Some(after)) => {
-                    if total.is_none() && has_beginning {
-                        firsts.push((name.clone(), before.to_string()));
+            let before = match total {
+                Some(total) => Base { value: total.value, is_stored: true },
+                None if has_beginning && amount.is_some() => rules.base(&self.id, name, begin)?,
+                None => Base { value: Decimal::ZERO, is_stored: true },
+            };
+            let after = match amount.map(|amount| before.value.checked_add(amount)) {
+                Some(Some(value)) => {
+                    if !before.is_stored {
+                        firsts.push((name.clone(), before.value.normalize().to_string()));
                     }
-                    *total = Some(after);
-                    Some(after.normalize().to_string())
+                    *total = Some(Total { at, value });
+                    Some(value.normalize().to_string())
                 }
                 Some(None) => {
                     let reason = format!("{name}: the total is too large, over 28 digits");
@@ -139,7 +257,6 @@ impl Device {
         if let (false, Ok(Place { device_id, room })) =
             (firsts.is_empty(), serde_json::from_str(&last))
         {
-            let begin = interval.begin(at).max(self.before.unwrap_or(Timestamp::MIN));
             let json = rows::json(begin, &device_id, &room, &firsts);
             out.push(Line::Reading(Record { line, json }));
         }
@@ -147,6 +264,7 @@ impl Device {
         let rows = rows.into_iter().filter(|row| has_metric(&row.json));
         out.extend(rows.map(Line::Reading));
         self.before = Some(at);
+        Ok(())
     }
 }
 
@@ -310,5 +428,54 @@ mod tests {
             .filter(|line| matches!(line, Line::Reading(_)))
             .collect();
         assert_eq!(readings.len(), 4, "{readings:?}");
+    }
+
+    /// Imports files of quarters of an hour, in this order, each twice. Returns the counter's values, and what is said
+    /// of the last file that is refused.
+    fn imported(files: &[&str]) -> (Vec<String>, Option<String>) {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let (data, mut refused) = (path("data"), None);
+        for (n, rows) in files.iter().enumerate().flat_map(|file| [file, file]) {
+            let file = path(&format!("{n}.csv"));
+            std::fs::write(&file, format!("at,A\n{rows}")).unwrap();
+            let options = ["--timestamp", "at", "--interval", "15m", "--device-id", "m"];
+            let metric = ["--metric", "cumulative_kwh_p=total(A)", "--data-dir", &data, "--again"];
+            let words = [&["roomtide", "import", &file][..], &options, &metric].concat();
+            let (code, said) = crate::run_here(words);
+            let is_stored = format!("{code:?}") == format!("{:?}", std::process::ExitCode::SUCCESS);
+            refused = Some(said).filter(|_| !is_stored).or(refused);
+        }
+
+        let out = path("out.ndjson");
+        crate::run_here(["roomtide", "export", &out, "--data-dir", &data]);
+        let text = std::fs::read_to_string(out).unwrap();
+        let value = |line: &str| Some(line.split_once("\"cumulative_kwh_p\":")?.1.to_owned());
+        let values = text.lines().filter(|line| line.contains("timestamp")).filter_map(value);
+        (values.map(|value| value.trim_end_matches('}').to_owned()).collect(), refused)
+    }
+
+    const JANUARY: &str = "2026-01-31T23:30:00Z,0.25\n2026-01-31T23:45:00Z,0.5\n";
+    const FEBRUARY: &str = "2026-02-01T00:00:00Z,2\n2026-02-01T00:15:00Z,0\n";
+    const MARCH: &str = "2026-03-01T00:00:00Z,8\n";
+
+    #[test]
+    fn a_file_goes_on_where_the_one_before_it_ended() {
+        let (values, refused) = imported(&[JANUARY, FEBRUARY, MARCH]);
+        assert_eq!(refused, None);
+        assert_eq!(values, ["1", "1.25", "1.75", "3.75", "3.75", "3.75", "11.75"]);
+    }
+
+    #[test]
+    fn a_file_before_a_later_one_is_refused_as_a_whole() {
+        for (files, kept) in [
+            (&[FEBRUARY, JANUARY][..], &["1", "3", "3"][..]),
+            (&[JANUARY, MARCH, FEBRUARY], &["1", "1.25", "1.75", "1.75", "9.75"]),
+        ] {
+            let (values, refused) = imported(files);
+            assert_eq!(values, kept);
+            let refused = refused.unwrap();
+            assert!(refused.contains("Import files in the order of their time"), "{refused}");
+        }
     }
 }

@@ -236,6 +236,20 @@ impl<'a> Comparison<'a> {
             .map_or(StoredHour::Empty, |(least, largest)| StoredHour::Between(least, largest)))
     }
 
+    /// Returns the first values that the table has of a metric in a span, with their times, at most `count`.
+    pub(in crate::import) fn stored_values(
+        &self,
+        device: &DeviceId,
+        metric: &MetricName,
+        span: &Range<Timestamp>,
+        count: usize,
+    ) -> anyhow::Result<Vec<(Timestamp, Exact)>> {
+        match &self.known {
+            Ok(known) => known.first_values(device, metric, span, count),
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
     /// Notes that the server refused a reading.
     pub(in crate::import) fn take_back(&self, reading: &Reading) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use chrono::TimeDelta;
 use domain::{DeviceId, Exact, MetricName, Month, RoomId, Timestamp, Zone};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::tally::{Totals, month_and_day};
 use crate::client::{Answer, Ask, Client, wait};
@@ -63,6 +64,12 @@ struct Page {
 #[derive(Deserialize)]
 struct Reading {
     timestamp: String,
+}
+
+/// A page of readings with their metrics.
+#[derive(Deserialize)]
+struct Values {
+    data: Vec<BTreeMap<String, Box<RawValue>>>,
 }
 
 /// The least and the largest value of each metric in an hour.
@@ -257,6 +264,32 @@ impl<'a> Known<'a> {
             422 => Ok(None),
             _ => Err(self.client.error(&path, &answer)),
         }
+    }
+
+    /// Returns the first values of a metric in a span, with their times, at most `count`.
+    pub(super) fn first_values(
+        &self,
+        device: &DeviceId,
+        metric: &MetricName,
+        span: &Range<Timestamp>,
+        count: usize,
+    ) -> anyhow::Result<Vec<(Timestamp, Exact)>> {
+        let (from, to) = (span.start, span.end);
+        let path = format!(
+            "/devices/{device}/readings?metrics={metric}&from={from}&to={to}&limit={count}"
+        );
+        let Some(text) = self.found(&path)? else { return Ok(Vec::new()) };
+        let page: Values = serde_json::from_str(&text).with_context(|| self.strange())?;
+
+        let mut values = Vec::with_capacity(page.data.len());
+        for reading in page.data {
+            let Some(value) = reading.get(metric.as_str()) else { continue };
+            let at = reading.get("timestamp").with_context(|| self.strange())?;
+            let at: String = serde_json::from_str(at.get()).with_context(|| self.strange())?;
+            let at = Timestamp::parse_absolute(&at).with_context(|| self.strange())?;
+            values.push((at, Exact::parse(value.get()).with_context(|| self.strange())?));
+        }
+        Ok(values)
     }
 
     fn rows(

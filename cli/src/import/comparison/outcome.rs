@@ -64,7 +64,9 @@ impl Outcome {
             Self::AtLeast => {
                 "some of them replaced values that were there before, or were there already"
             }
-            Self::More => "somebody else has written meanwhile, such as a live sender",
+            Self::More => {
+                "somebody else has written meanwhile, such as a live sender or another import"
+            }
             Self::OtherValues => {
                 "somebody else has written other values at the same times, or values of the source replaced each other"
             }

@@ -1,7 +1,7 @@
 //! The points that a person wants: of a span, of series by their names. Reads no source.
 
 use anyhow::Context as _;
-use domain::Timestamp;
+use domain::{TimeRange, Timestamp};
 
 use crate::import::patterns::Patterns;
 use crate::import::sources::{Notes, Point};
@@ -24,13 +24,20 @@ impl Selection {
         (only, except): (&[String], &[String]),
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let nanos = |text: Option<&str>, option| {
-            let Some(text) = text else { return Ok(None) };
-            let at = Timestamp::parse(text, now).with_context(|| format!("{option} {text:?}"))?;
-            anyhow::Ok(Some(at.as_millis().saturating_mul(MILLISECOND)))
+        let read = |text: Option<&str>, option| {
+            let at = text.map(|text| {
+                Timestamp::parse(text, now).with_context(|| format!("{option} {text:?}"))
+            });
+            at.transpose()
         };
+        let (from, to) = (read(from, "--from")?, read(to, "--to")?);
+        if let Some((from, to)) = from.zip(to) {
+            TimeRange::new(from, to).context("--from, --to")?;
+        }
+
+        let nanos = |at: Timestamp| at.as_millis().saturating_mul(MILLISECOND);
         let (only, except) = (Patterns::of(only), Patterns::of(except));
-        Ok(Self { from: nanos(from, "--from")?, to: nanos(to, "--to")?, only, except })
+        Ok(Self { from: from.map(nanos), to: to.map(nanos), only, except })
     }
 
     /// Returns the span in nanoseconds, whose end is not in it.
@@ -207,5 +214,7 @@ mod tests {
         );
         let error = Selection::of((Some("soon"), None), (&[], &[]), now).unwrap_err();
         assert!(format!("{error:#}").starts_with("--from \"soon\""), "{error:#}");
+        let error = Selection::of((Some("-1d"), Some("-2d")), (&[], &[]), now).unwrap_err();
+        assert!(format!("{error:#}").starts_with("--from, --to: "), "{error:#}");
     }
 }

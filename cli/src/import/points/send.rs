@@ -22,6 +22,8 @@ use crate::import::write_units;
 use crate::output::counted;
 use crate::pace::Pace;
 
+/// What the server advises whoever sends lines: a parameter of the write.
+const PRECISION_HINT: &str = "; add precision=";
 /// Where points are written. Its answers name refused lines by their numbers.
 pub(super) const WRITE: &str = "/api/v3/write_lp?precision=nanosecond";
 /// The lines of a round, after which the progress is saved.
@@ -343,8 +345,12 @@ fn refused(batch: &Batch<'_>, body: &str, partial: PartialWrite) -> Refused {
         match place.and_then(|place| Some((place, batch.get(place)?))) {
             Some((place, line)) => {
                 let reason = match line.line {
-                    0 => format!("{} at {}: {error_message}", line.series, shown(line.millis)),
-                    _ => error_message.clone(),
+                    // It has no option for the unit of its times.
+                    0 => {
+                        let why = error_message.split(PRECISION_HINT).next().unwrap_or_default();
+                        format!("{} at {}: {why}", line.series, shown(line.millis))
+                    }
+                    _ => error_message.replace(PRECISION_HINT, "; add --precision "),
                 };
                 let refusal = Refusal { line: line.line, reason };
                 refused.lines.push(RefusedLine { place, refusal, messages: vec![error_message] });

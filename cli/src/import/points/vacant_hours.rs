@@ -95,8 +95,8 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> VacantHours<'a, I> {
         }
         if let Some(why) = self.comparison.why_unknown() {
             self.notes.say(format!(
-                "statistics   of hours are stored whatever the table has: {why}; where it has finer readings of an hour, \
-                 the energy of the hour counts twice"
+                "statistics   of hours are stored whatever the table has, and so are finer readings: {why}; where it has \
+                 the others of an hour, the energy of the hour counts twice"
             ));
         }
     }

@@ -42,7 +42,7 @@ pub(in crate::import) fn open_archive(
     source(Files::in_archive(reader, path)?, path)
 }
 
-fn source(files: Files, path: &Path) -> anyhow::Result<Source> {
+fn source(mut files: Files, path: &Path) -> anyhow::Result<Source> {
     ensure!(
         !files.is_empty(),
         "{} has no feed of Emoncms: no phpfina/N.meta with N.dat, and no phptimeseries/feed_N.MYD",
@@ -60,6 +60,9 @@ fn source(files: Files, path: &Path) -> anyhow::Result<Source> {
     for id in described.ids().filter(|id| !files.ids().contains(id)) {
         let engine = described.of_id(id).engine_name();
         notes.leave_out(&format!("feeds without a file here, {engine}"));
+    }
+    for id in files.of_two_engines() {
+        keep_one_engine(&mut files, id, &described.of_id(id), &notes);
     }
     let mut series = BTreeSet::new();
     let mut feeds = Vec::new();
@@ -89,6 +92,21 @@ fn source(files: Files, path: &Path) -> anyhow::Result<Source> {
         values.filter_map(move |value| feed.point(value, &notes))
     });
     Ok(Source { points: Box::new(points), notes, units })
+}
+
+/// Keeps the files of a feed's own engine, where there are those of another, too: Emoncms leaves them there when a feed
+/// gets another engine.
+fn keep_one_engine(files: &mut Files, id: u64, described: &Described, notes: &Notes) {
+    let own = described.is_of_fina();
+    let is_of_fina = own.unwrap_or(false);
+    files.forget(id, !is_of_fina);
+    let (kept, left) =
+        if is_of_fina { ("PHPFina", "PHPTimeSeries") } else { ("PHPTimeSeries", "PHPFina") };
+    let why = match own {
+        Some(_) => format!("whose engine is {kept}"),
+        None => format!("which is in {kept}, too, and nothing tells its engine"),
+    };
+    notes.leave_out(&format!("files of {left} of feed {id}, {why}"));
 }
 
 /// A feed, as lines have it.

@@ -34,6 +34,7 @@ use storage::Storage;
 
 pub(in crate::import) use backup::{is_archive, is_of_backup, open as open_backup};
 pub(in crate::import) use database::{Database, MAGIC};
+pub(in crate::import) use statistics::POWERS;
 
 /// The points that are read ahead.
 const AHEAD: usize = 4_096;

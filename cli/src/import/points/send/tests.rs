@@ -48,6 +48,21 @@ fn send_lines_to(
 }
 
 #[test]
+fn the_unit_of_times_is_an_option_of_line_protocol_only() {
+    let message = "1000000000 is 1970-01-01T00:00:01.000Z in ns; add precision=s";
+    for (number, expected) in [
+        (7, "1000000000 is 1970-01-01T00:00:01.000Z in ns; add --precision s"),
+        (0, "m,host=a at 2026-01-11T16:00:00.000Z: 1000000000 is 1970-01-01T00:00:01.000Z in ns"),
+    ] {
+        let line = SentLine { line: number, ..line(0) };
+        let datum = Datum { error_message: message.to_owned(), line_number: Some(1) };
+        let batch: Batch<'_> = vec![&line];
+        let refused = refused(&batch, &body(&batch), PartialWrite { data: vec![datum] });
+        assert_eq!(refused.lines[0].refusal.reason, expected);
+    }
+}
+
+#[test]
 fn all_lines_are_written_with_nanoseconds() {
     let bodies = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&bodies);

@@ -47,6 +47,15 @@ impl Described {
         }
     }
 
+    /// Returns whether `PHPFina` has its values; `None` if nothing tells which of the two engines that are read does.
+    pub(super) fn is_of_fina(&self) -> Option<bool> {
+        match self.engine.as_str() {
+            "5" => Some(true),
+            "2" => Some(false),
+            _ => None,
+        }
+    }
+
     /// Returns where its values are.
     pub(super) fn engine_name(&self) -> &'static str {
         let known = ENGINES.iter().find(|(number, _)| *number == self.engine);

@@ -3,19 +3,22 @@
 //! Source: <https://github.com/emoncms/backup/blob/master/emoncms-export.sh>, which packs `emoncms.sql`, `phpfina` and
 //! `phptimeseries`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
-use tar::Archive;
+use anyhow::{Context as _, anyhow, ensure};
+use tar::{Archive, Entry, EntryType};
 use tempfile::TempDir;
 
 use crate::import::temporary::with_room;
 
 /// The folders of engines whose files have the same names and another form.
 const OTHER_ENGINES: [&str; 3] = ["phpfiwa", "phptimestore", "timestore"];
+/// The beginning of the folder in which PAX has a sparse file: a map of it, and the parts that are no holes.
+const PAX_SPARSE: &str = "GNUSparseFile.";
 /// The folders within a directory.
 const MAX_DEPTH: usize = 4;
 
@@ -51,6 +54,93 @@ impl Role {
             _ => None,
         }
     }
+
+    /// The error of two files where one is expected.
+    fn twice(self, earlier: &Path, later: &Path) -> anyhow::Error {
+        let kind = match self {
+            Self::Meta(id) | Self::Values(id) | Self::Rows(id) => format!("of feed {id}"),
+            Self::List => "that list the feeds".to_owned(),
+            Self::Dump => "emoncms.sql".to_owned(),
+        };
+        anyhow!(
+            "there are two files {kind}: {} and {}; import a directory with one of them",
+            earlier.display(),
+            later.display()
+        )
+    }
+}
+
+impl Unpacked {
+    /// Unpacks an entry, if it is a file of feeds. An entry that is there twice replaces the first one, as when tar
+    /// unpacks it; what is wrong with an entry is no error of the archive.
+    fn take(&mut self, entry: &mut Entry<'_, impl Read>) -> anyhow::Result<anyhow::Result<()>> {
+        let path = entry.path()?.into_owned();
+        let Some(role) = Role::of(&path) else { return Ok(Ok(())) };
+        let link = entry.link_name()?.map(Cow::into_owned);
+        let checked = self.check(role, &path, entry.header().entry_type(), link.as_deref());
+        if !matches!(checked, Ok(true)) {
+            return Ok(checked.map(drop));
+        }
+
+        let linked = link.and_then(|link| Some(self.place(Role::of(&link)?)));
+        let place = self.place(role);
+        match linked {
+            Some(linked) => drop(std::fs::copy(linked, &place)?),
+            None => drop(std::io::copy(entry, &mut File::create(&place)?)?),
+        }
+        self.by_role.insert(role, path);
+        Ok(Ok(()))
+    }
+
+    /// Returns whether an entry has the bytes of a file; it is an error if they are elsewhere.
+    fn check(
+        &self,
+        role: Role,
+        path: &Path,
+        kind: EntryType,
+        link: Option<&Path>,
+    ) -> anyhow::Result<bool> {
+        let is_link = kind.is_hard_link() || kind.is_symlink();
+        if !(kind.is_file() || kind.is_gnu_sparse() || kind.is_contiguous() || is_link) {
+            return Ok(false);
+        }
+        if let Some(earlier) = self.by_role.get(&role).filter(|earlier| **earlier != path) {
+            return Err(role.twice(earlier, path));
+        }
+
+        let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+        let is_pax_sparse = folder.is_some_and(|name| name.starts_with(PAX_SPARSE));
+        ensure!(
+            !is_pax_sparse,
+            "{} is a sparse file in the form of PAX, which is not read; pack it without --sparse",
+            path.display()
+        );
+        let target = link.unwrap_or(path);
+        let is_unpacked = || {
+            let role = Role::of(target)?;
+            Some(target != path && self.by_role.get(&role)? == target)
+        };
+        ensure!(
+            !is_link || kind.is_hard_link() && is_unpacked() == Some(true),
+            "{} is a link to {}, whose bytes are not in the archive before it; pack the files themselves, with \
+             --dereference",
+            path.display(),
+            target.display()
+        );
+        Ok(true)
+    }
+
+    /// The file to which one of this role is unpacked.
+    fn place(&self, role: Role) -> PathBuf {
+        let name = match role {
+            Role::Meta(id) => format!("{id}.meta"),
+            Role::Values(id) => format!("{id}.dat"),
+            Role::Rows(id) => format!("{id}.MYD"),
+            Role::List => "list.json".to_owned(),
+            Role::Dump => "emoncms.sql".to_owned(),
+        };
+        self.directory.path().join(name)
+    }
 }
 
 /// Whether an archive has a file of this name because it is Emoncms'.
@@ -62,6 +152,13 @@ pub(in crate::import) fn is_of(path: &Path) -> bool {
 pub(super) struct Files {
     by_role: BTreeMap<Role, PathBuf>,
     _unpacked: Option<TempDir>,
+}
+
+/// What an archive has been unpacked to.
+struct Unpacked {
+    directory: TempDir,
+    /// Each with its name in the archive.
+    by_role: BTreeMap<Role, PathBuf>,
 }
 
 impl Files {
@@ -90,44 +187,45 @@ impl Files {
 
     /// Unpacks an archive's files of feeds.
     pub(super) fn in_archive(reader: impl Read, shown: &Path) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir()?;
-        let mut files = Self { by_role: BTreeMap::new(), _unpacked: None };
+        let mut unpacked = Unpacked { directory: tempfile::tempdir()?, by_role: BTreeMap::new() };
         let unpack = || {
             let mut archive = Archive::new(reader);
             for entry in archive.entries()? {
-                let mut entry = entry?;
-                if !entry.header().entry_type().is_file() {
-                    continue;
+                let taken = unpacked.take(&mut entry?)?;
+                if taken.is_err() {
+                    return Ok(taken);
                 }
-                let path = entry.path()?.into_owned();
-                let Some(role) = Role::of(&path) else { continue };
-                let place = directory.path().join(files.by_role.len().to_string());
-                std::io::copy(&mut entry, &mut File::create(&place)?)?;
-                files.add(role, place)?;
             }
-            anyhow::Ok(())
+            Ok(Ok(()))
         };
         let cannot =
             || format!("{} cannot be unpacked; is it whole, and does it fit", shown.display());
-        with_room(unpack(), cannot)?;
-        Ok(Self { _unpacked: Some(directory), ..files })
+        with_room(unpack(), cannot)?.with_context(|| shown.display().to_string())?;
+
+        let roles: Vec<Role> = unpacked.by_role.keys().copied().collect();
+        let by_role = roles.into_iter().map(|role| (role, unpacked.place(role))).collect();
+        Ok(Self { by_role, _unpacked: Some(unpacked.directory) })
     }
 
     fn add(&mut self, role: Role, path: PathBuf) -> anyhow::Result<()> {
-        if let Some(earlier) = self.by_role.insert(role, path) {
-            let kind = match role {
-                Role::Meta(id) | Role::Values(id) | Role::Rows(id) => format!("of feed {id}"),
-                Role::List => "that list the feeds".to_owned(),
-                Role::Dump => "emoncms.sql".to_owned(),
-            };
-            let later = &self.by_role[&role];
-            bail!(
-                "there are two files {kind}: {} and {}; import a directory with one of them",
-                earlier.display(),
-                later.display()
-            );
+        if let Some(earlier) = self.by_role.get(&role) {
+            return Err(role.twice(earlier, &path));
         }
+        self.by_role.insert(role, path);
         Ok(())
+    }
+
+    /// Returns the feeds with files of both engines.
+    pub(super) fn of_two_engines(&self) -> Vec<u64> {
+        let has_both = |id: &u64| self.series(*id).is_some() && self.fina(*id).1.is_some();
+        self.ids().into_iter().filter(has_both).collect()
+    }
+
+    /// Forgets the files that a feed has of `PHPFina`, or of `PHPTimeSeries`.
+    pub(super) fn forget(&mut self, id: u64, is_of_fina: bool) {
+        let forgotten: &[Role] =
+            if is_of_fina { &[Role::Meta(id), Role::Values(id)] } else { &[Role::Rows(id)] };
+        self.by_role.retain(|role, _| !forgotten.contains(role));
     }
 
     /// Returns whether there is no feed.

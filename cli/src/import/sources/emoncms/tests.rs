@@ -166,6 +166,126 @@ fn an_archive_is_read_in_any_order_and_a_cut_one_is_not() {
 }
 
 #[test]
+fn of_a_feed_in_two_engines_its_own_is_read_and_the_other_counted() {
+    let both = |engine: &str| {
+        let mut files = feeds();
+        files.push(("phpfina/3.meta", meta(10, 1_500_000_000)));
+        files.push(("phpfina/3.dat", values(&[5.5])));
+        let list = format!(r#"[{{"id":"3","name":"t","engine":"{engine}"}}]"#);
+        files.push(("list.json", list.into_bytes()));
+        let (lines, notes, _) = read(&files);
+        let of_feed = lines.into_iter().filter(|line| line.starts_with("t value"));
+        (of_feed.collect::<Vec<_>>(), notes)
+    };
+    let rows = ["t value=21.7 1500000005", "t value=-3 1500000065"];
+    for (engine, expected, left_out) in [
+        ("5", &["t value=5.5 1500000000"][..], "PHPTimeSeries of feed 3, whose engine is PHPFina"),
+        ("2", &rows, "PHPFina of feed 3, whose engine is PHPTimeSeries"),
+        ("", &rows, "PHPFina of feed 3, which is in PHPTimeSeries, too, and nothing tells"),
+    ] {
+        let (lines, notes) = both(engine);
+        assert_eq!(lines, expected, "{engine}");
+        assert!(notes.contains(&format!("left out     1 files of {left_out}")), "{notes}");
+    }
+}
+
+/// What is read of an archive with these entries beside a feed's meta file: the lines and what is refused, or the error.
+fn read_entries(
+    entries: impl FnOnce(&mut tar::Builder<Vec<u8>>),
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let mut builder = tar::Builder::new(Vec::new());
+    append(&mut builder, "phpfina/1.meta", &meta(10, 1_500_000_000));
+    entries(&mut builder);
+    let bytes = builder.into_inner().unwrap();
+    let source = open_archive(&*bytes, Path::new("b.tar")).map_err(|error| format!("{error:#}"))?;
+    let (lines, _, refused) = told(source);
+    Ok((lines, refused))
+}
+
+fn append(builder: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8]) {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(bytes.len() as u64);
+    builder.append_data(&mut header, name, bytes).unwrap();
+}
+
+fn append_link(
+    builder: &mut tar::Builder<Vec<u8>>,
+    kind: tar::EntryType,
+    name: &str,
+    target: &str,
+) {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(0);
+    builder.append_link(&mut header, name, target).unwrap();
+}
+
+/// As tar --sparse packs it: a hole of a block, and a value behind it.
+#[test]
+fn a_sparse_file_has_its_holes() {
+    let bytes = values(&[2.5]);
+    let read = read_entries(|builder| {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("phpfina/1.dat").unwrap();
+        header.set_entry_type(tar::EntryType::GNUSparse);
+        header.set_size(bytes.len() as u64);
+        let gnu = header.as_gnu_mut().unwrap();
+        gnu.sparse[0].offset.copy_from_slice(b"00000001000\0");
+        gnu.sparse[0].numbytes.copy_from_slice(b"00000000004\0");
+        gnu.realsize.copy_from_slice(b"00000001004\0");
+        header.set_cksum();
+        builder.append(&header, &*bytes).unwrap();
+    });
+    let (lines, refused) = read.unwrap();
+    assert_eq!(refused, Vec::<String>::new());
+    assert_eq!(lines.len(), 129);
+    assert_eq!(lines[128], "feed_1 value=2.5 1500001280");
+}
+
+#[test]
+fn a_link_is_its_file_or_says_that_it_is_none() {
+    let (hard, symbolic) = (tar::EntryType::Link, tar::EntryType::Symlink);
+    let read = read_entries(|builder| {
+        append(builder, "phpfina/2.dat", &values(&[2.5]));
+        append(builder, "phpfina/2.meta", &meta(10, 1_500_000_000));
+        append_link(builder, hard, "phpfina/1.dat", "phpfina/2.dat");
+    });
+    let (lines, refused) = read.unwrap();
+    assert_eq!(refused, Vec::<String>::new());
+    assert_eq!(lines, ["feed_1 value=2.5 1500000000", "feed_2 value=2.5 1500000000"]);
+
+    for (kind, target) in [(hard, "phpfina/9.dat"), (hard, "notes.txt"), (symbolic, "2.dat")] {
+        let error = read_entries(|builder| {
+            append(builder, "phpfina/2.dat", &values(&[2.5]));
+            append_link(builder, kind, "phpfina/1.dat", target);
+        });
+        let expected = format!("b.tar: phpfina/1.dat is a link to {target}, whose bytes are not");
+        let error = error.unwrap_err();
+        assert!(error.starts_with(&expected), "{error}");
+    }
+}
+
+#[test]
+fn of_two_entries_of_a_name_the_later_counts_and_two_names_are_refused() {
+    let read = read_entries(|builder| {
+        append(builder, "phpfina/1.dat", &values(&[1.0, 1.0]));
+        append(builder, "phpfina/1.dat", &values(&[2.5]));
+    });
+    assert_eq!(read.unwrap().0, ["feed_1 value=2.5 1500000000"]);
+
+    for (name, expected) in [
+        (
+            "old/phpfina/1.meta",
+            "b.tar: there are two files of feed 1: phpfina/1.meta and old/phpfina/1.meta;",
+        ),
+        ("phpfina/GNUSparseFile.7/1.dat", "b.tar: phpfina/GNUSparseFile.7/1.dat is a sparse file"),
+    ] {
+        let error = read_entries(|builder| append(builder, name, b"0")).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
 fn a_damaged_feed_is_named_and_the_others_are_read() {
     for (name, bytes, expected) in [
         (

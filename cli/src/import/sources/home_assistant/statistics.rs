@@ -22,7 +22,7 @@ use crate::import::sources::{Point, number};
 use crate::import::totals::BASE;
 
 /// The units of powers, whose energy is counted.
-const POWERS: [&str; 5] = ["mW", "W", "kW", "MW", "GW"];
+pub(in crate::import) const POWERS: [&str; 5] = ["mW", "W", "kW", "MW", "GW"];
 
 /// A series of statistics.
 struct Series {

@@ -1,0 +1,237 @@
+//! Leaves out the readings of a power in hours whose mean of long-term statistics the table has: beside it they would count
+//! the energy of the hour once more. Sends nothing.
+//!
+//! An import of an older database meets such hours, if a newer one was imported before it, whose states were purged. What
+//! is there stays, so a second import does the same.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use domain::{DeviceId, Exact, MetricName, Timestamp};
+
+use super::unite::{Group, SentLine};
+use crate::import::comparison::{Comparison, StoredHour, value_metric};
+use crate::import::sources::Notes;
+use crate::import::sources::home_assistant::POWERS;
+
+/// The milliseconds of an hour, and of a quarter of it.
+const HOUR: i64 = 3_600_000;
+const QUARTER: i64 = HOUR / 4;
+/// The quarters of an hour.
+const QUARTERS: usize = 4;
+/// The most series that are remembered: an owner, whose lines follow each other, has fewer.
+const MAX_SERIES: usize = 100;
+/// What is counted.
+const FINER: &str = "readings of powers in hours whose mean the table has";
+
+/// Groups without the readings of powers whose hour has its mean in the table.
+pub(in crate::import) struct BesideMeans<'a, I> {
+    groups: I,
+    comparison: &'a Comparison<'a>,
+    notes: Notes,
+    now: Timestamp,
+    /// The newest hour of each series.
+    newest: BTreeMap<String, MeanOfHour>,
+}
+
+/// In how many quarters of an hour the table has its mean, and nothing else in the hour.
+#[derive(Debug, Clone, Copy)]
+struct MeanOfHour {
+    /// The hours since 1970.
+    hour: i64,
+    quarters: usize,
+}
+
+impl<'a, I: Iterator<Item = anyhow::Result<Group>>> BesideMeans<'a, I> {
+    pub(in crate::import) fn new(
+        groups: I,
+        comparison: &'a Comparison<'a>,
+        notes: Notes,
+        now: Timestamp,
+    ) -> Self {
+        Self { groups, comparison, notes, now, newest: BTreeMap::new() }
+    }
+
+    fn without_finer(&mut self, group: Group) -> anyhow::Result<Group> {
+        let mut kept = Group::with_capacity(group.len());
+        for line in group {
+            if self.is_left_out(&line)? {
+                self.notes.leave_out(FINER);
+            } else {
+                kept.push(line);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Decides by the first line of an hour for all of its lines.
+    fn is_left_out(&mut self, line: &SentLine) -> anyhow::Result<bool> {
+        if line.hour.is_some() || !is_power(&line.series) {
+            return Ok(false);
+        }
+
+        let hour = line.millis.div_euclid(HOUR);
+        let known = self.newest.get(&line.series).filter(|known| known.hour == hour);
+        let quarters = match known {
+            Some(known) => known.quarters,
+            None => {
+                let quarters = self.quarters_with_mean(line, hour)?;
+                if self.newest.len() == MAX_SERIES {
+                    self.newest.clear();
+                }
+                self.newest.insert(line.series.clone(), MeanOfHour { hour, quarters });
+                quarters
+            }
+        };
+
+        // Thinned powers stand at quarters, too: a part of them is what an import stored that was killed.
+        let is_at_quarter = line.millis.rem_euclid(QUARTER) == 0;
+        Ok(quarters == QUARTERS || quarters > 0 && !is_at_quarter)
+    }
+
+    /// Asks the table. A mean of 0 adds no energy.
+    fn quarters_with_mean(&self, line: &SentLine, hour: i64) -> anyhow::Result<usize> {
+        let Ok(start) = Timestamp::from_millis(hour * HOUR) else { return Ok(0) };
+        let Some((device, metric)) = self.read(line) else { return Ok(0) };
+        match self.comparison.stored_hour(&device, &metric, start)? {
+            StoredHour::Empty => return Ok(0),
+            StoredHour::Between(least, largest) if least != largest || least == Exact::zero() => {
+                return Ok(0);
+            }
+            StoredHour::Between(..) | StoredHour::Untold => {}
+        }
+
+        let span = start..start.saturating_add(TimeDelta::milliseconds(HOUR));
+        let values = self.comparison.stored_values(&device, &metric, &span, QUARTERS + 1)?;
+        let is_same = values.windows(2).all(|pair| pair[0].1 == pair[1].1);
+        let are_at_quarters = values.iter().all(|(at, _)| at.as_millis().rem_euclid(QUARTER) == 0);
+        Ok(if is_same && are_at_quarters { values.len() } else { 0 })
+    }
+
+    /// Returns the device of a line, and the metric of its value.
+    fn read(&self, line: &SentLine) -> Option<(DeviceId, MetricName)> {
+        let (device_tags, room_tag) = line.way.tags();
+        let read =
+            local::read_points(line.text.as_bytes(), self.now, device_tags, room_tag).ok()?;
+        read.readings
+            .into_iter()
+            .find_map(|(reading, hints)| Some((reading.device, value_metric(&hints)?.clone())))
+    }
+}
+
+/// Whether a series is the power of an entity of Home Assistant, whose measurement is the unit.
+fn is_power(series: &str) -> bool {
+    series
+        .split_once(',')
+        .is_some_and(|(unit, tags)| POWERS.contains(&unit) && tags.contains("entity_id="))
+}
+
+impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for BesideMeans<'_, I> {
+    type Item = anyhow::Result<Group>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Group>> {
+        loop {
+            match self.groups.next()?.and_then(|group| self.without_finer(group)) {
+                Ok(group) if group.is_empty() => {}
+                group => return Some(group),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// Means of two hours, 500 W and 200 W.
+    const MEANS: &str = "\
+CREATE TABLE schema_changes (change_id INTEGER PRIMARY KEY, schema_version INTEGER, changed DATETIME);
+INSERT INTO schema_changes (schema_version) VALUES (50);
+CREATE TABLE statistics_meta (id INTEGER PRIMARY KEY, statistic_id VARCHAR(255), source VARCHAR(32),
+    unit_of_measurement VARCHAR(255), has_mean BOOLEAN, has_sum BOOLEAN, name VARCHAR(255), mean_type INTEGER);
+CREATE TABLE statistics (id INTEGER PRIMARY KEY, metadata_id INTEGER, start_ts FLOAT, mean FLOAT, min FLOAT, max FLOAT,
+    last_reset_ts FLOAT, state FLOAT, sum FLOAT);
+INSERT INTO statistics_meta VALUES (1, 'sensor.pump', 'recorder', 'W', 1, 0, NULL, 1);
+INSERT INTO statistics (metadata_id, start_ts, mean) VALUES (1, 1768147200, 500), (1, 1768150800, 200);";
+    /// The finer readings of the second hour, and of one without a mean.
+    const FINER_READINGS: &str = "\
+W,domain=sensor,entity_id=pump value=800,state_class_str=\"measurement\" 1768150803200000000
+W,domain=sensor,entity_id=pump value=0,state_class_str=\"measurement\" 1768151703200000000
+W,domain=sensor,entity_id=pump value=70,state_class_str=\"measurement\" 1768154403200000000
+";
+
+    fn run(words: &[&str]) -> String {
+        let (code, said) = crate::run_here([&["roomtide"], words].concat());
+        assert_eq!(format!("{code:?}"), format!("{:?}", std::process::ExitCode::SUCCESS), "{said}");
+        said
+    }
+
+    /// The minutes and seconds of the readings behind 16:00.
+    fn stored(data: &str, place: &Path) -> BTreeSet<String> {
+        let file = place.join("out.ndjson");
+        drop(std::fs::remove_file(&file));
+        run(&["export", file.to_str().unwrap(), "--data-dir", data]);
+        let text = std::fs::read_to_string(file).unwrap();
+        let times = text.lines().filter_map(|line| {
+            let (_, rest) = line.split_once("\"timestamp\":\"2026-01-11T")?;
+            Some(rest[..8].to_owned())
+        });
+        times.collect()
+    }
+
+    #[test]
+    fn an_hour_has_its_mean_or_its_readings_whichever_comes_first() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let (means, finer) = (path("home-assistant_v2.db"), path("older.lp"));
+        rusqlite::Connection::open(&means).unwrap().execute_batch(MEANS).unwrap();
+        std::fs::write(&finer, FINER_READINGS).unwrap();
+        let left_out = "left out     2 readings of powers in hours whose mean the table has";
+
+        for (order, expected, is_finer_left_out) in [
+            (
+                [&means, &finer],
+                "16:00:00 16:15:00 16:30:00 16:45:00 17:00:00 17:15:00 17:30:00 17:45:00 18:00:03",
+                true,
+            ),
+            (
+                [&finer, &means],
+                "16:00:00 16:15:00 16:30:00 16:45:00 17:00:03 17:15:03 18:00:03",
+                false,
+            ),
+        ] {
+            let data = path(&format!("data {is_finer_left_out}"));
+            // The second time each is there already.
+            for _ in 0..2 {
+                for file in order {
+                    let said = run(&["import", file, "--data-dir", &data, "--again"]);
+                    let is_said = is_finer_left_out && *file == finer;
+                    assert_eq!(said.contains(left_out), is_said, "{said}");
+                }
+                let stored: Vec<String> = stored(&data, place.path()).into_iter().collect();
+                assert_eq!(stored.join(" "), expected);
+            }
+        }
+    }
+
+    /// An import of means that was killed has stored some quarters of an hour; a thinned one, too.
+    #[test]
+    fn a_part_of_an_hour_s_mean_keeps_the_finer_readings_out_and_is_completed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let (part, rest, data) = (path("part.lp"), path("rest.lp"), path("data"));
+        let line = |second: i64| {
+            let nanos = (1_768_150_800 + second) * 1_000_000_000;
+            format!("W,domain=sensor,entity_id=pump value=200 {nanos}\n")
+        };
+        std::fs::write(&part, [line(0), line(900)].concat()).unwrap();
+        std::fs::write(&rest, [line(1_803), line(1_800), line(2_700)].concat()).unwrap();
+
+        run(&["import", &part, "--data-dir", &data]);
+        let said = run(&["import", &rest, "--data-dir", &data]);
+        assert!(said.contains("left out     1 readings of powers in hours"), "{said}");
+        let stored: Vec<String> = stored(&data, place.path()).into_iter().collect();
+        assert_eq!(stored, ["17:00:00", "17:15:00", "17:30:00", "17:45:00"]);
+    }
+}
