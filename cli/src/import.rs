@@ -42,6 +42,7 @@ mod sort;
 mod source;
 mod sources;
 mod span;
+mod stored_counter;
 mod storing;
 mod target;
 mod temporary;

@@ -1,26 +1,8 @@
-//! Where counters are in the table: what they showed, and since when a meter sends itself. Reads no file.
-
-use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
-
-use anyhow::{Context as _, bail};
-use domain::Timestamp;
-use rust_decimal::Decimal;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+//! Where the counters of a meter are in the table: since when it sends itself, and what it showed. Reads no file.
 
 use super::sources::shelly::{Anchors, Log};
-use crate::client::{Ask, Client};
-
-/// The span that is asked for.
-const BEGIN: &str = "1970-01-01T00:00:00Z";
-const END: &str = "2200-01-01T00:00:00Z";
-
-/// A page of readings with one metric.
-#[derive(Deserialize)]
-struct Page {
-    data: Vec<BTreeMap<String, Box<RawValue>>>,
-}
+use super::stored_counter::{first_from, last_before};
+use crate::client::Client;
 
 /// Asks for what is known of the counters of a log.
 ///
@@ -65,69 +47,11 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     Ok(anchors)
 }
 
-/// Returns whether the token may read.
-pub(super) fn may_read(client: &Client) -> anyhow::Result<bool> {
-    let answer = client.send(Ask::get("/devices?limit=1"), &AtomicBool::new(false))?;
-    Ok(answer.status == 200)
-}
-
-/// Returns the last reading with a metric before a time, and its value.
-pub(super) fn last_before(
-    client: &Client,
-    device: &str,
-    metric: &str,
-    to: i64,
-) -> anyhow::Result<Option<(i64, Decimal)>> {
-    let span = format!("from={BEGIN}&to={}&order=desc", shown(to)?);
-    ask(client, device, metric, &span)
-}
-
-/// Returns the first reading with a metric from a time on, and its value.
-pub(super) fn first_from(
-    client: &Client,
-    device: &str,
-    metric: &str,
-    from: i64,
-) -> anyhow::Result<Option<(i64, Decimal)>> {
-    ask(client, device, metric, &format!("from={}&to={END}", shown(from)?))
-}
-
-fn ask(
-    client: &Client,
-    device: &str,
-    metric: &str,
-    span: &str,
-) -> anyhow::Result<Option<(i64, Decimal)>> {
-    let path = format!("/devices/{device}/readings?metrics={metric}&{span}&limit=1");
-    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
-    match answer.status {
-        200 => {}
-        404 => return Ok(None),
-        403 => bail!("what the meter itself has sent cannot be read: the token has to read, too"),
-        _ => return Err(client.error(&path, &answer)),
-    }
-    let page: Page = serde_json::from_str(&answer.text)
-        .with_context(|| format!("{} answers, but not as Roomtide does", client.url()))?;
-    let Some(reading) = page.data.into_iter().next() else { return Ok(None) };
-    let member = |name: &str| {
-        reading.get(name).map(|it| it.get()).with_context(|| format!("a reading has no {name}"))
-    };
-    let at: String = serde_json::from_str(member("timestamp")?)?;
-    let at = Timestamp::parse_absolute(&at).context("a reading's timestamp")?;
-    let value = member(metric)?;
-    let value = Decimal::from_str_exact(value)
-        .or_else(|_| Decimal::from_scientific(value))
-        .with_context(|| format!("{metric} of {device} is {value}"))?;
-    Ok(Some((at.as_millis(), value)))
-}
-
-fn shown(millis: i64) -> anyhow::Result<String> {
-    Ok(Timestamp::from_millis(millis).context("a time of the log")?.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use domain::Timestamp;
 
     use super::*;
     use crate::import::fake_server::{self, Reply};

@@ -13,13 +13,13 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::anchors;
 use super::columns::Columns;
 use super::line::{Line, Lines, Record};
 use super::order::owner;
 use super::refusals::Refusal;
 use super::rows;
 use super::sources::Notes;
+use super::stored_counter;
 use super::timestamp::Interval;
 use crate::client::Client;
 
@@ -97,7 +97,7 @@ impl Totals {
 
     /// Returns totals that go on where the table has the counters: amounts of a month follow those of the month before.
     pub(super) fn continuing(self, client: Client) -> anyhow::Result<Self> {
-        if !anchors::may_read(&client)? {
+        if !stored_counter::may_read(&client)? {
             self.rules.notes.say(UNASKED.to_owned());
             return Ok(self);
         }
@@ -174,7 +174,7 @@ impl Rules {
         let new = Base { value: BASE, is_stored: false };
         let Some(table) = &self.table else { return Ok(new) };
         let begin = begin.as_millis();
-        let found = anchors::last_before(table, device, metric, begin + 1)?;
+        let found = stored_counter::last_before(table, device, metric, begin + 1)?;
         Ok(found.map_or(new, |(at, value)| Base { value, is_stored: at == begin }))
     }
 
@@ -182,10 +182,11 @@ impl Rules {
     fn ensure_continued(&self, device: &str, metric: &str, total: &Total) -> anyhow::Result<()> {
         let Some(table) = &self.table else { return Ok(()) };
         let end = total.at.as_millis();
-        let Some((_, later)) = anchors::first_from(table, device, metric, end + 1)? else {
+        let Some((_, later)) = stored_counter::first_from(table, device, metric, end + 1)? else {
             return Ok(());
         };
-        let stored = anchors::first_from(table, device, metric, end)?.filter(|(at, _)| *at == end);
+        let stored =
+            stored_counter::first_from(table, device, metric, end)?.filter(|(at, _)| *at == end);
         let fits = match stored {
             Some((_, value)) => value == total.value,
             None => total.value <= later,
