@@ -270,6 +270,7 @@ fn deleting() -> String {
                     ("200 OK", format!(r#"{{"data":[{}]}}"#, reading("here")))
                 }
                 it if it.starts_with("/devices/never/") => ("404 Not Found", "{}".to_owned()),
+                "/ready" => ("200 OK", r#"{"status":"ready","up":"0s"}"#.to_owned()),
                 it if it.starts_with("/devices") => (
                     "200 OK",
                     r#"{"data":[{"device_id":"gone"},{"device_id":"here"},{"device_id":"never"}]}"#

@@ -115,8 +115,13 @@ fn stalling() -> String {
         if request.contains("/readings") {
             std::thread::sleep(Duration::from_secs(60));
         }
-        let data = if request.contains("/devices") { r#"{"device_id": "d"}"# } else { "" };
-        let body = format!(r#"{{"data": [{data}]}}"#);
+        let body = if request.contains("/ready") {
+            r#"{"status": "ready", "up": "0s"}"#
+        } else if request.contains("/devices") {
+            r#"{"data": [{"device_id": "d"}]}"#
+        } else {
+            r#"{"data": []}"#
+        };
         let length = body.len();
         write!(
             stream,
