@@ -231,7 +231,7 @@ fn import_readings(
         let bar = source.progress_bar();
         Ok((source.lines(&columns, growing.clone())?, bar))
     };
-    let ordered = || order::lines(&args.file, !totals.is_empty(), &open);
+    let ordered = || order::lines(&args.file, !totals.is_empty(), open);
     let (lines, bar) = ordered()?;
     let Some(lines) = unless_empty(lines) else { return Ok(is_empty(args)) };
     // Behind the first line: of a source that cannot be read no directory is made.
