@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use domain::Zone;
 use http::Request;
 use local::{Data, Loader, NewDirectory, Options, System};
 use tokio::runtime::Handle;
 
 use crate::ask::{Answer, Ask, Units};
 use crate::output::print;
-use crate::serve::machine_zone;
 
 /// The data, which no other process can open meanwhile.
 #[derive(Debug)]
@@ -121,4 +121,10 @@ fn remove(made: Option<NewDirectory>, name: &str) {
             "{name} is new and has no reading, so it can be removed; this failed: {error:#}"
         )),
     }
+}
+
+/// The time zone that this machine is set to; UTC where it says none that is known.
+pub(crate) fn machine_zone() -> Zone {
+    let name = iana_time_zone::get_timezone().ok();
+    name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
 }

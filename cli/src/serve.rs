@@ -14,6 +14,7 @@ use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;
 
+use crate::here::machine_zone;
 use crate::output::print;
 use crate::place::DATA_DIR;
 use crate::{greeting, sample_home};
@@ -194,12 +195,6 @@ fn outward_address(any: IpAddr) -> io::Result<IpAddr> {
     };
     socket.connect((elsewhere, 9))?;
     Ok(socket.local_addr()?.ip())
-}
-
-/// The time zone that this machine is set to; UTC where it says none that is known.
-pub(crate) fn machine_zone() -> Zone {
-    let name = iana_time_zone::get_timezone().ok();
-    name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
 }
 
 /// The sample home in the table.
