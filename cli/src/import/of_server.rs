@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::args::ImportArgs;
 use super::comparison::{Comparison, GoesOn, Places};
 use super::of_source::{self, Wanted, print_counts};
-use super::points::{BesideMeans, Counts, Sent, United, Watched, send};
+use super::points::{Counts, Sent, United, Watched, beside_no_means, send};
 use super::resume::{Resume, Witness};
 use super::session::{self, Compared, after_upload};
 use super::sort;
@@ -261,7 +261,7 @@ impl Run<'_> {
         let options = args.upload_options();
         // A window is sent again as a whole.
         let mut resume = Resume::of(Path::new("-"), None, "", false)?;
-        let groups = BesideMeans::new(united.by_ref(), comparison, notes.clone(), *now);
+        let groups = beside_no_means(united.by_ref(), comparison, notes.clone(), *now);
         let watched = Watched::new(groups, Some(comparison), *now);
         let sent = send(watched, client, options, &mut resume, bar)?;
         self.sent.add(sent);

@@ -12,8 +12,8 @@ use super::args::ImportArgs;
 use super::described::Described;
 use super::hourly;
 use super::points::{
-    BesideMeans, Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United,
-    VacantHours, Watched, send,
+    Counts, Group, KnownKinds, Report, Selection, SeriesMap, Thinned, United, Watched,
+    beside_no_means, in_vacant_hours, send,
 };
 use super::session::{Compared, after_upload, connect, exit_code, progress_of};
 use super::settings::{self, Taught};
@@ -109,9 +109,9 @@ pub(super) fn import(
         counters_of: Box::new(|id| counters_of(id, &client)),
         taught: Taught::of(&units, now),
     };
-    let vacant = VacantHours::new(united.by_ref(), comparison, notes.clone(), now);
+    let vacant = in_vacant_hours(united.by_ref(), comparison, notes.clone(), now);
     let groups = groups(vacant, thin_before, now, known);
-    let groups = BesideMeans::new(groups, comparison, notes.clone(), now);
+    let groups = beside_no_means(groups, comparison, notes.clone(), now);
     let watched = Watched::new(groups, Some(comparison), now);
     let sent = send(watched, &client, options, &mut resume, bar);
     bar.finish_and_clear();

@@ -4,6 +4,7 @@
 //! names, and maps by the settings of the token: so the points become what the sender itself would have made of them.
 
 mod beside_means;
+mod left_out;
 mod map;
 mod report;
 mod selection;
@@ -13,12 +14,12 @@ mod unite;
 mod vacant_hours;
 mod watched;
 
-pub(super) use beside_means::BesideMeans;
+pub(super) use beside_means::beside_no_means;
 pub(super) use map::SeriesMap;
 pub(super) use report::Report;
 pub(super) use selection::Selection;
 pub(super) use send::{Sent, send};
 pub(super) use thin::{KnownKinds, Thinned};
 pub(super) use unite::{Counts, Group, United};
-pub(super) use vacant_hours::VacantHours;
+pub(super) use vacant_hours::in_vacant_hours;
 pub(super) use watched::Watched;

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use domain::{DeviceId, Exact, MetricName, Timestamp};
+use domain::{Exact, Timestamp};
 
+use super::left_out::{EntityValue, MAX_SERIES, without};
 use super::unite::{Group, SentLine};
-use crate::import::comparison::{Comparison, StoredHour, value_metric};
+use crate::import::comparison::{Comparison, StoredHour};
 use crate::import::sources::Notes;
 use crate::import::sources::home_assistant::POWERS;
 
@@ -19,16 +20,12 @@ const HOUR: i64 = 3_600_000;
 const QUARTER: i64 = HOUR / 4;
 /// The quarters of an hour.
 const QUARTERS: usize = 4;
-/// The most series that are remembered: an owner, whose lines follow each other, has fewer.
-const MAX_SERIES: usize = 100;
 /// What is counted.
 const FINER: &str = "readings of powers in hours whose mean the table has";
 
-/// Groups without the readings of powers whose hour has its mean in the table.
-pub(in crate::import) struct BesideMeans<'a, I> {
-    groups: I,
+/// The means of hours that the table has, as far as lines ask for them.
+struct Means<'a> {
     comparison: &'a Comparison<'a>,
-    notes: Notes,
     now: Timestamp,
     /// The newest hour of each series.
     newest: BTreeMap<String, MeanOfHour>,
@@ -42,30 +39,26 @@ struct MeanOfHour {
     quarters: usize,
 }
 
-impl<'a, I: Iterator<Item = anyhow::Result<Group>>> BesideMeans<'a, I> {
-    pub(in crate::import) fn new(
-        groups: I,
-        comparison: &'a Comparison<'a>,
-        notes: Notes,
-        now: Timestamp,
-    ) -> Self {
-        Self { groups, comparison, notes, now, newest: BTreeMap::new() }
-    }
-
-    fn without_finer(&mut self, group: Group) -> anyhow::Result<Group> {
-        let mut kept = Group::with_capacity(group.len());
-        for line in group {
-            if self.is_left_out(&line)? {
-                self.notes.leave_out(FINER);
-            } else {
-                kept.push(line);
-            }
+/// The groups without the readings of powers whose hour has its mean in the table.
+pub(in crate::import) fn beside_no_means<'a>(
+    groups: impl Iterator<Item = anyhow::Result<Group>>,
+    comparison: &'a Comparison<'a>,
+    notes: Notes,
+    now: Timestamp,
+) -> impl Iterator<Item = anyhow::Result<Group>> {
+    let mut means = Means { comparison, now, newest: BTreeMap::new() };
+    without(groups, move |line| {
+        let is_left_out = means.is_beside(line)?;
+        if is_left_out {
+            notes.leave_out(FINER);
         }
-        Ok(kept)
-    }
+        Ok(is_left_out)
+    })
+}
 
+impl Means<'_> {
     /// Decides by the first line of an hour for all of its lines.
-    fn is_left_out(&mut self, line: &SentLine) -> anyhow::Result<bool> {
+    fn is_beside(&mut self, line: &SentLine) -> anyhow::Result<bool> {
         if line.hour.is_some() || !is_power(&line.series) {
             return Ok(false);
         }
@@ -92,7 +85,9 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> BesideMeans<'a, I> {
     /// Asks the table. A mean of 0 adds no energy.
     fn quarters_with_mean(&self, line: &SentLine, hour: i64) -> anyhow::Result<usize> {
         let Ok(start) = Timestamp::from_millis(hour * HOUR) else { return Ok(0) };
-        let Some((device, metric)) = self.read(line) else { return Ok(0) };
+        let Some(EntityValue { device, metric, .. }) = EntityValue::read(line, self.now) else {
+            return Ok(0);
+        };
         match self.comparison.stored_hour(&device, &metric, start)? {
             StoredHour::Empty => return Ok(0),
             StoredHour::Between(least, largest) if least != largest || least == Exact::zero() => {
@@ -107,16 +102,6 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> BesideMeans<'a, I> {
         let are_at_quarters = values.iter().all(|(at, _)| at.as_millis().rem_euclid(QUARTER) == 0);
         Ok(if is_same && are_at_quarters { values.len() } else { 0 })
     }
-
-    /// Returns the device of a line, and the metric of its value.
-    fn read(&self, line: &SentLine) -> Option<(DeviceId, MetricName)> {
-        let (device_tags, room_tag) = line.way.tags();
-        let read =
-            local::read_points(line.text.as_bytes(), self.now, device_tags, room_tag).ok()?;
-        read.readings
-            .into_iter()
-            .find_map(|(reading, hints)| Some((reading.device, value_metric(&hints)?.clone())))
-    }
 }
 
 /// Whether a series is the power of an entity of Home Assistant, whose measurement is the unit.
@@ -124,19 +109,6 @@ fn is_power(series: &str) -> bool {
     series
         .split_once(',')
         .is_some_and(|(unit, tags)| POWERS.contains(&unit) && tags.contains("entity_id="))
-}
-
-impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for BesideMeans<'_, I> {
-    type Item = anyhow::Result<Group>;
-
-    fn next(&mut self) -> Option<anyhow::Result<Group>> {
-        loop {
-            match self.groups.next()?.and_then(|group| self.without_finer(group)) {
-                Ok(group) if group.is_empty() => {}
-                group => return Some(group),
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,23 +6,21 @@
 
 use std::collections::BTreeMap;
 
-use domain::{DeviceId, Exact, MetricName, Timestamp};
+use domain::{Exact, Timestamp};
 
+use super::left_out::{EntityValue, MAX_SERIES, without};
 use super::unite::{Group, SentLine};
-use crate::import::comparison::{Comparison, StoredHour, value_metric};
+use crate::import::comparison::{Comparison, StoredHour};
 use crate::import::sources::Notes;
 use crate::moment::MILLISECOND;
 
-/// The most series that are remembered: an owner, whose lines follow each other, has fewer.
-const MAX_SERIES: usize = 100;
 /// What is counted.
 const FINER: &str = "hours of statistics for which the table has finer readings";
 const UNTOLD: &str =
     "hours of statistics of days for which the table has readings, and tells no hours any more";
 
-/// Groups without the statistics of hours that the table has finer.
-pub(in crate::import) struct VacantHours<'a, I> {
-    groups: I,
+/// What decides about the statistics of hours.
+struct VacantHours<'a> {
     comparison: &'a Comparison<'a>,
     notes: Notes,
     now: Timestamp,
@@ -39,41 +37,26 @@ struct Newest {
     value: Exact,
 }
 
-/// The statistics of an hour, as a line has them.
-struct Statistics {
-    device: DeviceId,
-    metric: MetricName,
-    value: Exact,
+/// The groups without the statistics of hours that the table has finer.
+pub(in crate::import) fn in_vacant_hours<'a>(
+    groups: impl Iterator<Item = anyhow::Result<Group>>,
+    comparison: &'a Comparison<'a>,
+    notes: Notes,
+    now: Timestamp,
+) -> impl Iterator<Item = anyhow::Result<Group>> {
+    let newest = BTreeMap::new();
+    let mut hours = VacantHours { comparison, notes, now, newest, has_begun: false };
+    without(groups, move |line| match line.hour {
+        Some(hour) => hours.is_left_out(line, hour),
+        None => Ok(false),
+    })
 }
 
-impl<'a, I: Iterator<Item = anyhow::Result<Group>>> VacantHours<'a, I> {
-    pub(in crate::import) fn new(
-        groups: I,
-        comparison: &'a Comparison<'a>,
-        notes: Notes,
-        now: Timestamp,
-    ) -> Self {
-        Self { groups, comparison, notes, now, newest: BTreeMap::new(), has_begun: false }
-    }
-
-    fn without_finer(&mut self, group: Group) -> anyhow::Result<Group> {
-        let mut kept = Group::with_capacity(group.len());
-        for line in group {
-            let is_left_out = match line.hour {
-                Some(hour) => self.is_left_out(&line, hour)?,
-                None => false,
-            };
-            if !is_left_out {
-                kept.push(line);
-            }
-        }
-        Ok(kept)
-    }
-
+impl VacantHours<'_> {
     /// Decides by the first line of an hour for all of its lines.
     fn is_left_out(&mut self, line: &SentLine, hour: i64) -> anyhow::Result<bool> {
         self.begin();
-        let Some(statistics) = self.read(line) else { return Ok(false) };
+        let Some(statistics) = EntityValue::read(line, self.now) else { return Ok(false) };
         let before = self.newest.remove(&line.series);
         let is_left_out = match &before {
             Some(before) if before.hour == hour => before.is_left_out,
@@ -101,26 +84,15 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> VacantHours<'a, I> {
         }
     }
 
-    fn read(&self, line: &SentLine) -> Option<Statistics> {
-        let (device_tags, room_tag) = line.way.tags();
-        let read =
-            local::read_points(line.text.as_bytes(), self.now, device_tags, room_tag).ok()?;
-        read.readings.into_iter().find_map(|(reading, hints)| {
-            let metric = value_metric(&hints)?.clone();
-            let value = Exact::from(reading.metrics().get(&metric)?);
-            Some(Statistics { device: reading.device, metric, value })
-        })
-    }
-
     /// Whether an hour is left out, which is counted then. A counter has the statistics of the hour before at its
     /// beginning: their value is no finer reading.
     fn decide(
         &self,
-        statistics: &Statistics,
+        statistics: &EntityValue,
         before: Option<&Newest>,
         hour: i64,
     ) -> anyhow::Result<bool> {
-        let Statistics { device, metric, value } = statistics;
+        let EntityValue { device, metric, value } = statistics;
         let millis = hour.div_euclid(MILLISECOND);
         let Ok(start) = Timestamp::from_millis(millis) else { return Ok(false) };
         let at_start = before.filter(|before| before.millis == millis).map(|before| &before.value);
@@ -138,18 +110,5 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> VacantHours<'a, I> {
         };
         self.notes.leave_out(why);
         Ok(true)
-    }
-}
-
-impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for VacantHours<'_, I> {
-    type Item = anyhow::Result<Group>;
-
-    fn next(&mut self) -> Option<anyhow::Result<Group>> {
-        loop {
-            match self.groups.next()?.and_then(|group| self.without_finer(group)) {
-                Ok(group) if group.is_empty() => {}
-                group => return Some(group),
-            }
-        }
     }
 }
