@@ -81,6 +81,12 @@ impl Attribute {
     pub fn number(number: impl Display) -> Self {
         Self::N(format_smolstr!("{number}"))
     }
+
+    /// The text of a value, such as a timestamp or an id.
+    #[must_use]
+    pub fn text(value: &impl ToString) -> Self {
+        Self::S(value.to_string())
+    }
 }
 
 /// What one item of the table holds.

@@ -5,7 +5,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::expected;
 use crate::db::{
-    Db, ItemQuery, Keys, Op, absent_or, below, delete, is, put, remove, set, update, upsert,
+    Db, If, ItemQuery, Keys, Op, absent_or, below, delete, is, put, remove, set, update, upsert,
 };
 use crate::item::attribute::{AFTER, SINCE, TOUCH};
 use crate::item::{self, Attribute};
@@ -66,16 +66,14 @@ impl<D: Db> Session<'_, D> {
     /// Notes up to which device a rule was looked at, if nothing was touched since.
     pub async fn move_look(self, look: &Look, after: &DeviceId) -> StoreResult<bool> {
         let place = update(&Key::AlertLook(look.what.clone()))
-            .when(item::from_look(look.since, look.touch).map(|(name, known)| is(name, known)))
-            .with([set(AFTER, Attribute::S(after.to_string()))]);
+            .when(is_still(look))
+            .with([set(AFTER, Attribute::text(after))]);
         self.is_written(place).await
     }
 
     /// Removes a look, if nothing was touched since.
     pub async fn remove_look(self, look: &Look) -> StoreResult<bool> {
-        let untouched =
-            item::from_look(look.since, look.touch).map(|(name, known)| is(name, known));
-        self.is_written(delete(&Key::AlertLook(look.what.clone())).when(untouched)).await
+        self.is_written(delete(&Key::AlertLook(look.what.clone())).when(is_still(look))).await
     }
 
     /// When the system last ran.
@@ -87,4 +85,9 @@ impl<D: Db> Session<'_, D> {
     pub async fn put_running_mark(self, mark: &RunningMark, before: Expected) -> StoreResult<bool> {
         self.is_written(put(item::from_running_mark(mark)).when([expected(before)])).await
     }
+}
+
+/// The conditions that nothing was touched since a look was read.
+fn is_still(look: &Look) -> [If; 2] {
+    item::from_look(look.since, look.touch).map(|(name, known)| is(name, known))
 }

@@ -2,8 +2,9 @@
 
 use domain::{ChannelId, Order, Timestamp};
 
+use super::read;
 use crate::db::{
-    Db, ItemQuery, Keys, Op, Write, WriteOutcome, above, absent, absent_or, add, any, at_most,
+    Db, If, ItemQuery, Keys, Op, Write, WriteOutcome, above, absent, absent_or, add, any, at_most,
     delete, not_above, present, put, remove, set, still, update,
 };
 use crate::item::attribute::{ATTEMPTS, JUDGED_AT, LEASE, NEXT};
@@ -13,8 +14,6 @@ use crate::{
     ListPage, MAX_LEASE, MAX_POSTPONED, Session, StoreResult, ToldMessage, ToldQuery, WaitingKey,
     WaitingMessage,
 };
-
-use super::read;
 
 impl<D: Db> Session<'_, D> {
     /// A page of the messages of a range, newest first.
@@ -44,13 +43,13 @@ impl<D: Db> Session<'_, D> {
         limit: usize,
     ) -> StoreResult<ListPage<WaitingMessage>> {
         let is_due = any([
-            at_most(NEXT, text(now)),
+            at_most(NEXT, Attribute::text(&now)),
             not_above(NEXT, JUDGED_AT),
-            above(NEXT, text(now.saturating_add(MAX_POSTPONED))),
+            above(NEXT, Attribute::text(&now.saturating_add(MAX_POSTPONED))),
         ]);
         let is_unleased = any([
-            absent_or(LEASE, Op::AtMost, text(now)),
-            above(LEASE, text(now.saturating_add(MAX_LEASE))),
+            absent_or(LEASE, Op::AtMost, Attribute::text(&now)),
+            above(LEASE, Attribute::text(&now.saturating_add(MAX_LEASE))),
         ]);
         let (first, last) = keys::waiting_of(channel);
         let range = ItemQuery {
@@ -73,8 +72,8 @@ impl<D: Db> Session<'_, D> {
         known: &WaitingMessage,
         until: Timestamp,
     ) -> StoreResult<Option<WaitingMessage>> {
-        let lease =
-            update_of(known).with([set(LEASE, text(until)), add(ATTEMPTS, Attribute::number(1))]);
+        let lease = update_of(known)
+            .with([set(LEASE, Attribute::text(&until)), add(ATTEMPTS, Attribute::number(1))]);
         Ok(match self.write(lease).await? {
             WriteOutcome::Done(now) => Some(read(now.unwrap_or_default())?),
             WriteOutcome::Refused(_) => None,
@@ -95,7 +94,8 @@ impl<D: Db> Session<'_, D> {
         may_have_arrived: bool,
     ) -> StoreResult<bool> {
         let lease = (!may_have_arrived).then(|| remove(LEASE));
-        self.is_written(update_of(leased).with([set(NEXT, text(next))]).with(lease)).await
+        self.is_written(update_of(leased).with([set(NEXT, Attribute::text(&next))]).with(lease))
+            .await
     }
 }
 
@@ -104,10 +104,6 @@ fn update_of(known: &WaitingMessage) -> Write {
     update(&Key::AlertWaiting(known.key())).when([is_leased_as(known)])
 }
 
-fn is_leased_as(known: &WaitingMessage) -> crate::db::If {
-    still(LEASE, known.lease.map(text))
-}
-
-fn text(at: Timestamp) -> Attribute {
-    Attribute::S(at.to_string())
+fn is_leased_as(known: &WaitingMessage) -> If {
+    still(LEASE, known.lease.as_ref().map(Attribute::text))
 }

@@ -50,7 +50,10 @@ impl<D: Db> Session<'_, D> {
             start: start.map(ItemKey::into_item),
             limit: Some(limit),
             consistent: false,
-            filter: vec![any([at_most(DUE, text(now_or_before)), above(DUE, text(after_that))])],
+            filter: vec![any([
+                at_most(DUE, Attribute::text(&now_or_before)),
+                above(DUE, Attribute::text(&after_that)),
+            ])],
             ..states(None)
         };
 
@@ -79,7 +82,8 @@ impl<D: Db> Session<'_, D> {
         }
 
         let (rule, changed) = judgement.rule();
-        let rule = check(&Key::AlertRule(rule.clone())).when([is(RULE_CHANGED, text(changed))]);
+        let rule = check(&Key::AlertRule(rule.clone()))
+            .when([is(RULE_CHANGED, Attribute::text(&changed))]);
         let state = judgement.state();
         let state = put(item::from_alert_state(state)).when([expected(state.expected())]);
         // The condition of the state holds for the messages too.
@@ -120,8 +124,4 @@ impl<D: Db> Session<'_, D> {
 fn states(rule: Option<&RuleId>) -> ItemQuery {
     let (first, last) = rule.map_or_else(keys::all_ids, keys::alert_states_of);
     ItemQuery { keys: Keys::between(first, last), ..ItemQuery::of(ALERT_STATES) }
-}
-
-fn text(at: Timestamp) -> Attribute {
-    Attribute::S(at.to_string())
 }

@@ -38,7 +38,7 @@ impl<D: Db> Session<'_, D> {
         device: &DeviceId,
         limit: usize,
     ) -> StoreResult<Vec<Belonging>> {
-        let about = Attribute::S(Annotated::Device(device.clone()).to_string());
+        let about = Attribute::text(&Annotated::Device(device.clone()));
         let always = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range");
         let range = ItemQuery { filter: vec![is(ABOUT, about)], ..all_in(always) };
         let page = self.range(range, limit, |_: &Annotation| true, |_| 0).await?;

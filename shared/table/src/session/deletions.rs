@@ -50,7 +50,7 @@ impl<D: Db> Session<'_, D> {
     fn deletion_mark(self, device: &Device, at: Timestamp) -> Write {
         update(&self.device_key(device.id()))
             .when([is_still(device)])
-            .with([set(DELETED, text(at)), set(FOUND, text(at))])
+            .with([set(DELETED, Attribute::text(&at)), set(FOUND, Attribute::text(&at))])
             .with(description(device).map(remove))
     }
 
@@ -70,7 +70,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Notes that something of the device is found now. Returns the deletion, `None` where no deletion is under way.
     pub async fn note_found(self, id: &DeviceId, at: Timestamp) -> StoreResult<Option<Deletion>> {
-        let update = self.update_under_way(id).with([set(FOUND, text(at))]);
+        let update = self.update_under_way(id).with([set(FOUND, Attribute::text(&at))]);
         Ok(match self.update_and_read::<DeviceItem>(update).await? {
             UpdateOutcome::Updated(now) => now.deletion(),
             UpdateOutcome::ConditionFailed(_) => None,
@@ -87,8 +87,8 @@ impl<D: Db> Session<'_, D> {
     ) -> StoreResult<bool> {
         let update = self
             .update_under_way(id)
-            .when([is(FOUND, text(known.found))])
-            .with([set(ENDED, text(at)), set(TTL, tombstone_expiry(at))]);
+            .when([is(FOUND, Attribute::text(&known.found))])
+            .with([set(ENDED, Attribute::text(&at)), set(TTL, tombstone_expiry(at))]);
         self.is_written(update).await
     }
 
@@ -110,12 +110,8 @@ impl<D: Db> Session<'_, D> {
     /// Takes a room out of a home; returns whether it was in it.
     pub async fn leave_home(self, room: &RoomId, home: &HomeId) -> StoreResult<bool> {
         let update = update(&Key::Room(room.clone()))
-            .when([is(HOME, Attribute::S(home.to_string()))])
+            .when([is(HOME, Attribute::text(home))])
             .with([remove(HOME)]);
         self.is_written(update).await
     }
-}
-
-fn text(at: Timestamp) -> Attribute {
-    Attribute::S(at.to_string())
 }

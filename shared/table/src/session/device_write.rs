@@ -77,7 +77,7 @@ impl<D: Db> Session<'_, D> {
             }
             // Without a meter it holds for a device that is not registered too.
             Companion::StillBehind { device, meter } => {
-                let meter = meter.map(|meter| Attribute::S(meter.to_string()));
+                let meter = meter.map(|meter| Attribute::text(&meter));
                 vec![check(&self.device_key(&device)).when([still(BEHIND, meter)])]
             }
         }

@@ -92,8 +92,8 @@ impl<D: Db> Session<'_, D> {
         patch: &RoomPatch,
     ) -> StoreResult<UpdateOutcome<Room>> {
         let update = update(&Key::Room(id.clone()))
-            .with(edit(NAME, &patch.name, text))
-            .with(edit(HOME, &patch.home, text))
+            .with(edit(NAME, &patch.name, Attribute::text))
+            .with(edit(HOME, &patch.home, Attribute::text))
             .with(edit(OUTSIDE, &patch.outside, item::said));
         self.update_and_read(update).await
     }
@@ -130,10 +130,10 @@ impl<D: Db> Session<'_, D> {
         self.next_version(old)
             .with(changed_fold_settings(old, new))
             .with(stay.map(|stay| set(STAY, item::newest_stay(stay))))
-            .with(edit(BEHIND, &patch.behind, text))
+            .with(edit(BEHIND, &patch.behind, Attribute::text))
             .with(edit(IN_ROOM_MEANS, &patch.in_room_means, item::said))
-            .with(edit(NAME, &patch.name, text))
-            .with(edit(KIND, &patch.kind, text))
+            .with(edit(NAME, &patch.name, Attribute::text))
+            .with(edit(KIND, &patch.kind, Attribute::text))
             .with(edit(TAGS, &patch.tags, item::tags))
             .with(attributes.map(|attributes| set(ATTRIBUTES, item::attributes(attributes))))
             .with(place.map(|(name, value)| replace(name, value)))
@@ -154,8 +154,4 @@ fn edit<T>(
         Edit::Clear => Some(remove(name)),
         Edit::Set(value) => Some(set(name, attribute(value))),
     }
-}
-
-fn text(text: &impl ToString) -> Attribute {
-    Attribute::S(text.to_string())
 }

@@ -120,7 +120,7 @@ impl<D: Db> Session<'_, D> {
     pub async fn name_room(self, id: &RoomId, name: &Label) -> StoreResult<UpdateOutcome<Room>> {
         let update = update(&Key::Room(id.clone()))
             .when([absent(NAME)])
-            .with([set(NAME, Attribute::S(name.to_string()))]);
+            .with([set(NAME, Attribute::text(name))]);
         self.update_and_read(update).await
     }
 }
@@ -132,7 +132,7 @@ fn is_still_in(place: &Place) -> [If; 2] {
 
 /// Notes a first reading, if it is earlier than the one that is known.
 fn earlier(update: Write, first_seen: Timestamp) -> Write {
-    let first_seen = Attribute::S(first_seen.to_string());
+    let first_seen = Attribute::text(&first_seen);
     update.when([above(FIRST_SEEN, first_seen.clone())]).with([set(FIRST_SEEN, first_seen)])
 }
 

@@ -105,7 +105,7 @@ fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
         order: query.order,
         start: query.after.as_ref().map(|after| {
             let mut start = item::key(&Key::Reading(after.device.clone(), after.at));
-            start.insert(ROOM_INDEX.partition_key.to_owned(), Attribute::S(room.to_string()));
+            start.insert(ROOM_INDEX.partition_key.to_owned(), Attribute::text(room));
             start
         }),
         ..ItemQuery::of_index(&ROOM_INDEX, room.to_string())

@@ -1,7 +1,7 @@
 //! Readings on their way into the table and out of it, by their keys. Reads none.
 
 use chrono::TimeDelta;
-use domain::{Decimal, MetricName, Reading, RoomId};
+use domain::{Decimal, MetricName, Reading};
 use futures_util::{StreamExt as _, stream};
 
 use crate::db::{AttributeChange, Db, Items, delete, remove, replace, set, set_if_absent, upsert};
@@ -130,16 +130,19 @@ impl<D: Db> Session<'_, D> {
 
 /// What a reading says of its room.
 fn rooms(reading: &Reading) -> Vec<AttributeChange> {
-    let text = |room: &RoomId| Attribute::S(room.to_string());
     match (&reading.named_room, &reading.room) {
         (Some(named), Some(room)) if named != room => {
-            vec![set(ROOM, text(room)), set(NAMED_ROOM, text(named)), remove(NAMED)]
+            vec![
+                set(ROOM, Attribute::text(room)),
+                set(NAMED_ROOM, Attribute::text(named)),
+                remove(NAMED),
+            ]
         }
         (Some(named), _) => {
-            vec![set(ROOM, text(named)), set(NAMED, item::mark()), remove(NAMED_ROOM)]
+            vec![set(ROOM, Attribute::text(named)), set(NAMED, item::mark()), remove(NAMED_ROOM)]
         }
         // Where there is a room already, it stays: the sender may have named it.
-        (None, Some(room)) => vec![set_if_absent(ROOM, text(room))],
+        (None, Some(room)) => vec![set_if_absent(ROOM, Attribute::text(room))],
         (None, None) => Vec::new(),
     }
 }

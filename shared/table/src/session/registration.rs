@@ -37,7 +37,7 @@ impl<D: Db> Session<'_, D> {
         ended: Timestamp,
     ) -> StoreResult<Registration> {
         let device = device.clone().numbered_after(&deletion);
-        let tombstone = is(ENDED, Attribute::S(ended.to_string()));
+        let tombstone = is(ENDED, Attribute::text(&ended));
         let new = put(from_device(&device, self.db.layout())).when([tombstone]);
         match self.write(new).await? {
             WriteOutcome::Done(_) => Ok(Registration::Exists(Box::new(device))),

@@ -92,9 +92,9 @@ impl<D: Db> Session<'_, D> {
     ) -> StoreResult<bool> {
         let marks = groups.iter().map(|group| mark_of(*group));
         let advanced = update(&Key::RollupState)
-            .when(marks.clone().map(|mark| below(mark, text(sealed))))
+            .when(marks.clone().map(|mark| below(mark, Attribute::text(&sealed))))
             .with(queue.map(|depth| set(QUEUE, item::from_queue_depth(depth))))
-            .with(marks.map(|mark| set(mark, text(sealed))));
+            .with(marks.map(|mark| set(mark, Attribute::text(&sealed))));
         self.is_written(advanced).await
     }
 
@@ -107,8 +107,8 @@ impl<D: Db> Session<'_, D> {
     ) -> StoreResult<()> {
         for group in groups {
             let mark = mark_of(*group);
-            let is_ahead = above(mark.clone(), text(sealed));
-            let set_back = [set(mark, text(sealed))];
+            let is_ahead = above(mark.clone(), Attribute::text(&sealed));
+            let set_back = [set(mark, Attribute::text(&sealed))];
             self.write(update(&Key::RollupState).when([is_ahead]).with(set_back)).await?;
         }
         Ok(())
@@ -130,7 +130,8 @@ impl<D: Db> Session<'_, D> {
 
     /// Notes from when on the rollups are complete, and the time zone of their days.
     pub async fn set_rebuilt(self, since: Timestamp, zone: &str) -> StoreResult<()> {
-        let rebuilt = [set(SINCE, text(since)), set(ZONE, Attribute::S(zone.to_owned()))];
+        let rebuilt =
+            [set(SINCE, Attribute::text(&since)), set(ZONE, Attribute::S(zone.to_owned()))];
         self.write(update(&Key::RollupState).with(rebuilt)).await.map(drop)
     }
 
@@ -151,8 +152,4 @@ impl<D: Db> Session<'_, D> {
 /// Where the mark of a group of devices stands.
 fn mark_of(group: usize) -> Path {
     member(SEALED, group_name(group))
-}
-
-fn text(at: Timestamp) -> Attribute {
-    Attribute::S(at.to_string())
 }

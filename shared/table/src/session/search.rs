@@ -87,7 +87,7 @@ impl<D: Db> Session<'_, D> {
         let version = u64::try_from(now.as_millis()).unwrap_or(0);
         let mut mark = item::key(&Key::Indexed);
         mark.insert(VERSION.to_owned(), Attribute::number(version));
-        mark.insert(RUN.to_owned(), Attribute::S(now.to_string()));
+        mark.insert(RUN.to_owned(), Attribute::text(&now));
         let begun = put(mark.clone()).when([expected(Expected::Absent)]);
         if !self.is_written(begun).await? {
             return Ok(false);
@@ -102,7 +102,7 @@ impl<D: Db> Session<'_, D> {
             return Ok(false);
         }
 
-        mark.insert(DONE.to_owned(), Attribute::S(now.to_string()));
+        mark.insert(DONE.to_owned(), Attribute::text(&now));
         self.is_written(put(mark).when([expected(Expected::Version(version))])).await
     }
 
@@ -137,7 +137,7 @@ impl<D: Db> Session<'_, D> {
     pub async fn end_index(self, run: &str, at: Timestamp) -> StoreResult<bool> {
         let ended = update(&Key::Indexed)
             .when([is(RUN, Attribute::S(run.to_owned()))])
-            .with([set(DONE, Attribute::S(at.to_string()))]);
+            .with([set(DONE, Attribute::text(&at))]);
         self.is_written(ended).await
     }
 

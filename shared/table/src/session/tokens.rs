@@ -31,7 +31,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Revokes a token; returns whether the token exists. Done twice, the first timestamp stays.
     pub async fn revoke_token(self, hash: &TokenHash, at: Timestamp) -> StoreResult<bool> {
-        let at = Attribute::S(at.to_string());
+        let at = Attribute::text(&at);
         self.is_written(update(&Key::Token(*hash)).with([set_if_absent(REVOKED, at)])).await
     }
 }
