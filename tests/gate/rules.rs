@@ -175,9 +175,7 @@ impl<R: Rules> Db for Ruled<R> {
     async fn put_all(&self, items: &impl Items, invocation: &Invocation) -> PutOutcome {
         let outcome = self.db.put_all(items, invocation).await;
         for position in 0..items.count() {
-            let attributes = items.attributes(position);
-            let item = attributes.map(|(name, value)| (name.to_owned(), value)).collect();
-            self.rules.note(Action::BatchWriteItem, &item);
+            self.rules.note(Action::BatchWriteItem, &items.item(position));
         }
         outcome
     }

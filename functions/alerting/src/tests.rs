@@ -113,7 +113,8 @@ impl World {
         let page_url = "https://page.example.org/".to_owned();
         let settings = Settings { page_url, heartbeat };
         let carrier = Carrier::new(http, NoEmail);
-        let alerting = Alerting::new(store.clone(), carrier, clock.clone(), telemetry, settings);
+        let permitted = store.for_role(<MemoryDb as crate::Store>::PERMISSIONS);
+        let alerting = Alerting::new(permitted, carrier, clock.clone(), telemetry, settings);
         Self { store, clock, receiver, alerting, lines }
     }
 

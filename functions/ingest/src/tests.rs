@@ -86,7 +86,8 @@ impl Bench {
         }));
         let auth = if auth { Auth::On } else { Auth::Owner };
         let settings = Settings { auth, ..Settings::default() };
-        let ingest = Ingest::new(store.clone(), clock.clone(), telemetry, settings);
+        let permitted = store.for_role(<MemoryDb as Store>::PERMISSIONS);
+        let ingest = Ingest::new(permitted, clock.clone(), telemetry, settings);
         Self { store, clock, ingest, log }
     }
 

@@ -87,7 +87,8 @@ impl Bench {
         let telemetry = Telemetry::to(Arc::new(move |line| {
             sink.lock().expect("no panic while held").push_str(line);
         }));
-        let query = Query::new(store.clone(), clock.clone(), telemetry, settings);
+        let permitted = store.for_role(<MemoryDb as Store>::PERMISSIONS);
+        let query = Query::new(permitted, clock.clone(), telemetry, settings);
         Self { store, clock, query, log }
     }
 

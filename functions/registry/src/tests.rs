@@ -31,7 +31,8 @@ impl Bench {
         let clock = TestClock::at(timestamp(0));
         let queue = MemoryQueue::default();
         let (telemetry, queue_of_its) = (Telemetry::silent(), queue.clone());
-        let registry = Registry::new(store.clone(), queue_of_its, clock, telemetry);
+        let permitted = store.for_role(<MemoryDb as Store>::PERMISSIONS);
+        let registry = Registry::new(permitted, queue_of_its, clock, telemetry);
         let invocation = Invocation::until(Deadline::after(Duration::from_secs(5)));
         Self { store, registry, queue, invocation }
     }

@@ -73,8 +73,9 @@ impl Bench {
             max_read_units: max_units,
             max_write_units: max_units,
         };
+        let permitted = store.for_role(<MemoryDb as Store>::PERMISSIONS);
         let rollup = Rollup::new(
-            store.clone(),
+            permitted,
             work.clone(),
             dead_letters.clone(),
             clock.clone(),

@@ -10,8 +10,6 @@ use crate::door::TableRequest;
 use crate::error::store_error;
 use crate::reply::Reply;
 use table::db::Items;
-use table::item::Attribute;
-use table::keys::{PK, SK};
 use table::{Invocation, ItemKey, Pauses, PutOutcome, StoreError, StoreResult, out_of_patience};
 
 /// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`.
@@ -95,8 +93,10 @@ impl DynamoStore {
         if unprocessed.peek().is_none() {
             return Ok(Vec::new());
         }
-        let by_key: HashMap<ItemKey, usize> =
-            positions.iter().map(|position| (key_at(items, *position), *position)).collect();
+        let by_key: HashMap<ItemKey, usize> = positions
+            .iter()
+            .map(|position| (ItemKey::of_item(&items.item(*position)), *position))
+            .collect();
         let mut left: Vec<usize> =
             unprocessed.filter_map(|key| by_key.get(&key).copied()).collect();
         left.sort_unstable();
@@ -136,16 +136,4 @@ impl DynamoStore {
 
 fn not_stored(waiting: Vec<usize>, cause: StoreError) -> PutOutcome {
     PutOutcome { not_stored: waiting, cause: Some(cause) }
-}
-
-fn key_at(items: &impl Items, position: usize) -> ItemKey {
-    let mut key = ItemKey { pk: String::new(), sk: String::new() };
-    for (name, value) in items.attributes(position) {
-        match (name, value) {
-            (PK, Attribute::S(pk)) => key.pk = pk,
-            (SK, Attribute::S(sk)) => key.sk = sk,
-            _ => {}
-        }
-    }
-    key
 }

@@ -101,6 +101,11 @@ pub trait Items: Sync {
 
     /// The attributes of the item at a position, its key among them.
     fn attributes(&self, position: usize) -> impl Iterator<Item = (&str, Attribute)>;
+
+    /// The item at a position, as a map.
+    fn item(&self, position: usize) -> Item {
+        self.attributes(position).map(|(name, value)| (name.to_owned(), value)).collect()
+    }
 }
 
 /// One page of a partition of the table or of an index.

@@ -49,8 +49,6 @@ struct State {
     /// What each request needed to be permitted.
     requests: Vec<BTreeSet<Permission>>,
     troubles: Troubles,
-    /// The most bytes of a page.
-    page_bytes: usize,
 }
 
 impl Default for MemoryDb {
@@ -74,9 +72,8 @@ impl MemoryDb {
     /// An empty table.
     #[must_use]
     pub fn of(layout: Layout) -> Self {
-        let state = State { page_bytes: pages::MAX_PAGE_BYTES, ..State::default() };
         Self {
-            state: Arc::new(Mutex::new(state)),
+            state: Arc::default(),
             layout,
             // An empty table has its devices in no other partitions; but several are written down.
             has_checked_shards: Arc::new((layout.shards == Shards::ONE).into()),
@@ -90,21 +87,16 @@ impl MemoryDb {
         Self::of(Layout { conditions_index: true, ..Layout::default() })
     }
 
-    /// The same items for a role: a request that needs more than these permissions is refused.
+    /// The same items for the role of a function: a request that needs more than it must permit is refused.
     #[must_use]
-    pub fn for_role(&self, permissions: impl IntoIterator<Item = Permission>) -> Self {
-        Self { role: Some(Arc::new(permissions.into_iter().collect())), ..self.clone() }
+    pub fn for_role(&self, permissions: &[&[Permission]]) -> Self {
+        Self { role: Some(Arc::new(permissions.concat().into_iter().collect())), ..self.clone() }
     }
 
     /// The same items for a process that was told another layout.
     #[must_use]
     pub fn with_layout(&self, layout: Layout) -> Self {
         Self { layout, has_checked_shards: Arc::default(), ..self.clone() }
-    }
-
-    /// Ends the pages of queries after so many bytes, instead of the megabyte of `DynamoDB`.
-    pub fn end_pages_after(&self, bytes: usize) {
-        self.state().page_bytes = bytes;
     }
 
     /// Lets an index show the items as they are now, whatever becomes of them.
@@ -253,7 +245,7 @@ impl Db for MemoryDb {
         let (next, pause) = {
             let state = self.begin([(Action::Query, target)])?;
             let frozen = query.index.and_then(|index| state.frozen.get(index.name));
-            let page = pages::page(frozen.unwrap_or(&state.items), query, state.page_bytes);
+            let page = pages::page(frozen.unwrap_or(&state.items), query);
             for item in page.sent {
                 each(&mut pages::sent_attributes(query, item));
             }
@@ -317,7 +309,7 @@ impl Db for MemoryDb {
     }
 
     async fn put_all(&self, items: &impl Items, _invocation: &Invocation) -> PutOutcome {
-        let all: Vec<Item> = (0..items.count()).map(|position| owned(items, position)).collect();
+        let all: Vec<Item> = (0..items.count()).map(|position| items.item(position)).collect();
         let keys: Vec<ItemKey> = all.iter().map(ItemKey::of_item).collect();
         mistakes::refuse_duplicates(&keys);
         all.iter().for_each(|item| mistakes::check_item(item, self.layout));
@@ -357,7 +349,7 @@ impl Db for MemoryDb {
         _invocation: &Invocation,
     ) -> Vec<bool> {
         assert!(positions.len() <= MAX_BATCH, "a batch has at most {MAX_BATCH} statements");
-        let all: Vec<Item> = positions.iter().map(|position| owned(items, *position)).collect();
+        let all: Vec<Item> = positions.iter().map(|position| items.item(*position)).collect();
         let keys: Vec<ItemKey> = all.iter().map(ItemKey::of_item).collect();
         mistakes::refuse_duplicates(&keys);
         all.iter().for_each(|item| mistakes::check_item(item, self.layout));
@@ -378,8 +370,24 @@ impl Db for MemoryDb {
     }
 }
 
-/// The item at a position.
-fn owned(items: &impl Items, position: usize) -> Item {
-    let attributes = items.attributes(position);
-    attributes.map(|(name, value)| (name.to_owned(), value)).collect()
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::*;
+    use crate::given::{device_of, invocation, reading};
+    use crate::{LookUpRegistry, RegisterDevices as _};
+
+    #[tokio::test]
+    async fn a_role_is_refused_what_it_does_not_permit() {
+        let db = MemoryDb::default();
+        let device = device_of([&reading("d", Timestamp::MIN, None, &[("t", "1")])]);
+        db.register_device(&device, &invocation()).await.expect("every role is permitted");
+
+        let reader = db.for_role(&[<MemoryDb as LookUpRegistry>::PERMISSIONS]);
+        let found = reader.device(device.id(), &invocation()).await.expect("permitted");
+        assert_eq!(found.as_ref(), Some(&device));
+        let refused = reader.register_device(&device, &invocation()).await.expect_err("refused");
+        assert!(matches!(refused, StoreError::Refused(_)), "{refused}");
+    }
 }

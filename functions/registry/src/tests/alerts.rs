@@ -37,12 +37,9 @@ impl Freezer {
     async fn new(hold: i64, clear_hold: i64) -> Self {
         let store = MemoryDb::default();
         let (clock, hint) = (TestClock::at(timestamp(0)), CountedHint::default());
-        let registry = Registry::new(
-            store.clone(),
-            MemoryQueue::default(),
-            clock.clone(),
-            Telemetry::silent(),
-        );
+        let permitted = store.for_role(<MemoryDb as Store>::PERMISSIONS);
+        let registry =
+            Registry::new(permitted, MemoryQueue::default(), clock.clone(), Telemetry::silent());
         let members = json!({
             "name": "Freezer", "device": "d", "metric": "temperature", "above": 30, "clear": 28,
             "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"),

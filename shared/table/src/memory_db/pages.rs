@@ -17,7 +17,7 @@ use crate::layout::{CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index};
 /// A page ends with the item that takes it beyond this, whether or not the filter lets that item through.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Pagination.html>
-pub(super) const MAX_PAGE_BYTES: usize = 1 << 20;
+const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// A page of a query.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(super) struct Page<'a> {
     pub(super) next: Option<Item>,
 }
 
-pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery, max_bytes: usize) -> Page<'a> {
+pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery) -> Page<'a> {
     let limit = query.limit.map_or(u32::MAX, |limit| u32::try_from(limit).unwrap_or(u32::MAX));
     let mut page = Page::default();
     let mut bytes = 0;
@@ -43,7 +43,7 @@ pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery, max_bytes: usi
         }
 
         // Nobody looks whether another item follows.
-        if page.visited >= limit || bytes > max_bytes {
+        if page.visited >= limit || bytes > MAX_PAGE_BYTES {
             page.next = Some(place(item, query.index));
             break;
         }

@@ -1,10 +1,12 @@
 //! What tests ask of a table in memory in words of the domain: what is stored of a kind, and what expires. Asks no port.
 
-use domain::{Device, DeviceId, Reading, Timestamp};
+use std::collections::BTreeMap;
+
+use domain::{Device, Reading, Timestamp};
 
 use super::MemoryDb;
-use crate::item::{self, Attribute, Decode};
-use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key, PK, TTL};
+use crate::item::{self, Decode};
+use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key};
 use crate::{
     Action, ItemKey, Permission, ReadingKey, RollupKey, Seen, StoreError, StoredAlertState,
     StoredReading, StoredRollup, Target, ToldMessage, WaitingMessage,
@@ -91,24 +93,6 @@ impl MemoryDb {
         self.state().items.remove(&key);
     }
 
-    /// Deletes the items that have expired, as `DynamoDB` does some time after.
-    pub fn delete_expired(&self, now: Timestamp) {
-        let seconds = now.as_millis().div_euclid(1_000);
-        let has_expired = |item: &item::Item| match item.get(TTL) {
-            Some(Attribute::N(expires)) => expires.parse().is_ok_and(|at: i64| at <= seconds),
-            _ => false,
-        };
-        for item in self.items().into_iter().filter(has_expired) {
-            self.state().items.remove(&ItemKey::of_item(&item));
-        }
-    }
-
-    /// Deletes what is left of a deleted device, as only `DynamoDB` does, after its expiry.
-    pub fn delete_tombstone(&self, id: &DeviceId) {
-        let key = ItemKey::of(&self.layout.device_key(id));
-        self.state().items.remove(&key);
-    }
-
     /// What the items say whose keys are of a kind.
     fn stored<T: Decode>(&self, is_asked: impl Fn(&Key) -> bool) -> Vec<T> {
         let is_asked = |item: &&item::Item| {
@@ -121,10 +105,9 @@ impl MemoryDb {
 
     /// What the items of a partition say.
     fn stored_in<T: Decode>(&self, partition: &str) -> Vec<T> {
-        let is_in = |item: &item::Item| {
-            item.get(PK).is_some_and(|pk| *pk == Attribute::S(partition.to_owned()))
-        };
-        self.items().into_iter().filter(is_in).map(read).collect()
+        let state = self.state();
+        let found = state.items.partition(partition).into_iter().flat_map(BTreeMap::values);
+        found.map(|item| read(item.clone())).collect()
     }
 
     /// Deletes the readings that have expired, and nothing else that has.
