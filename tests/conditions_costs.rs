@@ -14,9 +14,10 @@ use domain::{
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
 use serde_json::Value;
+use table::item::Kind as _;
 use table::{
     Expected, Indexing, PutConditionsSchema as _, PutRollups as _, QueryConditions as _,
-    SetConditionsReady as _, StoredRollup, item,
+    SetConditionsReady as _, StoredRollup,
 };
 
 use crate::engine::{Engine, Table};
@@ -83,7 +84,7 @@ impl Year {
         let indexing = &Indexing::By(schema.clone().into());
         let rollups: Vec<Rollup> = (0..days * 96).map(rollup).collect();
         let items = (0..).zip(&rollups).map(|(n, rollup)| stored(n, rollup, indexing));
-        table.put_all(items.map(|stored| item::from_rollup(&stored))).await;
+        table.put_all(items.map(|stored| stored.item())).await;
 
         let sorted = METRICS.map(|name| {
             let name: MetricName = name.parse().expect("a name");

@@ -9,9 +9,10 @@ use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use serde_json::json;
+use table::item::Kind as _;
 use table::{
     Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, RegisterDevices as _,
-    RoomWalk, Seen, item,
+    RoomWalk, Seen,
 };
 
 use crate::engine::{Engine, Table};
@@ -51,7 +52,7 @@ async fn store(table: &Table, readings: &[Reading]) {
     let rollups = buckets.into_iter().map(|((from, to), (bucket, readings))| {
         let range = TimeRange::new(from, to).expect("a range");
         let rollup = Rollup::fold(&readings, &rules);
-        item::from_rollup(&stored_rollup(&first.device, bucket, range, rollup))
+        stored_rollup(&first.device, bucket, range, rollup).item()
     });
     table.put_all(rollups).await;
 

@@ -13,7 +13,7 @@ use ingest::Ingest;
 use query::Query;
 use runtime::clock::{Deadline, Stopwatch, TestClock};
 use serde_json::{Value, json};
-use table::item;
+use table::item::{self, Kind as _};
 use table::layout::Layout;
 use table::shards::Shards;
 use table::{
@@ -86,8 +86,8 @@ impl Fleet {
         let store = table.store();
         store.register_device(&new(0), &invocation()).await.expect("registered");
         let devices = (1..number).map(|n| item::from_device(&new(n), layout));
-        let rooms = (0..number.div_ceil(ROOM))
-            .map(|n| item::from_room(&Room::new(room(&room_of(n * ROOM)), at(0))));
+        let rooms =
+            (0..number.div_ceil(ROOM)).map(|n| Room::new(room(&room_of(n * ROOM)), at(0)).item());
         table.put_all(devices.chain(rooms)).await;
         let query = open_query(table.store(), clock());
         let ingest = open_ingest(table.store(), clock());

@@ -1,7 +1,7 @@
 //! Puts folded rollups in one transaction, with the readings that they sum up. Folds nothing.
 
 use rollups::Change;
-use table::item::from_rollup;
+use table::item::Kind as _;
 
 use crate::engine::{Load, NewItem, Unchanged};
 
@@ -29,7 +29,7 @@ impl Bulk {
     ) -> anyhow::Result<bool> {
         let mut unchanged = Vec::with_capacity(changes.len());
         for Change { rollup, replaced } in changes {
-            let item = from_rollup(&rollup);
+            let item = rollup.item();
             unchanged.push(Unchanged::of(&item, replaced));
             items.push(NewItem { item, keeps_others: false });
         }

@@ -8,7 +8,7 @@ use dynamodb::DynamoStore;
 use query::Query;
 use rollups::part_of_day;
 use runtime::clock::TestClock;
-use table::item;
+use table::item::{self, Kind as _};
 use table::{
     Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
     ReadRollups as _, ReadSeen as _, RollupKey, RoomWalk, Seen, StoredRollup,
@@ -151,7 +151,7 @@ impl House {
         let layout = self.table.layout();
         let rooms = devices.clone().step_by(10).map(|n| {
             let id = measured(n, 0).room.expect("a room");
-            item::from_room(&Room::new(id, at(0)))
+            Room::new(id, at(0)).item()
         });
         let devices = devices.map(|n| item::from_device(&device_of([&measured(n, 0)]), layout));
         self.table.put_all(devices.chain(rooms)).await;

@@ -3,7 +3,7 @@
 use domain::{Bucket, FoldRules, QuarterHour, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
-use table::item;
+use table::item::Kind as _;
 use table::{
     DeviceGroups, LateMark, MarkLateChanges as _, PutReadings as _, ReadLateChanges as _,
     RegisterDevices as _,
@@ -65,9 +65,9 @@ impl Meter {
             let rollup = Rollup::fold(&readings(quarter.range()), &rules);
             (Bucket::QuarterHour(quarter), quarter.range(), rollup)
         });
-        let rollups = days.chain(quarters).map(|(bucket, range, rollup)| {
-            item::from_rollup(&stored_rollup(known.id(), bucket, range, rollup))
-        });
+        let rollups = days
+            .chain(quarters)
+            .map(|(bucket, range, rollup)| stored_rollup(known.id(), bucket, range, rollup).item());
         table.put_all(rollups).await;
         for (from, to) in [(-1, 1), (30, 32)] {
             let some = TimeRange::new(at(from * DAY), at(to * DAY)).expect("a range");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use domain::{FoldRules, QuarterHour, Reading, Timestamp};
 use table::db::{If, Op, What, Write, absent, all, any};
 use table::item::attribute::{RAW_UNTIL, SEALED, SETTINGS};
-use table::item::{Attribute, Decode as _, Item, from_rollup};
+use table::item::{Attribute, Decode as _, Item, Kind as _};
 use table::keys::{Key, PK, SK, reading_sk};
 use table::memory_db::MemoryDb;
 use table::{Action, ItemKey, StoredRollup};
@@ -129,7 +129,7 @@ impl Design {
             (Self::Add, Some(known)) => {
                 let mut sum = StoredRollup { rollup: known.rollup, ..rollup.clone() };
                 sum.rollup.append(&rollup.rollup, &FoldRules::default());
-                put.what = What::Put(from_rollup(&sum));
+                put.what = What::Put(sum.item());
             }
             (Self::BlindPut, _) => put.conditions.clear(),
             (Self::SkipUnchanged, Some(known)) => {

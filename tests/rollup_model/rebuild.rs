@@ -7,7 +7,7 @@ use rollups::{
 };
 use table::db::{Db as _, Write, absent, is, put};
 use table::item::attribute::VERSION;
-use table::item::{Attribute, from_rollup};
+use table::item::{Attribute, Kind as _};
 use table::keys::PK;
 use table::{Expected, FindRegistry as _, Invocation, PutRollups as _, StoreResult};
 
@@ -101,7 +101,7 @@ fn put_of(change: &Change) -> Write {
         None => absent(PK),
         Some(version) => is(VERSION, Attribute::number(version)),
     };
-    put(from_rollup(&change.rollup)).when([is_as_read])
+    put(change.rollup.item()).when([is_as_read])
 }
 
 async fn put_each(

@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 use rollups::{Registered, SeenRooms, named_by_rollup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use table::item::{self, Attribute, Item};
+use table::item::{self, Attribute, Item, Kind as _};
 use table::{
     Expected, ListDevices as _, PutRollups as _, ReadConditionsSchema as _, ReadRollups as _,
     StoredRollup,
@@ -79,7 +79,7 @@ pub(crate) async fn export(
             for mut rollup in rollups.into_iter().filter(|rollup| !rollup.is_expired(now)) {
                 // Another table has another schema, or no index.
                 rollup.indexed = None;
-                let json = serde_json::value::to_raw_value(&to_json(item::from_rollup(&rollup)))?;
+                let json = serde_json::value::to_raw_value(&to_json(rollup.item()))?;
                 file.describe("Item", &json)?;
                 count.rollups += 1;
             }
@@ -263,7 +263,7 @@ mod tests {
         let text = r#"{"Item":{"exp":{"N":"1893456000"},"m":{"M":{"t":{"L":[{"N":"1"},{"S":"1.0000000000000000000000000000000000000001e20"},{"N":"1"},{"N":"2"},{"N":"1"},{"N":"0"},{"N":"2"},{"N":"60000"}]}}},"pk":{"S":"ROLLUP#d"},"rooms":{"L":[{"S":""},{"S":"r"}]},"settings":{"N":"2"},"sk":{"S":"M15#2026-01-11T16:00:00.000Z"},"ver":{"N":"3"}}}"#;
         let Saved::Rollup(rollup) = parse(text).unwrap() else { panic!("a rollup") };
         assert_eq!((rollup.version, rollup.settings), (3, 2));
-        assert_eq!(json!({"Item": to_json(item::from_rollup(&rollup))}).to_string(), text);
+        assert_eq!(json!({"Item": to_json(rollup.item())}).to_string(), text);
     }
 
     #[test]

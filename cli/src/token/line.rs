@@ -3,7 +3,7 @@
 use domain::Token;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use table::item::{Attribute, from_token};
+use table::item::{Attribute, Kind as _};
 
 /// A token for the program that stores it. The script `deploy` reads the members in this order.
 #[derive(Serialize)]
@@ -17,7 +17,7 @@ struct Line<'a> {
 /// A token as a line of JSON.
 pub(super) fn line((token, secret): &(Token, String)) -> String {
     let scope = token.scope.name();
-    let item = from_token(token).into_iter().map(|(name, it)| (name, dynamodb_json(&it)));
+    let item = token.item().into_iter().map(|(name, value)| (name, dynamodb_json(&value)));
     serde_json::to_string(&Line { scope, token: secret, item: item.collect() })
         .expect("texts are always JSON")
 }

@@ -243,6 +243,12 @@ impl Device {
         Ok(Self(parts))
     }
 
+    /// The members.
+    #[must_use]
+    pub const fn parts(&self) -> &DeviceParts {
+        &self.0
+    }
+
     /// The members, for a change of them or to take one.
     #[must_use]
     pub fn into_parts(self) -> DeviceParts {

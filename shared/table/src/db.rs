@@ -12,9 +12,10 @@ pub use self::condition::{
     If, Op, Path, above, absent, absent_or, all, any, at_least, at_most, below, fewer, holds, is,
     member, not_above, present, still,
 };
+pub(crate) use self::write::set_as;
 pub use self::write::{
     AttributeChange, RefusedWrites, What, Write, WriteOutcome, add, check, delete, put, remove,
-    replace, set, set_if_absent, take, update, upsert,
+    replace, replace_all, set, set_if_absent, take, update, upsert,
 };
 use crate::item::{Attribute, Item};
 use crate::layout::{Index, Layout};

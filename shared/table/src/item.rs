@@ -11,7 +11,11 @@ mod conditions;
 mod device;
 mod error;
 mod fields;
+mod form;
+#[cfg(test)]
+mod golden;
 mod json;
+mod kind;
 mod late;
 mod reading;
 mod rollup;
@@ -27,28 +31,17 @@ use std::fmt::Display;
 
 use smol_str::{SmolStr, format_smolstr};
 
-pub use self::alert_channel::{from_channel, from_channel_secret, from_failing};
-pub use self::alert_look::{from_look, from_running_mark};
-pub use self::alert_message::{from_told, from_waiting};
-pub use self::alert_rule::from_alert_rule;
-pub use self::alert_state::from_alert_state;
-pub use self::annotation::from_annotation;
-pub use self::conditions::from_conditions_schema;
-pub use self::device::{
-    DeviceItem, attributes, description, exchanges, from_device, from_fold_settings, from_place,
-    hold, metric, source, tags, tombstone_expiry, verdicts,
-};
+pub(crate) use self::device::{Described, Labels};
+pub use self::device::{DeviceItem, description, from_device, tombstone_expires};
 pub use self::error::{ItemError, UnreadableItem};
-pub use self::fields::said;
-pub use self::late::{from_backlog, from_late_marks};
-pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, mark};
-pub use self::rollup::{from_queue_depth, from_refold, from_rollup, from_rollup_state, group_name};
-pub use self::room::from_room;
+pub use self::form::mark;
+pub(crate) use self::form::{Form, List, Listed, Members, Said, Seconds, Text, part};
+pub use self::kind::{Attributes, Kind};
+pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading};
+pub use self::rollup::group_name;
 pub use self::search_entry::from_search_entry;
-pub use self::seen::{from_room_walk, from_seen, seen_of};
-pub use self::shards::from_shards;
-pub use self::stay::{from_stay, newest_stay};
-pub use self::token::from_token;
+pub use self::seen::seen_of;
+pub use self::stay::from_stay;
 use crate::keys::{self, Key};
 
 /// An item's attributes by name.
@@ -120,7 +113,7 @@ impl<T: Decode> Decode for Result<T, UnreadableItem> {
 
 /// An item of these attributes under its key. What has no value is absent from it.
 #[must_use]
-fn with_key(
+pub(crate) fn with_key(
     under: &Key,
     attributes: impl IntoIterator<Item = (&'static str, Option<Attribute>)>,
 ) -> Item {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{If, Path, absent, present};
 use crate::item::attribute::DELETED;
-use crate::item::{Attribute, Item};
+use crate::item::{Attribute, Attributes, Form, Item};
 use crate::keys::{Key, PK, SK};
 use crate::{Action, ItemKey};
 
@@ -141,6 +141,11 @@ pub fn set(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::Set(path.into(), value)
 }
 
+/// Sets a value in the form in which items keep it, or removes it if no attribute says it.
+pub(crate) fn set_as<F: Form<T>, T>(path: impl Into<Path>, value: &T) -> AttributeChange {
+    replace(path, F::attribute(value))
+}
+
 /// Sets a value if there is no value yet.
 #[must_use]
 pub fn set_if_absent(path: impl Into<Path>, value: Attribute) -> AttributeChange {
@@ -160,6 +165,13 @@ pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChan
         Some(value) => set(path, value),
         None => remove(path),
     }
+}
+
+/// Sets the attributes that a value has, and removes the others that it may have.
+#[must_use]
+pub fn replace_all(value: &impl Attributes) -> Vec<AttributeChange> {
+    let attributes = value.attributes().into_iter();
+    attributes.map(|(name, attribute)| replace(name, attribute)).collect()
 }
 
 /// Adds to a number, or elements to a set.

@@ -1,55 +1,68 @@
 //! A message's items: among all that was told, and among what a channel is to send. Writes no text.
 
-use super::alert_rule::{put_rule, to_rule};
 use super::attribute::{ATTEMPTS, JUDGED_AT, LEASE, LINK_KEY, MESSAGE, NEXT};
-use super::fields::{other_kind, parse_key, put, text, timestamp, whole_number};
-use super::json::{object, put_object};
-use super::{Attribute, Decode, Item, ItemError, key};
-use crate::keys::{self, Key};
+use super::fields::{other_kind, parse_key};
+use super::form::{At, Form, Maybe, Seconds, Text, Whole, part};
+use super::json::Json;
+use super::kind::{Group as _, Kind, NamedAttribute, take};
+use super::{Attribute, Attributes, Decode, Item, ItemError};
+use crate::keys::{Key, TTL};
 use crate::{AlertKey, TOLD_KEPT, ToldMessage, WAITING_KEPT, WaitingMessage};
-use alerts::LinkKey;
+use alerts::{LinkKey, Message, Rule};
 use chrono::TimeDelta;
 use domain::Timestamp;
 
-/// The item of a message that was told.
-#[must_use]
-pub fn from_told(told: &ToldMessage) -> Item {
-    let mut item = key(&Key::AlertTold(told.key()));
-    put_message(&mut item, told, TOLD_KEPT);
-    item
+impl Kind for ToldMessage {
+    fn key(&self) -> Key {
+        Key::AlertTold(Self::key(self))
+    }
 }
 
-/// The item of a message that waits.
-#[must_use]
-pub fn from_waiting(waiting: &WaitingMessage) -> Item {
-    let mut item = key(&Key::AlertWaiting(waiting.key()));
-    put_message(&mut item, &waiting.told, WAITING_KEPT);
-    put(&mut item, JUDGED_AT, Some(waiting.told.at.to_string()));
-    item.insert(ATTEMPTS.to_owned(), Attribute::number(waiting.attempts));
-    put(&mut item, NEXT, Some(waiting.next.to_string()));
-    put(&mut item, LEASE, waiting.lease.map(|at| at.to_string()));
-    put(&mut item, LINK_KEY, waiting.key.as_ref().map(|key| key.as_str().to_owned()));
-    item
+impl Attributes for ToldMessage {
+    fn attributes(&self) -> Vec<NamedAttribute> {
+        message_attributes(self, TOLD_KEPT)
+    }
 }
 
-fn put_message(item: &mut Item, told: &ToldMessage, kept: TimeDelta) {
-    let seconds = told.at.saturating_add(kept).as_millis() / 1_000;
-    item.insert(keys::TTL.to_owned(), Attribute::number(seconds));
-    put_rule(item, &told.rule);
-    put_object(item, MESSAGE, &told.message);
+impl Kind for WaitingMessage {
+    fn key(&self) -> Key {
+        Key::AlertWaiting(Self::key(self))
+    }
 }
 
-fn to_message(
+impl Attributes for WaitingMessage {
+    fn attributes(&self) -> Vec<NamedAttribute> {
+        let mut attributes = message_attributes(&self.told, WAITING_KEPT);
+        attributes.extend([
+            (JUDGED_AT, part::<At, _>(&self.told.at)),
+            (ATTEMPTS, part::<Whole, _>(&self.attempts)),
+            (NEXT, part::<At, _>(&self.next)),
+            (LEASE, part::<Maybe<At>, _>(&self.lease)),
+            (LINK_KEY, self.key.as_ref().map(|key| Attribute::S(key.as_str().to_owned()))),
+        ]);
+        attributes
+    }
+}
+
+fn message_attributes(told: &ToldMessage, kept: TimeDelta) -> Vec<NamedAttribute> {
+    let mut attributes = told.rule.attributes();
+    attributes.push((TTL, Seconds::attribute(&told.at.saturating_add(kept))));
+    attributes.push((MESSAGE, part::<Json, _>(&told.message)));
+    attributes
+}
+
+/// Takes out what [`message_attributes`] puts in. The key says which message it is.
+fn take_message(
     item: &mut Item,
     alert: AlertKey,
     at: Timestamp,
     number: u64,
 ) -> Result<ToldMessage, ItemError> {
-    let message: alerts::Message = object(item, MESSAGE)?;
+    let message: Message = take::<Json, _>(item, MESSAGE)?;
     if message.number != number {
         return Err(ItemError::Missing(MESSAGE));
     }
-    Ok(ToldMessage { alert, at, rule: to_rule(item)?, message })
+    Ok(ToldMessage { alert, at, rule: Rule::take(item)?, message })
 }
 
 impl Decode for ToldMessage {
@@ -58,7 +71,7 @@ impl Decode for ToldMessage {
     ) -> Result<Self, ItemError> {
         let mut item: Item = attributes.into_iter().collect();
         let Key::AlertTold(key) = parse_key(&item)? else { return Err(other_kind(&item)) };
-        to_message(&mut item, key.alert, key.at, key.number)
+        take_message(&mut item, key.alert, key.at, key.number)
     }
 }
 
@@ -68,14 +81,14 @@ impl Decode for WaitingMessage {
     ) -> Result<Self, ItemError> {
         let mut item: Item = attributes.into_iter().collect();
         let Key::AlertWaiting(key) = parse_key(&item)? else { return Err(other_kind(&item)) };
-        let at = timestamp(&mut item, JUDGED_AT)?.ok_or(ItemError::Missing(JUDGED_AT))?;
+        let at = take::<At, _>(&mut item, JUDGED_AT)?;
         Ok(Self {
             channel: key.channel,
-            told: to_message(&mut item, key.alert, at, key.number)?,
-            attempts: whole_number(&mut item, ATTEMPTS)?.ok_or(ItemError::Missing(ATTEMPTS))?,
-            next: timestamp(&mut item, NEXT)?.ok_or(ItemError::Missing(NEXT))?,
-            lease: timestamp(&mut item, LEASE)?,
-            key: text(&mut item, LINK_KEY).map(LinkKey::of),
+            told: take_message(&mut item, key.alert, at, key.number)?,
+            attempts: take::<Whole, _>(&mut item, ATTEMPTS)?,
+            next: take::<At, _>(&mut item, NEXT)?,
+            lease: take::<Maybe<At>, _>(&mut item, LEASE)?,
+            key: take::<Maybe<Text>, Option<String>>(&mut item, LINK_KEY)?.map(LinkKey::of),
         })
     }
 }
@@ -85,7 +98,8 @@ mod tests {
     use alerts::News;
 
     use super::*;
-    use crate::given;
+    use crate::item::key;
+    use crate::{ToldKey, given};
 
     fn told() -> ToldMessage {
         let now = Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp");
@@ -98,36 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn a_message_comes_back_from_either_side_and_expires() {
-        let told = told();
-        let item = from_told(&told);
-        let expires = told.at.as_millis() / 1_000 + 90 * 86_400;
-        assert_eq!(item[keys::TTL], Attribute::number(expires));
-        assert_eq!(ToldMessage::decode(item).expect("a message"), told);
-        let key = Some(LinkKey::new([7; 16]));
-        for (lease, key) in [(None, None), (Some(Timestamp::MAX), key)] {
-            let channel = given::channel_id("c");
-            let new = WaitingMessage::new(channel, told.clone(), Timestamp::MIN);
-            let waiting = WaitingMessage { attempts: 7, lease, key: key.clone(), ..new };
-            let item = from_waiting(&waiting);
-            assert!(item.contains_key(keys::TTL) && !item.contains_key(keys::ROOM));
-            assert_eq!(WaitingMessage::decode(item).expect("a message"), waiting);
-        }
-    }
-
-    #[test]
-    fn a_damaged_message_is_an_error_that_names_what_is_wrong() {
-        let waiting = WaitingMessage::new(given::channel_id("c"), told(), Timestamp::MIN);
-        let whole = from_waiting(&waiting);
-        for name in [MESSAGE, JUDGED_AT, ATTEMPTS, NEXT] {
-            let mut item = whole.clone();
-            item.remove(name);
-            let why = WaitingMessage::decode(item).expect_err(name).to_string();
-            assert!(why.contains(name), "{why}");
-        }
-        let mut item = from_told(&told());
-        item.extend(key(&Key::AlertTold(crate::ToldKey { number: 1, ..told().key() })));
-        assert!(ToldMessage::decode(item).is_err(), "another number than its key");
+    fn a_message_of_another_number_than_that_of_its_key_is_an_error() {
+        let mut item = told().item();
+        item.extend(key(&Key::AlertTold(ToldKey { number: 1, ..told().key() })));
+        assert!(ToldMessage::decode(item).is_err());
     }
 
     #[test]

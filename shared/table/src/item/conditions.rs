@@ -1,65 +1,63 @@
 //! The attributes of a rollup in the index by conditions, and the item of the index's schema. Encodes no value.
 
 use super::attribute::{
-    BITS, CONDITIONS_VALUES, CONDITIONS_VERSION, DOMAIN, ENCODING, NAME, READY, SCHEMA, VERSION,
+    BITS, CONDITIONS_VALUES, CONDITIONS_VERSION, DOMAIN, ENCODING, NAME, READY, ROOMS, SCHEMA,
+    VERSION,
 };
-use super::fields::{epoch_seconds, invalid, other_kind, parse_key, string, text, whole_number};
-use super::fields::{rooms, to_decimal};
-use super::{Attribute, Decode, Item, ItemError, key};
+use super::fields::{invalid, other_kind, parse_key};
+use super::form::{
+    At, Damage, Form, List, Listed, Mark, Maybe, Number, Seconds, Text, Whole, list, members, part,
+};
+use super::kind::{Group, NamedAttribute, kind, take};
+use super::rollup::Rooms;
+use super::{Attribute, Attributes, Decode, Item, ItemError};
 use crate::keys::{self, Key};
 use crate::rollup::{Indexed, IndexedQuarter, RollupKey, StoredSchema};
 use domain::{
-    Bucket, ConditionsSchema, Decimal, DeviceId, Encoding, IndexEntry, MetricMeans, MetricName,
-    SchemaMetric, Timestamp,
+    Bucket, ConditionsSchema, DeviceId, Encoding, IndexEntry, MetricMeans, SchemaMetric, Timestamp,
 };
 
-/// Adds to the item of a rollup what the index has of it. An item without a schema's version is of none.
-pub(super) fn put_indexed(item: &mut Item, indexed: &Indexed, device: &DeviceId, start: Timestamp) {
+/// What the index has of a rollup. An item without a schema's version is of none.
+pub(super) fn indexed_attributes(
+    indexed: &Indexed,
+    device: &DeviceId,
+    start: Timestamp,
+) -> Vec<NamedAttribute> {
     if indexed.schema == 0 {
-        return;
+        return Vec::new();
     }
-    let number = |decimal: &Decimal| Attribute::number(decimal);
-    item.insert(CONDITIONS_VERSION.to_owned(), Attribute::number(indexed.schema));
+
+    let mut attributes = vec![(CONDITIONS_VERSION, part::<Whole, _>(&indexed.schema))];
     if let Some(IndexEntry { address, values }) = &indexed.entry {
-        let values = values.iter().map(|MetricMeans { mean, min, max }| {
-            Attribute::L([mean, min, max].map(number).into())
-        });
-        let month = keys::conditions_month(device, start);
-        item.insert(keys::CONDITIONS_MONTH.to_owned(), Attribute::S(month));
-        item.insert(keys::CONDITIONS_ADDRESS.to_owned(), Attribute::B(address.clone()));
-        item.insert(CONDITIONS_VALUES.to_owned(), Attribute::L(values.collect()));
+        let month = Attribute::S(keys::conditions_month(device, start));
+        attributes.extend([
+            (keys::CONDITIONS_MONTH, Some(month)),
+            (keys::CONDITIONS_ADDRESS, Some(Attribute::B(address.clone()))),
+            (CONDITIONS_VALUES, part::<Listed<List>, _>(values)),
+        ]);
+    }
+    attributes
+}
+
+list! { MetricMeans { mean: Number, min: Number, max: Number } }
+
+impl Indexed {
+    /// Takes out what [`indexed_attributes`] makes.
+    pub(super) fn take(item: &mut Item) -> Result<Option<Self>, ItemError> {
+        let Some(schema) = take::<Maybe<Whole>, _>(item, CONDITIONS_VERSION)? else {
+            return Ok(None);
+        };
+        let is_there = item.contains_key(keys::CONDITIONS_ADDRESS);
+        let entry = is_there.then(|| take_entry(item)).transpose()?;
+        Ok(Some(Self { schema, entry }))
     }
 }
 
-/// What the index has of a rollup.
-pub(super) fn indexed(item: &mut Item) -> Result<Option<Indexed>, ItemError> {
-    let Some(schema) = whole_number(item, CONDITIONS_VERSION)? else { return Ok(None) };
-    Ok(Some(Indexed { schema, entry: entry(item)? }))
-}
-
-fn entry(item: &mut Item) -> Result<Option<IndexEntry>, ItemError> {
-    let address = match item.remove(keys::CONDITIONS_ADDRESS) {
-        None => return Ok(None),
-        Some(Attribute::B(address)) => address,
-        Some(_) => return Err(ItemError::Missing(keys::CONDITIONS_ADDRESS)),
+fn take_entry(item: &mut Item) -> Result<IndexEntry, ItemError> {
+    let Some(Attribute::B(address)) = item.remove(keys::CONDITIONS_ADDRESS) else {
+        return Err(ItemError::Missing(keys::CONDITIONS_ADDRESS));
     };
-    let means = |it: &Attribute| match it {
-        Attribute::L(parts) => match &parts[..] {
-            [mean, min, max] => Some(MetricMeans {
-                mean: to_decimal(mean)?,
-                min: to_decimal(min)?,
-                max: to_decimal(max)?,
-            }),
-            _ => None,
-        },
-        _ => None,
-    };
-    let values = match item.remove(CONDITIONS_VALUES) {
-        Some(Attribute::L(values)) => values.iter().map(means).collect(),
-        _ => None,
-    };
-    let values = values.ok_or(ItemError::Missing(CONDITIONS_VALUES))?;
-    Ok(Some(IndexEntry { address, values }))
+    Ok(IndexEntry { address, values: take::<Listed<List>, _>(item, CONDITIONS_VALUES)? })
 }
 
 impl Decode for IndexedQuarter {
@@ -73,80 +71,80 @@ impl Decode for IndexedQuarter {
         Ok(Self {
             key: RollupKey::quarter(device, quarter),
             quarter,
-            entry: entry(&mut item)?.ok_or(ItemError::Missing(keys::CONDITIONS_ADDRESS))?,
-            rooms: rooms(&mut item)?,
-            expires: epoch_seconds(&mut item, keys::TTL)?,
+            entry: take_entry(&mut item)?,
+            rooms: take::<Rooms, _>(&mut item, ROOMS)?,
+            expires: take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?,
         })
     }
 }
 
-/// The item of a schema that is not ready.
-#[must_use]
-pub fn from_conditions_schema(schema: &ConditionsSchema) -> Item {
-    let text = |text: &str| Attribute::S(text.to_owned());
-    let metric = |metric: &SchemaMetric| {
-        let mut member = Item::new();
-        member.insert(NAME.to_owned(), text(metric.name.as_str()));
-        member.insert(BITS.to_owned(), Attribute::number(metric.bits));
-        member.insert(ENCODING.to_owned(), text(metric.encoding.name()));
-        let domain = match &metric.encoding {
-            Encoding::Decimal(knots) => knots.iter().map(Attribute::number).collect(),
-            Encoding::Time(from, to) => [from, to].map(|at| Attribute::S(at.to_string())).into(),
-            Encoding::Unsigned | Encoding::Signed | Encoding::Float => Vec::new(),
-        };
-        member.insert(DOMAIN.to_owned(), Attribute::L(domain));
-        Attribute::M(member)
-    };
-    let mut item = key(&Key::ConditionsSchema);
-    item.insert(VERSION.to_owned(), Attribute::number(schema.version()));
-    let metrics = schema.metrics().iter().map(metric);
-    item.insert(SCHEMA.to_owned(), Attribute::L(metrics.collect()));
-    item
-}
+kind! { StoredSchema = ConditionsSchema {
+    schema: ConditionsSchema,
+    is_ready: Mark = READY,
+} }
 
-impl Decode for StoredSchema {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
-        let Key::ConditionsSchema = parse_key(&item)? else { return Err(other_kind(&item)) };
-        let version = whole_number(&mut item, VERSION)?.ok_or(ItemError::Missing(VERSION))?;
-        let Some(Attribute::L(metrics)) = item.remove(SCHEMA) else {
-            return Err(ItemError::Missing(SCHEMA));
-        };
-        let metrics = metrics.into_iter().map(to_metric).collect::<Result<_, _>>()?;
-        let schema = ConditionsSchema::new(version, metrics).map_err(invalid(SCHEMA))?;
-        Ok(Self { schema, is_ready: item.contains_key(READY) })
+impl Attributes for ConditionsSchema {
+    fn attributes(&self) -> Vec<NamedAttribute> {
+        let metrics = self.metrics().iter().filter_map(List::attribute);
+        vec![
+            (VERSION, part::<Whole, _>(&self.version())),
+            (SCHEMA, Some(Attribute::L(metrics.collect()))),
+        ]
     }
 }
 
-fn to_metric(attribute: Attribute) -> Result<SchemaMetric, ItemError> {
-    let Attribute::M(mut member) = attribute else { return Err(ItemError::Missing(SCHEMA)) };
-    let name = text(&mut member, NAME).ok_or(ItemError::Missing(NAME))?;
-    let bits = whole_number(&mut member, BITS)?.ok_or(ItemError::Missing(BITS))?;
-    let Some(Attribute::L(domain)) = member.remove(DOMAIN) else {
+impl Group for ConditionsSchema {
+    fn take(item: &mut Item) -> Result<Self, ItemError> {
+        let version = take::<Whole, _>(item, VERSION)?;
+        let metrics = take::<Listed<List>, _>(item, SCHEMA)?;
+        Self::new(version, metrics).map_err(invalid(SCHEMA))
+    }
+}
+
+/// A metric of the schema is a map, and the domain of its encoding a list.
+impl Form<SchemaMetric> for List {
+    fn attribute(metric: &SchemaMetric) -> Option<Attribute> {
+        let domain = match &metric.encoding {
+            Encoding::Decimal(knots) => part::<Listed<Number>, _>(knots),
+            Encoding::Time(from, to) => part::<Listed<At>, _>(&vec![*from, *to]),
+            Encoding::Unsigned | Encoding::Signed | Encoding::Float => {
+                Some(Attribute::L(Vec::new()))
+            }
+        };
+        let members = [
+            (NAME, part::<Text, _>(&metric.name)),
+            (BITS, part::<Whole, _>(&metric.bits)),
+            (ENCODING, Some(Attribute::S(metric.encoding.name().to_owned()))),
+            (DOMAIN, domain),
+        ];
+        let named = |(name, value): NamedAttribute| Some((name.to_owned(), value?));
+        Some(Attribute::M(members.into_iter().filter_map(named).collect()))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<SchemaMetric, Damage> {
+        to_metric(&mut members(attribute)?).map_err(Damage::Inner)
+    }
+}
+
+fn to_metric(members: &mut Item) -> Result<SchemaMetric, ItemError> {
+    if !matches!(members.get(DOMAIN), Some(Attribute::L(_))) {
         return Err(ItemError::Missing(DOMAIN));
-    };
-    let encoding = match text(&mut member, ENCODING).as_deref() {
-        Some("decimal") => {
-            let knots = domain.iter().map(to_decimal).collect::<Option<_>>();
-            Encoding::Decimal(knots.ok_or(ItemError::Missing(DOMAIN))?)
+    }
+    let encoding: String = take::<Text, _>(members, ENCODING)?;
+    let encoding = match encoding.as_str() {
+        "decimal" => Encoding::Decimal(take::<Listed<Number>, _>(members, DOMAIN)?),
+        "time" => {
+            let ends: Vec<Timestamp> = take::<Listed<At>, _>(members, DOMAIN)?;
+            let [from, to] = ends[..] else { return Err(ItemError::Missing(DOMAIN)) };
+            Encoding::Time(from, to)
         }
-        Some("time") => {
-            let mut ends = domain.into_iter().filter_map(string);
-            let mut end = || {
-                let text = ends.next().ok_or(ItemError::Missing(DOMAIN))?;
-                Timestamp::parse_absolute(&text).map_err(invalid(DOMAIN))
-            };
-            Encoding::Time(end()?, end()?)
-        }
-        Some("unsigned") => Encoding::Unsigned,
-        Some("signed") => Encoding::Signed,
-        Some("float") => Encoding::Float,
+        "unsigned" => Encoding::Unsigned,
+        "signed" => Encoding::Signed,
+        "float" => Encoding::Float,
         _ => return Err(ItemError::Missing(ENCODING)),
     };
-    let name = MetricName::try_from(name).map_err(invalid(NAME))?;
-    Ok(SchemaMetric { name, encoding, bits })
+    let name = take::<Text, _>(members, NAME)?;
+    Ok(SchemaMetric { name, encoding, bits: take::<Whole, _>(members, BITS)? })
 }
 
 #[cfg(test)]
@@ -154,43 +152,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::item::from_rollup;
+    use crate::item::Kind as _;
     use crate::rollup::StoredRollup;
-    use domain::{QuarterHour, Rollup};
-
-    fn number(text: &str) -> Decimal {
-        Decimal::parse(text).expect("a number")
-    }
-
-    fn schema() -> ConditionsSchema {
-        let at = |text| Timestamp::parse_absolute(text).expect("a timestamp");
-        let metric = |name: &str, encoding, bits| {
-            let name = name.parse().expect("a name");
-            SchemaMetric { name, encoding, bits }
-        };
-        let metrics = vec![
-            metric("a", Encoding::Decimal(["1", "2.5", "1e30"].map(number).into()), 12),
-            metric("b", Encoding::Time(at("2026-01-01T00:00:00Z"), at("2027-01-01T00:00:00Z")), 9),
-            metric("c", Encoding::Unsigned, 1),
-            metric("d", Encoding::Signed, 5),
-            metric("e", Encoding::Float, 32),
-        ];
-        ConditionsSchema::new(7, metrics).expect("a schema")
-    }
-
-    #[test]
-    fn a_schema_comes_back() {
-        let mut item = from_conditions_schema(&schema());
-        let stored = |is_ready| StoredSchema { schema: schema(), is_ready };
-        assert_eq!(StoredSchema::decode(item.clone()).expect("a schema"), stored(false));
-        item.insert(READY.to_owned(), super::super::mark());
-        assert_eq!(StoredSchema::decode(item.clone()).expect("a schema"), stored(true));
-        for name in [VERSION, SCHEMA] {
-            let mut broken = item.clone();
-            broken.insert(name.to_owned(), Attribute::Other);
-            assert!(StoredSchema::decode(broken).is_err(), "{name}");
-        }
-    }
+    use domain::{Decimal, QuarterHour, Rollup};
 
     fn stored(indexed: Option<Indexed>) -> StoredRollup {
         let quarter =
@@ -210,37 +174,33 @@ mod tests {
     }
 
     #[test]
-    fn what_the_index_has_comes_back_with_the_rollup_and_alone() {
-        let means = |text: &str| MetricMeans {
-            mean: number(text),
-            min: number("-1"),
-            max: number("123456789012345"),
-        };
-        let entry = IndexEntry { address: vec![7, 0, 255], values: vec![means("1.5"), means("0")] };
-        for entry in [None, Some(entry.clone())] {
-            let rollup = stored(Some(Indexed { schema: 7, entry }));
-            let item = from_rollup(&rollup);
-            let has_month = item.contains_key(keys::CONDITIONS_MONTH);
-            assert_eq!(has_month, rollup.indexed.as_ref().is_some_and(|it| it.entry.is_some()));
-            assert_eq!(StoredRollup::decode(item).expect("a rollup"), rollup);
-        }
+    fn what_the_index_has_of_a_rollup_is_read_alone() {
+        let number = |text: &str| Decimal::parse(text).expect("a number");
+        let means = MetricMeans { mean: number("1.5"), min: number("-1"), max: number("20") };
+        let entry = IndexEntry { address: vec![7, 0, 255], values: vec![means.clone(), means] };
         let rollup = stored(Some(Indexed { schema: 7, entry: Some(entry.clone()) }));
-        let mut item = from_rollup(&rollup);
+        let mut item = rollup.item();
         let month = Attribute::S("conditions#remo-3#2026-02".to_owned());
         assert_eq!(item[keys::CONDITIONS_MONTH], month);
+
         let found = IndexedQuarter::decode(item.clone()).expect("an entry");
-        assert_eq!(
-            (found.entry, found.rooms, found.expires),
-            (entry, rollup.rollup.rooms.clone(), rollup.expires)
-        );
-        item.insert(CONDITIONS_VALUES.to_owned(), Attribute::L(vec![Attribute::Other]));
-        assert!(StoredRollup::decode(item.clone()).is_err());
+        assert_eq!(found.entry, entry);
+        assert_eq!((found.rooms, found.expires), (rollup.rollup.rooms, rollup.expires));
+
+        item.remove(CONDITIONS_VALUES);
         assert!(IndexedQuarter::decode(item).is_err());
+    }
+
+    #[test]
+    fn a_rollup_without_a_place_in_the_index_comes_back() {
+        let rollup = stored(Some(Indexed { schema: 7, entry: None }));
+        assert!(!rollup.item().contains_key(keys::CONDITIONS_MONTH));
+        assert_eq!(StoredRollup::decode(rollup.item()).expect("a rollup"), rollup);
     }
 
     #[test]
     fn without_a_schema_the_item_is_as_without_the_index() {
         let unset = stored(Some(Indexed { schema: 0, entry: None }));
-        assert_eq!(from_rollup(&unset), from_rollup(&stored(None)));
+        assert_eq!(unset.item(), stored(None).item());
     }
 }

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::fields::invalid;
-use super::{Attribute, Item, ItemError};
+use super::form::{Damage, Form, members};
+use super::{Attribute, Item};
 
 /// The attribute of a value; `None` for null, which is not stored.
 fn attribute(value: Value) -> Option<Attribute> {
@@ -35,33 +35,21 @@ fn value(attribute: Attribute) -> Option<Value> {
 }
 
 fn item_to_members(item: Item) -> Option<Map<String, Value>> {
-    item.into_iter().map(|(name, it)| Some((name, value(it)?))).collect()
+    item.into_iter().map(|(name, member)| Some((name, value(member)?))).collect()
 }
 
-/// Adds what serializes as an object, as a map.
-pub(super) fn put_object(item: &mut Item, name: &str, object: &impl Serialize) {
-    let value = serde_json::to_value(object).expect("texts, numbers and flags");
-    item.extend(attribute(value).map(|it| (name.to_owned(), it)));
-}
+/// What serializes as an object of JSON, as a map.
+pub(crate) struct Json;
 
-/// The map as an object; the error names the attribute.
-pub(super) fn members(
-    item: &mut Item,
-    name: &'static str,
-) -> Result<Map<String, Value>, ItemError> {
-    match item.remove(name) {
-        Some(Attribute::M(map)) => item_to_members(map).ok_or(ItemError::Missing(name)),
-        _ => Err(ItemError::Missing(name)),
+impl<T: Serialize + DeserializeOwned> Form<T> for Json {
+    fn attribute(object: &T) -> Option<Attribute> {
+        attribute(serde_json::to_value(object).expect("texts, numbers and flags"))
     }
-}
 
-/// Reads back what [`put_object`] adds.
-pub(super) fn object<T: DeserializeOwned>(
-    item: &mut Item,
-    name: &'static str,
-) -> Result<T, ItemError> {
-    let members = members(item, name)?;
-    serde_json::from_value(Value::Object(members)).map_err(invalid(name))
+    fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
+        let members = item_to_members(members(attribute)?).ok_or(Damage::Missing)?;
+        serde_json::from_value(Value::Object(members)).map_err(Damage::of)
+    }
 }
 
 #[cfg(test)]
@@ -80,9 +68,8 @@ mod tests {
             "text": "雪 \u{1f525}\0", "empty": "", "": "no name", "flag": true,
             "numbers": [0, -5, 1.5, 1e-7, u64::MAX, i64::MIN], "deep": {"a": [{"b": [[]]}, {}]},
         });
-        let mut item = Item::new();
-        put_object(&mut item, "a", &sent);
-        assert_eq!(Value::Object(members(&mut item, "a").expect("an object")), stored);
+        let read: Value = Json::value(Json::attribute(&sent)).expect("an object");
+        assert_eq!(read, stored);
     }
 
     #[test]
@@ -92,10 +79,10 @@ mod tests {
             Attribute::M([("a".to_owned(), Attribute::Other)].into()),
             Attribute::M([("a".to_owned(), Attribute::L(vec![Attribute::B(vec![1])]))].into()),
         ] {
-            let mut item: Item = [("a".to_owned(), damaged)].into();
-            assert!(matches!(members(&mut item, "a"), Err(ItemError::Missing("a"))));
+            let read: Result<Value, Damage> = Json::value(Some(damaged));
+            assert!(matches!(read, Err(Damage::Missing)));
         }
-        let mut item = Item::new();
-        assert!(matches!(members(&mut item, "a"), Err(ItemError::Missing("a"))));
+        let read: Result<Value, Damage> = Json::value(None);
+        assert!(matches!(read, Err(Damage::Missing)));
     }
 }

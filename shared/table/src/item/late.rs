@@ -1,116 +1,71 @@
 //! The item of late changes. Judges none.
 
+use super::Attribute;
 use super::attribute::{BACKLOG, MARKS, VERSION};
-use super::fields::{invalid, other_kind, parse_key, whole_number};
-use super::{Attribute, Decode, Item, ItemError};
-use crate::keys::Key;
+use super::form::{
+    At, Damage, Form, List, Listed, Maybe, Millis, OrDefault, Whole, element, elements, list,
+    list_of,
+};
+use super::kind::kind;
 use crate::late::{Backlog, DeviceGroups, LateChanges, LateMark};
-use domain::{TimeRange, Timestamp};
+use domain::TimeRange;
 
-/// The marks as an attribute: of each its range and its end in milliseconds, and its groups as bits.
-#[must_use]
-pub fn from_late_marks(marks: &[LateMark]) -> Attribute {
-    let mark = |mark: &LateMark| {
+kind! { LateChanges = LateChanges {
+    version: OrDefault<Whole> = VERSION,
+    marks: OrDefault<Listed<List>> = MARKS,
+    backlog: Maybe<List> = BACKLOG,
+} }
+
+list! { Backlog { since: At, at: At } }
+
+/// The range of a mark and its end, and its groups as bits.
+impl Form<LateMark> for List {
+    fn attribute(mark: &LateMark) -> Option<Attribute> {
         let LateMark { range, groups, until } = mark;
-        let numbers = [range.from(), range.to(), *until].map(Timestamp::as_millis);
-        let bits = [i64::from(groups.bits())];
-        let numbers = numbers.into_iter().chain(bits).map(Attribute::number);
-        Attribute::L(numbers.collect())
-    };
-    Attribute::L(marks.iter().map(mark).collect())
-}
+        let times = [range.from(), range.to(), *until].map(|at| Millis::attribute(&at));
+        let [from, to, until] = times;
+        list_of([from, to, until, Whole::attribute(&groups.bits())])
+    }
 
-fn to_late_mark(attribute: &Attribute) -> Option<LateMark> {
-    let Attribute::L(list) = attribute else { return None };
-    let number = |attribute: &Attribute| match attribute {
-        Attribute::N(text) => text.parse::<i64>().ok(),
-        _ => None,
-    };
-    let [from, to, until, bits] = &list[..] else { return None };
-    let at = |attribute| Timestamp::from_millis(number(attribute)?).ok();
-    Some(LateMark {
-        range: TimeRange::new(at(from)?, at(to)?).ok()?,
-        groups: DeviceGroups::from_bits(u16::try_from(number(bits)?).ok()?)?,
-        until: at(until)?,
-    })
-}
-
-/// The changes that came late, as an attribute.
-#[must_use]
-pub fn from_backlog(backlog: Backlog) -> Attribute {
-    Attribute::L([backlog.since, backlog.at].map(|at| Attribute::S(at.to_string())).to_vec())
-}
-
-fn to_backlog(attribute: &Attribute) -> Result<Backlog, ItemError> {
-    let Attribute::L(list) = attribute else { return Err(ItemError::Missing(BACKLOG)) };
-    let [Attribute::S(since), Attribute::S(at)] = &list[..] else {
-        return Err(ItemError::Missing(BACKLOG));
-    };
-    Ok(Backlog {
-        since: Timestamp::parse_absolute(since).map_err(invalid(BACKLOG))?,
-        at: Timestamp::parse_absolute(at).map_err(invalid(BACKLOG))?,
-    })
-}
-
-impl Decode for LateChanges {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
-        let Key::LateChanges = parse_key(&item)? else { return Err(other_kind(&item)) };
-        let marks = match item.remove(MARKS) {
-            None => Vec::new(),
-            Some(Attribute::L(marks)) => {
-                let marks: Option<Vec<_>> = marks.iter().map(to_late_mark).collect();
-                marks.ok_or(ItemError::Missing(MARKS))?
-            }
-            Some(_) => return Err(ItemError::Missing(MARKS)),
-        };
-        Ok(Self {
-            version: whole_number(&mut item, VERSION)?.unwrap_or(0),
-            marks,
-            backlog: item.remove(BACKLOG).as_ref().map(to_backlog).transpose()?,
+    fn value(attribute: Option<Attribute>) -> Result<LateMark, Damage> {
+        let [from, to, until, bits] = elements(attribute)?;
+        let range = TimeRange::new(element::<Millis, _>(from)?, element::<Millis, _>(to)?);
+        Ok(LateMark {
+            range: range.map_err(Damage::of)?,
+            groups: DeviceGroups::from_bits(element::<Whole, _>(bits)?).ok_or(Damage::Missing)?,
+            until: element::<Millis, _>(until)?,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use chrono::TimeDelta;
+    use domain::Timestamp;
 
-    fn at(millis: i64) -> Timestamp {
-        Timestamp::from_millis(millis).expect("in range")
-    }
+    use super::*;
+    use crate::item::{Decode as _, Kind as _, key};
+    use crate::keys::Key;
 
     #[test]
-    fn late_changes_come_back_and_fit_into_one_write_unit() {
-        let mark = LateMark {
-            range: TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range"),
-            groups: DeviceGroups::ALL,
-            until: at(1_768_147_200_123),
-        };
+    fn late_changes_fit_into_one_write_unit() {
+        let at = |millis| Timestamp::from_millis(1_768_147_200_000 + millis).expect("in range");
         let mut late = LateChanges { version: 3, ..LateChanges::default() };
         for n in 0..40 {
-            let from = at(1_768_147_200_000 + n);
-            let until = mark.until.saturating_add(chrono::TimeDelta::milliseconds(n));
-            let range = TimeRange::new(from, Timestamp::MAX).expect("a range");
-            late.marks = late.marks_with(LateMark { range, until, ..mark }, from);
+            let range = TimeRange::new(at(n), Timestamp::MAX).expect("a range");
+            let until = at(123).saturating_add(TimeDelta::milliseconds(n));
+            let mark = LateMark { range, groups: DeviceGroups::ALL, until };
+            late.marks = late.marks_with(mark, at(n));
         }
-        late.backlog = Some(Backlog { since: at(5), at: at(6) });
-        let mut item = super::super::key(&Key::LateChanges);
-        item.insert(VERSION.to_owned(), Attribute::number(3));
-        item.insert(MARKS.to_owned(), from_late_marks(&late.marks));
-        item.insert(BACKLOG.to_owned(), from_backlog(late.backlog.expect("one")));
-        assert_eq!(LateChanges::decode(item.clone()).expect("late changes"), late);
+        assert_eq!(LateChanges::decode(late.item()).expect("late changes"), late);
         // A list and each of its elements take 3 and 1 bytes, and two digits of a number one.
         let each = 3 + 4 + 3 * 9 + 4;
         assert!(late.marks.len() * (each + 1) + 100 < 1_024, "{}", late.marks.len());
-        for damaged in [MARKS, BACKLOG] {
-            let mut item = item.clone();
-            item.insert(damaged.to_owned(), Attribute::L(vec![Attribute::Other]));
-            assert!(LateChanges::decode(item).is_err(), "{damaged}");
-        }
-        let none = super::super::key(&Key::LateChanges);
+    }
+
+    #[test]
+    fn an_item_without_marks_is_of_nothing_late() {
+        let none = key(&Key::LateChanges);
         assert_eq!(LateChanges::decode(none).expect("late changes"), LateChanges::default());
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use super::attribute::{ARRIVAL, METRICS, NAMED, NAMED_ROOM};
-use super::fields::{foreign_key, invalid, string};
+use super::fields::{foreign_key, invalid};
+use super::form::mark;
 use super::{Attribute, Decode, ItemError};
 use crate::keys::{self, Key};
 use domain::{Decimal, MetricName, Reading, RoomId, Timestamp};
@@ -112,15 +113,16 @@ impl Decode for Reading {
     }
 }
 
-/// The value of an attribute that says something by being there: as short as any.
-#[must_use]
-pub fn mark() -> Attribute {
-    Attribute::number(1)
-}
-
 fn to_room_id(value: Attribute, attribute: &'static str) -> Result<RoomId, ItemError> {
     let id = string(value).ok_or(ItemError::Missing(attribute))?;
     RoomId::try_from(id).map_err(invalid(attribute))
+}
+
+fn string(attribute: Attribute) -> Option<String> {
+    match attribute {
+        Attribute::S(text) => Some(text),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -9,47 +9,56 @@ use super::attribute::{
     DONE_UNTIL, END, FROZEN, QUEUE, RAW_UNTIL, ROLLED_UP, ROOMS, SEALED, SETTINGS, SINCE, START,
     VERSION, ZONE,
 };
-use super::conditions;
-use super::fields::{
-    epoch_seconds, invalid, other_kind, parse_key, put, rooms, string, text, timestamp, to_decimal,
-    whole_number,
+use super::conditions::indexed_attributes;
+use super::fields::{invalid, other_kind, parse_key};
+use super::form::{
+    At, Damage, Form, List, Listed, Mark, Maybe, Seconds, Text, Whole, element, elements, list,
+    list_of, members, part,
 };
-use super::reading::mark;
-use super::{Attribute, Decode, Item, ItemError, key};
+use super::kind::{Kind, NamedAttribute, kind, take};
+use super::{Attribute, Attributes, Decode, Item, ItemError};
 use crate::keys::{self, Key};
-use crate::rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};
+use crate::rollup::{
+    Indexed, QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup,
+};
 use domain::{
     Bucket, Decimal, Exact, Flags, MetricName, MetricRollup, OfKind, Reading, Rollup, RoomId,
     SWEEP_GROUPS, Sample, TimeRange, Timestamp,
 };
 
-/// The item of a rollup.
-#[must_use]
-pub fn from_rollup(stored: &StoredRollup) -> Item {
-    let RollupKey { device, bucket } = &stored.key;
-    let mut item = key(&Key::Rollup(device.clone(), *bucket));
-    let seconds = |at: Timestamp| Attribute::number(at.as_millis() / 1_000);
-    let room = |room: &Option<RoomId>| room.as_ref().map_or_else(String::new, ToString::to_string);
-    let rooms = stored.rollup.rooms.iter().map(|it| Attribute::S(room(it)));
-    let start = stored.range.from();
-    let metrics = stored.rollup.metrics.iter();
-    let metrics = metrics.map(|(name, it)| (name.to_string(), from_metric(it, start)));
-    item.insert(VERSION.to_owned(), Attribute::number(stored.version));
-    item.insert(SETTINGS.to_owned(), Attribute::number(stored.settings));
-    item.insert(ROOMS.to_owned(), Attribute::L(rooms.collect()));
-    item.insert(ROLLED_UP.to_owned(), Attribute::M(metrics.collect()));
-    item.extend(stored.raw_until.map(|at| (RAW_UNTIL.to_owned(), seconds(at))));
-    item.extend(stored.expires.map(|at| (keys::TTL.to_owned(), seconds(at))));
-    item.extend(stored.is_frozen.then(|| (FROZEN.to_owned(), mark())));
-    if let Some(indexed) = &stored.indexed {
-        conditions::put_indexed(&mut item, indexed, device, start);
+impl Kind for StoredRollup {
+    fn key(&self) -> Key {
+        let RollupKey { device, bucket } = &self.key;
+        Key::Rollup(device.clone(), *bucket)
     }
-    if let Some(zone) = &stored.zone {
-        put(&mut item, ZONE, Some(zone.clone()));
-        put(&mut item, START, Some(start.to_string()));
-        put(&mut item, END, Some(stored.range.to().to_string()));
+}
+
+impl Attributes for StoredRollup {
+    fn attributes(&self) -> Vec<NamedAttribute> {
+        let start = self.range.from();
+        let metrics = self.rollup.metrics.iter();
+        let metrics = metrics.map(|(name, metric)| (name.to_string(), from_metric(metric, start)));
+        let mut attributes = vec![
+            (VERSION, part::<Whole, _>(&self.version)),
+            (SETTINGS, part::<Whole, _>(&self.settings)),
+            (ROOMS, part::<Rooms, _>(&self.rollup.rooms)),
+            (ROLLED_UP, Some(Attribute::M(metrics.collect()))),
+            (RAW_UNTIL, part::<Maybe<Seconds>, _>(&self.raw_until)),
+            (keys::TTL, part::<Maybe<Seconds>, _>(&self.expires)),
+            (FROZEN, part::<Mark, _>(&self.is_frozen)),
+        ];
+        if let Some(indexed) = &self.indexed {
+            attributes.extend(indexed_attributes(indexed, &self.key.device, start));
+        }
+        if let Some(zone) = &self.zone {
+            attributes.extend([
+                (ZONE, part::<Text, _>(zone)),
+                (START, part::<At, _>(&start)),
+                (END, part::<At, _>(&self.range.to())),
+            ]);
+        }
+        attributes
     }
-    item
 }
 
 impl Decode for StoredRollup {
@@ -62,39 +71,51 @@ impl Decode for StoredRollup {
 
 fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
     let Key::Rollup(device, bucket) = parse_key(&item)? else { return Err(other_kind(&item)) };
-    let zone = text(&mut item, ZONE);
     let range = match bucket {
         Bucket::QuarterHour(quarter) => quarter.range(),
         Bucket::Day(_) => {
-            let start = timestamp(&mut item, START)?.ok_or(ItemError::Missing(START))?;
-            let end = timestamp(&mut item, END)?.ok_or(ItemError::Missing(END))?;
-            TimeRange::new(start, end).map_err(invalid(END))?
+            let start = take::<At, _>(&mut item, START)?;
+            TimeRange::new(start, take::<At, _>(&mut item, END)?).map_err(invalid(END))?
         }
     };
-    let rooms = rooms(&mut item)?;
-    let Some(Attribute::M(metrics)) = item.remove(ROLLED_UP) else {
-        return Err(ItemError::Missing(ROLLED_UP));
-    };
-    let metric = |(name, it): (String, Attribute)| {
+
+    let metrics =
+        members(item.remove(ROLLED_UP)).map_err(|damage| damage.in_attribute(ROLLED_UP))?;
+    let metric = |(name, metric): (String, Attribute)| {
         let name = MetricName::try_from(name).map_err(invalid(ROLLED_UP))?;
-        let metric = to_metric(it, range.from()).ok_or(ItemError::Missing(ROLLED_UP))?;
+        let metric = to_metric(metric, range.from()).ok_or(ItemError::Missing(ROLLED_UP))?;
         Ok((name, metric))
     };
+    let metrics = metrics.into_iter().map(metric).collect::<Result<_, _>>()?;
+
     Ok(StoredRollup {
-        indexed: conditions::indexed(&mut item)?,
+        indexed: Indexed::take(&mut item)?,
         range,
-        zone,
-        version: whole_number(&mut item, VERSION)?.ok_or(ItemError::Missing(VERSION))?,
-        settings: whole_number(&mut item, SETTINGS)?.ok_or(ItemError::Missing(SETTINGS))?,
-        raw_until: epoch_seconds(&mut item, RAW_UNTIL)?,
-        expires: epoch_seconds(&mut item, keys::TTL)?,
-        is_frozen: item.contains_key(FROZEN),
-        rollup: Rollup {
-            rooms,
-            metrics: metrics.into_iter().map(metric).collect::<Result<_, _>>()?,
-        },
+        zone: take::<Maybe<Text>, _>(&mut item, ZONE)?,
+        version: take::<Whole, _>(&mut item, VERSION)?,
+        settings: take::<Whole, _>(&mut item, SETTINGS)?,
+        raw_until: take::<Maybe<Seconds>, _>(&mut item, RAW_UNTIL)?,
+        expires: take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?,
+        is_frozen: take::<Mark, _>(&mut item, FROZEN)?,
+        rollup: Rollup { rooms: take::<Rooms, _>(&mut item, ROOMS)?, metrics },
         key: RollupKey { device, bucket },
     })
+}
+
+/// The rooms of a rollup, of which none is an empty text.
+pub(super) type Rooms = Listed<RoomOrNone>;
+
+pub(super) struct RoomOrNone;
+
+impl Form<Option<RoomId>> for RoomOrNone {
+    fn attribute(room: &Option<RoomId>) -> Option<Attribute> {
+        Some(Attribute::S(room.as_ref().map_or_else(String::new, RoomId::to_string)))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<Option<RoomId>, Damage> {
+        let text: String = Text::value(attribute)?;
+        (!text.is_empty()).then(|| text.parse().map_err(Damage::of)).transpose()
+    }
 }
 
 /// `[count, sum, min, max, first, ms, last, ms]`, with ms from the start of the bucket; for a counter
@@ -199,43 +220,46 @@ fn to_exact(attribute: &Attribute) -> Option<Exact> {
     }
 }
 
-pub(super) fn to_whole(attribute: &Attribute) -> Option<i64> {
+fn to_decimal(attribute: &Attribute) -> Option<Decimal> {
+    match attribute {
+        Attribute::N(text) => Decimal::parse(text).ok(),
+        _ => None,
+    }
+}
+
+fn to_whole(attribute: &Attribute) -> Option<i64> {
     match attribute {
         Attribute::N(text) => text.parse().ok(),
         _ => None,
     }
 }
 
-/// The item of the state of the rollups.
-#[must_use]
-pub fn from_rollup_state(state: &RollupState) -> Item {
-    let mut item = key(&Key::RollupState);
-    put(&mut item, ZONE, Some(state.zone.clone()));
-    put(&mut item, SINCE, Some(state.since.to_string()));
-    let sealed = state.sealed.iter().enumerate();
-    let sealed = sealed.map(|(group, at)| (group_name(group), Attribute::S(at.to_string())));
-    item.insert(SEALED.to_owned(), Attribute::M(sealed.collect()));
-    item.extend(state.queue.map(|depth| (QUEUE.to_owned(), from_queue_depth(depth))));
-    item
-}
+kind! { RollupState = RollupState {
+    zone: Text = ZONE,
+    since: At = SINCE,
+    sealed: ByGroup = SEALED,
+    queue: Maybe<List> = QUEUE,
+} }
 
-/// The depth of the queue in the state.
-#[must_use]
-pub fn from_queue_depth(depth: QueueDepth) -> Attribute {
-    Attribute::L(vec![Attribute::number(depth.messages), Attribute::S(depth.at.to_string())])
-}
+list! { QueueDepth { messages: Whole, at: At } }
 
-fn queue_depth(item: &mut Item) -> Result<Option<QueueDepth>, ItemError> {
-    match item.remove(QUEUE) {
-        None => Ok(None),
-        Some(Attribute::L(list)) => match &list[..] {
-            [Attribute::N(messages), Attribute::S(at)] => Ok(Some(QueueDepth {
-                messages: messages.parse().map_err(invalid(QUEUE))?,
-                at: Timestamp::parse_absolute(at).map_err(invalid(QUEUE))?,
-            })),
-            _ => Err(ItemError::Missing(QUEUE)),
-        },
-        Some(_) => Err(ItemError::Missing(QUEUE)),
+/// A time by group of devices.
+pub(super) struct ByGroup;
+
+impl Form<[Timestamp; SWEEP_GROUPS]> for ByGroup {
+    fn attribute(times: &[Timestamp; SWEEP_GROUPS]) -> Option<Attribute> {
+        let groups = times.iter().enumerate();
+        let times = groups.map(|(group, at)| (group_name(group), Attribute::text(at)));
+        Some(Attribute::M(times.collect()))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<[Timestamp; SWEEP_GROUPS], Damage> {
+        let mut groups = members(attribute)?;
+        let mut times = [Timestamp::MIN; SWEEP_GROUPS];
+        for (group, at) in times.iter_mut().enumerate() {
+            *at = At::value(groups.remove(&group_name(group)))?;
+        }
+        Ok(times)
     }
 }
 
@@ -245,59 +269,20 @@ pub fn group_name(group: usize) -> String {
     group.to_string()
 }
 
-impl Decode for RollupState {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
-        let Key::RollupState = parse_key(&item)? else { return Err(other_kind(&item)) };
-        let Some(Attribute::M(mut groups)) = item.remove(SEALED) else {
-            return Err(ItemError::Missing(SEALED));
-        };
-        let mut sealed = [Timestamp::MIN; SWEEP_GROUPS];
-        for (group, sealed) in sealed.iter_mut().enumerate() {
-            let text = groups.remove(&group_name(group)).and_then(string);
-            let text = text.ok_or(ItemError::Missing(SEALED))?;
-            *sealed = Timestamp::parse_absolute(&text).map_err(invalid(SEALED))?;
-        }
-        Ok(Self {
-            zone: text(&mut item, ZONE).ok_or(ItemError::Missing(ZONE))?,
-            since: timestamp(&mut item, SINCE)?.ok_or(ItemError::Missing(SINCE))?,
-            sealed,
-            queue: queue_depth(&mut item)?,
-        })
+kind! { Refold = Refold(_) {
+    settings: Whole = SETTINGS,
+    under_way: Maybe<List> = DONE_UNTIL,
+} }
+
+/// The number of the settings by which a device is folded, and the end of what is folded.
+impl Form<(u64, Timestamp)> for List {
+    fn attribute((settings, until): &(u64, Timestamp)) -> Option<Attribute> {
+        list_of([Whole::attribute(settings), At::attribute(until)])
     }
-}
 
-/// The attributes of how far the rollups of a device are folded again. What has no value is absent from the
-/// item.
-#[must_use]
-pub fn from_refold(refold: &Refold) -> [(&'static str, Option<Attribute>); 2] {
-    let under_way = refold.under_way.map(|(settings, until)| {
-        Attribute::L(vec![Attribute::number(settings), Attribute::S(until.to_string())])
-    });
-    [(SETTINGS, Some(Attribute::number(refold.settings))), (DONE_UNTIL, under_way)]
-}
-
-impl Decode for Refold {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
-        let Key::Refold(_) = parse_key(&item)? else { return Err(other_kind(&item)) };
-        let under_way = match item.remove(DONE_UNTIL) {
-            None => None,
-            Some(Attribute::L(list)) => match &list[..] {
-                [Attribute::N(settings), Attribute::S(until)] => Some((
-                    settings.parse().map_err(invalid(DONE_UNTIL))?,
-                    Timestamp::parse_absolute(until).map_err(invalid(DONE_UNTIL))?,
-                )),
-                _ => return Err(ItemError::Missing(DONE_UNTIL)),
-            },
-            Some(_) => return Err(ItemError::Missing(DONE_UNTIL)),
-        };
-        let settings = whole_number(&mut item, SETTINGS)?.ok_or(ItemError::Missing(SETTINGS))?;
-        Ok(Self { settings, under_way })
+    fn value(attribute: Option<Attribute>) -> Result<(u64, Timestamp), Damage> {
+        let [settings, until] = elements(attribute)?;
+        Ok((element::<Whole, _>(settings)?, element::<At, _>(until)?))
     }
 }
 
@@ -306,7 +291,7 @@ impl Decode for StoredReading {
         attributes: impl IntoIterator<Item = (String, Attribute)>,
     ) -> Result<Self, ItemError> {
         let mut item: Item = attributes.into_iter().collect();
-        let expires = epoch_seconds(&mut item, keys::TTL)?;
+        let expires = take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?;
         Ok(Self { reading: Reading::decode(item)?, expires })
     }
 }
@@ -314,127 +299,16 @@ impl Decode for StoredReading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{DeviceId, DeviceObservation, Flag, FoldRules, QuarterHour};
-
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse_absolute(text).expect("a timestamp")
-    }
-
-    fn reading(time: &str, metrics: &[(&str, &str)]) -> Reading {
-        let metrics = metrics.iter().map(|(name, value)| {
-            (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
-        });
-        let room = Some("living".parse().expect("an id"));
-        Reading::new("remo-e".parse().expect("an id"), at(time), room, metrics.collect())
-            .expect("a reading")
-    }
-
-    fn stored(readings: &[Reading]) -> StoredRollup {
-        let id: DeviceId = "remo-e".parse().expect("an id");
-        let mut observation = DeviceObservation::of(&readings[0]);
-        readings.iter().for_each(|reading| observation.see(reading));
-        let rules = FoldRules::of(&observation.new_device(id.clone(), |_| true));
-        let quarter = QuarterHour::of(readings[0].at);
-        StoredRollup {
-            key: RollupKey::quarter(id, quarter),
-            range: quarter.range(),
-            zone: None,
-            version: 3,
-            settings: 7,
-            raw_until: Some(at("2027-01-11T16:00:00Z")),
-            expires: Some(at("2028-01-11T16:00:00Z")),
-            is_frozen: true,
-            rollup: Rollup::fold(readings, &rules),
-            indexed: None,
-        }
-    }
-
-    fn of_a_home() -> StoredRollup {
-        stored(&[
-            reading(
-                "2026-01-11T16:00:10Z",
-                &[("temperature", "21.5"), ("current_w", "512"), ("cumulative_kwh_p", "8048.1")],
-            ),
-            reading(
-                "2026-01-11T16:01:10Z",
-                &[("temperature", "-1e20"), ("current_w", "498"), ("cumulative_kwh_p", "0.1")],
-            ),
-            reading("2026-01-11T16:14:59.999Z", &[("temperature", "1e-20")]),
-        ])
-    }
-
-    #[test]
-    fn a_rollup_comes_back_to_the_last_digit() {
-        let mut rollup = of_a_home();
-        let counter: MetricName = "cumulative_kwh_p".parse().expect("a name");
-        assert!(matches!(
-            rollup.rollup.metrics[&counter].of_kind,
-            OfKind::Counter { flags, .. } if flags == Flags::from(Flag::Reset)
-        ));
-        let temperature: MetricName = "temperature".parse().expect("a name");
-        assert!(rollup.rollup.metrics[&temperature].sum.to_decimal().is_err(), "41 digits");
-        assert_eq!(StoredRollup::decode(from_rollup(&rollup)).expect("a rollup"), rollup);
-        rollup.rollup.rooms.insert(None);
-        rollup.is_frozen = false;
-        rollup.key.bucket = Bucket::Day("2026-01-12".parse().expect("a date"));
-        rollup.range =
-            TimeRange::new(at("2026-01-11T15:00:00Z"), at("2026-01-12T15:00:00Z")).expect("a day");
-        rollup.zone = Some("Asia/Tokyo".to_owned());
-        assert_eq!(StoredRollup::decode(from_rollup(&rollup)).expect("a rollup"), rollup);
-        let none = StoredRollup { rollup: Rollup::default(), expires: None, ..rollup };
-        assert_eq!(StoredRollup::decode(from_rollup(&none)).expect("a rollup"), none);
-    }
-
-    #[test]
-    fn a_damaged_rollup_is_an_error_and_no_rollup_of_nothing() {
-        let whole = from_rollup(&of_a_home());
-        for name in [VERSION, SETTINGS, ROOMS, ROLLED_UP] {
-            let mut item = whole.clone();
-            item.remove(name);
-            let why = StoredRollup::decode(item).expect_err(name).to_string();
-            assert!(why.contains(name), "{why}");
-        }
-        let Some(Attribute::M(metrics)) = whole.get(ROLLED_UP) else { panic!("metrics") };
-        for (name, metric) in metrics {
-            let Attribute::L(list) = metric else { panic!("a list") };
-            for n in 0..list.len() {
-                let mut broken = list.clone();
-                broken[n] = Attribute::Other;
-                let mut item = whole.clone();
-                let metrics = [(name.clone(), Attribute::L(broken))].into();
-                item.insert(ROLLED_UP.to_owned(), Attribute::M(metrics));
-                assert!(StoredRollup::decode(item).is_err(), "{name} {n}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_state_comes_back() {
-        let mut state = RollupState {
-            zone: "Europe/Berlin".to_owned(),
-            since: Timestamp::MIN,
-            sealed: [at("2026-01-11T16:00:00Z"); SWEEP_GROUPS],
-            queue: None,
-        };
-        assert_eq!(RollupState::decode(from_rollup_state(&state)).expect("a state"), state);
-        state.queue = Some(QueueDepth { messages: 3, at: at("2026-01-11T16:11:00Z") });
-        state.sealed[7] = at("2026-01-11T15:45:00Z");
-        assert_eq!(RollupState::decode(from_rollup_state(&state)).expect("a state"), state);
-        assert_eq!(state.sealed(), state.sealed[7]);
-        let device: DeviceId = "remo-e".parse().expect("an id");
-        for under_way in [None, Some((4, state.sealed()))] {
-            let refold = Refold { settings: 3, under_way };
-            let mut item = key(&Key::Refold(device.clone()));
-            let set = from_refold(&refold).map(|(name, value)| Some((name.to_owned(), value?)));
-            item.extend(set.into_iter().flatten());
-            assert_eq!(Refold::decode(item).expect("a mark"), refold);
-        }
-    }
+    use crate::item::from_reading;
 
     #[test]
     fn a_reading_comes_with_its_expiry() {
-        let reading = reading("2026-01-11T16:00:00Z", &[("temperature", "21.5")]);
-        let item = super::super::from_reading(&reading, Some(TimeDelta::days(1)));
+        let at = |text| Timestamp::parse_absolute(text).expect("a timestamp");
+        let metrics = [("t".parse().expect("a name"), Decimal::parse("21.5").expect("a number"))];
+        let device = "d".parse().expect("an id");
+        let reading = Reading::new(device, at("2026-01-11T16:00:00Z"), None, metrics.into());
+        let reading = reading.expect("a reading");
+        let item = from_reading(&reading, Some(TimeDelta::days(1)));
         let item: Item = item.map(|(name, value)| (name.to_owned(), value)).collect();
         let expires = Some(at("2026-01-15T16:00:00Z"));
         assert_eq!(

@@ -1,23 +1,27 @@
 //! A stay's two items, among those of its device and among those in its room; and the copy of the newest in
 //! the device's item.
 
-use super::attribute::{SINCE, STAY, STAY_ROOM, UNTIL};
-use super::fields::{other_kind, parse_key, parsed, put, timestamp};
-use super::{Attribute, Decode, Item, ItemError, key};
+use super::attribute::{SINCE, STAY_ROOM, UNTIL};
+use super::fields::{other_kind, parse_key};
+use super::form::{At, Maybe, Text, part};
+use super::kind::{group, take};
+use super::{Attribute, Decode, Item, ItemError, with_key};
 use crate::keys::Key;
 use domain::{DeviceStay, Stay};
+
+group! { Stay { room: Text = STAY_ROOM, since: At = SINCE, until: Maybe<At> = UNTIL } }
 
 /// The items of a stay, which are only ever written together.
 #[must_use]
 pub fn from_stay(of: &DeviceStay) -> [Item; 2] {
     let DeviceStay { device, stay } = of;
-    let mut of_device = key(&Key::StayOf(device.clone(), stay.since));
-    put(&mut of_device, STAY_ROOM, Some(stay.room.to_string()));
-    let mut in_room = key(&Key::StayIn(stay.room.clone(), stay.since, device.clone()));
-    for item in [&mut of_device, &mut in_room] {
-        put(item, UNTIL, stay.until.map(|until| until.to_string()));
-    }
-    [of_device, in_room]
+    let of_device = Key::StayOf(device.clone(), stay.since);
+    let in_room = Key::StayIn(stay.room.clone(), stay.since, device.clone());
+    let until = (UNTIL, part::<Maybe<At>, _>(&stay.until));
+    [
+        with_key(&of_device, [(STAY_ROOM, part::<Text, _>(&stay.room)), until.clone()]),
+        with_key(&in_room, [until]),
+    ]
 }
 
 impl Decode for DeviceStay {
@@ -26,54 +30,11 @@ impl Decode for DeviceStay {
     ) -> Result<Self, ItemError> {
         let mut item: Item = attributes.into_iter().collect();
         let (device, room, since) = match parse_key(&item)? {
-            Key::StayOf(device, since) => {
-                let room = parsed(&mut item, STAY_ROOM)?.ok_or(ItemError::Missing(STAY_ROOM))?;
-                (device, room, since)
-            }
+            Key::StayOf(device, since) => (device, take::<Text, _>(&mut item, STAY_ROOM)?, since),
             Key::StayIn(room, since, device) => (device, room, since),
             _ => return Err(other_kind(&item)),
         };
-        let until = timestamp(&mut item, UNTIL)?;
+        let until = take::<Maybe<At>, _>(&mut item, UNTIL)?;
         Ok(Self { device, stay: Stay { room, since, until } })
-    }
-}
-
-/// The attribute of a device's newest stay.
-#[must_use]
-pub fn newest_stay(stay: &Stay) -> Attribute {
-    let mut item = Item::new();
-    put(&mut item, STAY_ROOM, Some(stay.room.to_string()));
-    put(&mut item, SINCE, Some(stay.since.to_string()));
-    put(&mut item, UNTIL, stay.until.map(|until| until.to_string()));
-    Attribute::M(item)
-}
-
-pub(super) fn to_newest_stay(item: &mut Item) -> Result<Option<Stay>, ItemError> {
-    let mut stay = match item.remove(STAY) {
-        None => return Ok(None),
-        Some(Attribute::M(stay)) => stay,
-        Some(_) => return Err(ItemError::Missing(STAY)),
-    };
-    let room = parsed(&mut stay, STAY_ROOM)?.ok_or(ItemError::Missing(STAY_ROOM))?;
-    let since = timestamp(&mut stay, SINCE)?.ok_or(ItemError::Missing(SINCE))?;
-    Ok(Some(Stay { room, since, until: timestamp(&mut stay, UNTIL)? }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use domain::Timestamp;
-
-    #[test]
-    fn a_stay_comes_back_from_either_side_and_is_in_no_index() {
-        let since = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
-        let begun = Stay::begun("hall".parse().expect("an id"), since);
-        for stay in [begun.clone(), begun.ended(Timestamp::MAX)] {
-            let of = DeviceStay { device: "d".parse().expect("an id"), stay };
-            for item in from_stay(&of) {
-                assert!(!item.contains_key(crate::keys::ROOM));
-                assert_eq!(DeviceStay::decode(item).expect("a stay"), of);
-            }
-        }
     }
 }

@@ -4,163 +4,117 @@ use super::attribute::{
     CREATED, DEVICE_TAGS, DEVICES, EXPIRES, HOMES, ISSUED_BY, NAME, PREFIX, REVOKED, ROOM_TAG,
     ROOMS, SCOPE,
 };
-use super::fields::{invalid, other_kind, parse_key, parsed, put, string, text, timestamp};
-use super::{Attribute, Decode, Item, ItemError, key};
-use crate::keys::Key;
-use std::collections::BTreeSet;
-use std::str::FromStr;
-
-use domain::{IdError, Scope, Token, ViewScope, WritableDevices, WriteScope};
+use super::form::{At, Listed, Maybe, OrDefault, Text, part};
+use super::kind::{Group, NamedAttribute, group, kind, take};
+use super::{Attribute, Attributes, Item, ItemError};
+use domain::{Scope, Token, ViewScope, WritableDevices, WriteScope};
 
 /// The scope of a token that writes for any device. It differs from that of the others, so that an item which
 /// lost its devices permits nothing.
 const ANY: &str = "write-any";
 
-/// The item of an access token.
-#[must_use]
-pub fn from_token(token: &Token) -> Item {
-    let mut item = key(&Key::Token(token.hash));
-    let scope = match &token.scope {
-        Scope::Write(WriteScope { devices, device_tags, room_tag }) => {
-            match devices {
-                WritableDevices::Any => {}
-                WritableDevices::Only(devices) => {
-                    put_all(&mut item, DEVICES, devices);
-                }
-                WritableDevices::Prefix(prefix) => {
-                    put(&mut item, PREFIX, Some(prefix.to_string()));
-                }
+kind! { Token = Token(hash) {
+    scope: Scope,
+    name: Maybe<Text> = NAME,
+    created: At = CREATED,
+    revoked: Maybe<At> = REVOKED,
+    expires: Maybe<At> = EXPIRES,
+    issued_by: Maybe<Text> = ISSUED_BY,
+} }
+
+group! { ViewScope { rooms: Listed<Text> = ROOMS, homes: Listed<Text> = HOMES } }
+
+impl Attributes for Scope {
+    fn attributes(&self) -> Vec<NamedAttribute> {
+        let (name, mut attributes) = match self {
+            Self::Write(scope) if scope.devices == WritableDevices::Any => {
+                (ANY, scope.attributes())
             }
-            if !device_tags.is_empty() {
-                let tags = device_tags.iter().cloned().map(Attribute::S).collect();
-                item.insert(DEVICE_TAGS.to_owned(), Attribute::L(tags));
-            }
-            put(&mut item, ROOM_TAG, room_tag.clone());
-            if *devices == WritableDevices::Any { ANY } else { "write" }
-        }
-        Scope::Read => "read",
-        Scope::View(ViewScope { rooms, homes }) => {
-            put_all(&mut item, ROOMS, rooms);
-            put_all(&mut item, HOMES, homes);
-            "view"
-        }
-        Scope::Admin => "admin",
-    };
-    put(&mut item, SCOPE, Some(scope.to_owned()));
-    put(&mut item, NAME, token.name.clone().map(String::from));
-    put(&mut item, CREATED, Some(token.created.to_string()));
-    put(&mut item, REVOKED, token.revoked.map(|at| at.to_string()));
-    put(&mut item, EXPIRES, token.expires.map(|at| at.to_string()));
-    put(&mut item, ISSUED_BY, token.issued_by.map(|by| by.to_string()));
-    item
-}
-
-/// Puts ids as a list.
-fn put_all<T: ToString>(item: &mut Item, name: &str, ids: &BTreeSet<T>) {
-    let ids = ids.iter().map(|id| Attribute::S(id.to_string())).collect();
-    item.insert(name.to_owned(), Attribute::L(ids));
-}
-
-/// Takes out what [`put_all`] puts in.
-fn all<T: FromStr<Err = IdError> + Ord>(
-    item: &mut Item,
-    name: &'static str,
-) -> Result<Option<BTreeSet<T>>, ItemError> {
-    let Some(Attribute::L(ids)) = item.remove(name) else { return Ok(None) };
-    let ids = ids.into_iter().filter_map(string).map(|id| id.parse());
-    ids.collect::<Result<_, _>>().map(Some).map_err(invalid(name))
-}
-
-impl Decode for Token {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        to_token(attributes.into_iter().collect())
+            Self::Write(scope) => ("write", scope.attributes()),
+            Self::Read => ("read", Vec::new()),
+            Self::View(scope) => ("view", scope.attributes()),
+            Self::Admin => ("admin", Vec::new()),
+        };
+        attributes.push((SCOPE, Some(Attribute::S(name.to_owned()))));
+        attributes
     }
 }
 
-fn to_token(mut item: Item) -> Result<Token, ItemError> {
-    let Key::Token(hash) = parse_key(&item)? else { return Err(other_kind(&item)) };
-    let scope = match text(&mut item, SCOPE).as_deref() {
-        Some("write") => {
-            let devices = match (all(&mut item, DEVICES)?, parsed(&mut item, PREFIX)?) {
-                (Some(devices), None) => WritableDevices::Only(devices),
-                (None, Some(prefix)) => WritableDevices::Prefix(prefix),
-                _ => return Err(ItemError::Missing(DEVICES)),
-            };
-            to_write_scope(&mut item, devices)
+impl Group for Scope {
+    fn take(item: &mut Item) -> Result<Self, ItemError> {
+        match take::<Text, String>(item, SCOPE)?.as_str() {
+            ANY => take_write_scope(item, WritableDevices::Any),
+            "write" => {
+                let devices = take::<Maybe<Listed<Text>>, _>(item, DEVICES)?;
+                let prefix = take::<Maybe<Text>, _>(item, PREFIX)?;
+                match (devices, prefix) {
+                    (Some(only), None) => take_write_scope(item, WritableDevices::Only(only)),
+                    (None, Some(prefix)) => take_write_scope(item, WritableDevices::Prefix(prefix)),
+                    _ => Err(ItemError::Missing(DEVICES)),
+                }
+            }
+            "read" => Ok(Self::Read),
+            "view" => ViewScope::take(item).map(Self::View),
+            "admin" => Ok(Self::Admin),
+            _ => Err(ItemError::Missing(SCOPE)),
         }
-        Some(ANY) => to_write_scope(&mut item, WritableDevices::Any),
-        Some("read") => Scope::Read,
-        Some("view") => {
-            let rooms = all(&mut item, ROOMS)?.ok_or(ItemError::Missing(ROOMS))?;
-            let homes = all(&mut item, HOMES)?.ok_or(ItemError::Missing(HOMES))?;
-            Scope::View(ViewScope { rooms, homes })
-        }
-        Some("admin") => Scope::Admin,
-        _ => return Err(ItemError::Missing(SCOPE)),
-    };
-    let created = timestamp(&mut item, CREATED)?.ok_or(ItemError::Missing(CREATED))?;
-    let revoked = timestamp(&mut item, REVOKED)?;
-    let expires = timestamp(&mut item, EXPIRES)?;
-    let issued_by = text(&mut item, ISSUED_BY).map(|hash| hash.parse()).transpose();
-    let (name, issued_by) = (parsed(&mut item, NAME)?, issued_by.map_err(invalid(ISSUED_BY))?);
-    Ok(Token { hash, scope, name, created, revoked, expires, issued_by })
+    }
 }
 
-fn to_write_scope(item: &mut Item, devices: WritableDevices) -> Scope {
-    let device_tags = match item.remove(DEVICE_TAGS) {
-        Some(Attribute::L(tags)) => tags.into_iter().filter_map(string).collect(),
-        _ => Vec::new(),
-    };
-    Scope::Write(WriteScope { devices, device_tags, room_tag: text(item, ROOM_TAG) })
+impl Attributes for WriteScope {
+    fn attributes(&self) -> Vec<NamedAttribute> {
+        let devices = match &self.devices {
+            WritableDevices::Any => None,
+            WritableDevices::Only(devices) => Some((DEVICES, part::<Listed<Text>, _>(devices))),
+            WritableDevices::Prefix(prefix) => Some((PREFIX, part::<Text, _>(prefix))),
+        };
+        let tags = [
+            (DEVICE_TAGS, part::<OrDefault<Listed<Text>>, _>(&self.device_tags)),
+            (ROOM_TAG, part::<Maybe<Text>, _>(&self.room_tag)),
+        ];
+        devices.into_iter().chain(tags).collect()
+    }
+}
+
+fn take_write_scope(item: &mut Item, devices: WritableDevices) -> Result<Scope, ItemError> {
+    Ok(Scope::Write(WriteScope {
+        devices,
+        device_tags: take::<OrDefault<Listed<Text>>, _>(item, DEVICE_TAGS)?,
+        room_tag: take::<Maybe<Text>, _>(item, ROOM_TAG)?,
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::{Decode as _, Kind as _};
     use domain::{Timestamp, TokenHash};
 
     #[test]
-    fn tokens_come_back_and_broken_ones_permit_nothing() {
-        let only = WriteScope::from(["a", "b"].map(|id| id.parse().expect("an id")));
-        let tagged = WriteScope {
-            devices: WritableDevices::Prefix("cabin".parse().expect("an id")),
-            device_tags: vec!["host".to_owned(), "path".to_owned()],
-            room_tag: Some("area".to_owned()),
-        };
-        let any = WriteScope { devices: WritableDevices::Any, ..only.clone() };
-        let at = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
-        let writing = [only, tagged, any].map(Scope::Write);
-        let view = ViewScope {
-            rooms: ["hall".parse().expect("an id")].into(),
-            homes: ["villa".parse().expect("an id")].into(),
-        };
-        for scope in writing.into_iter().chain([Scope::Read, Scope::View(view), Scope::Admin]) {
+    fn a_token_that_has_lost_what_limits_it_permits_nothing() {
+        let only = WriteScope::from(["a".parse().expect("an id")]);
+        let devices = WritableDevices::Prefix("cabin".parse().expect("an id"));
+        let prefixed = WriteScope { devices, ..only.clone() };
+        let view = ViewScope { rooms: ["hall".parse().expect("an id")].into(), homes: [].into() };
+        for (scope, limits) in [
+            (Scope::Write(only), &[SCOPE, DEVICES][..]),
+            (Scope::Write(prefixed), &[SCOPE, PREFIX]),
+            (Scope::View(view), &[SCOPE, ROOMS, HOMES]),
+            (Scope::Read, &[SCOPE]),
+        ] {
             let token = Token {
                 hash: TokenHash::of("secret"),
                 scope,
-                name: Some("kitchen plug".parse().expect("a label")),
-                created: at,
-                revoked: Some(at),
-                expires: Some(at),
-                issued_by: Some(TokenHash::of("admin")),
+                name: None,
+                created: Timestamp::MIN,
+                revoked: None,
+                expires: None,
+                issued_by: None,
             };
-            let item = from_token(&token);
-            assert_eq!(Token::decode(item.clone()).expect("a token"), token);
-            for missing in ["scope", "created"] {
-                let mut item = item.clone();
-                item.remove(missing);
-                assert!(Token::decode(item).is_err(), "{missing}");
-            }
-            // Not in the index by room.
-            assert!(!item.contains_key(crate::keys::ROOM));
-            if token.scope.name() == "view" {
-                for missing in ["rooms", "homes"] {
-                    let mut item = item.clone();
-                    item.remove(missing);
-                    assert!(Token::decode(item).is_err(), "{missing}");
-                }
+            for limit in limits {
+                let mut item = token.item();
+                item.remove(*limit);
+                assert!(Token::decode(item).is_err(), "{limit}");
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::db::{
     Db, If, ItemQuery, Keys, Op, absent_or, below, delete, is, put, remove, set, update, upsert,
 };
 use crate::item::attribute::{AFTER, SINCE, TOUCH};
-use crate::item::{self, Attribute};
+use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_LOOKS, Key};
 use crate::{
     Expected, ListPage, Look, Looked, PutOutcome, RunningMark, Session, StoreError, StoreResult,
@@ -33,7 +33,7 @@ impl<D: Db> Session<'_, D> {
     async fn note_look(self, what: &Looked, since: Timestamp) -> StoreResult<()> {
         let key = Key::AlertLook(what.clone());
         // Random, so that no look is taken for one that was removed before.
-        let [(_, at), (_, touch)] = item::from_look(since, fastrand::u64(..));
+        let (at, touch) = (Attribute::text(&since), Attribute::number(fastrand::u64(..)));
         let touched = [set(TOUCH, touch), remove(AFTER)];
         for _ in 0..MAX_ATTEMPTS {
             let first = upsert(&key)
@@ -83,11 +83,11 @@ impl<D: Db> Session<'_, D> {
 
     /// Puts the mark in the place of the expected one.
     pub async fn put_running_mark(self, mark: &RunningMark, before: Expected) -> StoreResult<bool> {
-        self.is_written(put(item::from_running_mark(mark)).when([expected(before)])).await
+        self.is_written(put(mark.item()).when([expected(before)])).await
     }
 }
 
 /// The conditions that nothing was touched since a look was read.
 fn is_still(look: &Look) -> [If; 2] {
-    item::from_look(look.since, look.touch).map(|(name, known)| is(name, known))
+    [is(SINCE, Attribute::text(&look.since)), is(TOUCH, Attribute::number(look.touch))]
 }

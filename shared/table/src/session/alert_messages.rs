@@ -8,7 +8,7 @@ use crate::db::{
     delete, not_above, present, put, remove, set, still, update,
 };
 use crate::item::attribute::{ATTEMPTS, JUDGED_AT, LEASE, NEXT};
-use crate::item::{self, Attribute};
+use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_TOLD, ALERT_WAITING, Key, PK};
 use crate::{
     ListPage, MAX_LEASE, MAX_POSTPONED, Session, StoreResult, ToldMessage, ToldQuery, WaitingKey,
@@ -63,7 +63,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Puts a test, if it is not there.
     pub async fn put_test_message(self, message: &WaitingMessage) -> StoreResult<bool> {
-        self.is_written(put(item::from_waiting(message)).when([absent(PK)])).await
+        self.is_written(put(message.item()).when([absent(PK)])).await
     }
 
     /// Leases a message, and counts an attempt.

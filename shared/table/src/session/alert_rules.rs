@@ -3,9 +3,9 @@
 use domain::{ChannelId, RuleId};
 
 use super::expected;
-use crate::db::{Db, WriteOutcome, delete, is, put, replace, update};
+use crate::db::{Db, WriteOutcome, delete, is, put, replace_all, update};
 use crate::item::attribute::VERSION;
-use crate::item::{self, Attribute};
+use crate::item::{Attribute, Attributes as _, Kind as _, with_key};
 use crate::keys::{ALERT_CHANNELS, ALERT_RULES, Key};
 use crate::{
     ChannelSecret, Failing, Listing, Session, StoreError, StoreResult, StoredChannel, StoredRule,
@@ -24,7 +24,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Puts a rule in the place of the version before it.
     pub async fn put_alert_rule(self, rule: &StoredRule) -> StoreResult<bool> {
-        let new = put(item::from_alert_rule(rule)).when([expected(rule.expected())]);
+        let new = put(rule.item()).when([expected(rule.expected())]);
         self.is_written(new).await
     }
 
@@ -45,9 +45,9 @@ impl<D: Db> Session<'_, D> {
         channel: &StoredChannel,
         secret: Option<&ChannelSecret>,
     ) -> StoreResult<bool> {
-        let new = put(item::from_channel(channel)).when([expected(channel.expected())]);
+        let new = put(channel.item()).when([expected(channel.expected())]);
         let Some(secret) = secret else { return self.is_written(new).await };
-        let secret = put(item::from_channel_secret(&channel.id, secret));
+        let secret = put(with_key(&Key::AlertSecret(channel.id.clone()), secret.attributes()));
         Ok(self.transact(vec![new, secret]).await?.is_ok())
     }
 
@@ -71,7 +71,7 @@ impl<D: Db> Session<'_, D> {
     ) -> StoreResult<bool> {
         let note = update(&Key::AlertChannel(known.id.clone()))
             .when([is(VERSION, Attribute::number(known.version))])
-            .with(item::from_failing(failing).map(|(name, value)| replace(name, value)));
+            .with(replace_all(&failing));
         self.is_written(note).await
     }
 }

@@ -7,7 +7,7 @@ use super::expected;
 use super::range::UNLIMITED;
 use crate::db::{Db, ItemQuery, Keys, above, any, at_most, check, delete, is, put};
 use crate::item::attribute::{DUE, RULE_CHANGED, VERSION};
-use crate::item::{self, Attribute};
+use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_STATES, Key};
 use crate::{
     AlertKey, AlertState, DueStates, ItemKey, JudgementOutcome, ListPage, Listing, NewJudgement,
@@ -65,7 +65,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Puts a state in the place of the version before it.
     pub async fn put_alert_state(self, state: &StoredAlertState) -> StoreResult<bool> {
-        let new = put(item::from_alert_state(state)).when([expected(state.expected())]);
+        let new = put(state.item()).when([expected(state.expected())]);
         self.is_written(new).await
     }
 
@@ -85,10 +85,10 @@ impl<D: Db> Session<'_, D> {
         let rule = check(&Key::AlertRule(rule.clone()))
             .when([is(RULE_CHANGED, Attribute::text(&changed))]);
         let state = judgement.state();
-        let state = put(item::from_alert_state(state)).when([expected(state.expected())]);
+        let state = put(state.item()).when([expected(state.expected())]);
         // The condition of the state holds for the messages too.
-        let told = judgement.told().iter().map(|message| put(item::from_told(message)));
-        let waiting = judgement.waiting().iter().map(|message| put(item::from_waiting(message)));
+        let told = judgement.told().iter().map(|message| put(message.item()));
+        let waiting = judgement.waiting().iter().map(|message| put(message.item()));
         let writes = [rule, state].into_iter().chain(told).chain(waiting).collect();
         Ok(match self.transact(writes).await? {
             Ok(()) => JudgementOutcome::Stored,

@@ -2,9 +2,9 @@
 
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, TimeRange, Timestamp};
 
-use crate::db::{Db, ItemQuery, Keys, WriteOutcome, delete, is, replace, upsert};
+use crate::db::{Db, ItemQuery, Keys, WriteOutcome, delete, is, replace_all, upsert};
 use crate::item::attribute::ABOUT;
-use crate::item::{self, Attribute, from_annotation};
+use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
 use crate::{AnnotationPage, AnnotationQuery, Belonging, ItemKey, Session, StoreResult};
 
@@ -21,8 +21,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Keeps an annotation; it replaces the one of the same id.
     pub async fn put_annotation(self, annotation: &Annotation) -> StoreResult<()> {
-        let changes = from_annotation(annotation).map(|(name, value)| replace(name, value));
-        let write = upsert(&Key::Annotation(annotation.id.clone())).with(changes);
+        let write = upsert(&Key::Annotation(annotation.id.clone())).with(replace_all(annotation));
         self.write(write).await.map(drop)
     }
 

@@ -5,7 +5,7 @@ use domain::{ConditionsSchema, DeviceId, Timestamp};
 use super::expected;
 use crate::db::{Db, ItemQuery, Keys, is, put, set, update};
 use crate::item::attribute::{READY, VERSION};
-use crate::item::{self, Attribute, Decode as _, Item};
+use crate::item::{self, Attribute, Attributes as _, Decode as _, Item, with_key};
 use crate::keys::{self, Key};
 use crate::layout::CONDITIONS_INDEX;
 use crate::{ConditionsPage, Expected, IndexedQuarter, Session, StoreResult, StoredSchema};
@@ -25,7 +25,8 @@ impl<D: Db> Session<'_, D> {
         schema: &ConditionsSchema,
         before: Expected,
     ) -> StoreResult<bool> {
-        self.is_written(put(item::from_conditions_schema(schema)).when([expected(before)])).await
+        let new = with_key(&Key::ConditionsSchema, schema.attributes());
+        self.is_written(put(new).when([expected(before)])).await
     }
 
     /// Notes that the index is complete by the schema of this version.

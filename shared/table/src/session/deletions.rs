@@ -5,10 +5,10 @@ use domain::{Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
 
 use super::device_write::is_still;
 use crate::db::{
-    Db, Write, WriteOutcome, absent, delete, is, present, remove, set, update, upsert,
+    Db, Write, WriteOutcome, absent, delete, is, present, remove, set, set_as, update, upsert,
 };
 use crate::item::attribute::{DELETED, ENDED, FOUND, HOME};
-use crate::item::{Attribute, DeviceItem, description, tombstone_expiry};
+use crate::item::{Attribute, DeviceItem, Seconds, description, tombstone_expires};
 use crate::keys::{Key, TTL};
 use crate::{BegunDeletion, MeterChange, Pauses, Session, StoreError, StoreResult, UpdateOutcome};
 
@@ -85,10 +85,11 @@ impl<D: Db> Session<'_, D> {
         known: &Deletion,
         at: Timestamp,
     ) -> StoreResult<bool> {
-        let update = self
-            .update_under_way(id)
-            .when([is(FOUND, Attribute::text(&known.found))])
-            .with([set(ENDED, Attribute::text(&at)), set(TTL, tombstone_expiry(at))]);
+        let update =
+            self.update_under_way(id).when([is(FOUND, Attribute::text(&known.found))]).with([
+                set(ENDED, Attribute::text(&at)),
+                set_as::<Seconds, _>(TTL, &tombstone_expires(at)),
+            ]);
         self.is_written(update).await
     }
 

@@ -7,10 +7,10 @@ use domain::{Device, DeviceId, MetricName};
 use super::{read, read_present};
 use crate::db::{
     AttributeChange, Db, If, Path, Write, WriteOutcome, absent, add, check, delete, member, put,
-    set, still, take, update,
+    replace_all, set, still, take, update,
 };
 use crate::item::attribute::{BEHIND, BEHIND_IT, DEVICE_VERSION, METRICS};
-use crate::item::{Attribute, from_fold_settings, from_room, from_search_entry, from_stay};
+use crate::item::{Attribute, Kind as _, from_search_entry, from_stay};
 use crate::keys::{Key, PK};
 use crate::{Companion, Session, StoreResult, UpdateOutcome};
 
@@ -63,7 +63,7 @@ impl<D: Db> Session<'_, D> {
     /// The writes of a companion.
     pub(super) fn companion_writes(self, companion: Companion) -> Vec<Write> {
         match companion {
-            Companion::RegisterRoom(room) => vec![put(from_room(&room)).when([absent(PK)])],
+            Companion::RegisterRoom(room) => vec![put(room.item()).when([absent(PK)])],
             Companion::KeepEntry(device, entry) => {
                 vec![put(from_search_entry(&device, &entry, self.db.layout()))]
             }
@@ -95,9 +95,8 @@ pub(super) fn changed_fold_settings(
     old: &Device,
     new: &Device,
 ) -> impl Iterator<Item = AttributeChange> + use<> {
-    let changed = (new.fold_settings() != old.fold_settings())
-        .then(|| from_fold_settings(new.fold_settings()));
-    changed.into_iter().flatten().map(|(name, value)| set(name, value))
+    let has_changed = new.fold_settings() != old.fold_settings();
+    has_changed.then(|| replace_all(new.fold_settings())).into_iter().flatten()
 }
 
 /// The place of a metric in a device's item.

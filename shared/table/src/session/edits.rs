@@ -6,11 +6,11 @@ use domain::{
 };
 
 use super::device_write::{changed_fold_settings, metric_path};
-use crate::db::{AttributeChange, Db, Write, delete, present, remove, replace, set, update};
+use crate::db::{AttributeChange, Db, Write, delete, present, remove, replace_all, set_as, update};
 use crate::item::attribute::{
     ATTRIBUTES, BEHIND, HOME, IN_ROOM_MEANS, KIND, NAME, OUTSIDE, STAY, TAGS,
 };
-use crate::item::{self, Attribute};
+use crate::item::{Described, Form, Labels, Members, Said, Text};
 use crate::keys::Key;
 use crate::{
     Companion, Edited, MeterChange, Pauses, Session, StoreError, StoreResult, UpdateOutcome,
@@ -92,9 +92,9 @@ impl<D: Db> Session<'_, D> {
         patch: &RoomPatch,
     ) -> StoreResult<UpdateOutcome<Room>> {
         let update = update(&Key::Room(id.clone()))
-            .with(edit(NAME, &patch.name, Attribute::text))
-            .with(edit(HOME, &patch.home, Attribute::text))
-            .with(edit(OUTSIDE, &patch.outside, item::said));
+            .with(edit::<Text, _>(NAME, &patch.name))
+            .with(edit::<Text, _>(HOME, &patch.home))
+            .with(edit::<Said, _>(OUTSIDE, &patch.outside));
         self.update_and_read(update).await
     }
 
@@ -121,37 +121,32 @@ impl<D: Db> Session<'_, D> {
     fn device_update(self, patch: &DevicePatch, old: &Device, new: &Device) -> Write {
         let stay = new.stay().filter(|_| new.stay() != old.stay());
         let attributes = (new.attributes() != old.attributes()).then(|| new.attributes());
-        let place = (patch.room != Edit::Keep).then(|| item::from_place(new.place()));
-        let place = place.into_iter().flatten();
+        let place = (patch.room != Edit::Keep).then(|| replace_all(new.place()));
         // Each metric whole, in one clause: an expression has 4 KB at most, and the version is that of `old`.
         // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
         let metrics = patch.metrics.keys().filter_map(|name| new.metrics().get_key_value(name));
 
         self.next_version(old)
             .with(changed_fold_settings(old, new))
-            .with(stay.map(|stay| set(STAY, item::newest_stay(stay))))
-            .with(edit(BEHIND, &patch.behind, Attribute::text))
-            .with(edit(IN_ROOM_MEANS, &patch.in_room_means, item::said))
-            .with(edit(NAME, &patch.name, Attribute::text))
-            .with(edit(KIND, &patch.kind, Attribute::text))
-            .with(edit(TAGS, &patch.tags, item::tags))
-            .with(attributes.map(|attributes| set(ATTRIBUTES, item::attributes(attributes))))
-            .with(place.map(|(name, value)| replace(name, value)))
+            .with(stay.map(|stay| set_as::<Members, _>(STAY, stay)))
+            .with(edit::<Text, _>(BEHIND, &patch.behind))
+            .with(edit::<Said, _>(IN_ROOM_MEANS, &patch.in_room_means))
+            .with(edit::<Text, _>(NAME, &patch.name))
+            .with(edit::<Text, _>(KIND, &patch.kind))
+            .with(edit::<Labels, _>(TAGS, &patch.tags))
+            .with(attributes.map(|attributes| set_as::<Described, _>(ATTRIBUTES, attributes)))
+            .with(place.into_iter().flatten())
             .when(metrics.clone().map(|(name, _)| present(metric_path(name))))
-            .with(metrics.map(|(name, info)| set(metric_path(name), item::metric(info))))
+            .with(metrics.map(|(name, info)| set_as::<Members, _>(metric_path(name), info)))
             .with(patch.dropped_metrics.iter().map(|name| remove(metric_path(name))))
     }
 }
 
 /// The change of an attribute that an edit makes, `None` if it keeps the attribute.
-fn edit<T>(
-    name: &'static str,
-    edit: &Edit<T>,
-    attribute: impl Fn(&T) -> Attribute,
-) -> Option<AttributeChange> {
+fn edit<F: Form<T>, T>(name: &'static str, edit: &Edit<T>) -> Option<AttributeChange> {
     match edit {
         Edit::Keep => None,
         Edit::Clear => Some(remove(name)),
-        Edit::Set(value) => Some(set(name, attribute(value))),
+        Edit::Set(value) => Some(set_as::<F, _>(name, value)),
     }
 }

@@ -1,14 +1,17 @@
 //! What readings, senders and backups tell of registered devices and rooms. Never changes what a person set.
 
 use domain::{
-    Device, DeviceStay, DeviceUpdate, Hints, Label, MetricInfo, Place, Room, RoomId, Stay,
-    Timestamp,
+    Device, DeviceStay, DeviceUpdate, Hints, Label, MetricInfo, MetricName, Place, Room, RoomId,
+    Stay, Timestamp,
 };
 
 use super::device_write::{changed_fold_settings, metric_path};
-use crate::db::{AttributeChange, Db, If, Write, above, absent, set, set_if_absent, still, update};
+use crate::db::{
+    AttributeChange, Db, If, Write, above, absent, replace_all, set, set_as, set_if_absent, still,
+    update,
+};
 use crate::item::attribute::{FIRST_SEEN, NAME, SOURCE, STAY};
-use crate::item::{Attribute, from_place, metric, newest_stay, source};
+use crate::item::{Attribute, Attributes as _, Members, part};
 use crate::keys::Key;
 use crate::{Companion, Session, StoreResult, UpdateOutcome, companions};
 
@@ -25,11 +28,7 @@ impl<D: Db> Session<'_, D> {
         learned: &DeviceUpdate,
     ) -> StoreResult<UpdateOutcome<Device>> {
         let key = self.device_key(known.id());
-        let metrics: Vec<_> = learned
-            .metrics
-            .iter()
-            .map(|name| set_if_absent(metric_path(name), metric(&MetricInfo::from(name))))
-            .collect();
+        let metrics: Vec<_> = learned.metrics.iter().filter_map(new_metric).collect();
         let (first, others) = metrics.split_at(metrics.len().min(METRICS_CHUNK));
 
         let mut update_of_all = update(&key).with(first.to_vec());
@@ -37,10 +36,10 @@ impl<D: Db> Session<'_, D> {
             update_of_all = earlier(update_of_all, first_seen);
         }
         if let Some((at, room)) = &learned.room {
-            let place = from_place(&Place::Learned(room.clone(), *at));
-            let place = place.into_iter().filter_map(|(name, value)| Some(set(name, value?)));
+            let place = Place::Learned(room.clone(), *at);
             // Which reading is the newest was asked for this room; for another, it must be asked again.
-            update_of_all = update_of_all.with(place).when(is_still_in(known.place()));
+            update_of_all =
+                update_of_all.with(replace_all(&place)).when(is_still_in(known.place()));
         }
         let mut outcome = self.update_and_read(update_of_all).await?;
 
@@ -102,12 +101,12 @@ impl<D: Db> Session<'_, D> {
             return Ok(UpdateOutcome::Updated(known.clone()));
         };
         let taught_source =
-            (new.source() != known.source()).then(|| set(SOURCE, source(new.source())));
+            (new.source() != known.source()).then(|| set_as::<Members, _>(SOURCE, new.source()));
         let taught_metrics = new
             .metrics()
             .iter()
             .filter(|(name, info)| known.metrics().get(*name) != Some(*info))
-            .map(|(name, info)| set(metric_path(name), metric(info)));
+            .map(|(name, info)| set_as::<Members, _>(metric_path(name), info));
         let update = self
             .next_version(known)
             .with(taught_source)
@@ -125,9 +124,15 @@ impl<D: Db> Session<'_, D> {
     }
 }
 
+/// Adds a metric that a device has not sent before.
+fn new_metric(name: &MetricName) -> Option<AttributeChange> {
+    let info = part::<Members, _>(&MetricInfo::from(name))?;
+    Some(set_if_absent(metric_path(name), info))
+}
+
 /// The conditions that a device's place is still this one.
-fn is_still_in(place: &Place) -> [If; 2] {
-    from_place(place).map(|(name, value)| still(name, value))
+fn is_still_in(place: &Place) -> impl Iterator<Item = If> + use<> {
+    place.attributes().into_iter().map(|(name, value)| still(name, value))
 }
 
 /// Notes a first reading, if it is earlier than the one that is known.
@@ -137,5 +142,5 @@ fn earlier(update: Write, first_seen: Timestamp) -> Write {
 }
 
 fn newest_stay_of(device: &Device) -> Option<AttributeChange> {
-    device.stay().map(|stay| set(STAY, newest_stay(stay)))
+    device.stay().map(|stay| set_as::<Members, _>(STAY, stay))
 }

@@ -8,7 +8,7 @@ use domain::{
 use super::read;
 use crate::db::{Db, WriteOutcome, absent, add, any, fewer, holds, is, put, update};
 use crate::item::attribute::{ENDED, INTRODUCED_ROOMS};
-use crate::item::{Attribute, DeviceItem, from_device, from_room};
+use crate::item::{Attribute, DeviceItem, Kind as _, from_device};
 use crate::{InsertOutcome, Registration, Session, StoreResult, UpdateOutcome};
 
 impl<D: Db> Session<'_, D> {
@@ -51,7 +51,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Registers a room, unless it is registered.
     pub async fn register_room(self, room: &Room) -> StoreResult<InsertOutcome<Room>> {
-        self.insert(put(from_room(room))).await
+        self.insert(put(room.item())).await
     }
 
     /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,

@@ -6,11 +6,11 @@ use domain::{DeviceId, Timestamp};
 
 use super::read;
 use crate::db::{
-    Db, Path, WriteOutcome, above, absent, below, member, put, remove, replace, set, still, update,
-    upsert,
+    Db, Path, WriteOutcome, above, absent, below, member, put, remove, replace_all, set, set_as,
+    still, update, upsert,
 };
 use crate::item::attribute::{BACKLOG, DONE, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE};
-use crate::item::{self, Attribute, group_name};
+use crate::item::{Attribute, Kind as _, List, Listed, group_name};
 use crate::keys::Key;
 use crate::{
     Backlog, InsertOutcome, LateChanges, LateMark, QueueDepth, Refold, RollupState, RoomWalk,
@@ -42,7 +42,7 @@ impl<D: Db> Session<'_, D> {
         let before = (version > 0).then(|| Attribute::number(version));
         let marks = upsert(&Key::LateChanges)
             .when([still(VERSION, before)])
-            .with([set(MARKS, item::from_late_marks(marks))])
+            .with([set_as::<Listed<List>, _>(MARKS, &marks.to_vec())])
             .with([set(VERSION, Attribute::number(version + 1))]);
         Ok(match self.write(marks).await? {
             WriteOutcome::Done(_) => None,
@@ -60,7 +60,7 @@ impl<D: Db> Session<'_, D> {
         self,
         state: &RollupState,
     ) -> StoreResult<InsertOutcome<RollupState>> {
-        self.insert(put(item::from_rollup_state(state))).await
+        self.insert(put(state.item())).await
     }
 
     /// Moves the marks of groups forward, and notes the depth of the queue.
@@ -93,7 +93,7 @@ impl<D: Db> Session<'_, D> {
         let marks = groups.iter().map(|group| mark_of(*group));
         let advanced = update(&Key::RollupState)
             .when(marks.clone().map(|mark| below(mark, Attribute::text(&sealed))))
-            .with(queue.map(|depth| set(QUEUE, item::from_queue_depth(depth))))
+            .with(queue.map(|depth| set_as::<List, _>(QUEUE, &depth)))
             .with(marks.map(|mark| set(mark, Attribute::text(&sealed))));
         self.is_written(advanced).await
     }
@@ -116,7 +116,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Notes changes that came late.
     pub async fn note_backlog(self, backlog: Backlog) -> StoreResult<()> {
-        let noted = set(BACKLOG, item::from_backlog(backlog));
+        let noted = set_as::<List, _>(BACKLOG, &backlog);
         self.write(upsert(&Key::LateChanges).with([noted])).await.map(drop)
     }
 
@@ -137,15 +137,14 @@ impl<D: Db> Session<'_, D> {
 
     /// Stores how far rooms of older rollups are noted, unless the walk is done.
     pub async fn set_room_walk(self, walk: &RoomWalk) -> StoreResult<()> {
-        let walk = item::from_room_walk(walk).into_iter().map(|(name, value)| replace(name, value));
-        self.write(upsert(&Key::RoomWalk).when([absent(DONE)]).with(walk)).await.map(drop)
+        let walk = upsert(&Key::RoomWalk).when([absent(DONE)]).with(replace_all(walk));
+        self.write(walk).await.map(drop)
     }
 
     /// Stores how far the rollups of a device are folded again.
     pub async fn set_refold(self, device: &DeviceId, refold: &Refold) -> StoreResult<()> {
-        let refold =
-            item::from_refold(refold).into_iter().map(|(name, value)| replace(name, value));
-        self.write(upsert(&Key::Refold(device.clone())).with(refold)).await.map(drop)
+        let refold = upsert(&Key::Refold(device.clone())).with(replace_all(refold));
+        self.write(refold).await.map(drop)
     }
 }
 

@@ -6,7 +6,7 @@ use super::expected;
 use super::range::UNLIMITED;
 use crate::db::{Db, ItemQuery, Keys, Op, absent_or, at_most, put};
 use crate::item::attribute::{CONDITIONS_VERSION, SETTINGS};
-use crate::item::{self, Attribute, Decode};
+use crate::item::{Attribute, Decode, Kind as _};
 use crate::keys::{self, Key};
 use crate::{Expected, RollupKey, Session, StoreResult, StoredReading, StoredRollup};
 
@@ -59,7 +59,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Puts a rollup in the place of the expected one, which newer settings have not folded, or a newer schema placed.
     pub async fn put_rollup(self, stored: &StoredRollup, before: Expected) -> StoreResult<bool> {
-        let mut new = put(item::from_rollup(stored)).when([expected(before)]);
+        let mut new = put(stored.item()).when([expected(before)]);
         if let Expected::Version(_) = before {
             new = new.when([at_most(SETTINGS, Attribute::number(stored.settings))]);
             new = new.when(stored.indexed.as_ref().map(|indexed| {

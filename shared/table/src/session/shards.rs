@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::db::{Db, ItemQuery, put};
-use crate::item::{Item, from_shards};
+use crate::item::{Item, Kind as _};
 use crate::keys::{DEVICES, Key};
 use crate::shards::Shards;
 use crate::{InsertOutcome, ItemKey, Session, StoreError, StoreResult};
@@ -44,7 +44,7 @@ impl<D: Db> Session<'_, D> {
         if let Some(stored) = self.stored_shards().await? {
             return self.compare_shards(stored);
         }
-        match self.insert(put(from_shards(set))).await? {
+        match self.insert(put(set.item())).await? {
             InsertOutcome::Inserted => self.compare_shards(set),
             InsertOutcome::Exists(stored) => self.compare_shards(stored),
         }

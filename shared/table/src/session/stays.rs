@@ -5,7 +5,7 @@ use domain::{DeviceId, DeviceStay, Month, RoomId};
 use super::expected;
 use super::range::RangePage;
 use crate::db::{Db, ItemQuery, Keys, put};
-use crate::item;
+use crate::item::{self, Kind as _};
 use crate::keys::{self, Key};
 use crate::{Expected, Seen, Session, StayPage, StayQuery, StoreResult};
 
@@ -49,7 +49,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Puts what is noted in the place of the expected, with the device's side where there was none.
     pub async fn put_seen(self, seen: &Seen, before: Expected) -> StoreResult<bool> {
-        let noted = put(item::from_seen(seen)).when([expected(before)]);
+        let noted = put(seen.item()).when([expected(before)]);
         if before != Expected::Absent {
             return self.is_written(noted).await;
         }

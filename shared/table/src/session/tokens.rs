@@ -4,7 +4,7 @@ use domain::{Timestamp, Token, TokenHash};
 
 use crate::db::{Db, absent, put, set_if_absent, update};
 use crate::item::attribute::REVOKED;
-use crate::item::{Attribute, from_token};
+use crate::item::{Attribute, Kind as _};
 use crate::keys::{Key, PK, TOKENS};
 use crate::{Session, StoreError, StoreResult};
 
@@ -16,7 +16,7 @@ impl<D: Db> Session<'_, D> {
 
     /// Keeps a new token. It replaces no other: done twice, the second time is refused.
     pub async fn add_token(self, token: &Token) -> StoreResult<()> {
-        let new = put(from_token(token)).when([absent(PK)]);
+        let new = put(token.item()).when([absent(PK)]);
         if self.is_written(new).await? {
             Ok(())
         } else {

@@ -1,0 +1,372 @@
+//! How a value is kept in an attribute, both ways: as a text, a number, a time, a list. Knows no item.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use chrono::TimeDelta;
+use domain::{Decimal, TimeRange, Timestamp};
+
+use super::kind::{Attributes, Group};
+use super::{Attribute, Item, ItemError};
+
+/// A form in which values of a type are kept.
+pub(crate) trait Form<T> {
+    /// The attribute; `None` for a value that an item has no attribute for.
+    fn attribute(value: &T) -> Option<Attribute>;
+
+    /// The value of an attribute, which may be absent.
+    fn value(attribute: Option<Attribute>) -> Result<T, Damage>;
+}
+
+/// Why an attribute has no value.
+#[derive(Debug)]
+pub(crate) enum Damage {
+    /// It is not there, or has another type.
+    Missing,
+    /// Its content cannot be.
+    Invalid(Box<dyn Error + Send + Sync>),
+    /// The same of an attribute within it.
+    Inner(ItemError),
+}
+
+impl Damage {
+    pub(super) fn of(why: impl Error + Send + Sync + 'static) -> Self {
+        Self::Invalid(Box::new(why))
+    }
+
+    /// The error of an item whose attribute of this name is damaged.
+    pub(super) fn in_attribute(self, attribute: &'static str) -> ItemError {
+        match self {
+            Self::Missing => ItemError::Missing(attribute),
+            Self::Invalid(why) => ItemError::Invalid { attribute, why },
+            Self::Inner(error) => error,
+        }
+    }
+}
+
+/// A text that is read back by [`FromStr`].
+pub(crate) struct Text;
+
+impl<T: ToString + FromStr<Err: Error + Send + Sync + 'static>> Form<T> for Text {
+    fn attribute(value: &T) -> Option<Attribute> {
+        Some(Attribute::text(value))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
+        text(attribute)?.parse().map_err(Damage::of)
+    }
+}
+
+/// A time as text: all have the same width, so that they sort by time.
+pub(crate) struct At;
+
+impl Form<Timestamp> for At {
+    fn attribute(at: &Timestamp) -> Option<Attribute> {
+        Some(Attribute::text(at))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<Timestamp, Damage> {
+        Timestamp::parse_absolute(&text(attribute)?).map_err(Damage::of)
+    }
+}
+
+/// A time in epoch seconds.
+pub(crate) struct Seconds;
+
+impl Form<Timestamp> for Seconds {
+    fn attribute(at: &Timestamp) -> Option<Attribute> {
+        Some(Attribute::number(at.as_millis() / 1_000))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<Timestamp, Damage> {
+        let seconds: i64 = Whole::value(attribute)?;
+        Timestamp::from_millis(seconds.saturating_mul(1_000)).map_err(Damage::of)
+    }
+}
+
+/// A time or a duration in milliseconds.
+pub(crate) struct Millis;
+
+impl Form<Timestamp> for Millis {
+    fn attribute(at: &Timestamp) -> Option<Attribute> {
+        Some(Attribute::number(at.as_millis()))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<Timestamp, Damage> {
+        Timestamp::from_millis(Whole::value(attribute)?).map_err(Damage::of)
+    }
+}
+
+impl Form<TimeDelta> for Millis {
+    fn attribute(time: &TimeDelta) -> Option<Attribute> {
+        Some(Attribute::number(time.num_milliseconds()))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<TimeDelta, Damage> {
+        TimeDelta::try_milliseconds(Whole::value(attribute)?).ok_or(Damage::Missing)
+    }
+}
+
+/// A whole number.
+pub(crate) struct Whole;
+
+impl<T: Display + FromStr<Err: Error + Send + Sync + 'static>> Form<T> for Whole {
+    fn attribute(number: &T) -> Option<Attribute> {
+        Some(Attribute::number(number))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
+        match attribute {
+            Some(Attribute::N(text)) => text.parse().map_err(Damage::of),
+            _ => Err(Damage::Missing),
+        }
+    }
+}
+
+/// A number with all its digits.
+pub(crate) struct Number;
+
+impl Form<Decimal> for Number {
+    fn attribute(number: &Decimal) -> Option<Attribute> {
+        Some(Attribute::N(number.as_str().into()))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<Decimal, Damage> {
+        match attribute {
+            Some(Attribute::N(text)) => Decimal::parse(&text).map_err(Damage::of),
+            _ => Err(Damage::Missing),
+        }
+    }
+}
+
+/// A person's yes or no: 1 or 0.
+pub(crate) struct Said;
+
+impl Form<bool> for Said {
+    fn attribute(is_so: &bool) -> Option<Attribute> {
+        Some(Attribute::number(u8::from(*is_so)))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<bool, Damage> {
+        match attribute {
+            Some(Attribute::N(number)) => Ok(number != "0"),
+            _ => Err(Damage::Missing),
+        }
+    }
+}
+
+/// What is so if the attribute is there, whatever it holds.
+pub(crate) struct Mark;
+
+impl Form<bool> for Mark {
+    fn attribute(is_so: &bool) -> Option<Attribute> {
+        is_so.then(mark)
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<bool, Damage> {
+        Ok(attribute.is_some())
+    }
+}
+
+/// The attribute of a mark: as short as any.
+#[must_use]
+pub fn mark() -> Attribute {
+    Attribute::number(1)
+}
+
+/// A value that may be absent.
+pub(crate) struct Maybe<F>(PhantomData<F>);
+
+impl<T, F: Form<T>> Form<Option<T>> for Maybe<F> {
+    fn attribute(value: &Option<T>) -> Option<Attribute> {
+        value.as_ref().and_then(F::attribute)
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<Option<T>, Damage> {
+        attribute.map(|found| F::value(Some(found))).transpose()
+    }
+}
+
+/// A value whose default is not stored, such as 0 or an empty list.
+pub(crate) struct OrDefault<F>(PhantomData<F>);
+
+impl<T: Default + PartialEq, F: Form<T>> Form<T> for OrDefault<F> {
+    fn attribute(value: &T) -> Option<Attribute> {
+        if *value == T::default() { None } else { F::attribute(value) }
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
+        attribute.map_or_else(|| Ok(T::default()), |found| F::value(Some(found)))
+    }
+}
+
+/// A list of values of one form.
+pub(crate) struct Listed<F>(PhantomData<F>);
+
+impl<C, F> Form<C> for Listed<F>
+where
+    C: IntoIterator + FromIterator<C::Item>,
+    for<'a> &'a C: IntoIterator<Item = &'a C::Item>,
+    F: Form<C::Item>,
+{
+    fn attribute(values: &C) -> Option<Attribute> {
+        Some(Attribute::L(values.into_iter().filter_map(F::attribute).collect()))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<C, Damage> {
+        let Some(Attribute::L(list)) = attribute else { return Err(Damage::Missing) };
+        list.into_iter().map(element::<F, _>).collect()
+    }
+}
+
+/// A set of texts. DynamoDB has no empty one, so an empty set is absent.
+pub(crate) struct TextSet;
+
+impl<T: Ord + ToString + FromStr<Err: Error + Send + Sync + 'static>> Form<BTreeSet<T>>
+    for TextSet
+{
+    fn attribute(texts: &BTreeSet<T>) -> Option<Attribute> {
+        (!texts.is_empty()).then(|| Attribute::Ss(texts.iter().map(T::to_string).collect()))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<BTreeSet<T>, Damage> {
+        match attribute {
+            None => Ok(BTreeSet::new()),
+            Some(Attribute::Ss(texts)) => {
+                texts.iter().map(|text| text.parse().map_err(Damage::of)).collect()
+            }
+            Some(_) => Err(Damage::Missing),
+        }
+    }
+}
+
+/// A map of values of one form, by names of one form of text.
+pub(crate) struct ByText<N, F>(PhantomData<(N, F)>);
+
+impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for ByText<N, F> {
+    fn attribute(map: &BTreeMap<K, V>) -> Option<Attribute> {
+        let member = |(name, value): (&K, &V)| match N::attribute(name)? {
+            Attribute::S(name) => Some((name, F::attribute(value)?)),
+            _ => None,
+        };
+        Some(Attribute::M(map.iter().filter_map(member).collect()))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<BTreeMap<K, V>, Damage> {
+        let member = |(name, value): (String, Attribute)| {
+            Ok((N::value(Some(Attribute::S(name)))?, element::<F, _>(value)?))
+        };
+        members(attribute)?.into_iter().map(member).collect()
+    }
+}
+
+/// The same, of which members that cannot be read are left out.
+pub(crate) struct Readable<N, F>(PhantomData<(N, F)>);
+
+impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for Readable<N, F> {
+    fn attribute(map: &BTreeMap<K, V>) -> Option<Attribute> {
+        ByText::<N, F>::attribute(map)
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<BTreeMap<K, V>, Damage> {
+        let member = |(name, value): (String, Attribute)| {
+            Some((N::value(Some(Attribute::S(name))).ok()?, element::<F, _>(value).ok()?))
+        };
+        Ok(members(attribute)?.into_iter().filter_map(member).collect())
+    }
+}
+
+/// A map whose members are the attributes of a group.
+pub(crate) struct Members;
+
+impl<T: Group> Form<T> for Members {
+    fn attribute(group: &T) -> Option<Attribute> {
+        Some(Attribute::M(item_of(group)))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
+        T::take(&mut members(attribute)?).map_err(Damage::Inner)
+    }
+}
+
+/// A list with a place for each part of a value: [`list!`] declares what is where.
+pub(crate) struct List;
+
+impl Form<TimeRange> for List {
+    fn attribute(range: &TimeRange) -> Option<Attribute> {
+        list_of([At::attribute(&range.from()), At::attribute(&range.to())])
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<TimeRange, Damage> {
+        let [from, to] = elements(attribute)?;
+        TimeRange::new(element::<At, _>(from)?, element::<At, _>(to)?).map_err(Damage::of)
+    }
+}
+
+/// Declares the fields of a struct that is kept as a list, in the order of the list.
+macro_rules! list {
+    ($type:ident { $($field:ident: $form:ty),+ $(,)? }) => {
+        impl $crate::item::form::Form<$type> for $crate::item::form::List {
+            fn attribute(value: &$type) -> Option<$crate::item::Attribute> {
+                $crate::item::form::list_of([$($crate::item::form::part::<$form, _>(&value.$field)),+])
+            }
+
+            fn value(
+                attribute: Option<$crate::item::Attribute>,
+            ) -> Result<$type, $crate::item::form::Damage> {
+                let [$($field),+] = $crate::item::form::elements(attribute)?;
+                Ok($type { $($field: $crate::item::form::element::<$form, _>($field)?),+ })
+            }
+        }
+    };
+}
+pub(super) use list;
+
+/// The attribute of a value in a form.
+pub(crate) fn part<F: Form<T>, T>(value: &T) -> Option<Attribute> {
+    F::attribute(value)
+}
+
+/// A list of these elements.
+pub(super) fn list_of<const N: usize>(parts: [Option<Attribute>; N]) -> Option<Attribute> {
+    Some(Attribute::L(parts.into_iter().flatten().collect()))
+}
+
+/// The elements of a list that has so many.
+pub(super) fn elements<const N: usize>(
+    attribute: Option<Attribute>,
+) -> Result<[Attribute; N], Damage> {
+    match attribute {
+        Some(Attribute::L(list)) => list.try_into().map_err(|_| Damage::Missing),
+        _ => Err(Damage::Missing),
+    }
+}
+
+/// The value of an attribute that is there.
+pub(super) fn element<F: Form<T>, T>(attribute: Attribute) -> Result<T, Damage> {
+    F::value(Some(attribute))
+}
+
+/// The members of a map.
+pub(super) fn members(attribute: Option<Attribute>) -> Result<Item, Damage> {
+    match attribute {
+        Some(Attribute::M(members)) => Ok(members),
+        _ => Err(Damage::Missing),
+    }
+}
+
+/// The attributes of a group that have a value, by name.
+pub(super) fn item_of(group: &impl Attributes) -> Item {
+    let named = |(name, value): (&'static str, Option<Attribute>)| Some((name.to_owned(), value?));
+    group.attributes().into_iter().filter_map(named).collect()
+}
+
+fn text(attribute: Option<Attribute>) -> Result<String, Damage> {
+    match attribute {
+        Some(Attribute::S(text)) => Ok(text),
+        _ => Err(Damage::Missing),
+    }
+}

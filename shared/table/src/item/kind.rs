@@ -1,0 +1,116 @@
+//! Declarations of items: by field its form and the name of its attribute. Encodes and decodes by them; knows no item.
+
+use super::form::{Form, item_of};
+use super::{Attribute, Decode, Item, ItemError};
+use crate::keys::Key;
+
+/// An attribute by its name; `None` for one that the item lacks.
+pub(crate) type NamedAttribute = (&'static str, Option<Attribute>);
+
+/// What an item keeps in attributes beside its key.
+pub trait Attributes {
+    /// The attributes. What has no value is absent from the item.
+    fn attributes(&self) -> Vec<NamedAttribute>;
+}
+
+/// Attributes of an item, or members of a map, that are one value.
+pub(crate) trait Group: Attributes + Sized {
+    /// Takes the value out of an item.
+    fn take(item: &mut Item) -> Result<Self, ItemError>;
+}
+
+/// What is a whole item.
+pub trait Kind: Attributes + Decode {
+    /// The key of the item.
+    fn key(&self) -> Key;
+
+    /// The item.
+    #[must_use]
+    fn item(&self) -> Item {
+        let mut item = super::key(&self.key());
+        item.extend(item_of(self));
+        item
+    }
+}
+
+/// Declares a kind of item: the struct, its key, whose parts are fields of the struct, and by other field the form and
+/// the attribute. `field: Group` without an attribute is a [`Group`]. Where the last part of the key is `_`, it is no field: such
+/// an item is put under a key that the caller has.
+macro_rules! kind {
+    ($type:ident = $key:ident ($($part:ident,)* _) { $($fields:tt)+ }) => {
+        $crate::item::kind::kind!(@attributes $type { $($fields)+ });
+        $crate::item::kind::kind!(
+            @decode $type, $crate::keys::Key::$key($($part,)* _), [$($part),*] { $($fields)+ }
+        );
+    };
+    ($type:ident = $key:ident $(($($part:ident),+))? { $($fields:tt)+ }) => {
+        impl $crate::item::Kind for $type {
+            fn key(&self) -> $crate::keys::Key {
+                $crate::keys::Key::$key $(($(self.$part.clone()),+))?
+            }
+        }
+        $crate::item::kind::kind!(@attributes $type { $($fields)+ });
+        $crate::item::kind::kind!(
+            @decode $type, $crate::keys::Key::$key $(($($part),+))?, [$($($part),+)?] { $($fields)+ }
+        );
+    };
+    (@attributes $type:ident { $($field:ident: $form:ty $(= $name:expr)?),+ $(,)? }) => {
+        impl $crate::item::Attributes for $type {
+            fn attributes(&self) -> Vec<$crate::item::kind::NamedAttribute> {
+                let mut attributes = Vec::new();
+                $($crate::item::kind::kind!(@put attributes, &self.$field, $form $(, $name)?);)+
+                attributes
+            }
+        }
+    };
+    (@decode $type:ident, $key:pat, [$($part:ident),*] {
+        $($field:ident: $form:ty $(= $name:expr)?),+ $(,)?
+    }) => {
+        impl $crate::item::Decode for $type {
+            fn decode(
+                attributes: impl IntoIterator<Item = (String, $crate::item::Attribute)>,
+            ) -> Result<Self, $crate::item::ItemError> {
+                let mut item: $crate::item::Item = attributes.into_iter().collect();
+                let $key = $crate::item::fields::parse_key(&item)? else {
+                    return Err($crate::item::fields::other_kind(&item));
+                };
+                Ok(Self {
+                    $($part,)*
+                    $($field: $crate::item::kind::kind!(@take item, $form $(, $name)?),)+
+                })
+            }
+        }
+    };
+    (@put $attributes:ident, $value:expr, $form:ty, $name:expr) => {
+        $attributes.push(($name, $crate::item::form::part::<$form, _>($value)))
+    };
+    (@put $attributes:ident, $value:expr, $group:ty) => {
+        $attributes.extend($crate::item::Attributes::attributes($value))
+    };
+    (@take $item:ident, $form:ty, $name:expr) => {
+        $crate::item::kind::take::<$form, _>(&mut $item, $name)?
+    };
+    (@take $item:ident, $group:ty) => {
+        <$group as $crate::item::kind::Group>::take(&mut $item)?
+    };
+}
+pub(super) use kind;
+
+/// Declares a [`Group`]: by field of the struct its form and its attribute.
+macro_rules! group {
+    ($type:ident { $($field:ident: $form:ty = $name:expr),+ $(,)? }) => {
+        $crate::item::kind::kind!(@attributes $type { $($field: $form = $name),+ });
+
+        impl $crate::item::kind::Group for $type {
+            fn take(item: &mut $crate::item::Item) -> Result<Self, $crate::item::ItemError> {
+                Ok(Self { $($field: $crate::item::kind::take::<$form, _>(item, $name)?),+ })
+            }
+        }
+    };
+}
+pub(super) use group;
+
+/// Takes a value out of an item.
+pub(super) fn take<F: Form<T>, T>(item: &mut Item, name: &'static str) -> Result<T, ItemError> {
+    F::value(item.remove(name)).map_err(|damage| damage.in_attribute(name))
+}
