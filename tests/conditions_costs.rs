@@ -16,8 +16,8 @@ use runtime::clock::TestClock;
 use serde_json::Value;
 use table::item::Kind as _;
 use table::{
-    Expected, Indexing, PutConditionsSchema as _, PutRollups as _, QueryConditions as _,
-    SetConditionsReady as _, StoredRollup,
+    ConditionsQuery, Expected, Indexing, PutConditionsSchema as _, PutRollups as _,
+    QueryConditions as _, SetConditionsReady as _, StoredRollup,
 };
 
 use crate::engine::{Engine, Table};
@@ -156,17 +156,16 @@ impl Year {
             for range in curve.ranges(&region, 4_000, max_ranges) {
                 let (mut first, mut after) = (*range.start(), None);
                 loop {
-                    let addresses = [first, *range.end()].map(|it| self.schema.address(it));
-                    let [low, high] = &addresses;
-                    let device = device("sensor");
-                    let page = store.indexed_quarters(
-                        (&device, *month),
-                        (low, high),
-                        after.as_ref(),
-                        PAGE,
-                        &invocation,
-                    );
-                    let Ok(page) = page.await else { continue };
+                    let query = ConditionsQuery {
+                        device: &device("sensor"),
+                        month: *month,
+                        first: &self.schema.address(first),
+                        last: &self.schema.address(*range.end()),
+                        after: after.as_ref(),
+                        limit: PAGE,
+                    };
+                    let page = store.indexed_quarters(&query, &invocation).await;
+                    let Ok(page) = page else { continue };
                     let Some(last) = page.found.into_iter().next_back().filter(|_| page.has_more)
                     else {
                         break;

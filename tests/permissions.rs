@@ -19,13 +19,13 @@ use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
     Action, AddArrival, AddToken, AnnotationQuery, Backlog, Belonging, ChannelSecret,
-    CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates,
-    EditAnnotations, EditChannels, EditRegistry, Expected, FindRegistry, FindToken, FinishLooks,
-    IndexDevices, ItemKey, KeepRollupState, ListDevices, Look, LookUpRegistry, ManageTokens,
-    MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning, MergeReadings, NewJudgement,
-    NoteChannels, NoteLooks, NoteSeen, PageRegistry, Permission, PutConditionsSchema,
-    PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadAlertRules, ReadAlertStates, ReadAnnotations,
+    ConditionsQuery, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
+    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, Expected, FindRegistry,
+    FindToken, FinishLooks, IndexDevices, ItemKey, KeepRollupState, ListDevices, Look,
+    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning,
+    MergeReadings, NewJudgement, NoteChannels, NoteLooks, NoteSeen, PageRegistry, Permission,
+    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
+    QueryReadings, QueryRoomReadings, RangeQuery, ReadAlertRules, ReadAlertStates, ReadAnnotations,
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold,
     ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Refold, RegisterDevices,
@@ -338,13 +338,13 @@ async fn each_port_asks_what_it_declares() {
     check!(ReadRollups:
         store.rollup(&rollup.key, invocation),
         store.quarters(&d, always(), true, invocation),
-        store.days(&d, (date, date), Order::Ascending, 1, invocation));
+        store.days(&d, date..=date, Order::Ascending, 1, invocation));
     let seen = Seen::begun(a.clone(), d.clone(), Month::of(at(0)));
     check!(NoteSeen:
         store.seen(&a, &d, invocation),
         store.put_seen(&seen, Expected::Absent, invocation),
         store.put_seen(&seen, Expected::Version(1), invocation));
-    check!(ReadSeen: store.seen_in(&a, (seen.first, seen.last), 10, invocation));
+    check!(ReadSeen: store.seen_in(&a, seen.first..=seen.last, 10, invocation));
     check!(PutRollups: store.put_rollup(&rollup, Expected::Absent, invocation));
     let state = RollupState {
         zone: "UTC".to_owned(),
@@ -364,8 +364,16 @@ async fn each_port_asks_what_it_declares() {
         store.conditions_schema(invocation),
         store.indexing(invocation));
     check!(SetConditionsReady: store.set_conditions_ready(1, invocation));
+    let in_index = ConditionsQuery {
+        device: &d,
+        month: at(0),
+        first: &[1],
+        last: &[1, 9],
+        after: None,
+        limit: 10,
+    };
     check!(QueryConditions:
-        store.indexed_quarters((&d, at(0)), (&[1], &[1, 9]), None, 10, invocation));
+        store.indexed_quarters(&in_index, invocation));
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
         store.advance_sealed(&[0].into(), at(1), None, invocation),
@@ -431,7 +439,7 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     check!(NoteLooks: store.note_looks(&[(d.clone().into(), at(0))], invocation));
     check!(ReadLooks: store.looks(None, 10, invocation));
     let look = Look { what: d.clone().into(), since: at(0), after: None, touch: 0 };
-    check!(FinishLooks: 
+    check!(FinishLooks:
         store.move_look(&look, &d, invocation),
         store.remove_look(&look, invocation));
     let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };

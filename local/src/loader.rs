@@ -180,7 +180,7 @@ impl Loader {
         else {
             return Ok(Attempt::Stored);
         };
-        let dates = (self.zone.date(*first), self.zone.date(*last));
+        let dates = self.zone.date(*first)..=self.zone.date(*last);
         let (Some(begin), Some(end)) = (self.day_of(*first), self.day_of(*last)) else {
             bail!("{first} is on no local day")
         };

@@ -2,7 +2,7 @@
 
 use domain::{Bucket, FoldRules, QuarterHour, Rollup};
 use table::{
-    ConditionsPage, Expected, IndexedQuarter, Indexing, KeepRollupState as _,
+    ConditionsPage, ConditionsQuery, Expected, IndexedQuarter, Indexing, KeepRollupState as _,
     SetConditionsReady as _, StoredRollup, StoredSchema,
 };
 
@@ -92,10 +92,9 @@ async fn page(
     after: Option<&IndexedQuarter>,
     limit: usize,
 ) -> ConditionsPage {
-    let (device, invocation) = (device("d"), invocation());
-    let device_and_month = (&device, at(0));
-    let found = store.indexed_quarters(device_and_month, (first, last), after, limit, &invocation);
-    found.await.expect("asked")
+    let device = &device("d");
+    let query = ConditionsQuery { device, month: at(0), first, last, after, limit };
+    store.indexed_quarters(&query, &invocation()).await.expect("asked")
 }
 
 const ALL: (&[u8], &[u8]) = (&[1, 0, 0, 0], &[1, 255, 255, 255]);

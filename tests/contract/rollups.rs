@@ -97,7 +97,7 @@ pub(super) async fn quarters_and_days_are_ranges_of_their_own(store: &impl Ports
     assert_eq!(all.len(), 4);
     let date = |text: &str| text.parse::<LocalDate>().expect("a date");
     let days = async |first, last, order, limit| -> Vec<Bucket> {
-        let dates = (date(first), date(last));
+        let dates = date(first)..=date(last);
         let found = store.days(&device("d"), dates, order, limit, &invocation()).await;
         found.expect("read").into_iter().map(|day| day.key.bucket).collect()
     };

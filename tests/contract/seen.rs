@@ -1,5 +1,7 @@
 //! Which devices were seen in a room: noted by compare-and-swap, found by months, removed with the device.
 
+use std::ops::RangeInclusive;
+
 use domain::{Month, Timestamp};
 use table::{Belonging, Expected, RoomWalk, Seen};
 
@@ -10,8 +12,8 @@ fn month(text: &str) -> Month {
     text.parse().expect("a month")
 }
 
-fn months(first: &str, last: &str) -> (Month, Month) {
-    (month(first), month(last))
+fn months(first: &str, last: &str) -> RangeInclusive<Month> {
+    month(first)..=month(last)
 }
 
 async fn put(store: &impl Ports, seen: &Seen, expected: Expected) -> bool {
@@ -24,8 +26,9 @@ async fn noted(store: &impl Ports, place: &str, id: &str) -> Option<Seen> {
 
 async fn found(store: &impl Ports, place: &str, first: &str, last: &str) -> Vec<String> {
     let months = months(first, last);
-    let found = store.seen_in(&room(place), months, 100, &invocation()).await.expect("read");
-    assert!(found.iter().all(|seen| seen.room == room(place) && seen.overlaps(months)));
+    let found =
+        store.seen_in(&room(place), months.clone(), 100, &invocation()).await.expect("read");
+    assert!(found.iter().all(|seen| seen.room == room(place) && seen.overlaps(&months)));
     found.into_iter().map(|seen| seen.device.to_string()).collect()
 }
 
@@ -37,11 +40,11 @@ pub(super) async fn what_is_noted_of_a_room_widens_by_compare_and_swap(store: &i
     assert!(!put(store, &begun, Expected::Absent).await, "done twice");
     assert_eq!(noted(store, "room-a", "d").await, Some(begun.clone()));
 
-    let earlier = begun.widened(months("2025-11", "2025-12"));
-    let later = begun.widened(months("2026-05", "2026-05"));
+    let earlier = begun.widened(&months("2025-11", "2025-12"));
+    let later = begun.widened(&months("2026-05", "2026-05"));
     assert!(put(store, &earlier, Expected::Version(1)).await);
     assert!(!put(store, &later, Expected::Version(1)).await, "it has been widened meanwhile");
-    let both = earlier.widened(months("2026-05", "2026-05"));
+    let both = earlier.widened(&months("2026-05", "2026-05"));
     assert!(put(store, &both, Expected::Version(2)).await);
     let expected = Seen { first: month("2025-11"), last: month("2026-05"), version: 3, ..begun };
     assert_eq!(noted(store, "room-a", "d").await, Some(expected));
@@ -86,7 +89,7 @@ pub(super) async fn what_is_noted_goes_with_the_device(store: &impl Ports) {
     assert_eq!(found(store, "room-a", "2026-03", "2026-03").await, ["e"]);
     // A fold that is still at work begins anew, with both sides.
     let begun = Seen::begun(room("room-a"), device("d"), month("2026-03"));
-    assert!(!put(store, &begun.widened(months("2026-04", "2026-04")), Expected::Version(1)).await);
+    assert!(!put(store, &begun.widened(&months("2026-04", "2026-04")), Expected::Version(1)).await);
     assert!(put(store, &begun, Expected::Absent).await);
     let again = store.belongings(&device("d"), 10, &invocation()).await.expect("read").found;
     assert_eq!(again, [Belonging::of_seen(&device("d"), &room("room-a"))]);

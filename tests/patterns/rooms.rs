@@ -202,8 +202,8 @@ async fn noted_rows(store: &DynamoStore) -> Vec<Row> {
     });
     let mut rows =
         vec![row("15a", "note that a device is seen in a room for the first time", put.await)];
-    let months = (noted.first, noted.last);
-    let next = noted.widened((noted.first, "2026-02".parse().expect("a month")));
+    let months = noted.first..=noted.last;
+    let next = noted.widened(&(noted.first..="2026-02".parse().expect("a month")));
     rows.push(row(
         "15b",
         "the same in a further month",
@@ -221,7 +221,8 @@ async fn noted_rows(store: &DynamoStore) -> Vec<Row> {
         "15c",
         "the devices that were seen in a room in some months",
         cost(async |invocation| {
-            let found = store.seen_in(&room(ROOM), months, 100, invocation).await.expect("read");
+            let found =
+                store.seen_in(&room(ROOM), months.clone(), 100, invocation).await.expect("read");
             assert_eq!(found.len(), 11);
         })
         .await,

@@ -51,8 +51,8 @@ impl Rebuild {
         device: &DeviceRules,
         invocation: &Invocation,
     ) -> StoreResult<Option<Vec<Change>>> {
-        let dates = (self.dates[0], self.dates[self.dates.len() - 1]);
-        let range = TimeRange::new(self.day(dates.0).from(), self.day(dates.1).to());
+        let dates = self.dates[0]..=self.dates[self.dates.len() - 1];
+        let range = TimeRange::new(self.day(*dates.start()).from(), self.day(*dates.end()).to());
         let range = range.expect("one is before the other");
         let snapshot = Snapshot::read(steps, &device.id, range, dates, invocation).await?;
         let snapshot = snapshot.without_flags();

@@ -87,9 +87,9 @@ pub(crate) async fn export(
             anyhow::Ok(())
         };
         // Their zone may have been another; what is a day too much is restored all the same.
-        let dates = (Zone::UTC.date(range.from()), Zone::UTC.date(range.last()));
+        let dates = Zone::UTC.dates(range);
         let days = patiently(async |invocation| {
-            store.days(id, dates, Order::Ascending, usize::MAX - 1, invocation).await
+            store.days(id, dates.clone(), Order::Ascending, usize::MAX - 1, invocation).await
         });
         let days = days.await?;
         // No quarter is older than the oldest day and than the first reading.

@@ -203,7 +203,7 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
             first.quarters.map_or(first.range.from(), |it| it.from().min(first.range.from()));
         let range =
             TimeRange::new(from, last.range.to()).expect("a day does not end before it begins");
-        let dates = (first.date, last.date);
+        let dates = first.date..=last.date;
         let snapshot = Snapshot::read(self.store, &device.id, range, dates, invocation).await?;
         // A rebuild changes no reading.
         let snapshot = snapshot.without_flags();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -364,8 +365,8 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
     async fn unnoted(&self, device: &DeviceId, named: &NamedRooms) -> anyhow::Result<Vec<Unnoted>> {
         let mut unnoted = Vec::new();
         for (room, months) in months_of(named) {
-            if !self.is_noted(device, room, months).await? {
-                let (first, last) = (months.0.to_string(), months.1.to_string());
+            if !self.is_noted(device, room, &months).await? {
+                let (first, last) = (months.start().to_string(), months.end().to_string());
                 let (device, room) = (device.to_string(), room.to_string());
                 unnoted.push(Unnoted { device, room, first, last });
             }
@@ -377,7 +378,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         &self,
         device: &DeviceId,
         room: &RoomId,
-        months: (Month, Month),
+        months: &RangeInclusive<Month>,
     ) -> anyhow::Result<bool> {
         if !self.has_noted_rooms {
             return Ok(true);
@@ -401,7 +402,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
             let listing =
                 patiently(async |invocation| self.store.find_devices(&ids, invocation).await);
             let is_there = !listing.await?.found.is_empty();
-            if is_there && !self.is_noted(&ids[0], &room, (first, last)).await? {
+            if is_there && !self.is_noted(&ids[0], &room, &(first..=last)).await? {
                 still.push(unnoted.clone());
             }
         }

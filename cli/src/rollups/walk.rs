@@ -162,9 +162,9 @@ impl<'a, S: Table> Walk<'a, S> {
     /// The time at which a device begins: its first reading, even if that was deleted since, or the rollup of
     /// its first day.
     async fn begin(&self, device: &Device) -> anyhow::Result<Timestamp> {
-        let dates = (self.zone.date(self.range.from()), self.zone.date(self.range.to()));
+        let dates = self.zone.date(self.range.from())..=self.zone.date(self.range.to());
         let day = patiently(async |invocation| {
-            self.store.days(device.id(), dates, Order::Ascending, 1, invocation).await
+            self.store.days(device.id(), dates.clone(), Order::Ascending, 1, invocation).await
         });
         let day = day.await?.first().map(|day| day.range.from());
         let reading = self.first_reading(device.id(), self.range).await?;

@@ -17,9 +17,11 @@ pub(super) async fn check<S: Table>(
 ) -> anyhow::Result<()> {
     let mut earliest: Option<LocalDate> = None;
     for device in &walk.devices {
-        let dates = (old.date(from), old.date(now));
+        let dates = old.date(from)..=old.date(now);
         let days = patiently(async |invocation| {
-            walk.store.days(device.id(), dates, Order::Ascending, usize::MAX - 1, invocation).await
+            walk.store
+                .days(device.id(), dates.clone(), Order::Ascending, usize::MAX - 1, invocation)
+                .await
         });
         let is_kept = |it: &StoredRollup| {
             it.range.from() >= from && !it.is_expired(now) && !it.rollup.is_empty()

@@ -76,7 +76,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         (zone, now): (Zone, Timestamp),
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let dates = (zone.date(Timestamp::MIN), zone.date(now));
+        let dates = zone.date(Timestamp::MIN)..=zone.date(now);
         let order = Order::Ascending;
         let days = self.store.days(&device.id, dates, order, ALL_DAYS, invocation).await?;
         let mut named = NamedRooms::new();

@@ -17,7 +17,8 @@ impl DynamoStore {
         let answer = asked(invocation, || request.clone().send()).await?;
         let indexes =
             answer.table().map(TableDescription::global_secondary_indexes).unwrap_or_default();
-        let has = |index: &Index| indexes.iter().any(|it| it.index_name() == Some(index.name));
+        let has =
+            |index: &Index| indexes.iter().any(|known| known.index_name() == Some(index.name));
         self.layout.room_index = has(&ROOM_INDEX);
         self.layout.attribute_index = has(&ATTRIBUTE_INDEX);
         self.layout.conditions_index = has(&CONDITIONS_INDEX);
@@ -33,14 +34,15 @@ impl DynamoStore {
         let request = self.client.describe_table().table_name(&self.table);
         let answer = asked(invocation, || request.clone().send()).await?;
         let table = answer.table();
-        let billing = table.and_then(|it| it.billing_mode_summary()?.billing_mode());
+        let billing = table.and_then(|table| table.billing_mode_summary()?.billing_mode());
         let is_on_demand = billing == Some(&BillingMode::PayPerRequest);
         let provisioned = table.filter(|_| !is_on_demand);
-        let provisioned = provisioned.and_then(|it| it.provisioned_throughput());
-        let on_demand = table.and_then(|it| it.on_demand_throughput());
+        let provisioned = provisioned.and_then(|known| known.provisioned_throughput());
+        let on_demand = table.and_then(|table| table.on_demand_throughput());
         // On demand a table tells 0 provisioned units (an emulator: others), and -1 where it has no bound.
         let bound = |provisioned: Option<i64>, on_demand: Option<i64>| {
-            let units = provisioned.filter(|it| *it > 0).or(on_demand.filter(|it| *it > 0));
+            let units =
+                provisioned.filter(|units| *units > 0).or(on_demand.filter(|units| *units > 0));
             units.and_then(|units| u32::try_from(units).ok())
         };
         let read = bound(

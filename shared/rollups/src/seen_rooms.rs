@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
@@ -78,7 +79,7 @@ impl SeenRooms {
         };
         let unknown = months_of(named.iter().filter(|(room, month)| !is_known(room, *month)));
         for (room, months) in &unknown {
-            widen(store, device, room, *months, invocation).await?;
+            widen(store, device, room, months, invocation).await?;
         }
         let mut noted = self.noted();
         if noted.len() >= MAX_NOTED {
@@ -107,11 +108,11 @@ impl SeenRooms {
 /// The first and the last month of each room.
 pub fn months_of<'a>(
     named: impl IntoIterator<Item = &'a (RoomId, Month)>,
-) -> BTreeMap<&'a RoomId, (Month, Month)> {
-    let mut months = BTreeMap::new();
+) -> BTreeMap<&'a RoomId, RangeInclusive<Month>> {
+    let mut months: BTreeMap<_, RangeInclusive<Month>> = BTreeMap::new();
     for (room, month) in named {
-        let (first, last) = months.entry(room).or_insert((*month, *month));
-        (*first, *last) = ((*first).min(*month), (*last).max(*month));
+        let known = months.entry(room).or_insert(*month..=*month);
+        *known = *known.start().min(month)..=*known.end().max(month);
     }
     months
 }
@@ -120,7 +121,7 @@ async fn widen(
     store: &impl NoteSeen,
     device: &DeviceId,
     room: &RoomId,
-    months: (Month, Month),
+    months: &RangeInclusive<Month>,
     invocation: &Invocation,
 ) -> StoreResult<()> {
     for _ in 0..MAX_ATTEMPTS {
@@ -128,8 +129,8 @@ async fn widen(
             Some(known) if known.covers(months) => return Ok(()),
             Some(known) => (known.widened(months), Expected::Version(known.version)),
             None => {
-                let begun = Seen::begun(room.clone(), device.clone(), months.0);
-                (Seen { last: months.1, ..begun }, Expected::Absent)
+                let begun = Seen::begun(room.clone(), device.clone(), *months.start());
+                (Seen { last: *months.end(), ..begun }, Expected::Absent)
             }
         };
         if store.put_seen(&new, expected, invocation).await? {

@@ -2,6 +2,7 @@
 //! but the rooms that readings name.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::{Bucket, DeviceId, LocalDate, Order, RoomId, TimeRange, Timestamp};
@@ -47,7 +48,7 @@ impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
         table: &'a S,
         device: &DeviceId,
         range: TimeRange,
-        dates: (LocalDate, LocalDate),
+        dates: RangeInclusive<LocalDate>,
         invocation: &Invocation,
     ) -> StoreResult<Self> {
         // As in every fold what is folded is read after the version: the quarters after the days, the readings after
@@ -135,13 +136,13 @@ impl<S: Send + Sync> ReadRollups for Snapshot<'_, S> {
     async fn days(
         &self,
         _device: &DeviceId,
-        (first, last): (LocalDate, LocalDate),
+        dates: RangeInclusive<LocalDate>,
         order: Order,
         limit: usize,
         _invocation: &Invocation,
     ) -> StoreResult<Vec<StoredRollup>> {
         let rollups = self.rollups();
-        let is_of = |it: &&StoredRollup| matches!(it.key.bucket, Bucket::Day(date) if first <= date && date <= last);
+        let is_of = |rollup: &&StoredRollup| matches!(rollup.key.bucket, Bucket::Day(date) if dates.contains(&date));
         let mut found: Vec<_> = rollups.now.values().filter(is_of).cloned().collect();
         found.sort_by_key(|it| it.range.from());
         if order == Order::Descending {

@@ -1,5 +1,7 @@
 //! Folds on a table in memory. Interleaved folds are tested by the model of the workspace's tests.
 
+use std::ops::RangeInclusive;
+
 use chrono::TimeDelta;
 use domain::{
     Bucket, ConditionsSchema, DeviceId, Encoding, Extent, FoldRules, FoldSettings, LocalDate,
@@ -467,7 +469,7 @@ impl ReadRollups for Contended {
     async fn days(
         &self,
         device: &DeviceId,
-        dates: (LocalDate, LocalDate),
+        dates: RangeInclusive<LocalDate>,
         order: domain::Order,
         limit: usize,
         invocation: &Invocation,

@@ -168,7 +168,7 @@ async fn has_oldest(
     invocation: &Invocation,
 ) -> Result<bool, Failure> {
     let zone = ask.horizon.zone();
-    let dates = (zone.date(range.from()), zone.date(range.last()));
+    let dates = zone.dates(range);
     let order = Order::Ascending;
     let days = store.days(ask.device.id(), dates, order, 1, invocation).await?;
     let first = days.iter().flat_map(|day| day.rollup.metrics.values()).map(|it| it.first.at).min();

@@ -2,6 +2,7 @@
 //! reading.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
@@ -114,7 +115,7 @@ impl Densities {
         }
 
         let zone = horizon.zone();
-        let dates = (zone.date(range.from()), zone.date(range.last()));
+        let dates = zone.dates(range);
         Ok(self.of(store, device, dates, invocation).await?.cost(days_of(lived)))
     }
 
@@ -123,13 +124,13 @@ impl Densities {
         &self,
         store: &impl Store,
         device: &Device,
-        dates: (LocalDate, LocalDate),
+        dates: RangeInclusive<LocalDate>,
         invocation: &Invocation,
     ) -> StoreResult<Density> {
-        let key = (device.id().clone(), dates.1);
+        let key = (device.id().clone(), *dates.end());
         let density = |day: NewestDay| Density::of(device, day.metrics, day.readings);
         let known = self.known().get(&key).copied();
-        if let Some(day) = known.filter(|day| day.date >= dates.0) {
+        if let Some(day) = known.filter(|day| day.date >= *dates.start()) {
             return Ok(density(day));
         }
         let Some(day) = newest_day(store, device, dates, invocation).await? else {
@@ -151,14 +152,14 @@ impl Densities {
 async fn newest_day(
     store: &impl Store,
     device: &Device,
-    dates: (LocalDate, LocalDate),
+    dates: RangeInclusive<LocalDate>,
     invocation: &Invocation,
 ) -> StoreResult<Option<NewestDay>> {
     let days = store.days(device.id(), dates, Order::Descending, 1, invocation).await?;
     let Some(day) = days.first() else { return Ok(None) };
     let Bucket::Day(date) = day.key.bucket else { return Ok(None) };
     let metrics = &day.rollup.metrics;
-    let count = metrics.values().map(|it| it.count).max().unwrap_or(0);
+    let count = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
     let count = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     let length = days_of(day.range.to().since(day.range.from()));
     let readings = count / length.max(0.04);

@@ -1,6 +1,7 @@
 //! A store that adds up, about, what its queries cost: by the sizes of the items that they find, as `DynamoDB` counts
 //! them. Beside the consumed units that tells whether the table was asked for more than the rows needed.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::{DeviceId, LocalDate, Order, TimeRange};
@@ -82,7 +83,7 @@ impl<S: Store> ReadRollups for Estimating<'_, S> {
     async fn days(
         &self,
         device: &DeviceId,
-        dates: (LocalDate, LocalDate),
+        dates: RangeInclusive<LocalDate>,
         order: Order,
         limit: usize,
         invocation: &Invocation,

@@ -411,7 +411,7 @@ impl<'a> Gathering<'a> {
         invocation: &Invocation,
     ) -> Result<Vec<StoredRollup>, Failure> {
         let zone = self.ask.horizon.zone();
-        let dates = (zone.date(range.from()), zone.date(range.last()));
+        let dates = zone.dates(range);
         let (order, limit) = (Order::Ascending, MAX_ROLLUPS);
         let mut days = store.days(self.ask.device.id(), dates, order, limit, invocation).await?;
         days.retain(|day| !day.is_expired(self.ask.now));

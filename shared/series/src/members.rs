@@ -90,9 +90,10 @@ async fn was_in(
     }
     let zone = horizon.zone();
     let last_day = zone.day(zone.date(rolled_up.to())).map_or(rolled_up.from(), TimeRange::from);
-    let may_be_of = |stored: &[StoredRollup]| stored.iter().any(|it| it.rollup.may_be_of(rooms));
+    let may_be_of =
+        |stored: &[StoredRollup]| stored.iter().any(|rollup| rollup.rollup.may_be_of(rooms));
     if let Ok(days) = TimeRange::new(range.from(), range.to().min(last_day)) {
-        let dates = (zone.date(days.from()), zone.date(days.last()));
+        let dates = zone.dates(days);
         let days =
             store.days(device.id(), dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
         if may_be_of(&days) {

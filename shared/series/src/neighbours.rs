@@ -348,12 +348,12 @@ impl<S: Store> Search<'_, S> {
         let zone = self.ask.horizon.zone();
         let (mut next, last) = (zone.date(near), zone.date(far));
         for limit in DAYS {
-            let (from, to) = (next.min(last), next.max(last));
+            let dates = next.min(last)..=next.max(last);
             if self.missing.is_empty() {
                 return Ok(true);
             }
             let device = self.ask.device.id();
-            let days = self.store.days(device, (from, to), self.order, limit, self.invocation);
+            let days = self.store.days(device, dates, self.order, limit, self.invocation);
             let days = days.await?;
             for day in &days {
                 if self.missing.is_empty() {

@@ -44,7 +44,7 @@ impl DeviceGroups {
     /// Reads back what [`bits`](Self::bits) gives.
     #[must_use]
     pub fn from_bits(bits: u16) -> Option<Self> {
-        Some(Self(bits)).filter(|it| Self::ALL.contain(*it))
+        Some(Self(bits)).filter(|groups| Self::ALL.contain(*groups))
     }
 }
 

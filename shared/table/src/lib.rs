@@ -77,8 +77,8 @@ pub use ports::{
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{
-    ConditionsPage, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold, RollupKey, RollupState,
-    StoredReading, StoredRollup, StoredSchema,
+    ConditionsPage, ConditionsQuery, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold,
+    RollupKey, RollupState, StoredReading, StoredRollup, StoredSchema,
 };
 pub use rollup_ports::{
     KeepRollupState, ListDevices, MarkLateChanges, PutConditionsSchema, PutRollups,

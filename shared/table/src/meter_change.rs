@@ -74,9 +74,9 @@ impl MeterChange {
     pub fn see(&mut self, found: Option<Device>) -> Result<(), BehindError> {
         let Some(id) = self.next.take() else { return Ok(()) };
         let is_climbing = self.into.as_ref().is_some_and(|into| {
-            self.above
-                .last()
-                .map_or(*into == id, |(_, it)| it.as_ref().and_then(|it| it.behind()) == Some(&id))
+            self.above.last().map_or(*into == id, |(_, device)| {
+                device.as_ref().and_then(Device::behind) == Some(&id)
+            })
         });
         if !is_climbing {
             self.left_as_read = found;
@@ -93,7 +93,7 @@ impl MeterChange {
                 return Err(BehindError::Full(id));
             }
         }
-        let further = found.as_ref().and_then(|it| it.behind().cloned());
+        let further = found.as_ref().and_then(|device| device.behind().cloned());
         self.above.push((id, found));
         let meter = || self.above[0].0.clone();
         if further.as_ref() == Some(&self.device) {
@@ -124,7 +124,7 @@ impl MeterChange {
         for (place, (id, found)) in above.into_iter().enumerate() {
             let still = Companion::StillBehind {
                 device: id.clone(),
-                meter: found.as_ref().and_then(|it| it.behind().cloned()),
+                meter: found.as_ref().and_then(|device| device.behind().cloned()),
             };
             let written = match found {
                 Some(meter) if place == 0 => {

@@ -71,7 +71,7 @@ impl StoredRollup {
     /// not older, or where the table has no such index.
     #[must_use]
     pub fn is_indexed_as_new_as(&self, known: &Self) -> bool {
-        let schema = |it: &Self| it.indexed.as_ref().map(|it| it.schema);
+        let schema = |rollup: &Self| rollup.indexed.as_ref().map(|indexed| indexed.schema);
         schema(self).is_none_or(|mine| mine >= schema(known).unwrap_or(0))
     }
 
@@ -164,7 +164,7 @@ impl Indexing {
     /// Whether a stored rollup is in the index by a newer schema than this.
     #[must_use]
     pub fn is_older_than(&self, stored: &StoredRollup) -> bool {
-        let version = stored.indexed.as_ref().map_or(0, |it| it.schema);
+        let version = stored.indexed.as_ref().map_or(0, |indexed| indexed.schema);
         match self {
             Self::Off => false,
             Self::Unset => version > 0,
@@ -203,6 +203,23 @@ impl IndexedQuarter {
     pub fn values(&self) -> &[MetricMeans] {
         &self.entry.values
     }
+}
+
+/// Which rollups of the index by conditions are asked for: those of a device in a month.
+#[derive(Debug, Clone, Copy)]
+pub struct ConditionsQuery<'a> {
+    /// The device.
+    pub device: &'a DeviceId,
+    /// A time of the month.
+    pub month: Timestamp,
+    /// The first address.
+    pub first: &'a [u8],
+    /// The last address.
+    pub last: &'a [u8],
+    /// The rollup after which the page begins.
+    pub after: Option<&'a IndexedQuarter>,
+    /// The most rollups of a page.
+    pub limit: usize,
 }
 
 /// Some rollups of the index by conditions, in the order of their addresses.

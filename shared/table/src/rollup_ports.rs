@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
 use crate::db::Db;
 use crate::{
-    Action, Backlog, ConditionsPage, Expected, IndexedQuarter, Indexing, InsertOutcome, Invocation,
-    LateChanges, LateMark, ListPage, Listing, Permission, QueueDepth, Refold, RollupKey,
-    RollupState, RoomWalk, Session, StoreResult, StoredReading, StoredRollup, StoredSchema, Target,
-    ports,
+    Action, Backlog, ConditionsPage, ConditionsQuery, Expected, Indexing, InsertOutcome,
+    Invocation, LateChanges, LateMark, ListPage, Listing, Permission, QueueDepth, Refold,
+    RollupKey, RollupState, RoomWalk, Session, StoreResult, StoredReading, StoredRollup,
+    StoredSchema, Target, ports,
 };
 
 ports! {
@@ -31,7 +32,7 @@ ports! {
         /// The rollups of the days from `first` to `last`, both inside: at most `limit`.
         fn days(
             device: &DeviceId,
-            dates: (LocalDate, LocalDate),
+            dates: RangeInclusive<LocalDate>,
             order: Order,
             limit: usize,
         ) -> StoreResult<Vec<StoredRollup>>;
@@ -191,10 +192,7 @@ ports! {
         /// At most `limit` rollups of a device in the month of a timestamp, between two addresses, both inside;
         /// behind `after`, if there is one.
         fn indexed_quarters(
-            device_and_month: (&DeviceId, Timestamp),
-            addresses: (&[u8], &[u8]),
-            after: Option<&IndexedQuarter>,
-            limit: usize,
+            query: &ConditionsQuery<'_>,
         ) -> StoreResult<ConditionsPage>;
     }
 

@@ -1,5 +1,7 @@
 //! Devices that were seen in a room, with the months: the stored form, and its ports. Chooses no room.
 
+use std::ops::RangeInclusive;
+
 use domain::{DeviceId, Month, RoomId, Timestamp};
 
 use crate::{Expected, StoreResult, ports};
@@ -28,16 +30,16 @@ impl Seen {
 
     /// Whether the months from the first to the last contain these.
     #[must_use]
-    pub fn covers(&self, (first, last): (Month, Month)) -> bool {
-        self.first <= first && last <= self.last
+    pub fn covers(&self, months: &RangeInclusive<Month>) -> bool {
+        self.first <= *months.start() && *months.end() <= self.last
     }
 
     /// The same with these months as well, to be put in its place.
     #[must_use]
-    pub fn widened(&self, (first, last): (Month, Month)) -> Self {
+    pub fn widened(&self, months: &RangeInclusive<Month>) -> Self {
         Self {
-            first: self.first.min(first),
-            last: self.last.max(last),
+            first: self.first.min(*months.start()),
+            last: self.last.max(*months.end()),
             version: self.version + 1,
             ..self.clone()
         }
@@ -45,8 +47,8 @@ impl Seen {
 
     /// Whether a month lies within both these and the months from the first to the last.
     #[must_use]
-    pub fn overlaps(&self, (first, last): (Month, Month)) -> bool {
-        self.first <= last && first <= self.last
+    pub fn overlaps(&self, months: &RangeInclusive<Month>) -> bool {
+        self.first <= *months.end() && *months.start() <= self.last
     }
 }
 
@@ -78,6 +80,6 @@ ports! {
     /// Pattern 15: the devices that were seen in a room.
     ReadSeen [(Query, SeenIn)] {
         /// The devices that were seen in a room in some months, both inside, sorted by id: at most `limit`.
-        fn seen_in(room: &RoomId, months: (Month, Month), limit: usize) -> StoreResult<Vec<Seen>>;
+        fn seen_in(room: &RoomId, months: RangeInclusive<Month>, limit: usize) -> StoreResult<Vec<Seen>>;
     }
 }

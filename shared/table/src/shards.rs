@@ -29,7 +29,7 @@ impl Shards {
 
     /// A number of partitions from 1 to [`MAX`](Self::MAX).
     pub fn new(number: u64) -> Result<Self, ShardsError> {
-        let number = u8::try_from(number).ok().filter(|it| *it <= Self::MAX);
+        let number = u8::try_from(number).ok().filter(|number| *number <= Self::MAX);
         number.and_then(NonZeroU8::new).map(Self).ok_or(ShardsError)
     }
 

@@ -76,7 +76,7 @@ pub fn units_of(halves: usize) -> f64 {
 /// About how many bytes the item of a rollup has.
 #[must_use]
 pub fn of_rollup(stored: &StoredRollup) -> usize {
-    let room = |room: &Option<RoomId>| MEMBER + room.as_ref().map_or(0, |it| it.as_str().len());
+    let room = |room: &Option<RoomId>| MEMBER + room.as_ref().map_or(0, |room| room.as_str().len());
     let rooms: usize = stored.rollup.rooms.iter().map(room).sum();
     let (start, metrics) = (stored.range.from(), stored.rollup.metrics.iter());
     let metrics: usize =

@@ -106,11 +106,12 @@ impl House {
     async fn rollups(&self) -> Vec<StoredRollup> {
         let mut rollups = Vec::new();
         let all = TimeRange::new(Timestamp::MIN, Timestamp::MAX).unwrap();
-        let dates = ("0001-01-01".parse().unwrap(), "9999-12-31".parse().unwrap());
+        let dates = "0001-01-01".parse().unwrap()..="9999-12-31".parse().unwrap();
         for device in self.devices().await {
             let (id, invocation) = (device.id(), invocation());
             rollups.extend(self.store.quarters(id, all, true, &invocation).await.unwrap());
-            let days = self.store.days(id, dates, Order::Ascending, 10_000, &invocation).await;
+            let days =
+                self.store.days(id, dates.clone(), Order::Ascending, 10_000, &invocation).await;
             rollups.extend(days.unwrap());
         }
         rollups

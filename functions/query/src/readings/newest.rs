@@ -151,7 +151,7 @@ async fn days_until(
     invocation: &Invocation,
 ) -> StoreResult<Vec<StoredRollup>> {
     let date = |text: &str| text.parse::<LocalDate>().expect("a date");
-    let dates = (date("0000-01-01"), last.unwrap_or_else(|| date("9999-12-31")));
+    let dates = date("0000-01-01")..=last.unwrap_or_else(|| date("9999-12-31"));
     store.days(device.id(), dates, Order::Descending, limit, invocation).await
 }
 

@@ -106,11 +106,14 @@ pub(crate) async fn seen(
     invocation: &Invocation,
 ) -> StoreResult<BTreeMap<RoomId, BTreeSet<DeviceId>>> {
     let first = Month::of(range.from().saturating_add(-MAX_HOLD));
-    let months = (first, Month::of(range.last()));
-    let asked = rooms.into_iter().map(|room| async move {
-        // One more than an answer may be about tells that there are more.
-        let seen = store.seen_in(room, months, MAX_DEVICES + 1, invocation).await?;
-        Ok((room.clone(), seen.into_iter().map(|it| it.device).collect()))
+    let months = first..=Month::of(range.last());
+    let asked = rooms.into_iter().map(|room| {
+        let months = months.clone();
+        async move {
+            // One more than an answer may be about tells that there are more.
+            let seen = store.seen_in(room, months, MAX_DEVICES + 1, invocation).await?;
+            Ok((room.clone(), seen.into_iter().map(|seen| seen.device).collect()))
+        }
     });
     let asked: Vec<_> = asked.collect();
     stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
@@ -69,6 +70,12 @@ impl Zone {
         let next = shown + Days::new(1);
         let begun = if self.first_second(next) <= second { next } else { shown };
         LocalDate::saturating_from(begun)
+    }
+
+    /// The dates that a range touches, from the first to the last.
+    #[must_use]
+    pub fn dates(self, range: TimeRange) -> RangeInclusive<LocalDate> {
+        self.date(range.from())..=self.date(range.last())
     }
 
     /// The local day: from the first instant of its date to the first instant of the next date that exists.

@@ -6,7 +6,9 @@ use std::ops::RangeInclusive;
 use domain::z_order::Region;
 use domain::{ConditionsSchema, Interval, MetricName, TimeRange, Timestamp};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use table::{ConditionsPage, IndexedQuarter, Invocation, QueryConditions, StoreResult};
+use table::{
+    ConditionsPage, ConditionsQuery, IndexedQuarter, Invocation, QueryConditions, StoreResult,
+};
 
 use super::matching::{Matching, is_of, months};
 use super::question::Question;
@@ -97,11 +99,15 @@ async fn page(
     task: Task,
     invocation: &Invocation,
 ) -> StoreResult<(Task, ConditionsPage)> {
-    let [first, last] = [task.range.start(), task.range.end()].map(|it| boxed.schema.address(*it));
-    let device_and_month = (devices[task.device].ask.device.id(), task.month);
-    let after = task.after.as_ref();
-    let page = store.indexed_quarters(device_and_month, (&first, &last), after, PAGE, invocation);
-    let page = page.await?;
+    let query = ConditionsQuery {
+        device: devices[task.device].ask.device.id(),
+        month: task.month,
+        first: &boxed.schema.address(*task.range.start()),
+        last: &boxed.schema.address(*task.range.end()),
+        after: task.after.as_ref(),
+        limit: PAGE,
+    };
+    let page = store.indexed_quarters(&query, invocation).await?;
     Ok((task, page))
 }
 

@@ -1,5 +1,7 @@
 //! Readings in pages: wherever these end, the pieces are those of one page. Judges no piece.
 
+use std::ops::RangeInclusive;
+
 use domain::{DeviceId, LocalDate, Order, RoomId};
 use table::{Page, QueryReadings, RangeQuery, ReadRollupState, ReadRollups, RoomWalk, StoreResult};
 
@@ -45,7 +47,7 @@ impl ReadRollups for SmallPages<'_> {
     async fn days(
         &self,
         device: &DeviceId,
-        dates: (LocalDate, LocalDate),
+        dates: RangeInclusive<LocalDate>,
         order: Order,
         limit: usize,
         invocation: &Invocation,

@@ -61,7 +61,9 @@ impl StoredChannel {
     /// The channel, as a person wrote it.
     pub fn channel(&self) -> Result<Channel, MemberError> {
         let mut members = self.settings.clone();
-        members.extend(self.quiet_hours.map(|it| (QUIET_HOURS.to_owned(), it.to_string().into())));
+        members.extend(
+            self.quiet_hours.map(|hours| (QUIET_HOURS.to_owned(), hours.to_string().into())),
+        );
         // Where its secret leads to is checked elsewhere, and whether it may be an e-mail was.
         Channel::from_json(Value::Object(members), Reach::Public).map(|(channel, _)| channel)
     }

@@ -144,6 +144,6 @@ impl WaitingMessage {
     pub fn is_free(&self, now: Timestamp) -> bool {
         let is_past = |at: Timestamp, longest| at <= now || at > now.saturating_add(longest);
         let is_due = self.next <= self.told.at || is_past(self.next, MAX_POSTPONED);
-        is_due && self.lease.is_none_or(|it| is_past(it, MAX_LEASE))
+        is_due && self.lease.is_none_or(|until| is_past(until, MAX_LEASE))
     }
 }

@@ -79,7 +79,7 @@ impl StoredAlertState {
             AlertState::Episodes(_) => Some(now.saturating_add(STATE_KEPT)),
             AlertState::Once(_) => Some(now.saturating_add(ONCE_KEPT)),
         };
-        Self { key, version: known.map_or(1, |it| it.version + 1), state, expires }
+        Self { key, version: known.map_or(1, |known| known.version + 1), state, expires }
     }
 
     /// What a put of it expects in its place: the version before.

@@ -297,7 +297,7 @@ pub(crate) struct List;
 
 impl Form<TimeRange> for List {
     fn attribute(range: &TimeRange) -> Option<Attribute> {
-        list_of([At::attribute(&range.from()), At::attribute(&range.to())])
+        Some(list_of([At::attribute(&range.from()), At::attribute(&range.to())]))
     }
 
     fn value(attribute: Option<Attribute>) -> Result<TimeRange, Damage> {
@@ -311,7 +311,8 @@ macro_rules! list {
     ($type:ident { $($field:ident: $form:ty),+ $(,)? }) => {
         impl $crate::item::form::Form<$type> for $crate::item::form::List {
             fn attribute(value: &$type) -> Option<$crate::item::Attribute> {
-                $crate::item::form::list_of([$($crate::item::form::part::<$form, _>(&value.$field)),+])
+                let parts = [$($crate::item::form::part::<$form, _>(&value.$field)),+];
+                Some($crate::item::form::list_of(parts))
             }
 
             fn value(
@@ -331,8 +332,8 @@ pub(crate) fn part<F: Form<T>, T>(value: &T) -> Option<Attribute> {
 }
 
 /// A list of these elements.
-pub(super) fn list_of<const N: usize>(parts: [Option<Attribute>; N]) -> Option<Attribute> {
-    Some(Attribute::L(parts.into_iter().flatten().collect()))
+pub(super) fn list_of<const N: usize>(parts: [Option<Attribute>; N]) -> Attribute {
+    Attribute::L(parts.into_iter().flatten().collect())
 }
 
 /// The elements of a list that has so many.

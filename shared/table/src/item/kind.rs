@@ -57,9 +57,8 @@ macro_rules! kind {
     (@attributes $type:ident { $($field:ident: $form:ty $(= $name:expr)?),+ $(,)? }) => {
         impl $crate::item::Attributes for $type {
             fn attributes(&self) -> Vec<$crate::item::kind::NamedAttribute> {
-                let mut attributes = Vec::new();
-                $($crate::item::kind::kind!(@put attributes, &self.$field, $form $(, $name)?);)+
-                attributes
+                let fields = [$($crate::item::kind::kind!(@named &self.$field, $form $(, $name)?)),+];
+                fields.into_iter().flatten().collect()
             }
         }
     };
@@ -81,11 +80,11 @@ macro_rules! kind {
             }
         }
     };
-    (@put $attributes:ident, $value:expr, $form:ty, $name:expr) => {
-        $attributes.push(($name, $crate::item::form::part::<$form, _>($value)))
+    (@named $value:expr, $form:ty, $name:expr) => {
+        vec![($name, $crate::item::form::part::<$form, _>($value))]
     };
-    (@put $attributes:ident, $value:expr, $group:ty) => {
-        $attributes.extend($crate::item::Attributes::attributes($value))
+    (@named $value:expr, $group:ty) => {
+        $crate::item::Attributes::attributes($value)
     };
     (@take $item:ident, $form:ty, $name:expr) => {
         $crate::item::kind::take::<$form, _>(&mut $item, $name)?

@@ -24,7 +24,7 @@ impl Form<LateMark> for List {
         let LateMark { range, groups, until } = mark;
         let times = [range.from(), range.to(), *until].map(|at| Millis::attribute(&at));
         let [from, to, until] = times;
-        list_of([from, to, until, Whole::attribute(&groups.bits())])
+        Some(list_of([from, to, until, Whole::attribute(&groups.bits())]))
     }
 
     fn value(attribute: Option<Attribute>) -> Result<LateMark, Damage> {

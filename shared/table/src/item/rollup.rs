@@ -277,7 +277,7 @@ kind! { Refold = Refold(_) {
 /// The number of the settings by which a device is folded, and the end of what is folded.
 impl Form<(u64, Timestamp)> for List {
     fn attribute((settings, until): &(u64, Timestamp)) -> Option<Attribute> {
-        list_of([Whole::attribute(settings), At::attribute(until)])
+        Some(list_of([Whole::attribute(settings), At::attribute(until)]))
     }
 
     fn value(attribute: Option<Attribute>) -> Result<(u64, Timestamp), Damage> {

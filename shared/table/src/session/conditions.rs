@@ -1,6 +1,6 @@
 //! The schema of the index by conditions, and the rollups in the index. Encodes no value.
 
-use domain::{ConditionsSchema, DeviceId, Timestamp};
+use domain::ConditionsSchema;
 
 use super::expected;
 use crate::db::{Db, ItemQuery, Keys, is, put, set, update};
@@ -8,7 +8,9 @@ use crate::item::attribute::{READY, VERSION};
 use crate::item::{self, Attribute, Attributes as _, Decode as _, Item, with_key};
 use crate::keys::{self, Key};
 use crate::layout::CONDITIONS_INDEX;
-use crate::{ConditionsPage, Expected, IndexedQuarter, Session, StoreResult, StoredSchema};
+use crate::{
+    ConditionsPage, ConditionsQuery, Expected, IndexedQuarter, Session, StoreResult, StoredSchema,
+};
 
 impl<D: Db> Session<'_, D> {
     /// The schema, where the table has the index.
@@ -40,19 +42,14 @@ impl<D: Db> Session<'_, D> {
     /// One page of the index. Skips what cannot be read: other writers may leave it there.
     pub async fn indexed_quarters(
         self,
-        device_and_month: (&DeviceId, Timestamp),
-        addresses: (&[u8], &[u8]),
-        after: Option<&IndexedQuarter>,
-        limit: usize,
+        asked: &ConditionsQuery<'_>,
     ) -> StoreResult<ConditionsPage> {
-        let (device, month) = device_and_month;
-        let month = keys::conditions_month(device, month);
-        let [first, last] =
-            [addresses.0, addresses.1].map(|address| Attribute::B(address.to_vec()));
+        let month = keys::conditions_month(asked.device, asked.month);
+        let [first, last] = [asked.first, asked.last].map(|address| Attribute::B(address.to_vec()));
         let query = ItemQuery {
             keys: Keys::Between(first, last),
-            start: after.map(|after| place(after, &month)),
-            limit: Some(limit),
+            start: asked.after.map(|after| place(after, &month)),
+            limit: Some(asked.limit),
             ..ItemQuery::of_index(&CONDITIONS_INDEX, month)
         };
 

@@ -1,5 +1,7 @@
 //! Rollups, and readings with their expiry, of a device in a range. Folds nothing.
 
+use std::ops::RangeInclusive;
+
 use domain::{DeviceId, LocalDate, Order, TimeRange};
 
 use super::expected;
@@ -32,11 +34,11 @@ impl<D: Db> Session<'_, D> {
     pub async fn days(
         self,
         device: &DeviceId,
-        dates: (LocalDate, LocalDate),
+        dates: RangeInclusive<LocalDate>,
         order: Order,
         limit: usize,
     ) -> StoreResult<Vec<StoredRollup>> {
-        let (first, last) = keys::day_range(dates.0, dates.1);
+        let (first, last) = keys::day_range(*dates.start(), *dates.end());
         let query = ItemQuery {
             keys: Keys::between(first, last),
             order,

@@ -1,5 +1,7 @@
 //! Where devices have been: their stays, and the rooms in which they were seen. Writes no stay.
 
+use std::ops::RangeInclusive;
+
 use domain::{DeviceId, DeviceStay, Month, RoomId};
 
 use super::expected;
@@ -61,7 +63,7 @@ impl<D: Db> Session<'_, D> {
     pub async fn seen_in(
         self,
         room: &RoomId,
-        months: (Month, Month),
+        months: RangeInclusive<Month>,
         limit: usize,
     ) -> StoreResult<Vec<Seen>> {
         let (first, last) = keys::all_ids();
@@ -70,7 +72,7 @@ impl<D: Db> Session<'_, D> {
             consistent: false,
             ..ItemQuery::of(keys::seen_in_pk(room))
         };
-        let overlaps = |seen: &Seen| seen.overlaps(months);
+        let overlaps = |seen: &Seen| seen.overlaps(&months);
         Ok(self.range(query, limit, overlaps, |_| 0).await?.items)
     }
 }
