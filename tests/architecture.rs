@@ -299,7 +299,7 @@ fn files(extension: &str) -> BTreeMap<String, String> {
 }
 
 /// The packages of the workspace and what each names as a dependency of any kind.
-fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+pub(crate) fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(root())

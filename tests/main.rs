@@ -37,5 +37,6 @@ mod schedules;
 mod source;
 mod table_model;
 mod template;
+mod unused_ports;
 mod wire;
 mod words;

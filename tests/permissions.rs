@@ -10,13 +10,8 @@ use domain::{
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::given;
-use table::keys::{
-    self, ALERT_CHANNELS, ALERT_LOOKS, ALERT_RULES, ALERT_RUNNING, ALERT_SECRETS, ALERT_STATES,
-    ALERT_TOLD, ALERT_WAITING, ANNOTATIONS, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE,
-    ROLLUP_PREFIX, ROOMS, SEEN_IN_PREFIX, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
-};
+use table::keys::{self, Key};
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
-use table::shards::Shard;
 use table::{
     Action, AddArrival, AddToken, AnnotationQuery, Backlog, Belonging, ChannelSecret,
     ConditionsQuery, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
@@ -45,7 +40,7 @@ use crate::given::{
 fn needed(call: &Call) -> BTreeSet<Permission> {
     let body = &call.body;
     let of_table = || body["RequestItems"].as_object().into_iter().flatten().map(|(_, it)| it);
-    let key = |item: &Value| target(item["pk"]["S"].as_str().expect("a key"));
+    let key = |item: &Value| Target::of_partition(item["pk"]["S"].as_str().expect("a key"));
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     match call.operation.as_str() {
         "BatchWriteItem" => of_table()
@@ -58,7 +53,7 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
                 let text = statement["Statement"].as_str().expect("a statement");
                 assert!(text.starts_with("INSERT INTO ") && text.contains("{'pk': ?, "), "{text}");
                 let pk = &statement["Parameters"][0]["S"];
-                (Action::PartiQLInsert, target(pk.as_str().expect("a key")))
+                (Action::PartiQLInsert, Target::of_partition(pk.as_str().expect("a key")))
             })
             .collect(),
         "BatchGetItem" => of_table()
@@ -78,7 +73,7 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
         "Query" if body["IndexName"].is_string() => [(Action::Query, Target::RoomIndex)].into(),
         "Query" => {
             let pk = &body["ExpressionAttributeValues"][":p"]["S"];
-            [(Action::Query, target(pk.as_str().expect("a key")))].into()
+            [(Action::Query, Target::of_partition(pk.as_str().expect("a key")))].into()
         }
         // A transaction has no action of its own: each of its parts needs that of the same name.
         "TransactWriteItems" => list(&body["TransactItems"])
@@ -95,33 +90,6 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
             })
             .collect(),
         other => panic!("an operation that this test does not know: {other}"),
-    }
-}
-
-fn target(pk: &str) -> Target {
-    match pk {
-        devices if Shard::parse(devices, DEVICES).is_some() => Target::Devices,
-        ROOMS => Target::Rooms,
-        TOKENS => Target::Tokens,
-        STATE => Target::RollupState,
-        LATE => Target::LateChanges,
-        CONDITIONS => Target::ConditionsSchema,
-        ANNOTATIONS => Target::Annotations,
-        ALERT_RULES => Target::AlertRules,
-        ALERT_CHANNELS => Target::AlertChannels,
-        ALERT_SECRETS => Target::AlertSecrets,
-        ALERT_STATES => Target::AlertStates,
-        ALERT_TOLD => Target::AlertTold,
-        ALERT_WAITING => Target::AlertWaiting,
-        ALERT_LOOKS => Target::AlertLooks,
-        ALERT_RUNNING => Target::AlertRunning,
-        pk if pk.starts_with(ATTRIBUTE_PREFIX) => Target::Attributes,
-        rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
-        seen if seen.starts_with(SEEN_IN_PREFIX) => Target::SeenIn,
-        pk if [STAYS_OF_PREFIX, STAYS_IN_PREFIX].iter().any(|it| pk.starts_with(it)) => {
-            Target::Stays
-        }
-        _ => Target::Readings,
     }
 }
 

@@ -19,6 +19,7 @@ LAMBDA = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{STACK}"
 SQS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{STACK}"
 SNS = f"arn:aws:sns:{REGION}:{ACCOUNT}"
 OTHER_TOPIC = f"{SNS}:alerts"
+READS = {"BatchGetItem", "GetItem", "Query"}
 ACTIONS = {"BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PartiQLInsert", "PutItem", "Query", "UpdateItem"}
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/iam-policy-example-lamda-process-dynamodb-streams.html
@@ -66,9 +67,11 @@ def of_tables(calls):
             for keys in calls["partitions"].values():
                 for key in keys:
                     yield call(function, f"dynamodb:{action}", TABLE, [key]), key in allowed
-                    # Batches and transactions name several.
-                    if allowed:
+                    # Batches and transactions name several; readings and other items are in none together.
+                    if allowed and ("#" in key) == ("#" in allowed[0]):
                         yield call(function, f"dynamodb:{action}", TABLE, [allowed[0], key]), key in allowed
+            if action not in READS:
+                yield call(function, f"dynamodb:{action}", TABLE, ["NEW#some-device"]), False
 
 
 def of_indexes(calls):

@@ -1,4 +1,4 @@
-//! Domain to item and back: one codec for ingest, query and the stream. Uses neither the SDK nor events.
+//! Items: how each kind is kept in attributes, and read back. Uses neither the SDK nor events.
 
 mod alert_channel;
 mod alert_look;
@@ -36,7 +36,6 @@ pub use self::device::{DeviceItem, description, from_device, tombstone_expires};
 pub use self::error::{ItemError, UnreadableItem};
 pub use self::form::mark;
 pub(crate) use self::form::{Form, List, Listed, Members, Said, Seconds, Text, part};
-pub use self::kind::{Attributes, Kind};
 pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading};
 pub use self::rollup::group_name;
 pub use self::search_entry::from_search_entry;
@@ -111,12 +110,36 @@ impl<T: Decode> Decode for Result<T, UnreadableItem> {
     }
 }
 
+/// An attribute by its name; `None` for one that the item lacks.
+pub(crate) type NamedAttribute = (&'static str, Option<Attribute>);
+
+/// What an item keeps in attributes beside its key.
+pub trait Attributes {
+    /// The attributes. What has no value is absent from the item.
+    fn attributes(&self) -> Vec<NamedAttribute>;
+}
+
+/// Attributes of an item, or members of a map, that are one value.
+pub(crate) trait Group: Attributes + Sized {
+    /// Takes the value out of an item.
+    fn take(item: &mut Item) -> Result<Self, ItemError>;
+}
+
+/// What is a whole item.
+pub trait Kind: Attributes + Decode {
+    /// The key of the item.
+    fn key(&self) -> Key;
+
+    /// The item.
+    #[must_use]
+    fn item(&self) -> Item {
+        with_key(&self.key(), self.attributes())
+    }
+}
+
 /// An item of these attributes under its key. What has no value is absent from it.
 #[must_use]
-pub(crate) fn with_key(
-    under: &Key,
-    attributes: impl IntoIterator<Item = (&'static str, Option<Attribute>)>,
-) -> Item {
+pub(crate) fn with_key(under: &Key, attributes: impl IntoIterator<Item = NamedAttribute>) -> Item {
     let mut item = key(under);
     for (name, value) in attributes {
         item.extend(value.map(|value| (name.to_owned(), value)));

@@ -4,8 +4,8 @@ use super::attribute::{CREATED, FAILING_SINCE, NEXT, QUIET_HOURS, SECRET, SETTIN
 use super::fields::{other_kind, parse_key};
 use super::form::{At, Form as _, Maybe, Text, Whole, part};
 use super::json::Json;
-use super::kind::{Group, NamedAttribute, kind, take};
-use super::{Attribute, Attributes, Decode, Item, ItemError};
+use super::kind::{kind, take};
+use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute};
 use crate::keys::Key;
 use crate::{ChannelSecret, Failing, StoredChannel};
 

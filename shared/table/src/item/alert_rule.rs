@@ -7,8 +7,8 @@ use super::attribute::{RULE, RULE_CHANGED, VERSION};
 use super::fields::invalid;
 use super::form::{At, Whole, part};
 use super::json::Json;
-use super::kind::{Group, NamedAttribute, kind, take};
-use super::{Attributes, Item, ItemError};
+use super::kind::{kind, take};
+use super::{Attributes, Group, Item, ItemError, NamedAttribute};
 use crate::StoredRule;
 
 kind! { StoredRule = AlertRule(id) {

@@ -3,15 +3,15 @@
 use super::attribute::{DUE, ONCE, STATE, VERSION};
 use super::form::{At, Maybe, Seconds, Whole, part};
 use super::json::Json;
-use super::kind::{Group, NamedAttribute, kind, take};
-use super::{Attributes, Item, ItemError};
+use super::kind::{kind, take};
+use super::{Attributes, Group, Item, ItemError, NamedAttribute};
 use crate::keys::TTL;
 use crate::{AlertState, StoredAlertState};
 use alerts::State;
 
 kind! { StoredAlertState = AlertState(key) {
-    version: Whole = VERSION,
     state: AlertState,
+    version: Whole = VERSION,
     expires: Maybe<Seconds> = TTL,
 } }
 

@@ -6,11 +6,11 @@ use super::attribute::{
 };
 use super::fields::{invalid, other_kind, parse_key};
 use super::form::{
-    At, Damage, Form, List, Listed, Mark, Maybe, Number, Seconds, Text, Whole, list, members, part,
+    At, Damage, Form, List, Listed, Mark, Maybe, Number, RoomOrNone, Seconds, Text, Whole, list,
+    members, part,
 };
-use super::kind::{Group, NamedAttribute, kind, take};
-use super::rollup::Rooms;
-use super::{Attribute, Attributes, Decode, Item, ItemError};
+use super::kind::{kind, take};
+use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute};
 use crate::keys::{self, Key};
 use crate::rollup::{Indexed, IndexedQuarter, RollupKey, StoredSchema};
 use domain::{
@@ -72,7 +72,7 @@ impl Decode for IndexedQuarter {
             key: RollupKey::quarter(device, quarter),
             quarter,
             entry: take_entry(&mut item)?,
-            rooms: take::<Rooms, _>(&mut item, ROOMS)?,
+            rooms: take::<Listed<RoomOrNone>, _>(&mut item, ROOMS)?,
             expires: take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?,
         })
     }

@@ -13,8 +13,8 @@ use super::form::{
     At, ByText, Damage, Form, List, Listed, Mark, Maybe, Members, Millis, Number, OrDefault,
     Readable, Said, Text, TextSet, Whole, element, list, members, part,
 };
-use super::kind::{Group, NamedAttribute, group, kind, take};
-use super::{Attribute, Attributes, Decode, Item, ItemError, with_key};
+use super::kind::{group, kind, take};
+use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute, with_key};
 use crate::keys::{self, Key};
 use crate::layout::Layout;
 use chrono::TimeDelta;
@@ -31,6 +31,7 @@ pub fn from_device(device: &Device, layout: Layout) -> Item {
 }
 
 kind! { DeviceParts = Device(id, _) {
+    first_seen: At = FIRST_SEEN,
     name: Maybe<Text> = NAME,
     place: Place,
     kind: Maybe<Text> = KIND,
@@ -38,7 +39,6 @@ kind! { DeviceParts = Device(id, _) {
     attributes: OrDefault<Described> = ATTRIBUTES,
     metrics: Metrics = METRICS,
     source: OrDefault<Members> = SOURCE,
-    first_seen: At = FIRST_SEEN,
     introduced_rooms: TextSet = INTRODUCED_ROOMS,
     behind: Maybe<Text> = BEHIND,
     behind_it: TextSet = BEHIND_IT,
@@ -255,7 +255,7 @@ impl Form<BTreeMap<MetricName, MetricInfo>> for Metrics {
         part::<ByText<Text, Members>, _>(metrics)
     }
 
-    /// A name that is none any more is left out, and a kind that is not known is the one that the name says.
+    /// A name that is no longer valid is left out. Where the kind is not known, the name of the metric says it.
     fn value(attribute: Option<Attribute>) -> Result<BTreeMap<MetricName, MetricInfo>, Damage> {
         let metric = |(name, info): (String, Attribute)| {
             let name = MetricName::try_from(name).ok()?;
@@ -277,7 +277,7 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, Damage> {
 /// A word of a list of words.
 pub(crate) struct Word;
 
-/// A word that a later version may have added: one that is not known is none.
+/// A word that a later version may have added: a word that is not known is as if it were absent.
 pub(crate) struct KnownWord;
 
 macro_rules! words {

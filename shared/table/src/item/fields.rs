@@ -1,4 +1,4 @@
-//! An item's key, and the error of what is not valid. Knows no kind of item.
+//! The key that an item has, and the errors of keys and attributes that are not valid. Knows no kind of item.
 
 use super::{Attribute, Item, ItemError};
 use crate::keys::{self, Key};

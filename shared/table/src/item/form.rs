@@ -7,10 +7,9 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 use chrono::TimeDelta;
-use domain::{Decimal, TimeRange, Timestamp};
+use domain::{Decimal, RoomId, TimeRange, Timestamp};
 
-use super::kind::{Attributes, Group};
-use super::{Attribute, Item, ItemError};
+use super::{Attribute, Attributes, Group, Item, ItemError};
 
 /// A form in which values of a type are kept.
 pub(crate) trait Form<T> {
@@ -203,6 +202,20 @@ impl<T: Default + PartialEq, F: Form<T>> Form<T> for OrDefault<F> {
     }
 }
 
+/// A room; an empty text says that there is no room.
+pub(crate) struct RoomOrNone;
+
+impl Form<Option<RoomId>> for RoomOrNone {
+    fn attribute(room: &Option<RoomId>) -> Option<Attribute> {
+        Some(Attribute::S(room.as_ref().map_or_else(String::new, RoomId::to_string)))
+    }
+
+    fn value(attribute: Option<Attribute>) -> Result<Option<RoomId>, Damage> {
+        let text: String = Text::value(attribute)?;
+        (!text.is_empty()).then(|| text.parse().map_err(Damage::of)).transpose()
+    }
+}
+
 /// A list of values of one form.
 pub(crate) struct Listed<F>(PhantomData<F>);
 
@@ -263,7 +276,7 @@ impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for ByText<N, F> {
     }
 }
 
-/// The same, of which members that cannot be read are left out.
+/// The same map, without the members that cannot be read.
 pub(crate) struct Readable<N, F>(PhantomData<(N, F)>);
 
 impl<K: Ord, V, N: Form<K>, F: Form<V>> Form<BTreeMap<K, V>> for Readable<N, F> {

@@ -60,7 +60,7 @@ fn of_object(value: &Value) -> Item {
 
 /// Attributes that are not read: a mark says something by being there, and others are for the table and its index only.
 const NOT_READ: [&str; 7] = ["_zpk", "exp", "frozen", "ready", "done", "net", "described"];
-/// Attributes of which what cannot be read is left out.
+/// Attributes that leave out what cannot be read.
 const LENIENT: [&str; 2] = ["changes", "metrics"];
 
 /// The value of an item as text, and the item that is made of the value.

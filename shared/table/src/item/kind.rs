@@ -1,40 +1,10 @@
 //! Declarations of items: by field its form and the name of its attribute. Encodes and decodes by them; knows no item.
 
-use super::form::{Form, item_of};
-use super::{Attribute, Decode, Item, ItemError};
-use crate::keys::Key;
-
-/// An attribute by its name; `None` for one that the item lacks.
-pub(crate) type NamedAttribute = (&'static str, Option<Attribute>);
-
-/// What an item keeps in attributes beside its key.
-pub trait Attributes {
-    /// The attributes. What has no value is absent from the item.
-    fn attributes(&self) -> Vec<NamedAttribute>;
-}
-
-/// Attributes of an item, or members of a map, that are one value.
-pub(crate) trait Group: Attributes + Sized {
-    /// Takes the value out of an item.
-    fn take(item: &mut Item) -> Result<Self, ItemError>;
-}
-
-/// What is a whole item.
-pub trait Kind: Attributes + Decode {
-    /// The key of the item.
-    fn key(&self) -> Key;
-
-    /// The item.
-    #[must_use]
-    fn item(&self) -> Item {
-        let mut item = super::key(&self.key());
-        item.extend(item_of(self));
-        item
-    }
-}
+use super::form::Form;
+use super::{Item, ItemError};
 
 /// Declares a kind of item: the struct, its key, whose parts are fields of the struct, and by other field the form and
-/// the attribute. `field: Group` without an attribute is a [`Group`]. Where the last part of the key is `_`, it is no field: such
+/// the attribute. `field: Group` without an attribute is a [`Group`](super::Group). Where the last part of the key is `_`, it is no field: such
 /// an item is put under a key that the caller has.
 macro_rules! kind {
     ($type:ident = $key:ident ($($part:ident,)* _) { $($fields:tt)+ }) => {
@@ -56,7 +26,7 @@ macro_rules! kind {
     };
     (@attributes $type:ident { $($field:ident: $form:ty $(= $name:expr)?),+ $(,)? }) => {
         impl $crate::item::Attributes for $type {
-            fn attributes(&self) -> Vec<$crate::item::kind::NamedAttribute> {
+            fn attributes(&self) -> Vec<$crate::item::NamedAttribute> {
                 let fields = [$($crate::item::kind::kind!(@named &self.$field, $form $(, $name)?)),+];
                 fields.into_iter().flatten().collect()
             }
@@ -90,17 +60,17 @@ macro_rules! kind {
         $crate::item::kind::take::<$form, _>(&mut $item, $name)?
     };
     (@take $item:ident, $group:ty) => {
-        <$group as $crate::item::kind::Group>::take(&mut $item)?
+        <$group as $crate::item::Group>::take(&mut $item)?
     };
 }
 pub(super) use kind;
 
-/// Declares a [`Group`]: by field of the struct its form and its attribute.
+/// Declares a [`Group`](super::Group): by field of the struct its form and its attribute.
 macro_rules! group {
     ($type:ident { $($field:ident: $form:ty = $name:expr),+ $(,)? }) => {
         $crate::item::kind::kind!(@attributes $type { $($field: $form = $name),+ });
 
-        impl $crate::item::kind::Group for $type {
+        impl $crate::item::Group for $type {
             fn take(item: &mut $crate::item::Item) -> Result<Self, $crate::item::ItemError> {
                 Ok(Self { $($field: $crate::item::kind::take::<$form, _>(item, $name)?),+ })
             }

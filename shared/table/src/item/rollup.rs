@@ -12,18 +12,18 @@ use super::attribute::{
 use super::conditions::indexed_attributes;
 use super::fields::{invalid, other_kind, parse_key};
 use super::form::{
-    At, Damage, Form, List, Listed, Mark, Maybe, Seconds, Text, Whole, element, elements, list,
-    list_of, members, part,
+    At, Damage, Form, List, Listed, Mark, Maybe, RoomOrNone, Seconds, Text, Whole, element,
+    elements, list, list_of, members, part,
 };
-use super::kind::{Kind, NamedAttribute, kind, take};
-use super::{Attribute, Attributes, Decode, Item, ItemError};
+use super::kind::{kind, take};
+use super::{Attribute, Attributes, Decode, Item, ItemError, Kind, NamedAttribute};
 use crate::keys::{self, Key};
 use crate::rollup::{
     Indexed, QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup,
 };
 use domain::{
-    Bucket, Decimal, Exact, Flags, MetricName, MetricRollup, OfKind, Reading, Rollup, RoomId,
-    SWEEP_GROUPS, Sample, TimeRange, Timestamp,
+    Bucket, Decimal, Exact, Flags, MetricName, MetricRollup, OfKind, Reading, Rollup, SWEEP_GROUPS,
+    Sample, TimeRange, Timestamp,
 };
 
 impl Kind for StoredRollup {
@@ -41,7 +41,7 @@ impl Attributes for StoredRollup {
         let mut attributes = vec![
             (VERSION, part::<Whole, _>(&self.version)),
             (SETTINGS, part::<Whole, _>(&self.settings)),
-            (ROOMS, part::<Rooms, _>(&self.rollup.rooms)),
+            (ROOMS, part::<Listed<RoomOrNone>, _>(&self.rollup.rooms)),
             (ROLLED_UP, Some(Attribute::M(metrics.collect()))),
             (RAW_UNTIL, part::<Maybe<Seconds>, _>(&self.raw_until)),
             (keys::TTL, part::<Maybe<Seconds>, _>(&self.expires)),
@@ -97,25 +97,9 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
         raw_until: take::<Maybe<Seconds>, _>(&mut item, RAW_UNTIL)?,
         expires: take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?,
         is_frozen: take::<Mark, _>(&mut item, FROZEN)?,
-        rollup: Rollup { rooms: take::<Rooms, _>(&mut item, ROOMS)?, metrics },
+        rollup: Rollup { rooms: take::<Listed<RoomOrNone>, _>(&mut item, ROOMS)?, metrics },
         key: RollupKey { device, bucket },
     })
-}
-
-/// The rooms of a rollup, of which none is an empty text.
-pub(super) type Rooms = Listed<RoomOrNone>;
-
-pub(super) struct RoomOrNone;
-
-impl Form<Option<RoomId>> for RoomOrNone {
-    fn attribute(room: &Option<RoomId>) -> Option<Attribute> {
-        Some(Attribute::S(room.as_ref().map_or_else(String::new, RoomId::to_string)))
-    }
-
-    fn value(attribute: Option<Attribute>) -> Result<Option<RoomId>, Damage> {
-        let text: String = Text::value(attribute)?;
-        (!text.is_empty()).then(|| text.parse().map_err(Damage::of)).transpose()
-    }
 }
 
 /// `[count, sum, min, max, first, ms, last, ms]`, with ms from the start of the bucket; for a counter

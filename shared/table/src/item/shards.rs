@@ -1,10 +1,10 @@
-//! The item that tells over how many partitions the registry's devices are spread. Compares it with nothing.
+//! The item of the number of partitions of the registry's devices. Compares it with nothing.
 
 use super::attribute::SHARDS;
 use super::fields::{other_kind, parse_key};
 use super::form::{Whole, part};
-use super::kind::{Kind, NamedAttribute, take};
-use super::{Attribute, Attributes, Decode, Item, ItemError};
+use super::kind::take;
+use super::{Attribute, Attributes, Decode, Item, ItemError, Kind, NamedAttribute};
 use crate::keys::Key;
 use crate::shards::Shards;
 

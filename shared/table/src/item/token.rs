@@ -5,8 +5,8 @@ use super::attribute::{
     ROOMS, SCOPE,
 };
 use super::form::{At, Listed, Maybe, OrDefault, Text, part};
-use super::kind::{Group, NamedAttribute, group, kind, take};
-use super::{Attribute, Attributes, Item, ItemError};
+use super::kind::{group, kind, take};
+use super::{Attribute, Attributes, Group, Item, ItemError, NamedAttribute};
 use domain::{Scope, Token, ViewScope, WritableDevices, WriteScope};
 
 /// The scope of a token that writes for any device. It differs from that of the others, so that an item which
