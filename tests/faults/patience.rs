@@ -131,7 +131,7 @@ async fn tell_once_while_throttled(operation: &'static str) {
     assert_eq!(receiver.count(), 1, "{operation}: what the minute judged is sent");
     let later = at(60 * MINUTE).saturating_add(TimeDelta::minutes(10));
     let waiting =
-        table.store().waiting_messages(&channel_id("c"), later, None, 9, &invocation()).await;
+        table.store().waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
     assert!(waiting.expect("read").listing.found.is_empty(), "{operation}: it is finished");
 
     clock.set(later);

@@ -1,8 +1,10 @@
 //! The function on a store in memory, with a receiver that answers as it is told. Only `servers` opens connections.
 
+mod failing;
 mod sending;
 mod servers;
 mod storm;
+mod throttled;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,7 +21,7 @@ use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditChannels as _, JudgementOutcome,
-    NewJudgement, PutJudgements as _, StoredAlertState, StoredChannel, StoredRule,
+    NewJudgement, PutJudgements as _, ReadAlertRules, StoredAlertState, StoredChannel, StoredRule,
 };
 
 use crate::{Alerting, Carrier, Event, NoEmail, NotDone, Settings};
@@ -198,6 +200,13 @@ impl World {
         let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
         assert!(self.store.put_alert_rule(&rule, &invocation()).await.expect("asked"));
         rule
+    }
+
+    /// A rule that was put before.
+    pub(crate) async fn stored_rule(&self, id: &str) -> StoredRule {
+        let id: RuleId = id.parse().expect("an id");
+        let found = ReadAlertRules::alert_rule(&self.store, &id, &invocation()).await;
+        found.expect("read").expect("a rule")
     }
 
     pub(crate) async fn delete_rule(&self, id: &str) {

@@ -15,7 +15,7 @@ pub(crate) const MAX_READ: usize = 5_000;
 pub(crate) struct Chosen {
     /// Those to send in one message, in their order.
     pub(crate) send: Vec<WaitingMessage>,
-    /// Those to delete: their rule was deleted, a later one says more, or they are no longer true.
+    /// Those to delete: their rule or channel was deleted, a later one says more, or they are no longer true.
     pub(crate) drop: Vec<WaitingMessage>,
 }
 
@@ -28,13 +28,32 @@ pub(crate) fn first_attempt(
     channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
 }
 
-/// The messages that wait for a channel of the same id that was deleted, and those of the channel itself.
-pub(crate) fn of_deleted_channel(
-    messages: Vec<WaitingMessage>,
+/// Takes out the messages of rules that were deleted, and those that wait for a channel of the same id that was deleted.
+pub(crate) fn take_deleted(
+    messages: &mut Vec<WaitingMessage>,
     channel: &StoredChannel,
+    deleted: &BTreeSet<RuleId>,
     now: Timestamp,
-) -> (Vec<WaitingMessage>, Vec<WaitingMessage>) {
-    messages.into_iter().partition(|message| channel.is_younger_than(message.told.at, now))
+) -> Vec<WaitingMessage> {
+    let is_deleted = |message: &mut WaitingMessage| {
+        channel.is_younger_than(message.told.at, now)
+            || !is_test(message) && deleted.contains(&message.told.alert.rule)
+    };
+    messages.extract_if(.., is_deleted).collect()
+}
+
+/// Takes out messages that wait on, and what follows them: of a state the older message goes first. A test says nothing of
+/// a state.
+pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingMessage) -> bool) {
+    let mut left = BTreeSet::new();
+    messages.retain(|message| {
+        let alert = &message.told.alert;
+        let is_left = waits(message) || !is_test(message) && left.contains(alert);
+        if is_left {
+            left.insert(alert.clone());
+        }
+        !is_left
+    });
 }
 
 /// The messages that may be sent now; without those whose channel waits, is quiet, or has given them up.
@@ -83,7 +102,6 @@ pub(crate) fn states_needed(
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
     counted: &BTreeMap<RuleId, usize>,
-    deleted: &BTreeSet<RuleId>,
     states: &Listing<StoredAlertState>,
 ) -> Chosen {
     let damaged = states.damaged();
@@ -94,8 +112,6 @@ pub(crate) fn choose(
     for message in due {
         if is_test(&message) {
             chosen.send.push(message);
-        } else if deleted.contains(&message.told.alert.rule) {
-            chosen.drop.push(message);
         } else {
             of_subjects.entry(message.told.alert.clone()).or_default().push(message);
         }

@@ -124,13 +124,12 @@ ports! {
         fn told_messages(query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>>;
     }
 
-    /// Pattern 20b: the messages that a channel is to send.
+    /// Pattern 20b: the messages that wait for a channel.
     ReadWaitingMessages [(Query, AlertWaiting)] {
-        /// A page of the messages that a channel is to send now and that nobody is sending
-        /// ([`WaitingMessage::is_free`]), as they are this moment, in the order of their keys.
+        /// A page of the messages that wait for a channel, as they are this moment, in the order of their keys: also
+        /// those that are not to be sent now, or that somebody is sending ([`WaitingMessage::is_free`]).
         fn waiting_messages(
             channel: &ChannelId,
-            now: Timestamp,
             after: Option<&WaitingKey>,
             limit: usize,
         ) -> StoreResult<ListPage<WaitingMessage>>;

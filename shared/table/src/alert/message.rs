@@ -142,8 +142,18 @@ impl WaitingMessage {
     /// it was judged already, if perhaps by a clock that was ahead.
     #[must_use]
     pub fn is_free(&self, now: Timestamp) -> bool {
-        let is_past = |at: Timestamp, longest| at <= now || at > now.saturating_add(longest);
-        let is_due = self.next <= self.told.at || is_past(self.next, MAX_POSTPONED);
-        is_due && self.lease.is_none_or(|it| is_past(it, MAX_LEASE))
+        let is_due = self.next <= self.told.at || !is_ahead(self.next, MAX_POSTPONED, now);
+        is_due && !self.is_leased(now)
     }
+
+    /// Whether somebody is sending it, or died with it a moment ago.
+    #[must_use]
+    pub fn is_leased(&self, now: Timestamp) -> bool {
+        self.lease.is_some_and(|until| is_ahead(until, MAX_LEASE, now))
+    }
+}
+
+/// Whether a time is yet to come, and no further ahead than a clock that is right sets it.
+fn is_ahead(at: Timestamp, longest: TimeDelta, now: Timestamp) -> bool {
+    at > now && at <= now.saturating_add(longest)
 }
