@@ -28,7 +28,7 @@ use crate::reading::Waiting;
 use crate::sent::Sent;
 use crate::storm::{Storms, Told};
 use crate::waiting::{
-    Chosen, choose, due, first_attempt, is_test, leave, states_needed, take_deleted,
+    Chosen, choose, due, first_attempt, is_test, keep_repeated, leave, states_needed, take_deleted,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
@@ -124,8 +124,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 self.delivered(channel, &leased.messages, sent, round.invocation).await?;
             }
             Err(failure) => {
-                self.failed(channel, &leased, &failure, round.invocation).await?;
+                let noted = self.failed(channel, &leased, &failure, round.invocation).await;
                 sent.failure = Some(failure.reason);
+                noted?;
             }
         }
         Ok(())
@@ -163,6 +164,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         });
         let mut chosen = choose(due, &storms.counted, &states.found);
         chosen.drop.extend(of_deleted);
+
+        let all = chosen.send.len();
+        chosen.send.retain(|message| !storms.is_later(message));
+        keep_repeated(&mut chosen.send);
+        sent.is_cut |= chosen.send.len() < all;
+        for message in &mut chosen.send {
+            message.storm = storms.number(message);
+        }
         (chosen, storms)
     }
 
@@ -327,16 +336,18 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 invocation,
             ));
         }
-        some_at_once(postponed).await?;
+        let postponed = some_at_once(postponed).await;
+
         let is_second = leased.iter().any(|it| it.attempts > 1);
         let is_only_tested = leased.iter().all(is_test);
         let is_told_at_once = failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
+        // Also where one is not given back: its lease ends by itself.
         if is_told_at_once || is_second || channel.failing.is_some() {
-            let since = channel.failing.map_or(now, |it| it.since);
+            let since = channel.failing.map_or(now, |failing| failing.since);
             let failing = Failing { since, next: soonest };
             self.store.note_channel(channel, Some(failing), invocation).await?;
         }
-        Ok(())
+        postponed.map(drop)
     }
 }
 

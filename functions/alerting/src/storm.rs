@@ -13,7 +13,7 @@ use domain::{ChannelId, RuleId, TimeRange, Timestamp};
 use table::{Invocation, ReadToldMessages, ToldKey, ToldMessage, ToldQuery, WaitingMessage};
 
 use crate::sent::Sent;
-use crate::waiting::{MAX_READ, is_test};
+use crate::waiting::{MAX_READ, first_lease, is_test};
 
 /// The most devices of a rule that are told one by one within [`WINDOW`].
 pub(crate) const MAX_SINGLE: usize = 20;
@@ -34,6 +34,10 @@ pub(crate) struct Storms {
     pub(crate) held: BTreeSet<RuleId>,
     /// How many messages of those that are told by their count are due.
     due: BTreeMap<RuleId, usize>,
+    /// Those that may have arrived, each with the number of devices that was told.
+    retold: BTreeMap<RuleId, usize>,
+    /// The lease of what is told again.
+    lease: Option<Timestamp>,
 }
 
 /// What was told of late.
@@ -94,7 +98,8 @@ impl Storms {
             waiting.entry(&alert.rule).or_default().insert(&alert.subject);
         }
         let unsent: BTreeSet<ToldKey> = due.iter().map(|it| it.told.key()).collect();
-        let mut storms = Self::default();
+        let lease = first_lease(due);
+        let mut storms = Self { retold: retold(due, lease), lease, ..Self::default() };
         for (rule, waiting) in waiting {
             let sent = told.messages.iter().filter(|it| it.alert.rule == *rule);
             let sent = sent.filter(|it| !unsent.contains(&it.key()));
@@ -102,7 +107,9 @@ impl Storms {
             let all = sent.union(&waiting).count();
             // Nobody knows the count of what was read in part. The devices that are due are a count of their own.
             let known = if told.is_whole { all } else { waiting.len() };
-            if let Some(devices) = begun.get(rule) {
+            if let Some(devices) = storms.retold.get(rule) {
+                storms.counted.insert(rule.clone(), *devices);
+            } else if let Some(devices) = begun.get(rule) {
                 storms.counted.insert(rule.clone(), known.max(*devices));
             } else if sent.len() > MAX_SINGLE {
                 storms.held.insert(rule.clone());
@@ -112,9 +119,22 @@ impl Storms {
         }
 
         for message in due.iter().filter(|message| !is_test(message)) {
-            *storms.due.entry(message.told.alert.rule.clone()).or_default() += 1;
+            if !storms.is_later(message) {
+                *storms.due.entry(message.told.alert.rule.clone()).or_default() += 1;
+            }
         }
         storms
+    }
+
+    /// The number of devices by which a message is told.
+    pub(crate) fn number(&self, message: &WaitingMessage) -> Option<usize> {
+        self.counted.get(&message.told.alert.rule).copied().filter(|_| !is_test(message))
+    }
+
+    /// Whether a message is of a rule that is told again, and was no part of it: it is told on its own, after it.
+    pub(crate) fn is_later(&self, message: &WaitingMessage) -> bool {
+        let is_retold = self.retold.contains_key(&message.told.alert.rule);
+        is_retold && message.lease != self.lease && !is_test(message)
     }
 
     /// Whether a message waits. What a dead sender leased goes at once: while the lease lasted, the message was missing
@@ -122,6 +142,16 @@ impl Storms {
     pub(crate) fn holds(&self, message: &WaitingMessage) -> bool {
         !is_test(message) && message.lease.is_none() && self.held.contains(&message.told.alert.rule)
     }
+}
+
+/// The storms that are told again, each with the number of devices that was told.
+fn retold(due: &[WaitingMessage], lease: Option<Timestamp>) -> BTreeMap<RuleId, usize> {
+    let repeated = due.iter().filter(|message| lease.is_some() && message.lease == lease);
+    let counted = repeated.filter_map(|message| {
+        let rule = message.told.alert.rule.clone();
+        Some((rule, message.storm?))
+    });
+    counted.collect()
 }
 
 /// What was told in the last ten minutes, as far as it can be read: with less, messages that a storm would hold are sent.

@@ -41,6 +41,7 @@ pub(crate) enum Reply {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Receiver {
     requests: Arc<Mutex<Vec<(String, Value)>>>,
+    ids: Arc<Mutex<Vec<String>>>,
     replies: Arc<Mutex<VecDeque<Reply>>>,
 }
 
@@ -54,6 +55,11 @@ impl Receiver {
         std::mem::take(&mut *self.requests.lock().expect("no panic"))
     }
 
+    /// The ids of the requests so far, by which a receiver knows one that it has.
+    pub(crate) fn take_ids(&self) -> Vec<String> {
+        std::mem::take(&mut *self.ids.lock().expect("no panic"))
+    }
+
     /// The bodies of the requests so far.
     pub(crate) fn bodies(&self) -> Vec<Value> {
         self.take().into_iter().map(|(_, body)| body).collect()
@@ -65,6 +71,8 @@ impl SendRequest for Receiver {
         let host = request.uri().host().expect("a host").to_owned();
         let body = serde_json::from_str(request.body()).unwrap_or_default();
         self.requests.lock().expect("no panic").push((host, body));
+        let id = request.headers().iter().find(|(name, _)| *name == "webhook-id");
+        self.ids.lock().expect("no panic").extend(id.map(|(_, id)| id.clone()));
         let reply = self.replies.lock().expect("no panic").pop_front();
         let (status, retry_after) = match reply {
             None => (200, None),

@@ -42,6 +42,25 @@ pub(crate) fn take_deleted(
     messages.extract_if(.., is_deleted).collect()
 }
 
+/// Until when the sender leased its messages that died first, or had no answer first.
+pub(crate) fn first_lease(messages: &[WaitingMessage]) -> Option<Timestamp> {
+    messages.iter().filter_map(|message| message.lease).min()
+}
+
+/// Keeps the messages of the first of the senders that died or had no answer, with the older ones of their states. Who has
+/// them knows them by the id of the request, which is that of the same messages.
+pub(crate) fn keep_repeated(messages: &mut Vec<WaitingMessage>) {
+    let Some(first) = first_lease(messages) else { return };
+    let repeated = messages.iter().filter(|message| message.lease == Some(first));
+    let last: BTreeMap<AlertKey, u64> =
+        repeated.map(|message| (message.told.alert.clone(), message.told.message.number)).collect();
+    let is_kept = |message: &WaitingMessage| {
+        let number = message.told.message.number;
+        last.get(&message.told.alert).is_some_and(|last| number <= *last)
+    };
+    messages.retain(is_kept);
+}
+
 /// Takes out messages that wait on, and what follows them: of a state the older message goes first. A test says nothing of
 /// a state.
 pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingMessage) -> bool) {

@@ -140,7 +140,7 @@ ports! {
     /// Of several that send at the same time one has the lease. Who dies with it leaves the message to the next one, once
     /// the lease is over.
     SendWaitingMessages [(UpdateItem, AlertWaiting), (DeleteItem, AlertWaiting)] {
-        /// Leases a message until a timestamp, if its lease is the one of `known`; counts an attempt. Returns the message
+        /// Leases a message until a timestamp, with the storm of `known`, if its lease is the one of `known`; counts an attempt. Returns the message
         /// as it is then, or `None` where somebody was faster or it is gone. Done twice, the second is refused.
         fn lease_waiting(
             known: &WaitingMessage,

@@ -106,3 +106,18 @@ async fn a_channel_that_delivers_fails_no_longer_whatever_the_table_throttles() 
         assert_rest(&world).await;
     }
 }
+
+#[tokio::test]
+async fn a_channel_fails_and_says_why_though_a_message_is_not_given_back() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::Status(404)]);
+    let given_back = on(UpdateItem, AlertWaiting);
+    world.store.fail(given_back, 1, StoreError::Throttled("for now".into()));
+    world.minute().await.expect_err("the table throttles");
+    assert!(world.stored("a").await.failing.is_some());
+    let failures = world.line()["alerting.failures"].to_string();
+    assert!(failures.contains("the webhook answers 404"), "{failures}");
+}

@@ -271,3 +271,61 @@ async fn a_count_of_a_part_of_what_was_told_is_not_said() {
     assert!(text.starts_with("Warm: 21 devices: "), "{text}");
     assert!(!text.contains("in the last ten minutes"), "{text}");
 }
+
+/// What was told before and what fires meanwhile is no part of it.
+#[tokio::test]
+async fn a_storm_that_is_told_again_after_a_crash_has_its_number_and_its_id() {
+    for deleted in [0, 10] {
+        let world = store_storm(25).await;
+        world.store.panic(on(DeleteItem, AlertWaiting), deleted, "killed");
+        world.minute().await.expect_err("killed");
+        let [first] = &world.receiver.bodies()[..] else { panic!("the count") };
+        assert_eq!(first["title"], "Warm: 25 devices");
+        let [first_id] = &world.receiver.take_ids()[..] else { panic!("the count") };
+
+        let rule = world.stored_rule("r").await;
+        for device in 100..105 {
+            world.pass(TimeDelta::seconds(1));
+            world.tell(&rule, &format!("d{device}"), News::Fired, &[("a", NOW)]).await;
+        }
+        world.minutes(1).await;
+        let [again] = &world.receiver.bodies()[..] else { panic!("{deleted}: it alone") };
+        let text = again["text"].as_str().expect("a text").lines().collect::<Vec<_>>();
+        assert_eq!((&again["title"], &again["is_repeated"]), (&first["title"], &true.into()));
+        assert_eq!((heard(std::slice::from_ref(again), "id").len(), text.len()), (25 - deleted, 2));
+        let ids = world.receiver.take_ids();
+        assert_eq!(ids == [first_id.clone()], deleted == 0, "the id is of the same messages");
+
+        world.minutes(1).await;
+        let [others] = &world.receiver.bodies()[..] else { panic!("{deleted}: the others") };
+        let text = others["text"].as_str().expect("a text");
+        assert_eq!((text.lines().count(), &others["is_repeated"]), (5, &false.into()), "{text}");
+        assert_eq!(world.store.all_waiting(), []);
+    }
+}
+
+/// Both senders die, and each had a storm of the same rule.
+#[tokio::test]
+async fn of_two_storms_that_are_told_again_each_has_its_own_number() {
+    let world = store_storm(25).await;
+    world.store.panic(on(DeleteItem, AlertWaiting), 0, "killed");
+    world.minute().await.expect_err("killed");
+    world.pass(TimeDelta::seconds(10));
+    let rule = world.stored_rule("r").await;
+    for device in 100..130 {
+        world.tell(&rule, &format!("d{device}"), News::Fired, &[("a", NOW)]).await;
+    }
+    world.store.panic(on(DeleteItem, AlertWaiting), 0, "killed");
+    world.minute().await.expect_err("killed");
+    let titles = |bodies: Vec<Value>| -> Vec<Value> {
+        bodies.into_iter().map(|body| body["title"].clone()).collect()
+    };
+    let told = titles(world.receiver.bodies());
+    assert_eq!(told, ["Warm: 25 devices", "Warm: 30 devices"]);
+    let ids = world.receiver.take_ids();
+
+    world.minutes(3).await;
+    assert_eq!(titles(world.receiver.bodies()), told);
+    assert_eq!(world.receiver.take_ids(), ids);
+    assert_eq!(world.store.all_waiting(), []);
+}

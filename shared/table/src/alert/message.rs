@@ -75,6 +75,9 @@ pub struct WaitingMessage {
     /// Until when somebody is sending it. One that is over is of an attempt that may have arrived: whoever had it died,
     /// or had no answer.
     pub lease: Option<Timestamp>,
+    /// The number of devices by which it is told, where many have messages of its rule. With the lease it says what an
+    /// attempt told that may have arrived.
+    pub storm: Option<usize>,
     /// The key of its link, by which the episode is acknowledged; what fires nothing has none.
     pub key: Option<LinkKey>,
 }
@@ -94,7 +97,7 @@ impl WaitingMessage {
     /// A message that nobody has tried to send.
     #[must_use]
     pub const fn new(channel: ChannelId, told: ToldMessage, next: Timestamp) -> Self {
-        Self { channel, told, attempts: 0, next, lease: None, key: None }
+        Self { channel, told, attempts: 0, next, lease: None, storm: None, key: None }
     }
 
     /// A message that says nothing but that the channel works. It is of no rule that there is.

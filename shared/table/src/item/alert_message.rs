@@ -1,7 +1,7 @@
 //! A message's items: among all that was told, and among what a channel is to send. Writes no text.
 
 use super::alert_rule::{put_rule, to_rule};
-use super::attribute::{ATTEMPTS, JUDGED_AT, LEASE, LINK_KEY, MESSAGE, NEXT};
+use super::attribute::{ATTEMPTS, JUDGED_AT, LEASE, LINK_KEY, MESSAGE, NEXT, STORM};
 use super::fields::{other_kind, parse_key, put, text, timestamp, whole_number};
 use super::json::{object, put_object};
 use super::{Attribute, Decode, Item, ItemError, key};
@@ -28,6 +28,7 @@ pub fn from_waiting(waiting: &WaitingMessage) -> Item {
     item.insert(ATTEMPTS.to_owned(), Attribute::number(waiting.attempts));
     put(&mut item, NEXT, Some(waiting.next.to_string()));
     put(&mut item, LEASE, waiting.lease.map(|at| at.to_string()));
+    item.extend(waiting.storm.map(|devices| (STORM.to_owned(), Attribute::number(devices))));
     put(&mut item, LINK_KEY, waiting.key.as_ref().map(|key| key.as_str().to_owned()));
     item
 }
@@ -75,6 +76,7 @@ impl Decode for WaitingMessage {
             attempts: whole_number(&mut item, ATTEMPTS)?.ok_or(ItemError::Missing(ATTEMPTS))?,
             next: timestamp(&mut item, NEXT)?.ok_or(ItemError::Missing(NEXT))?,
             lease: timestamp(&mut item, LEASE)?,
+            storm: whole_number(&mut item, STORM)?,
             key: text(&mut item, LINK_KEY).map(LinkKey::of),
         })
     }
@@ -105,10 +107,10 @@ mod tests {
         assert_eq!(item[keys::TTL], Attribute::number(expires));
         assert_eq!(ToldMessage::decode(item).expect("a message"), told);
         let key = Some(LinkKey::new([7; 16]));
-        for (lease, key) in [(None, None), (Some(Timestamp::MAX), key)] {
+        for (lease, storm, key) in [(None, None, None), (Some(Timestamp::MAX), Some(21), key)] {
             let channel = given::channel_id("c");
             let new = WaitingMessage::new(channel, told.clone(), Timestamp::MIN);
-            let waiting = WaitingMessage { attempts: 7, lease, key: key.clone(), ..new };
+            let waiting = WaitingMessage { attempts: 7, lease, storm, key: key.clone(), ..new };
             let item = from_waiting(&waiting);
             assert!(item.contains_key(keys::TTL) && !item.contains_key(keys::ROOM));
             assert_eq!(WaitingMessage::decode(item).expect("a message"), waiting);

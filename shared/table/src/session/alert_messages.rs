@@ -7,7 +7,7 @@ use crate::db::{
     Db, If, ItemQuery, Keys, Write, WriteOutcome, absent, add, delete, present, put, remove, set,
     still, update,
 };
-use crate::item::attribute::{ATTEMPTS, LEASE, NEXT};
+use crate::item::attribute::{ATTEMPTS, LEASE, NEXT, STORM};
 use crate::item::{self, Attribute};
 use crate::keys::{self, ALERT_TOLD, ALERT_WAITING, Key, PK};
 use crate::{ListPage, Session, StoreResult, ToldMessage, ToldQuery, WaitingKey, WaitingMessage};
@@ -51,14 +51,17 @@ impl<D: Db> Session<'_, D> {
         self.is_written(put(item::from_waiting(message)).when([absent(PK)])).await
     }
 
-    /// Leases a message, and counts an attempt.
+    /// Leases a message with the number by which it is told, and counts an attempt.
     pub async fn lease_waiting(
         self,
         known: &WaitingMessage,
         until: Timestamp,
     ) -> StoreResult<Option<WaitingMessage>> {
-        let lease = update_of(known)
-            .with([set(LEASE, Attribute::text(&until)), add(ATTEMPTS, Attribute::number(1))]);
+        let storm = known
+            .storm
+            .map_or_else(|| remove(STORM), |devices| set(STORM, Attribute::number(devices)));
+        let lease = set(LEASE, Attribute::text(&until));
+        let lease = update_of(known).with([lease, storm, add(ATTEMPTS, Attribute::number(1))]);
         Ok(match self.write(lease).await? {
             WriteOutcome::Done(now) => Some(read(now.unwrap_or_default())?),
             WriteOutcome::Refused(_) => None,
