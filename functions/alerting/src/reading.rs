@@ -18,7 +18,7 @@ use crate::send::Round;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
 use crate::task::ReadTasks;
-use crate::waiting::{is_test, leave};
+use crate::waiting::{Waiting, is_test, leave};
 
 /// The states of a request.
 const STATES: usize = 50;
@@ -36,14 +36,6 @@ impl<T, K: Ord> ReadAbout<T, K> {
     pub(crate) fn is_told(&self, key: &K) -> bool {
         !self.unread.contains(key)
     }
-}
-
-/// What waits for a channel.
-pub(crate) struct Waiting {
-    /// The messages that may be sent now, in the order of their keys.
-    pub(crate) free: Vec<WaitingMessage>,
-    /// The number of all that wait; `None` where not all were read.
-    pub(crate) count: Option<usize>,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {

@@ -24,11 +24,11 @@ use crate::carrier::NotCarried;
 use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
-use crate::reading::Waiting;
 use crate::sent::Sent;
 use crate::storm::{Storms, Told};
 use crate::waiting::{
-    Chosen, choose, due, first_attempt, is_test, keep_repeated, leave, states_needed, take_deleted,
+    Chosen, Waiting, choose, due, first_attempt, is_test, keep_repeated, leave, states_needed,
+    take_deleted,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,

@@ -1,8 +1,8 @@
 //! Storms: a rule that has messages about many devices within ten minutes tells their count, and what follows waits.
 //! Reads what was told; sends nothing.
 //!
-//! What was sent is what was told and waits no more, so nothing is stored of a storm, and whoever sends sees the same. A
-//! process remembers the count of a storm of which the table let only a part be sent.
+//! What was sent is what was told and waits no more, so nothing is stored of a storm but the number that an attempt told,
+//! and whoever sends sees the same. Where the table lets only a part of a storm be sent, the process remembers the number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -48,7 +48,7 @@ pub(crate) struct Told {
     pub(crate) is_whole: bool,
 }
 
-/// The storms of channels of which a part was sent a moment ago.
+/// The storms of channels that were sent in part, a moment ago.
 #[derive(Debug, Default)]
 pub(crate) struct BegunStorms(Mutex<BTreeMap<(ChannelId, RuleId), Begun>>);
 
@@ -89,8 +89,8 @@ impl BegunStorms {
 }
 
 impl Storms {
-    /// The rules that storm, by what is due, what was told in the last ten minutes, and the storms of which a part was
-    /// sent. Only a rule on each of several devices can.
+    /// The rules that storm, by what is due, what was told in the last ten minutes, and the storms that were sent in
+    /// part. Only a rule on each of several devices can.
     pub(crate) fn of(due: &[WaitingMessage], told: &Told, begun: &BTreeMap<RuleId, usize>) -> Self {
         let mut waiting: BTreeMap<&RuleId, BTreeSet<&Subject>> = BTreeMap::new();
         for message in due.iter().filter(|it| may_storm(it)) {

@@ -10,6 +10,14 @@ use table::{AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, Wait
 /// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
 pub(crate) const MAX_READ: usize = 5_000;
 
+/// What waits for a channel.
+pub(crate) struct Waiting {
+    /// The messages that may be sent now, in the order of their keys.
+    pub(crate) free: Vec<WaitingMessage>,
+    /// The number of all that wait; `None` where not all were read.
+    pub(crate) count: Option<usize>,
+}
+
 /// The messages of a channel, by what becomes of them.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
