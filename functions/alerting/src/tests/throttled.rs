@@ -1,13 +1,13 @@
 //! The table throttles: what follows a message that was left waits for it, and storms are told as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::News;
 use chrono::TimeDelta;
 use domain::Timestamp;
 use serde_json::Value;
-use table::Action::{DeleteItem, Query, UpdateItem};
-use table::Target::{AlertTold, AlertWaiting};
+use table::Action::{BatchGetItem, DeleteItem, Query, UpdateItem};
+use table::Target::{AlertStates, AlertTold, AlertWaiting};
 use table::memory_db::on;
 use table::{Action, StoreError, Target};
 
@@ -328,4 +328,64 @@ async fn of_two_storms_that_are_told_again_each_has_its_own_number() {
     assert_eq!(titles(world.receiver.bodies()), told);
     assert_eq!(world.receiver.take_ids(), ids);
     assert_eq!(world.store.all_waiting(), []);
+}
+
+/// Whatever is throttled, what is new of a device is heard in its order, and what is heard last is how it is.
+#[tokio::test]
+async fn under_random_throttling_the_news_of_each_device_are_heard_in_their_order() {
+    let kinds = [
+        (Query, AlertWaiting),
+        (UpdateItem, AlertWaiting),
+        (DeleteItem, AlertWaiting),
+        (BatchGetItem, AlertStates),
+        (Query, AlertTold),
+    ];
+    for seed in 0..30 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let world = World::new();
+        world.channel("a", None).await;
+        let rules = [world.rule("r", false).await, world.rule_on_each("q").await];
+        let devices = rng.usize(2..60);
+        let mut firing = BTreeMap::new();
+        let mut bodies = Vec::new();
+        for _ in 0..60 {
+            for _ in 0..rng.usize(..6) {
+                world.pass(TimeDelta::milliseconds(1));
+                let (rule, device) = (rng.choice(&rules).expect("one"), rng.usize(..devices));
+                let device = format!("{}-{device:02}", rule.id.as_str());
+                let fires = firing.entry(device.clone()).or_insert(false);
+                *fires = !*fires;
+                let news = if *fires { News::Fired } else { News::Recovered };
+                let later = world.now().saturating_add(TimeDelta::minutes(1));
+                let next = if seed % 2 == 0 { NOW } else { later };
+                world.tell(rule, &device, news, &[("a", next)]).await;
+            }
+            for _ in 0..rng.usize(..4) {
+                let (action, target) = *rng.choice(&kinds).expect("one");
+                throttle(&world, action, target, rng.usize(..5));
+            }
+            world.pass(TimeDelta::seconds(20));
+            drop(world.minute().await);
+            bodies.extend(world.receiver.bodies());
+        }
+        world.store.end_troubles();
+        world.minutes(25).await;
+        bodies.extend(world.receiver.bodies());
+
+        assert_eq!(world.store.all_waiting().len(), 0, "{seed}");
+        for (device, fires) in &firing {
+            let news = said_of(&bodies, device, "news");
+            let last = if *fires { "fired" } else { "recovered" };
+            assert!(news.last().is_none_or(|news| news == last), "{seed} {device}: {news:?}");
+            assert!(!fires || !news.is_empty(), "{seed} {device}: nobody heard it");
+
+            let (mut known, mut newest) = (BTreeSet::new(), String::new());
+            for (id, since) in
+                said_of(&bodies, device, "id").into_iter().zip(said_of(&bodies, device, "since"))
+            {
+                assert!(!known.insert(id) || since >= newest, "{seed} {device}: {since} {newest}");
+                newest = newest.max(since);
+            }
+        }
+    }
 }
