@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use alerts::{MAX_PAUSE, next_attempt};
+use alerts::{MAX_PAUSE, Secret, next_attempt};
 use chrono::TimeDelta;
 use domain::Timestamp;
 use futures_util::future::{join, join_all};
@@ -108,7 +108,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
 
         let preparing = round.beginning.part_of(MAX_PREPARING);
-        // The other half is for the channel's secret and for names.
+        // Before the lease: what is leased and not sent waits for the end of its lease.
+        let secret = self.secret(channel, &preparing).await?;
+        // The other half is for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
         let leased = self.lease(&chosen.send, &leasing).await?;
         sent.is_cut |= leased.is_cut;
@@ -116,7 +118,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Ok(());
         }
 
-        match self.deliver(channel, (&leased, &storms), round, &preparing).await? {
+        match self.deliver(secret, (&leased, &storms), round, &preparing).await {
             Ok(()) => {
                 sent.messages = leased.messages.len();
                 let done: Vec<_> = chosen.drop.iter().chain(&leased.messages).collect();
@@ -257,28 +259,35 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         leased
     }
 
-    async fn deliver(
+    /// What is secret of a channel; without it nothing is delivered.
+    async fn secret(
         &self,
         channel: &StoredChannel,
+        invocation: &Invocation,
+    ) -> StoreResult<Result<Secret, NotCarried>> {
+        let stored = self.store.channel_secret(&channel.id, invocation).await?;
+        Ok(match stored.map(|stored| stored.secret()) {
+            Some(Ok(secret)) => Ok(secret),
+            Some(Err(_)) => Err(unusable("what is stored as its secret cannot be read")),
+            None => Err(unusable("it has no secret")),
+        })
+    }
+
+    async fn deliver(
+        &self,
+        secret: Result<Secret, NotCarried>,
         (leased, storms): (&Leased, &Storms),
         round: &Round<'_>,
         preparing: &Invocation,
-    ) -> StoreResult<Result<(), NotCarried>> {
-        let secret = self.store.channel_secret(&channel.id, preparing).await?;
-        let secret = match secret.map(|it| it.secret()) {
-            Some(Ok(secret)) => secret,
-            Some(Err(_)) => {
-                return Ok(Err(unusable("what is stored as its secret cannot be read")));
-            }
-            None => return Ok(Err(unusable("it has no secret"))),
-        };
+    ) -> Result<(), NotCarried> {
+        let secret = secret?;
         let Leased { messages, repeated, .. } = leased;
         let registered = Registered::of(&self.store, messages, preparing).await;
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
         let sender = Sender { page_url, zone, storms: &storms.counted };
         let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
         let outgoing = sender.outgoing(messages, &registered, &secret, is_repeated, now);
-        Ok(self.carrier.carry(outgoing, &self.clock).await)
+        self.carrier.carry(outgoing, &self.clock).await
     }
 
     async fn delivered(
