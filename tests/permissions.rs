@@ -393,7 +393,7 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     let told = ToldQuery { range: always(), rule: None, after: None, limit: 10 };
     check!(ReadToldMessages: store.told_messages(&told, invocation));
     check!(ReadWaitingMessages:
-        store.waiting_messages(&channel.id, at(0), None, 10, invocation));
+        store.waiting_messages(&channel.id, None, 10, invocation));
     let test = WaitingMessage::test(channel.id.clone(), label("Phone"), at(0));
     check!(PutTestMessages: store.put_test_message(&test, invocation));
     let waiting: &WaitingMessage = &judgement.waiting()[0];

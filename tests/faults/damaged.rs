@@ -41,7 +41,7 @@ async fn a_message_whose_state_is_damaged_is_sent() {
     Box::pin(alerting.handle(Event::Hint, deadline())).await.expect("done");
 
     assert_eq!(receiver.count(), 1);
-    let waiting = store.waiting_messages(&channel_id("c"), later, None, 9, &invocation()).await;
+    let waiting = store.waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
     assert!(waiting.expect("read").listing.found.is_empty(), "it is finished");
 }
 

@@ -130,8 +130,7 @@ async fn tell_once_while_throttled(operation: &'static str) {
     assert!(watch.elapsed() > Duration::from_secs(7), "it was not throttled");
     assert_eq!(receiver.count(), 1, "{operation}: what the minute judged is sent");
     let later = at(60 * MINUTE).saturating_add(TimeDelta::minutes(10));
-    let waiting =
-        table.store().waiting_messages(&channel_id("c"), later, None, 9, &invocation()).await;
+    let waiting = table.store().waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
     assert!(waiting.expect("read").listing.found.is_empty(), "{operation}: it is finished");
 
     clock.set(later);

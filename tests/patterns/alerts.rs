@@ -177,7 +177,7 @@ async fn message_rows(store: &DynamoStore) -> Vec<Row> {
     for n in 0..48 {
         judged(store, &rule, &format!("sensor-{n:03}"), &[1], &[]).await;
     }
-    let waiting = store.waiting_messages(&channel_id("b"), at(0), None, 10, &invocation()).await;
+    let waiting = store.waiting_messages(&channel_id("b"), None, 10, &invocation()).await;
     let waiting = waiting.expect("read").listing.found;
     vec![
         row(
@@ -192,10 +192,10 @@ async fn message_rows(store: &DynamoStore) -> Vec<Row> {
         ),
         row(
             "20b",
-            "the messages that one channel is to send",
+            "the messages that wait for one channel",
             cost(async |invocation| {
                 let id = channel_id("a");
-                let page = store.waiting_messages(&id, at(0), None, 10, invocation).await;
+                let page = store.waiting_messages(&id, None, 10, invocation).await;
                 assert_eq!(page.expect("read").listing.found.len(), 2);
             })
             .await,

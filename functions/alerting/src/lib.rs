@@ -36,6 +36,7 @@ pub use sns::Sns;
 use heartbeat::Heartbeat;
 use judging::Judging;
 use running::Running;
+use storm::BegunStorms;
 use table::{Look, StoredAlertState, WaitingMessage};
 use task::KeptPlace;
 
@@ -53,6 +54,7 @@ pub struct Alerting<S, C> {
     due: KeptPlace<StoredAlertState>,
     looks: KeptPlace<Look>,
     waiting_places: KeptPlace<WaitingMessage>,
+    begun_storms: BegunStorms,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -77,6 +79,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             due: KeptPlace::default(),
             looks: KeptPlace::default(),
             waiting_places: KeptPlace::default(),
+            begun_storms: BegunStorms::default(),
         }
     }
 }

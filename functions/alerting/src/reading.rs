@@ -18,7 +18,7 @@ use crate::send::Round;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
 use crate::task::ReadTasks;
-use crate::waiting::is_test;
+use crate::waiting::{Waiting, is_test, leave};
 
 /// The states of a request.
 const STATES: usize = 50;
@@ -39,37 +39,45 @@ impl<T, K: Ord> ReadAbout<T, K> {
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// What waits for a channel, from where the round before was cut on.
+    /// What waits for a channel, from where the round before was cut on. What follows a message that somebody is sending
+    /// waits for it: if that one dies, or cannot note what became of it, the older one is sent once more.
     pub(crate) async fn waiting(
         &self,
         channel: &StoredChannel,
         now: Timestamp,
         sent: &mut Sent,
         invocation: &Invocation,
-    ) -> Vec<WaitingMessage> {
+    ) -> Waiting {
         let reading = part_for_reading(invocation);
         let read = self.waiting_places.read_on(&self.store, &channel.id, now, &reading).await;
-        let ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure } = read;
-        sent.is_cut |= is_cut || has_begun_later;
+        let ReadTasks { tasks: mut free, unreadable, has_begun_later, is_cut, failure } = read;
+        let is_part = is_cut || has_begun_later;
+        let is_whole = !is_part && failure.is_none() && unreadable.is_empty();
+        let count = is_whole.then_some(free.len());
+        sent.is_cut |= is_part;
         sent.unreadable.extend(unreadable);
         sent.error = failure;
-        tasks
+
+        leave(&mut free, |message| message.is_leased(now));
+        free.retain(|message| message.is_free(now));
+        Waiting { free, count }
     }
 
     /// The storms among messages that are due; without a message that may be of one nothing is read.
     pub(crate) async fn storms(
         &self,
+        channel: &StoredChannel,
         due: &[WaitingMessage],
-        now: Timestamp,
         sent: &mut Sent,
         round: &Round<'_>,
     ) -> Storms {
         if !due.iter().any(may_storm) {
             return Storms::default();
         }
+        let now = self.clock.now();
         let reading = part_for_reading(round.beginning);
         let told = round.told.get_or_init(|| told_of_late(&self.store, now, sent, &reading)).await;
-        Storms::of(due, told)
+        Storms::of(due, told, &self.begun_storms.of(&channel.id, now))
     }
 
     /// The states of messages, some at a time.

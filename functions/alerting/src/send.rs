@@ -3,17 +3,19 @@
 //! A message is leased, sent, and deleted or given back. Who dies in between leaves it to the next one, once the lease
 //! is over: it is sent once at least, and with the mark that it may have arrived before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use alerts::{MAX_PAUSE, next_attempt};
+use alerts::{MAX_PAUSE, Secret, next_attempt};
 use chrono::TimeDelta;
-use futures_util::future::join_all;
+use domain::Timestamp;
+use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
 use judging::Rules;
 use runtime::clock::Clock;
 use table::{
-    Failing, Invocation, StoreResult, StoredChannel, ToldMessage, WaitingKey, WaitingMessage,
+    AlertKey, Failing, Invocation, StoreError, StoreResult, StoredChannel, WaitingKey,
+    WaitingMessage,
 };
 use tokio::sync::OnceCell;
 
@@ -23,9 +25,10 @@ use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
 use crate::sent::Sent;
-use crate::storm::Storms;
+use crate::storm::{Storms, Told};
 use crate::waiting::{
-    Chosen, choose, due, first_attempt, is_test, of_deleted_channel, states_needed,
+    Chosen, Waiting, choose, due, first_attempt, is_test, keep_repeated, leave, states_needed,
+    take_deleted,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
@@ -49,16 +52,19 @@ pub(crate) struct Round<'a> {
     /// The whole invocation, for noting what became of requests.
     pub(crate) invocation: &'a Invocation,
     /// What was told of late, by which storms are found: read once, when the first channel needs it.
-    pub(crate) told: OnceCell<Vec<ToldMessage>>,
+    pub(crate) told: OnceCell<Told>,
 }
 
 /// Messages that this invocation alone may send.
+#[derive(Default)]
 struct Leased {
     messages: Vec<WaitingMessage>,
     /// Those of them that may have arrived by an earlier attempt.
     repeated: BTreeSet<WaitingKey>,
-    /// Whether the table did not lease others, which are left to the next minute.
+    /// Whether others were not leased, which are left to the next minute.
     is_cut: bool,
+    /// Why the table did not lease one.
+    error: Option<StoreError>,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -85,12 +91,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent: &mut Sent,
         round: &Round<'_>,
     ) -> StoreResult<()> {
-        let (chosen, storms) = self.choose(channel, sent, round).await;
-        if let Err(error) = self.drop_messages(&chosen.drop, sent, round).await {
-            // The next minute drops what is left. It holds up no message.
-            sent.error = Some(error);
-        }
+        let now = self.clock.now();
+        let Waiting { free, count } = self.waiting(channel, now, sent, round.beginning).await;
+        let (mut chosen, storms) = self.choose(channel, free, sent, round).await;
+        self.drop_messages(&mut chosen, sent, round).await;
         if chosen.send.is_empty() {
+            // Nothing is left that it could fail to deliver, and nothing that would show that it works again.
+            if count == Some(sent.dropped) {
+                self.end_failing(channel, sent, round.beginning).await?;
+            }
             return Ok(());
         }
         if round.beginning.remaining() < ENOUGH {
@@ -99,7 +108,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
 
         let preparing = round.beginning.part_of(MAX_PREPARING);
-        // The other half is for the channel's secret and for names.
+        // Before the lease: what is leased and not sent waits for the end of its lease.
+        let secret = self.secret(channel, &preparing).await?;
+        // The other half is for names.
         let leasing = preparing.part_of(preparing.remaining() / 2);
         let leased = self.lease(&chosen.send, &leasing).await?;
         sent.is_cut |= leased.is_cut;
@@ -107,36 +118,40 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Ok(());
         }
 
-        match self.deliver(channel, (&leased, &storms), round, &preparing).await? {
+        match self.deliver(secret, (&leased, &storms), round, &preparing).await {
             Ok(()) => {
                 sent.messages = leased.messages.len();
-                self.delivered(channel, &leased.messages, round.invocation).await?;
-                sent.failing_since = None;
+                let done: Vec<_> = chosen.drop.iter().chain(&leased.messages).collect();
+                self.begun_storms.note(&channel.id, &storms, &done, self.clock.now());
+                self.delivered(channel, &leased.messages, sent, round.invocation).await?;
             }
             Err(failure) => {
-                self.failed(channel, &leased, &failure, round.invocation).await?;
+                let noted = self.failed(channel, &leased, &failure, round.invocation).await;
                 sent.failure = Some(failure.reason);
+                noted?;
             }
         }
         Ok(())
     }
 
-    /// Reads what waits for a channel, and chooses among it. A message about which something cannot be read is left to the
-    /// next round, and holds up no other.
+    /// Chooses among messages that wait for a channel. One about which something cannot be read is left to the next round,
+    /// and holds up no other state.
     async fn choose(
         &self,
         channel: &StoredChannel,
+        mut waiting: Vec<WaitingMessage>,
         sent: &mut Sent,
         round: &Round<'_>,
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
-        let waiting = self.waiting(channel, now, sent, round.beginning).await;
-        let (mut of_deleted, waiting) = of_deleted_channel(waiting, channel, now);
+        // Also of messages that are not due: those that were given up are never due by themselves.
+        let deleted = self.deleted(&waiting, sent, round).await;
+        let mut of_deleted = take_deleted(&mut waiting, channel, &deleted.found, now);
         of_deleted.truncate(MAX_MESSAGES);
         let mut due = due(waiting, channel, round.rules.zone, now);
 
-        let storms = self.storms(&due, now, sent, round).await;
-        due.retain(|message| !storms.holds(message));
+        let storms = self.storms(channel, &due, sent, round).await;
+        leave(&mut due, |message| storms.holds(message));
         sent.due_since = due.iter().map(|message| message.told.at.max(message.next)).min();
         sent.is_cut |= due.len() > MAX_MESSAGES;
         due.truncate(MAX_MESSAGES);
@@ -145,96 +160,159 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
 
         let states = self.states(&states_needed(&due, &storms.counted), sent, round).await;
-        let deleted = self.deleted(&due, sent, round).await;
         due.retain(|message| {
             is_test(message)
                 || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
         });
-        let mut chosen = choose(due, &storms.counted, &deleted.found, &states.found);
+        let mut chosen = choose(due, &storms.counted, &states.found);
         chosen.drop.extend(of_deleted);
+
+        let all = chosen.send.len();
+        chosen.send.retain(|message| !storms.is_later(message));
+        keep_repeated(&mut chosen.send);
+        sent.is_cut |= chosen.send.len() < all;
+        for message in &mut chosen.send {
+            message.storm = storms.number(message);
+        }
         (chosen, storms)
     }
 
-    /// Deletes messages that nobody needs any more.
-    async fn drop_messages(
-        &self,
-        messages: &[WaitingMessage],
-        sent: &mut Sent,
-        round: &Round<'_>,
-    ) -> StoreResult<()> {
+    /// Deletes messages that nobody needs any more. What follows one that stays is left to the next round: behind it the
+    /// older one would be said.
+    async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_>) {
         // The other half is for those that are sent.
         let dropping = round.beginning.part_of(round.beginning.remaining() / 2);
-        let finished = messages.iter().map(|message| self.store.finish_waiting(message, &dropping));
-        let dropped = some_at_once(finished.collect()).await?;
-        sent.dropped = dropped.into_iter().filter(|is_gone| *is_gone).count();
-        Ok(())
+        let finished =
+            chosen.drop.iter().map(|message| self.store.finish_waiting(message, &dropping));
+        let finished: Vec<_> = finished.collect();
+        let results: Vec<_> = stream::iter(finished).buffered(CONCURRENCY).collect().await;
+
+        let mut staying = BTreeSet::new();
+        for (message, result) in chosen.drop.iter().zip(results) {
+            match result {
+                Ok(true) => sent.dropped += 1,
+                Ok(false) => drop(staying.insert(&message.told.alert)),
+                Err(error) => {
+                    staying.insert(&message.told.alert);
+                    sent.error = Some(error);
+                }
+            }
+        }
+        chosen.send.retain(|message| !staying.contains(&message.told.alert));
     }
 
-    /// Leases messages; those that somebody else has leased meanwhile are missing. An error only where none is leased:
-    /// what is leased is sent, because another attempt would have to wait for the end of its lease.
+    /// Leases messages, those of a state one after the other. An error only where none is leased: what is leased is sent,
+    /// because another attempt would have to wait for the end of its lease.
     async fn lease(
         &self,
         messages: &[WaitingMessage],
         invocation: &Invocation,
     ) -> StoreResult<Leased> {
         let until = self.clock.now().saturating_add(LEASE);
-        let asked: Vec<_> = messages
-            .iter()
-            .map(|message| self.store.lease_waiting(message, until, invocation))
-            .collect();
-        let results: Vec<_> = stream::iter(asked).buffered(CONCURRENCY).collect().await;
+        let mut of_states: BTreeMap<&AlertKey, Vec<&WaitingMessage>> = BTreeMap::new();
+        for message in messages {
+            of_states.entry(&message.told.alert).or_default().push(message);
+        }
+        let mut of_states: Vec<_> = of_states.into_values().collect();
+        of_states.sort_by_key(|messages| messages[0].told.key());
 
-        let (mut leased, mut repeated, mut cause) = (Vec::new(), BTreeSet::new(), None);
-        for (known, result) in messages.iter().zip(results) {
-            match result {
+        let asked =
+            of_states.into_iter().map(|messages| self.lease_in_order(messages, until, invocation));
+        let asked: Vec<_> = asked.collect();
+        let parts: Vec<Leased> = stream::iter(asked).buffered(CONCURRENCY).collect().await;
+
+        let mut leased = Leased::default();
+        for part in parts {
+            leased.messages.extend(part.messages);
+            leased.repeated.extend(part.repeated);
+            leased.is_cut |= part.is_cut;
+            leased.error = leased.error.or(part.error);
+        }
+        leased.messages.sort_by_key(|message| message.told.key());
+        match leased.error.take() {
+            Some(error) if leased.messages.is_empty() => Err(error),
+            _ => Ok(leased),
+        }
+    }
+
+    /// Leases messages of a state up to the first one that the table or somebody else keeps: what follows it would be
+    /// said before it.
+    async fn lease_in_order(
+        &self,
+        messages: Vec<&WaitingMessage>,
+        until: Timestamp,
+        invocation: &Invocation,
+    ) -> Leased {
+        let mut leased = Leased::default();
+        for known in messages {
+            match self.store.lease_waiting(known, until, invocation).await {
                 Ok(Some(message)) => {
                     if known.lease.is_some() {
-                        repeated.insert(message.key());
+                        leased.repeated.insert(message.key());
                     }
-                    leased.push(message);
+                    leased.messages.push(message);
                 }
-                Ok(None) => {}
-                Err(error) => cause = Some(error),
+                Ok(None) => return Leased { is_cut: true, ..leased },
+                Err(error) => return Leased { is_cut: true, error: Some(error), ..leased },
             }
         }
-        match cause {
-            Some(error) if leased.is_empty() => Err(error),
-            cause => Ok(Leased { messages: leased, repeated, is_cut: cause.is_some() }),
-        }
+        leased
+    }
+
+    /// What is secret of a channel; without it nothing is delivered.
+    async fn secret(
+        &self,
+        channel: &StoredChannel,
+        invocation: &Invocation,
+    ) -> StoreResult<Result<Secret, NotCarried>> {
+        let stored = self.store.channel_secret(&channel.id, invocation).await?;
+        Ok(match stored.map(|stored| stored.secret()) {
+            Some(Ok(secret)) => Ok(secret),
+            Some(Err(_)) => Err(unusable("what is stored as its secret cannot be read")),
+            None => Err(unusable("it has no secret")),
+        })
     }
 
     async fn deliver(
         &self,
-        channel: &StoredChannel,
+        secret: Result<Secret, NotCarried>,
         (leased, storms): (&Leased, &Storms),
         round: &Round<'_>,
         preparing: &Invocation,
-    ) -> StoreResult<Result<(), NotCarried>> {
-        let secret = self.store.channel_secret(&channel.id, preparing).await?;
-        let secret = match secret.map(|it| it.secret()) {
-            Some(Ok(secret)) => secret,
-            Some(Err(_)) => {
-                return Ok(Err(unusable("what is stored as its secret cannot be read")));
-            }
-            None => return Ok(Err(unusable("it has no secret"))),
-        };
+    ) -> Result<(), NotCarried> {
+        let secret = secret?;
         let Leased { messages, repeated, .. } = leased;
         let registered = Registered::of(&self.store, messages, preparing).await;
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
         let sender = Sender { page_url, zone, storms: &storms.counted };
         let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
         let outgoing = sender.outgoing(messages, &registered, &secret, is_repeated, now);
-        Ok(self.carrier.carry(outgoing, &self.clock).await)
+        self.carrier.carry(outgoing, &self.clock).await
     }
 
     async fn delivered(
         &self,
         channel: &StoredChannel,
         leased: &[WaitingMessage],
+        sent: &mut Sent,
         invocation: &Invocation,
     ) -> StoreResult<()> {
         let finished = leased.iter().map(|it| self.store.finish_waiting(it, invocation));
-        some_at_once(finished.collect()).await?;
+        let finishing = some_at_once(finished.collect());
+        // A deletion that the table throttles to the end leaves no time for what comes after it.
+        let ending = self.end_failing(channel, sent, invocation);
+        let (finished, ended) = join(finishing, ending).await;
+        finished.map(drop).and(ended)
+    }
+
+    /// Notes that a channel fails no longer.
+    async fn end_failing(
+        &self,
+        channel: &StoredChannel,
+        sent: &mut Sent,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        sent.failing_since = None;
         if channel.failing.is_some() {
             self.store.note_channel(channel, None, invocation).await?;
         }
@@ -267,16 +345,18 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 invocation,
             ));
         }
-        some_at_once(postponed).await?;
+        let postponed = some_at_once(postponed).await;
+
         let is_second = leased.iter().any(|it| it.attempts > 1);
         let is_only_tested = leased.iter().all(is_test);
         let is_told_at_once = failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
+        // Also where one is not given back: its lease ends by itself.
         if is_told_at_once || is_second || channel.failing.is_some() {
-            let since = channel.failing.map_or(now, |it| it.since);
+            let since = channel.failing.map_or(now, |failing| failing.since);
             let failing = Failing { since, next: soonest };
             self.store.note_channel(channel, Some(failing), invocation).await?;
         }
-        Ok(())
+        postponed.map(drop)
     }
 }
 

@@ -1,17 +1,19 @@
 //! Storms: a rule that has messages about many devices within ten minutes tells their count, and what follows waits.
 //! Reads what was told; sends nothing.
 //!
-//! What was sent is what was told and waits no more, so nothing is stored of a storm, and whoever sends sees the same.
+//! What was sent is what was told and waits no more, so nothing is stored of a storm but the number that an attempt told,
+//! and whoever sends sees the same. Where the table lets only a part of a storm be sent, the process remembers the number.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use alerts::{Scope, Subject};
 use chrono::TimeDelta;
-use domain::{RuleId, TimeRange, Timestamp};
+use domain::{ChannelId, RuleId, TimeRange, Timestamp};
 use table::{Invocation, ReadToldMessages, ToldKey, ToldMessage, ToldQuery, WaitingMessage};
 
 use crate::sent::Sent;
-use crate::waiting::{MAX_READ, is_test};
+use crate::waiting::{MAX_READ, first_lease, is_test};
 
 /// The most devices of a rule that are told one by one within [`WINDOW`].
 pub(crate) const MAX_SINGLE: usize = 20;
@@ -30,31 +32,109 @@ pub(crate) struct Storms {
     pub(crate) counted: BTreeMap<RuleId, usize>,
     /// Those whose count was told in the last ten minutes: their messages wait, but for those that a dead sender leased.
     pub(crate) held: BTreeSet<RuleId>,
+    /// How many messages of those that are told by their count are due.
+    due: BTreeMap<RuleId, usize>,
+    /// Those that may have arrived, each with the number of devices that was told.
+    retold: BTreeMap<RuleId, usize>,
+    /// The lease of what is told again.
+    lease: Option<Timestamp>,
+}
+
+/// What was told of late.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) messages: Vec<ToldMessage>,
+    /// Whether all of it was read.
+    pub(crate) is_whole: bool,
+}
+
+/// The storms of channels that were sent in part, a moment ago.
+#[derive(Debug, Default)]
+pub(crate) struct BegunStorms(Mutex<BTreeMap<(ChannelId, RuleId), Begun>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    devices: usize,
+    at: Timestamp,
+}
+
+impl BegunStorms {
+    /// Those of a channel, each with the number of devices that was told.
+    pub(crate) fn of(&self, channel: &ChannelId, now: Timestamp) -> BTreeMap<RuleId, usize> {
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.retain(|_, begun| begun.at <= now && now.since(begun.at) < WINDOW);
+        let of_channel = begun.iter().filter(|((id, _), _)| id == channel);
+        of_channel.map(|((_, rule), begun)| (rule.clone(), begun.devices)).collect()
+    }
+
+    /// Notes the storms that were told to a channel, and whether a part of each is left.
+    pub(crate) fn note(
+        &self,
+        channel: &ChannelId,
+        storms: &Storms,
+        done: &[&WaitingMessage],
+        now: Timestamp,
+    ) {
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (rule, devices) in &storms.counted {
+            let key = (channel.clone(), rule.clone());
+            let count = done.iter().filter(|message| message.told.alert.rule == *rule).count();
+            if storms.due.get(rule).is_some_and(|due| count < *due) {
+                begun.insert(key, Begun { devices: *devices, at: now });
+            } else {
+                begun.remove(&key);
+            }
+        }
+    }
 }
 
 impl Storms {
-    /// The rules that storm, by what is due and what was told in the last ten minutes. Only a rule on each of several
-    /// devices can.
-    pub(crate) fn of(due: &[WaitingMessage], told: &[ToldMessage]) -> Self {
+    /// The rules that storm, by what is due, what was told in the last ten minutes, and the storms that were sent in
+    /// part. Only a rule on each of several devices can.
+    pub(crate) fn of(due: &[WaitingMessage], told: &Told, begun: &BTreeMap<RuleId, usize>) -> Self {
         let mut waiting: BTreeMap<&RuleId, BTreeSet<&Subject>> = BTreeMap::new();
         for message in due.iter().filter(|it| may_storm(it)) {
             let alert = &message.told.alert;
             waiting.entry(&alert.rule).or_default().insert(&alert.subject);
         }
         let unsent: BTreeSet<ToldKey> = due.iter().map(|it| it.told.key()).collect();
-        let mut storms = Self::default();
+        let lease = first_lease(due);
+        let mut storms = Self { retold: retold(due, lease), lease, ..Self::default() };
         for (rule, waiting) in waiting {
-            let sent = told.iter().filter(|it| it.alert.rule == *rule);
+            let sent = told.messages.iter().filter(|it| it.alert.rule == *rule);
             let sent = sent.filter(|it| !unsent.contains(&it.key()));
             let sent: BTreeSet<&Subject> = sent.map(|it| &it.alert.subject).collect();
             let all = sent.union(&waiting).count();
-            if sent.len() > MAX_SINGLE {
+            // Nobody knows the count of what was read in part. The devices that are due are a count of their own.
+            let known = if told.is_whole { all } else { waiting.len() };
+            if let Some(devices) = storms.retold.get(rule) {
+                storms.counted.insert(rule.clone(), *devices);
+            } else if let Some(devices) = begun.get(rule) {
+                storms.counted.insert(rule.clone(), known.max(*devices));
+            } else if sent.len() > MAX_SINGLE {
                 storms.held.insert(rule.clone());
             } else if all > MAX_SINGLE {
-                storms.counted.insert(rule.clone(), all);
+                storms.counted.insert(rule.clone(), known);
+            }
+        }
+
+        for message in due.iter().filter(|message| !is_test(message)) {
+            if !storms.is_later(message) {
+                *storms.due.entry(message.told.alert.rule.clone()).or_default() += 1;
             }
         }
         storms
+    }
+
+    /// The number of devices by which a message is told.
+    pub(crate) fn number(&self, message: &WaitingMessage) -> Option<usize> {
+        self.counted.get(&message.told.alert.rule).copied().filter(|_| !is_test(message))
+    }
+
+    /// Whether a message is of a rule that is told again, and was no part of it: it is told on its own, after it.
+    pub(crate) fn is_later(&self, message: &WaitingMessage) -> bool {
+        let is_retold = self.retold.contains_key(&message.told.alert.rule);
+        is_retold && message.lease != self.lease && !is_test(message)
     }
 
     /// Whether a message waits. What a dead sender leased goes at once: while the lease lasted, the message was missing
@@ -64,14 +144,24 @@ impl Storms {
     }
 }
 
+/// The storms that are told again, each with the number of devices that was told.
+fn retold(due: &[WaitingMessage], lease: Option<Timestamp>) -> BTreeMap<RuleId, usize> {
+    let repeated = due.iter().filter(|message| lease.is_some() && message.lease == lease);
+    let counted = repeated.filter_map(|message| {
+        let rule = message.told.alert.rule.clone();
+        Some((rule, message.storm?))
+    });
+    counted.collect()
+}
+
 /// What was told in the last ten minutes, as far as it can be read: with less, messages that a storm would hold are sent.
 pub(crate) async fn told_of_late(
     store: &impl ReadToldMessages,
     now: Timestamp,
     sent: &mut Sent,
     invocation: &Invocation,
-) -> Vec<ToldMessage> {
-    let (mut told, mut after) = (Vec::new(), None);
+) -> Told {
+    let (mut told, mut after) = (Told::default(), None);
     // A judgement by a clock that is a little ahead is one of now. One by a clock that was hours ahead would hold a
     // rule's messages for hours.
     let Ok(range) = TimeRange::new(now.saturating_add(-WINDOW), now.saturating_add(WINDOW)) else {
@@ -86,9 +176,10 @@ pub(crate) async fn told_of_late(
                 return told;
             }
         };
-        told.extend(page.listing.found);
-        after = told.last().map(ToldMessage::key);
-        if !page.has_more || after.is_none() || told.len() >= MAX_TOLD {
+        told.messages.extend(page.listing.found);
+        told.is_whole = !page.has_more;
+        after = told.messages.last().map(ToldMessage::key);
+        if told.is_whole || after.is_none() || told.messages.len() >= MAX_TOLD {
             return told;
         }
     }

@@ -2,7 +2,8 @@
 //! none.
 //!
 //! Who could not read to the end leaves a place to the next one. With many items and few read units each would otherwise
-//! read the first ones only.
+//! read the first ones only. What belongs together is taken together: a part of it is kept with the place, until the
+//! rest is read.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -15,6 +16,7 @@ use table::{
 };
 
 use crate::ports::Store;
+use crate::storm::may_storm;
 use crate::waiting::MAX_READ;
 
 /// The states that are read at once, whether or not they are due: one request of at most 1 MB.
@@ -27,7 +29,7 @@ const MESSAGES: usize = 100;
 const MAX_TASKS: usize = 10_000;
 
 /// What a minute judges or a round sends.
-pub(crate) trait Task: Sized + Send {
+pub(crate) trait Task: Sized + Clone + Debug + Send {
     /// What the log calls tasks of the kind.
     const NAME: &'static str;
     /// The most that are read at once.
@@ -44,6 +46,11 @@ pub(crate) trait Task: Sized + Send {
         after: Option<&Self::Place>,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Page<Self>>> + Send;
+
+    /// Whether it is taken together with what stands at a place.
+    fn belongs_to(&self, _: &Self::Place) -> bool {
+        false
+    }
 }
 
 /// Some tasks, and where further ones begin.
@@ -106,6 +113,7 @@ impl Task for Look {
     }
 }
 
+/// Each state says what is newest of it, and a storm how many devices there are.
 impl Task for WaitingMessage {
     const NAME: &'static str = "messages that wait";
     const MAX: usize = MAX_READ;
@@ -115,20 +123,32 @@ impl Task for WaitingMessage {
     async fn page(
         store: &impl Store,
         channel: &ChannelId,
-        now: Timestamp,
+        _: Timestamp,
         after: Option<&WaitingKey>,
         invocation: &Invocation,
     ) -> StoreResult<Page<Self>> {
-        let page = store.waiting_messages(channel, now, after, MESSAGES, invocation).await?;
+        let page = store.waiting_messages(channel, after, MESSAGES, invocation).await?;
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
         Ok(Page { next: last.map(Self::key), tasks, unreadable })
+    }
+
+    fn belongs_to(&self, place: &WaitingKey) -> bool {
+        let alert = &self.told.alert;
+        *alert == place.alert || alert.rule == place.alert.rule && may_storm(self)
     }
 }
 
 /// Where reading goes on next, by the owner of what is read.
 #[derive(Debug)]
-pub(crate) struct KeptPlace<T: Task>(Mutex<BTreeMap<T::Owner, T::Place>>);
+pub(crate) struct KeptPlace<T: Task>(Mutex<BTreeMap<T::Owner, Kept<T>>>);
+
+/// A place, and those before it that are taken together with what may follow it.
+#[derive(Debug)]
+struct Kept<T: Task> {
+    place: T::Place,
+    part: Vec<T>,
+}
 
 impl<T: Task> Default for KeptPlace<T> {
     fn default() -> Self {
@@ -145,9 +165,15 @@ impl<T: Task> KeptPlace<T> {
         now: Timestamp,
         invocation: &Invocation,
     ) -> ReadTasks<T> {
-        let (mut tasks, mut unreadable, mut failure) = (Vec::new(), Vec::new(), None);
-        let mut place = self.lock().get(owner).cloned();
-        let has_begun_later = place.is_some();
+        let kept = self.lock().remove(owner);
+        let has_begun_later = kept.is_some();
+        let (mut place, mut tasks) = match kept {
+            Some(Kept { place, part }) => (Some(place), part),
+            None => (None, Vec::new()),
+        };
+
+        let most = tasks.len() + T::MAX;
+        let (mut unreadable, mut failure) = (Vec::new(), None);
         loop {
             match T::page(store, owner, now, place.as_ref(), invocation).await {
                 Ok(page) => {
@@ -157,20 +183,20 @@ impl<T: Task> KeptPlace<T> {
                 }
                 Err(error) => failure = Some(error),
             }
-            if place.is_none() || failure.is_some() || tasks.len() >= T::MAX {
+            if place.is_none() || failure.is_some() || tasks.len() >= most {
                 break;
             }
         }
 
         let is_cut = place.is_some();
-        match place {
-            Some(place) => drop(self.lock().insert(owner.clone(), place)),
-            None => drop(self.lock().remove(owner)),
+        if let Some(place) = place {
+            let part = tasks.extract_if(.., |task| task.belongs_to(&place)).collect();
+            self.lock().insert(owner.clone(), Kept { place, part });
         }
         ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<T::Owner, T::Place>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<T::Owner, Kept<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,10 @@
 //! The function on a store in memory, with a receiver that answers as it is told. Only `servers` opens connections.
 
+mod failing;
 mod sending;
 mod servers;
 mod storm;
+mod throttled;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,7 +21,7 @@ use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditChannels as _, JudgementOutcome,
-    NewJudgement, PutJudgements as _, StoredAlertState, StoredChannel, StoredRule,
+    NewJudgement, PutJudgements as _, ReadAlertRules, StoredAlertState, StoredChannel, StoredRule,
 };
 
 use crate::{Alerting, Carrier, Event, NoEmail, NotDone, Settings};
@@ -39,6 +41,7 @@ pub(crate) enum Reply {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Receiver {
     requests: Arc<Mutex<Vec<(String, Value)>>>,
+    ids: Arc<Mutex<Vec<String>>>,
     replies: Arc<Mutex<VecDeque<Reply>>>,
 }
 
@@ -52,6 +55,11 @@ impl Receiver {
         std::mem::take(&mut *self.requests.lock().expect("no panic"))
     }
 
+    /// The ids of the requests so far, by which a receiver knows one that it has.
+    pub(crate) fn take_ids(&self) -> Vec<String> {
+        std::mem::take(&mut *self.ids.lock().expect("no panic"))
+    }
+
     /// The bodies of the requests so far.
     pub(crate) fn bodies(&self) -> Vec<Value> {
         self.take().into_iter().map(|(_, body)| body).collect()
@@ -63,6 +71,8 @@ impl SendRequest for Receiver {
         let host = request.uri().host().expect("a host").to_owned();
         let body = serde_json::from_str(request.body()).unwrap_or_default();
         self.requests.lock().expect("no panic").push((host, body));
+        let id = request.headers().iter().find(|(name, _)| *name == "webhook-id");
+        self.ids.lock().expect("no panic").extend(id.map(|(_, id)| id.clone()));
         let reply = self.replies.lock().expect("no panic").pop_front();
         let (status, retry_after) = match reply {
             None => (200, None),
@@ -198,6 +208,13 @@ impl World {
         let rule = StoredRule { id: id.parse().expect("an id"), version: 1, rule };
         assert!(self.store.put_alert_rule(&rule, &invocation()).await.expect("asked"));
         rule
+    }
+
+    /// A rule that was put before.
+    pub(crate) async fn stored_rule(&self, id: &str) -> StoredRule {
+        let id: RuleId = id.parse().expect("an id");
+        let found = ReadAlertRules::alert_rule(&self.store, &id, &invocation()).await;
+        found.expect("read").expect("a rule")
     }
 
     pub(crate) async fn delete_rule(&self, id: &str) {

@@ -10,12 +10,20 @@ use table::{AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, Wait
 /// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
 pub(crate) const MAX_READ: usize = 5_000;
 
+/// What waits for a channel.
+pub(crate) struct Waiting {
+    /// The messages that may be sent now, in the order of their keys.
+    pub(crate) free: Vec<WaitingMessage>,
+    /// The number of all that wait; `None` where not all were read.
+    pub(crate) count: Option<usize>,
+}
+
 /// The messages of a channel, by what becomes of them.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
     /// Those to send in one message, in their order.
     pub(crate) send: Vec<WaitingMessage>,
-    /// Those to delete: their rule was deleted, a later one says more, or they are no longer true.
+    /// Those to delete: their rule or channel was deleted, a later one says more, or they are no longer true.
     pub(crate) drop: Vec<WaitingMessage>,
 }
 
@@ -28,13 +36,51 @@ pub(crate) fn first_attempt(
     channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
 }
 
-/// The messages that wait for a channel of the same id that was deleted, and those of the channel itself.
-pub(crate) fn of_deleted_channel(
-    messages: Vec<WaitingMessage>,
+/// Takes out the messages of rules that were deleted, and those that wait for a channel of the same id that was deleted.
+pub(crate) fn take_deleted(
+    messages: &mut Vec<WaitingMessage>,
     channel: &StoredChannel,
+    deleted: &BTreeSet<RuleId>,
     now: Timestamp,
-) -> (Vec<WaitingMessage>, Vec<WaitingMessage>) {
-    messages.into_iter().partition(|message| channel.is_younger_than(message.told.at, now))
+) -> Vec<WaitingMessage> {
+    let is_deleted = |message: &mut WaitingMessage| {
+        channel.is_younger_than(message.told.at, now)
+            || !is_test(message) && deleted.contains(&message.told.alert.rule)
+    };
+    messages.extract_if(.., is_deleted).collect()
+}
+
+/// Until when the sender leased its messages that died first, or had no answer first.
+pub(crate) fn first_lease(messages: &[WaitingMessage]) -> Option<Timestamp> {
+    messages.iter().filter_map(|message| message.lease).min()
+}
+
+/// Keeps the messages of the first of the senders that died or had no answer, with the older ones of their states. Who has
+/// them knows them by the id of the request, which is that of the same messages.
+pub(crate) fn keep_repeated(messages: &mut Vec<WaitingMessage>) {
+    let Some(first) = first_lease(messages) else { return };
+    let repeated = messages.iter().filter(|message| message.lease == Some(first));
+    let last: BTreeMap<AlertKey, u64> =
+        repeated.map(|message| (message.told.alert.clone(), message.told.message.number)).collect();
+    let is_kept = |message: &WaitingMessage| {
+        let number = message.told.message.number;
+        last.get(&message.told.alert).is_some_and(|last| number <= *last)
+    };
+    messages.retain(is_kept);
+}
+
+/// Takes out messages that wait on, and what follows them: of a state the older message goes first. A test says nothing of
+/// a state.
+pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingMessage) -> bool) {
+    let mut left = BTreeSet::new();
+    messages.retain(|message| {
+        let alert = &message.told.alert;
+        let is_left = waits(message) || !is_test(message) && left.contains(alert);
+        if is_left {
+            left.insert(alert.clone());
+        }
+        !is_left
+    });
 }
 
 /// The messages that may be sent now; without those whose channel waits, is quiet, or has given them up.
@@ -83,7 +129,6 @@ pub(crate) fn states_needed(
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
     counted: &BTreeMap<RuleId, usize>,
-    deleted: &BTreeSet<RuleId>,
     states: &Listing<StoredAlertState>,
 ) -> Chosen {
     let damaged = states.damaged();
@@ -94,8 +139,6 @@ pub(crate) fn choose(
     for message in due {
         if is_test(&message) {
             chosen.send.push(message);
-        } else if deleted.contains(&message.told.alert.rule) {
-            chosen.drop.push(message);
         } else {
             of_subjects.entry(message.told.alert.clone()).or_default().push(message);
         }

@@ -124,13 +124,12 @@ ports! {
         fn told_messages(query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>>;
     }
 
-    /// Pattern 20b: the messages that a channel is to send.
+    /// Pattern 20b: the messages that wait for a channel.
     ReadWaitingMessages [(Query, AlertWaiting)] {
-        /// A page of the messages that a channel is to send now and that nobody is sending
-        /// ([`WaitingMessage::is_free`]), as they are this moment, in the order of their keys.
+        /// A page of the messages that wait for a channel, as they are this moment, in the order of their keys: also
+        /// those that are not to be sent now, or that somebody is sending ([`WaitingMessage::is_free`]).
         fn waiting_messages(
             channel: &ChannelId,
-            now: Timestamp,
             after: Option<&WaitingKey>,
             limit: usize,
         ) -> StoreResult<ListPage<WaitingMessage>>;
@@ -141,7 +140,7 @@ ports! {
     /// Of several that send at the same time one has the lease. Who dies with it leaves the message to the next one, once
     /// the lease is over.
     SendWaitingMessages [(UpdateItem, AlertWaiting), (DeleteItem, AlertWaiting)] {
-        /// Leases a message until a timestamp, if its lease is the one of `known`; counts an attempt. Returns the message
+        /// Leases a message until a timestamp, with the storm of `known`, if its lease is the one of `known`; counts an attempt. Returns the message
         /// as it is then, or `None` where somebody was faster or it is gone. Done twice, the second is refused.
         fn lease_waiting(
             known: &WaitingMessage,

@@ -912,12 +912,13 @@ async fn what_waits_is_read_on_where_the_table_let_no_more_in() {
         drop(world.minute().await);
         world.store.end_troubles();
         let first = devices(&world);
-        if first.len() == 100 {
+        // A page has a hundred. What may follow the last of them is read first.
+        if first.len() == 99 {
             was_cut = true;
             // Further ones come before the place.
             world.tell(&rule, "a", News::Fired, &[("a", NOW)]).await;
             world.minute().await.expect("done");
-            assert_eq!(devices(&world).len(), 50);
+            assert_eq!(devices(&world).len(), 51);
             world.minute().await.expect("done");
             assert_eq!(devices(&world), ["a"]);
         }

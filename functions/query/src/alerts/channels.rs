@@ -24,8 +24,7 @@ pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Resp
     let channels = all(store, call).await?;
     let invocation = call.invocation;
     let shown = channels.iter().map(|channel| async move {
-        let page =
-            store.waiting_messages(&channel.id, Timestamp::MAX, None, MAX_COUNTED, invocation);
+        let page = store.waiting_messages(&channel.id, None, MAX_COUNTED, invocation);
         Ok::<_, table::StoreError>(shown::channel(
             channel,
             Some(waiting(&page.await?.listing.found)),
@@ -46,15 +45,12 @@ pub(crate) async fn show(store: &impl Store, call: &mut Call<'_>) -> Result<Resp
     Ok(Response::json(200, &shown_now(&channel, store, call).await?))
 }
 
-/// All that wait are free in the farthest future.
 async fn shown_now(
     channel: &StoredChannel,
     store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Value, Problem> {
-    let page = store
-        .waiting_messages(&channel.id, Timestamp::MAX, None, MAX_COUNTED, call.invocation)
-        .await;
+    let page = store.waiting_messages(&channel.id, None, MAX_COUNTED, call.invocation).await;
     let page = page.map_err(|error| call.failed(&error))?;
     Ok(shown::channel(channel, Some(waiting(&page.listing.found))))
 }

@@ -75,6 +75,9 @@ pub struct WaitingMessage {
     /// Until when somebody is sending it. One that is over is of an attempt that may have arrived: whoever had it died,
     /// or had no answer.
     pub lease: Option<Timestamp>,
+    /// The number of devices by which it is told, where many have messages of its rule. With the lease it says what an
+    /// attempt told that may have arrived.
+    pub storm: Option<usize>,
     /// The key of its link, by which the episode is acknowledged; what fires nothing has none.
     pub key: Option<LinkKey>,
 }
@@ -94,7 +97,7 @@ impl WaitingMessage {
     /// A message that nobody has tried to send.
     #[must_use]
     pub const fn new(channel: ChannelId, told: ToldMessage, next: Timestamp) -> Self {
-        Self { channel, told, attempts: 0, next, lease: None, key: None }
+        Self { channel, told, attempts: 0, next, lease: None, storm: None, key: None }
     }
 
     /// A message that says nothing but that the channel works. It is of no rule that there is.
@@ -142,8 +145,18 @@ impl WaitingMessage {
     /// it was judged already, if perhaps by a clock that was ahead.
     #[must_use]
     pub fn is_free(&self, now: Timestamp) -> bool {
-        let is_past = |at: Timestamp, longest| at <= now || at > now.saturating_add(longest);
-        let is_due = self.next <= self.told.at || is_past(self.next, MAX_POSTPONED);
-        is_due && self.lease.is_none_or(|until| is_past(until, MAX_LEASE))
+        let is_due = self.next <= self.told.at || !is_ahead(self.next, MAX_POSTPONED, now);
+        is_due && !self.is_leased(now)
     }
+
+    /// Whether somebody is sending it, or died with it a moment ago.
+    #[must_use]
+    pub fn is_leased(&self, now: Timestamp) -> bool {
+        self.lease.is_some_and(|until| is_ahead(until, MAX_LEASE, now))
+    }
+}
+
+/// Whether a time is yet to come, and no further ahead than a clock that is right sets it.
+fn is_ahead(at: Timestamp, longest: TimeDelta, now: Timestamp) -> bool {
+    at > now && at <= now.saturating_add(longest)
 }

@@ -1,6 +1,6 @@
 //! A message's items: among all that was told, and among what a channel is to send. Writes no text.
 
-use super::attribute::{ATTEMPTS, JUDGED_AT, LEASE, LINK_KEY, MESSAGE, NEXT};
+use super::attribute::{ATTEMPTS, JUDGED_AT, LEASE, LINK_KEY, MESSAGE, NEXT, STORM};
 use super::fields::{other_kind, parse_key};
 use super::form::{At, Form, Maybe, Seconds, Text, Whole, part};
 use super::json::Json;
@@ -38,6 +38,7 @@ impl Attributes for WaitingMessage {
             (ATTEMPTS, part::<Whole, _>(&self.attempts)),
             (NEXT, part::<At, _>(&self.next)),
             (LEASE, part::<Maybe<At>, _>(&self.lease)),
+            (STORM, part::<Maybe<Whole>, _>(&self.storm)),
             (LINK_KEY, self.key.as_ref().map(|key| Attribute::S(key.as_str().to_owned()))),
         ]);
         attributes
@@ -88,6 +89,7 @@ impl Decode for WaitingMessage {
             attempts: take::<Whole, _>(&mut item, ATTEMPTS)?,
             next: take::<At, _>(&mut item, NEXT)?,
             lease: take::<Maybe<At>, _>(&mut item, LEASE)?,
+            storm: take::<Maybe<Whole>, _>(&mut item, STORM)?,
             key: take::<Maybe<Text>, Option<String>>(&mut item, LINK_KEY)?.map(LinkKey::of),
         })
     }

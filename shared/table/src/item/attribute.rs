@@ -157,6 +157,8 @@ pub const JUDGED_AT: &str = "judged_at";
 pub const ATTEMPTS: &str = "attempts";
 /// Until when somebody is sending a message.
 pub const LEASE: &str = "lease";
+/// The number of devices by which a message is told.
+pub const STORM: &str = "storm";
 /// The key of a message's link.
 pub const LINK_KEY: &str = "link_key";
 /// What tells a note of a device from a later one.

@@ -4,16 +4,13 @@ use domain::{ChannelId, Order, Timestamp};
 
 use super::read;
 use crate::db::{
-    Db, If, ItemQuery, Keys, Op, Write, WriteOutcome, above, absent, absent_or, add, any, at_most,
-    delete, not_above, present, put, remove, set, still, update,
+    Db, If, ItemQuery, Keys, Write, WriteOutcome, absent, add, delete, present, put, remove, set,
+    still, update,
 };
-use crate::item::attribute::{ATTEMPTS, JUDGED_AT, LEASE, NEXT};
+use crate::item::attribute::{ATTEMPTS, LEASE, NEXT, STORM};
 use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_TOLD, ALERT_WAITING, Key, PK};
-use crate::{
-    ListPage, MAX_LEASE, MAX_POSTPONED, Session, StoreResult, ToldMessage, ToldQuery, WaitingKey,
-    WaitingMessage,
-};
+use crate::{ListPage, Session, StoreResult, ToldMessage, ToldQuery, WaitingKey, WaitingMessage};
 
 impl<D: Db> Session<'_, D> {
     /// A page of the messages of a range, newest first.
@@ -33,32 +30,20 @@ impl<D: Db> Session<'_, D> {
         self.alert_page(range, query.limit, is_asked).await
     }
 
-    /// A page of the messages that a channel is to send. Consistent: whoever stores a message asks at once for it to be
-    /// sent.
+    /// A page of the messages that wait for a channel. Consistent: whoever stores a message asks at once for it to be sent.
     pub async fn waiting_messages(
         self,
         channel: &ChannelId,
-        now: Timestamp,
         after: Option<&WaitingKey>,
         limit: usize,
     ) -> StoreResult<ListPage<WaitingMessage>> {
-        let is_due = any([
-            at_most(NEXT, Attribute::text(&now)),
-            not_above(NEXT, JUDGED_AT),
-            above(NEXT, Attribute::text(&now.saturating_add(MAX_POSTPONED))),
-        ]);
-        let is_unleased = any([
-            absent_or(LEASE, Op::AtMost, Attribute::text(&now)),
-            above(LEASE, Attribute::text(&now.saturating_add(MAX_LEASE))),
-        ]);
         let (first, last) = keys::waiting_of(channel);
         let range = ItemQuery {
             keys: Keys::between(first, last),
             start: after.map(|after| item::key(&Key::AlertWaiting(after.clone()))),
-            filter: vec![is_due, is_unleased],
             ..ItemQuery::of(ALERT_WAITING)
         };
-        self.alert_page(range, limit, |message: &WaitingMessage| message.is_free(now)).await
+        self.alert_page(range, limit, |_| true).await
     }
 
     /// Puts a test, if it is not there.
@@ -66,14 +51,17 @@ impl<D: Db> Session<'_, D> {
         self.is_written(put(message.item()).when([absent(PK)])).await
     }
 
-    /// Leases a message, and counts an attempt.
+    /// Leases a message with the number by which it is told, and counts an attempt.
     pub async fn lease_waiting(
         self,
         known: &WaitingMessage,
         until: Timestamp,
     ) -> StoreResult<Option<WaitingMessage>> {
-        let lease = update_of(known)
-            .with([set(LEASE, Attribute::text(&until)), add(ATTEMPTS, Attribute::number(1))]);
+        let storm = known
+            .storm
+            .map_or_else(|| remove(STORM), |devices| set(STORM, Attribute::number(devices)));
+        let lease = set(LEASE, Attribute::text(&until));
+        let lease = update_of(known).with([lease, storm, add(ATTEMPTS, Attribute::number(1))]);
         Ok(match self.write(lease).await? {
             WriteOutcome::Done(now) => Some(read(now.unwrap_or_default())?),
             WriteOutcome::Refused(_) => None,

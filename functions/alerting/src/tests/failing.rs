@@ -1,0 +1,123 @@
+//! A channel that fails is said to do so for as long as something waits for it, and no longer.
+
+use alerts::News;
+use chrono::TimeDelta;
+use domain::Timestamp;
+use table::Action::{DeleteItem, UpdateItem};
+use table::Target::{AlertChannels, AlertWaiting};
+use table::given::invocation;
+use table::memory_db::on;
+use table::{SendWaitingMessages as _, StoreError, StoredRule};
+
+use super::{Reply, World};
+
+const NOW: Timestamp = Timestamp::MIN;
+
+/// A channel that fails, and the message that waits for it.
+async fn fail() -> (World, StoredRule) {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::Status(404)]);
+    world.minute().await.expect("done");
+    assert!(world.stored("a").await.failing.is_some());
+    world.receiver.take();
+    (world, rule)
+}
+
+async fn assert_rest(world: &World) {
+    assert_eq!(world.store.all_waiting(), []);
+    assert_eq!(world.stored("a").await.failing, None);
+    assert_eq!(world.line()["alerting.undelivered_seconds"], 0);
+}
+
+#[tokio::test]
+async fn a_channel_whose_messages_nobody_needs_any_more_fails_no_longer() {
+    let (world, _) = fail().await;
+    world.delete_rule("r").await;
+    world.minutes(2).await;
+    assert_eq!(world.receiver.take(), []);
+    assert_rest(&world).await;
+
+    let (world, rule) = fail().await;
+    world.tell(&rule, "freezer", News::Recovered, &[]).await;
+    world.minutes(2).await;
+    assert_eq!(world.receiver.take(), []);
+    assert_rest(&world).await;
+}
+
+/// Also one whose messages expired, or were sent by somebody whose note was lost.
+#[tokio::test]
+async fn a_channel_for_which_nothing_waits_fails_no_longer() {
+    let (world, _) = fail().await;
+    for message in &world.store.all_waiting() {
+        assert!(world.store.finish_waiting(message, &invocation()).await.expect("asked"));
+    }
+    world.minute().await.expect("done");
+    assert_rest(&world).await;
+}
+
+#[tokio::test]
+async fn what_was_given_up_is_dropped_with_its_rule_and_the_channel_fails_no_longer() {
+    let (world, _) = fail().await;
+    world.receiver.will(vec![Reply::Status(404); 100]);
+    world.minutes(27 * 60).await;
+    world.receiver.take();
+    world.minutes(2 * 60).await;
+    assert_eq!(world.receiver.take(), [], "given up");
+    assert!(world.stored("a").await.failing.is_some(), "it waits for a newer one");
+
+    world.delete_rule("r").await;
+    world.minutes(61).await;
+    assert_eq!(world.receiver.take(), []);
+    assert_rest(&world).await;
+}
+
+#[tokio::test]
+async fn a_channel_fails_while_something_waits_for_it_that_is_not_due() {
+    let (world, _) = fail().await;
+    let since = world.stored("a").await.failing;
+    world.minute().await.expect("done");
+    assert_eq!(world.stored("a").await.failing, since, "its next attempt is in ten seconds");
+
+    // A message of a rule that is gone is dropped, and the other one waits longer.
+    let (world, _) = fail().await;
+    let other = world.rule("other", false).await;
+    let later = world.now().saturating_add(TimeDelta::hours(1));
+    world.tell(&other, "fridge", News::Fired, &[("a", later)]).await;
+    world.delete_rule("r").await;
+    world.minutes(2).await;
+    assert_eq!(world.store.all_waiting().len(), 1);
+    assert!(world.stored("a").await.failing.is_some());
+}
+
+#[tokio::test]
+async fn a_channel_that_delivers_fails_no_longer_whatever_the_table_throttles() {
+    for (action, target) in [(DeleteItem, AlertWaiting), (UpdateItem, AlertChannels)] {
+        let (world, _) = fail().await;
+        world.pass(TimeDelta::minutes(1));
+        world.store.fail(on(action, target), 0, StoreError::Throttled("for now".into()));
+        world.minute().await.expect_err("the table throttles");
+        assert_eq!(world.receiver.take().len(), 1);
+        world.minute().await.expect("done");
+        assert_eq!(world.stored("a").await.failing, None, "{action:?}");
+        world.minutes(2).await;
+        assert_rest(&world).await;
+    }
+}
+
+#[tokio::test]
+async fn a_channel_fails_and_says_why_though_a_message_is_not_given_back() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::Status(404)]);
+    let given_back = on(UpdateItem, AlertWaiting);
+    world.store.fail(given_back, 1, StoreError::Throttled("for now".into()));
+    world.minute().await.expect_err("the table throttles");
+    assert!(world.stored("a").await.failing.is_some());
+    let failures = world.line()["alerting.failures"].to_string();
+    assert!(failures.contains("the webhook answers 404"), "{failures}");
+}

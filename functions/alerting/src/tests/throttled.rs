@@ -1,0 +1,407 @@
+//! The table throttles: what follows a message that was left waits for it, and storms are told as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alerts::News;
+use chrono::TimeDelta;
+use domain::Timestamp;
+use serde_json::Value;
+use table::Action::{BatchGetItem, DeleteItem, GetItem, Query, UpdateItem};
+use table::Target::{AlertSecrets, AlertStates, AlertTold, AlertWaiting};
+use table::memory_db::on;
+use table::{Action, StoreError, Target};
+
+use super::{Reply, World};
+
+const NOW: Timestamp = Timestamp::MIN;
+
+/// The messages of requests in their order, with what `member` has of each.
+fn heard(bodies: &[Value], member: &str) -> Vec<(String, Value)> {
+    let messages = bodies.iter().flat_map(|body| body["messages"].as_array().expect("messages"));
+    let named = messages.map(|message| {
+        let device = message["subject"]["id"].as_str().expect("an id").to_owned();
+        (device, message[member].clone())
+    });
+    named.collect()
+}
+
+/// What requests say of a device.
+fn said_of(bodies: &[Value], device: &str, member: &str) -> Vec<String> {
+    let heard = heard(bodies, member).into_iter().filter(|(subject, _)| subject == device);
+    heard.map(|(_, said)| said.as_str().expect("a text").to_owned()).collect()
+}
+
+fn throttle(world: &World, action: Action, target: Target, after: usize) {
+    world.store.fail(on(action, target), after, StoreError::Throttled("for now".into()));
+}
+
+/// The time passes before each, so that they are told apart.
+async fn tell_steps(world: &World, device: &str, count: usize, next: Timestamp) {
+    let known = world.store.all_alert_states();
+    let is_new = !known.iter().any(|state| state.key.rule.as_str() == "steps");
+    let members = serde_json::json!({
+        "name": "Reset", "device": device, "metric": "kwh", "counter": ["reset"],
+    });
+    let rule = if is_new {
+        world.put_rule("steps", members).await
+    } else {
+        world.stored_rule("steps").await
+    };
+    for _ in 0..count {
+        world.pass(TimeDelta::seconds(1));
+        world.tell_step(&rule, device, &[("a", next)]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_follows_a_message_that_is_not_leased_waits_for_it_and_no_other_does() {
+    for lease in 0..3 {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        for (device, news) in
+            [("freezer", News::Fired), ("freezer", News::Recovered), ("fridge", News::Fired)]
+        {
+            world.pass(TimeDelta::milliseconds(1));
+            world.tell(&rule, device, news, &[("a", NOW)]).await;
+        }
+
+        throttle(&world, UpdateItem, AlertWaiting, lease);
+        world.minute().await.expect("done");
+        let mut bodies = world.receiver.bodies();
+        let first: BTreeSet<String> = heard(&bodies, "id").into_iter().map(|it| it.0).collect();
+        assert!(lease > 1 || first.contains("fridge"), "{lease}: {bodies:?}");
+        world.minutes(2).await;
+        bodies.extend(world.receiver.bodies());
+        assert_eq!(said_of(&bodies, "freezer", "news"), ["fired", "recovered"], "{lease}");
+        assert_eq!(said_of(&bodies, "fridge", "news"), ["fired"], "{lease}");
+        assert!(bodies.iter().all(|body| body["is_repeated"] == false), "{lease}: {bodies:?}");
+        assert_eq!(world.store.all_waiting(), []);
+    }
+}
+
+/// What was leased would wait for the end of its lease, and be marked as a repetition.
+#[tokio::test]
+async fn what_is_not_sent_for_want_of_the_secret_is_sent_a_minute_later_for_the_first_time() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    throttle(&world, GetItem, AlertSecrets, 0);
+    world.minute().await.expect_err("the secret is not read");
+    assert_eq!(world.receiver.bodies().len(), 0);
+    world.pass(TimeDelta::seconds(10));
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(body["is_repeated"], false);
+}
+
+/// Of messages that waited the newest is sent, once the older ones are gone.
+#[tokio::test]
+async fn what_cannot_be_dropped_is_not_said_after_what_followed_it() {
+    for deletion in 0..2 {
+        let world = World::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        let later = world.now().saturating_add(TimeDelta::minutes(5));
+        for news in [News::Recovered, News::Fired, News::Recovered] {
+            world.pass(TimeDelta::seconds(1));
+            world.tell(&rule, "freezer", news, &[("a", later)]).await;
+        }
+        let newest = world.now();
+
+        world.pass(TimeDelta::minutes(6));
+        throttle(&world, DeleteItem, AlertWaiting, deletion);
+        world.minute().await.expect_err("it is not dropped");
+        world.minutes(3).await;
+        let said = said_of(&world.receiver.bodies(), "freezer", "since");
+        assert_eq!(said, [newest.to_string()], "{deletion}");
+        assert_eq!(world.store.all_waiting(), []);
+    }
+}
+
+/// One keeps its lease, and the other one is due in ten seconds.
+#[tokio::test]
+async fn what_follows_a_message_that_is_not_given_back_waits_for_it() {
+    let world = World::new();
+    world.channel("a", None).await;
+    tell_steps(&world, "meter", 2, NOW).await;
+    let [first, second] = &world.store.all_waiting()[..] else { panic!("two") };
+    let [first, second] = [first, second].map(|message| message.told.message.since.to_string());
+
+    world.receiver.will([Reply::Status(500)]);
+    throttle(&world, UpdateItem, AlertWaiting, 2);
+    world.minute().await.expect_err("one is not given back");
+    assert_eq!(world.receiver.bodies().len(), 1);
+    world.pass(TimeDelta::seconds(11));
+    world.minute().await.expect("done");
+    world.minutes(2).await;
+    let said = said_of(&world.receiver.bodies(), "meter", "since");
+    assert_eq!(said, [first, second]);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn what_follows_a_message_that_is_sent_and_not_deleted_is_the_last_that_is_heard() {
+    let world = World::new();
+    world.channel("a", None).await;
+    tell_steps(&world, "meter", 1, NOW).await;
+    throttle(&world, DeleteItem, AlertWaiting, 0);
+    world.minute().await.expect_err("it is not deleted");
+    assert_eq!(said_of(&world.receiver.bodies(), "meter", "news").len(), 1);
+
+    tell_steps(&world, "meter", 1, NOW).await;
+    let newest = world.now().to_string();
+    let rule = world.rule("r", false).await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    let bodies = world.receiver.bodies();
+    assert_eq!(said_of(&bodies, "fridge", "news"), ["fired"], "no other device waits");
+    assert_eq!(said_of(&bodies, "meter", "news").len(), 0);
+    world.minutes(2).await;
+    let said = said_of(&world.receiver.bodies(), "meter", "since");
+    assert_eq!((said.len(), said.last()), (2, Some(&newest)));
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// A page has a hundred messages.
+#[tokio::test]
+async fn what_follows_a_message_at_the_end_of_what_was_read_waits_for_it() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule("r", false).await;
+    for device in 0..100 {
+        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
+    }
+    world.pass(TimeDelta::seconds(1));
+    world.tell(&rule, "d099", News::Recovered, &[("a", NOW)]).await;
+
+    throttle(&world, Query, AlertWaiting, 1);
+    throttle(&world, UpdateItem, AlertWaiting, 99);
+    drop(world.minute().await);
+    world.store.end_troubles();
+    let mut bodies = world.receiver.bodies();
+    assert!(heard(&bodies, "id").len() >= 99, "no other device waits");
+    world.minutes(3).await;
+    bodies.extend(world.receiver.bodies());
+    assert_eq!(said_of(&bodies, "d099", "news"), ["fired", "recovered"]);
+    assert_eq!(heard(&bodies, "id").len(), 101);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// A rule on each device has messages about so many, which waited over quiet hours: no longer among those of late.
+async fn store_storm(devices: usize) -> World {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule_on_each("r").await;
+    let later = world.now().saturating_add(TimeDelta::hours(2));
+    for device in 0..devices {
+        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", later)]).await;
+    }
+    world.pass(TimeDelta::hours(3));
+    world
+}
+
+#[tokio::test]
+async fn a_storm_that_is_read_in_parts_is_told_as_a_whole() {
+    for devices in [110, 150] {
+        let world = store_storm(devices).await;
+        let earlier = world.rule("earlier", false).await;
+        world.tell(&earlier, "fridge", News::Fired, &[("a", NOW)]).await;
+        throttle(&world, Query, AlertWaiting, 1);
+        world.minute().await.expect_err("a part is not read");
+        let first = world.receiver.bodies();
+        assert_eq!(said_of(&first, "fridge", "news"), ["fired"], "no other rule waits");
+        assert_eq!(heard(&first, "id").len(), 1, "{first:?}");
+
+        world.minutes(2).await;
+        let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
+        assert_eq!(body["title"], format!("Warm: {devices} devices"));
+        assert_eq!(heard(std::slice::from_ref(body), "id").len(), devices);
+        assert_eq!(world.store.all_waiting(), []);
+    }
+}
+
+/// What waits unread was not sent: else the others would wait for ten minutes.
+#[tokio::test]
+async fn a_storm_of_late_that_is_read_in_parts_is_told_at_once() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule_on_each("r").await;
+    for device in 0..150 {
+        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
+    }
+    throttle(&world, Query, AlertWaiting, 1);
+    world.minute().await.expect_err("a part is not read");
+    world.minutes(1).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
+    assert_eq!(body["title"], "Warm: 150 devices");
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_storm_is_told_by_its_count() {
+    let devices = 35;
+    let world = store_storm(devices).await;
+    for _ in 0..10 {
+        throttle(&world, UpdateItem, AlertWaiting, 25);
+    }
+    world.minute().await.expect("the next minute goes on");
+    let [first] = &world.receiver.bodies()[..] else { panic!("the count") };
+    assert_eq!(heard(std::slice::from_ref(first), "id").len(), 25);
+    world.store.end_troubles();
+    world.minutes(2).await;
+    let [second] = &world.receiver.bodies()[..] else { panic!("the rest") };
+    assert_eq!(heard(std::slice::from_ref(second), "id").len(), 10);
+    for body in [first, second] {
+        let text = body["text"].as_str().expect("a text");
+        assert_eq!((&body["title"], text.lines().count()), (&"Warm: 35 devices".into(), 1));
+        assert!(text.ends_with("35 devices in the last ten minutes"), "{text}");
+    }
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// The newest page of what was told is read, with ten devices of the rule, and not the one with ten others.
+#[tokio::test]
+async fn a_count_of_a_part_of_what_was_told_is_not_said() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule_on_each("r").await;
+    let other = world.rule_on_each("other").await;
+    let to_a = &[("a", NOW)][..];
+    for (rule, name, count, channels) in [
+        (&rule, "early", 10, &[][..]),
+        (&other, "other", 180, &[]),
+        (&rule, "late", 10, &[]),
+        (&rule, "new", 21, to_a),
+    ] {
+        for device in 0..count {
+            world.tell(rule, &format!("{name}{device:03}"), News::Fired, channels).await;
+        }
+        world.pass(TimeDelta::seconds(1));
+    }
+    throttle(&world, Query, AlertTold, 1);
+    world.minute().await.expect_err("a part is not read");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
+    let text = body["text"].as_str().expect("a text");
+    assert!(text.starts_with("Warm: 21 devices: "), "{text}");
+    assert!(!text.contains("in the last ten minutes"), "{text}");
+}
+
+/// What was told before and what fires meanwhile is no part of it.
+#[tokio::test]
+async fn a_storm_that_is_told_again_after_a_crash_has_its_number_and_its_id() {
+    for deleted in [0, 10] {
+        let world = store_storm(25).await;
+        world.store.panic(on(DeleteItem, AlertWaiting), deleted, "killed");
+        world.minute().await.expect_err("killed");
+        let [first] = &world.receiver.bodies()[..] else { panic!("the count") };
+        assert_eq!(first["title"], "Warm: 25 devices");
+        let [first_id] = &world.receiver.take_ids()[..] else { panic!("the count") };
+
+        let rule = world.stored_rule("r").await;
+        for device in 100..105 {
+            world.pass(TimeDelta::seconds(1));
+            world.tell(&rule, &format!("d{device}"), News::Fired, &[("a", NOW)]).await;
+        }
+        world.minutes(1).await;
+        let [again] = &world.receiver.bodies()[..] else { panic!("{deleted}: it alone") };
+        let text = again["text"].as_str().expect("a text").lines().collect::<Vec<_>>();
+        assert_eq!((&again["title"], &again["is_repeated"]), (&first["title"], &true.into()));
+        assert_eq!((heard(std::slice::from_ref(again), "id").len(), text.len()), (25 - deleted, 2));
+        let ids = world.receiver.take_ids();
+        assert_eq!(ids == [first_id.clone()], deleted == 0, "the id is of the same messages");
+
+        world.minutes(1).await;
+        let [others] = &world.receiver.bodies()[..] else { panic!("{deleted}: the others") };
+        let text = others["text"].as_str().expect("a text");
+        assert_eq!((text.lines().count(), &others["is_repeated"]), (5, &false.into()), "{text}");
+        assert_eq!(world.store.all_waiting(), []);
+    }
+}
+
+/// Both senders die, and each had a storm of the same rule.
+#[tokio::test]
+async fn of_two_storms_that_are_told_again_each_has_its_own_number() {
+    let world = store_storm(25).await;
+    world.store.panic(on(DeleteItem, AlertWaiting), 0, "killed");
+    world.minute().await.expect_err("killed");
+    world.pass(TimeDelta::seconds(10));
+    let rule = world.stored_rule("r").await;
+    for device in 100..130 {
+        world.tell(&rule, &format!("d{device}"), News::Fired, &[("a", NOW)]).await;
+    }
+    world.store.panic(on(DeleteItem, AlertWaiting), 0, "killed");
+    world.minute().await.expect_err("killed");
+    let titles = |bodies: Vec<Value>| -> Vec<Value> {
+        bodies.into_iter().map(|body| body["title"].clone()).collect()
+    };
+    let told = titles(world.receiver.bodies());
+    assert_eq!(told, ["Warm: 25 devices", "Warm: 30 devices"]);
+    let ids = world.receiver.take_ids();
+
+    world.minutes(3).await;
+    assert_eq!(titles(world.receiver.bodies()), told);
+    assert_eq!(world.receiver.take_ids(), ids);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// Whatever is throttled, what is new of a device is heard in its order, and what is heard last is how it is.
+#[tokio::test]
+async fn under_random_throttling_the_news_of_each_device_are_heard_in_their_order() {
+    let kinds = [
+        (Query, AlertWaiting),
+        (UpdateItem, AlertWaiting),
+        (DeleteItem, AlertWaiting),
+        (BatchGetItem, AlertStates),
+        (Query, AlertTold),
+    ];
+    for seed in 0..12 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let world = World::new();
+        world.channel("a", None).await;
+        let rules = [world.rule("r", false).await, world.rule_on_each("q").await];
+        let devices = rng.usize(2..60);
+        let mut firing = BTreeMap::new();
+        let mut bodies = Vec::new();
+        for _ in 0..60 {
+            for _ in 0..rng.usize(..6) {
+                world.pass(TimeDelta::milliseconds(1));
+                let (rule, device) = (rng.choice(&rules).expect("one"), rng.usize(..devices));
+                let device = format!("{}-{device:02}", rule.id.as_str());
+                let fires = firing.entry(device.clone()).or_insert(false);
+                *fires = !*fires;
+                let news = if *fires { News::Fired } else { News::Recovered };
+                let later = world.now().saturating_add(TimeDelta::minutes(1));
+                let next = if seed % 2 == 0 { NOW } else { later };
+                world.tell(rule, &device, news, &[("a", next)]).await;
+            }
+            for _ in 0..rng.usize(..4) {
+                let (action, target) = *rng.choice(&kinds).expect("one");
+                throttle(&world, action, target, rng.usize(..5));
+            }
+            world.pass(TimeDelta::seconds(20));
+            drop(world.minute().await);
+            bodies.extend(world.receiver.bodies());
+        }
+        world.store.end_troubles();
+        world.minutes(25).await;
+        bodies.extend(world.receiver.bodies());
+
+        assert_eq!(world.store.all_waiting().len(), 0, "{seed}");
+        for (device, fires) in &firing {
+            let news = said_of(&bodies, device, "news");
+            let last = if *fires { "fired" } else { "recovered" };
+            assert!(news.last().is_none_or(|news| news == last), "{seed} {device}: {news:?}");
+            assert!(!fires || !news.is_empty(), "{seed} {device}: nobody heard it");
+
+            let (mut known, mut newest) = (BTreeSet::new(), String::new());
+            for (id, since) in
+                said_of(&bodies, device, "id").into_iter().zip(said_of(&bodies, device, "since"))
+            {
+                assert!(!known.insert(id) || since >= newest, "{seed} {device}: {since} {newest}");
+                newest = newest.max(since);
+            }
+        }
+    }
+}
