@@ -16,8 +16,23 @@ const SCHEDULES_TO_FIND: u64 = 30_000;
 
 /// Runs a schedule; returns what is wrong at rest.
 fn run(seed: u64, design: Design) -> Vec<String> {
+    run_in(seed, design, |_| ())
+}
+
+/// Runs a schedule in which some clocks are hours ahead, for one sweep or for long.
+fn run_with_wrong_clocks(seed: u64, design: Design) -> Vec<String> {
+    run_in(seed, design, |world| world.has_wrong_clocks = true)
+}
+
+/// Runs a schedule in which somebody rebuilds the rollups again and again.
+fn run_with_rebuilds(seed: u64, design: Design) -> Vec<String> {
+    run_in(seed, design, |world| world.has_rebuilds = true)
+}
+
+fn run_in(seed: u64, design: Design, change: fn(&mut World)) -> Vec<String> {
     asleep(async {
         let mut world = World::new(seed, design).await;
+        change(&mut world);
         world.live().await;
         world.come_to_rest().await;
         world.wrong()
@@ -48,31 +63,9 @@ fn a_rollup_whose_readings_may_have_begun_to_expire_never_changes() {
     assert_right(SCHEDULES / 5, |seed| run_a_month_later(seed, Design::Ours));
 }
 
-/// Runs a schedule in which some clocks are hours ahead, for one sweep or for long.
-fn run_with_wrong_clocks(seed: u64, design: Design) -> Vec<String> {
-    asleep(async {
-        let mut world = World::new(seed, design).await;
-        world.has_wrong_clocks = true;
-        world.live().await;
-        world.come_to_rest().await;
-        world.wrong()
-    })
-}
-
 #[test]
 fn a_clock_that_was_ahead_hides_nothing() {
     assert_right(SCHEDULES / 2, |seed| run_with_wrong_clocks(seed, Design::Ours));
-}
-
-/// Runs a schedule in which somebody rebuilds the rollups again and again.
-fn run_with_rebuilds(seed: u64, design: Design) -> Vec<String> {
-    asleep(async {
-        let mut world = World::new(seed, design).await;
-        world.has_rebuilds = true;
-        world.live().await;
-        world.come_to_rest().await;
-        world.wrong()
-    })
 }
 
 #[test]
