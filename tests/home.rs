@@ -21,7 +21,7 @@ use sending::{SendRequest, Unanswered};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::given::{Answer, minute, post, request};
+use crate::given::{Answer, at, minute, post, request};
 use crate::records::batch;
 
 /// All that the functions ask of a table.
@@ -335,6 +335,12 @@ impl<S: Store> Home<S> {
     /// The minute of the function `rollup`.
     pub(crate) async fn schedule(&self) -> Result<(), rollup::NotDone> {
         Box::pin(self.rollup().handle_schedule((self.options.deadline)())).await
+    }
+
+    /// The same at a moment, so many milliseconds after the start; it is done.
+    pub(crate) async fn schedule_at(&self, millis: i64) {
+        self.clock.set(at(millis));
+        self.schedule().await.expect("nothing fails");
     }
 
     /// An invocation of the function `alerting`, by a deadline.

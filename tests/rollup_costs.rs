@@ -30,17 +30,11 @@ impl Bench {
         let store = engine.table(false).await.store();
         let options = Options { deadline, ..Options::at(at(0)) };
         let bench = Self { _engine: engine, home: Home::with(store, options) };
-        bench.schedule(0).await;
+        bench.home.schedule_at(0).await;
         let register = async |n| register_devices_of(&bench.home.store, &[measured(n, 0)]).await;
         stream::iter(0..devices).for_each_concurrent(16, register).await;
         bench.home.log.take_units();
         bench
-    }
-
-    /// An invocation by the schedule, that many minutes after the start.
-    async fn schedule(&self, minute: i64) {
-        self.home.clock.set(at(minute * MINUTE));
-        self.home.schedule().await.expect("done");
     }
 
     async fn put(&self, readings: &[Reading]) {
@@ -68,7 +62,7 @@ async fn a_home_pays_a_rollup_a_quarter_three_a_day_and_a_mark_a_quarter() {
         bench.put(&readings).await;
         // A quarter is over 11 minutes after its end.
         for minute in begin + 12..begin + 27 {
-            bench.schedule(minute).await;
+            bench.home.schedule_at(minute * MINUTE).await;
         }
     }
     let (_, write_units) = bench.home.log.take_units();
@@ -94,7 +88,7 @@ async fn a_fleet_pays_a_query_and_a_rollup_a_device_and_one_list_a_quarter() {
     let bench = Bench::with(devices).await;
     // The quarter before the start, in which nobody has sent anything.
     for minute in 11..26 {
-        bench.schedule(minute).await;
+        bench.home.schedule_at(minute * MINUTE).await;
     }
     bench.home.log.take_units();
 
@@ -103,7 +97,7 @@ async fn a_fleet_pays_a_query_and_a_rollup_a_device_and_one_list_a_quarter() {
     bench.put(&readings).await;
     // Each group has its minute once.
     for minute in 26..41 {
-        bench.schedule(minute).await;
+        bench.home.schedule_at(minute * MINUTE).await;
     }
     let (read_units, write_units) = bench.home.log.take_units();
     let count = f64::from(u32::try_from(devices).expect("few"));

@@ -78,7 +78,7 @@ impl House {
     async fn new() -> Self {
         let zone = "Europe/Berlin".parse().expect("a zone");
         let home = Home::with(MemoryDb::default(), Options { zone, ..Options::at(at(0)) });
-        home.schedule().await.expect("nothing fails");
+        home.schedule_at(0).await;
         for id in ROOMS {
             register_room(&home.store, id, at(0)).await;
         }
@@ -88,12 +88,6 @@ impl House {
             home.store.edit_room(&room(id), &patch, &invocation()).await.expect("written");
         }
         Self { home, sent: 0 }
-    }
-
-    /// Lets the function that rolls up run at a moment.
-    async fn schedule(&self, millis: i64) {
-        self.home.clock.set(at(millis));
-        self.home.schedule().await.expect("nothing fails");
     }
 
     /// Stores readings, and delivers them to the function that rolls them up.
@@ -159,11 +153,11 @@ async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
             let first: Vec<Reading> = overwritten.iter().filter(is_now).map(wrong).collect();
             house.send(&first).await;
             house.send(&now).await;
-            house.schedule(begin + DAY / 4 + 30 * MINUTE).await;
+            house.home.schedule_at(begin + DAY / 4 + 30 * MINUTE).await;
         }
         house.send(&late).await;
         for _ in 0..3 {
-            house.schedule(END + 60 * MINUTE).await;
+            house.home.schedule_at(END + 60 * MINUTE).await;
         }
         let subjects = ROOMS.iter().map(|it| (format!("/rooms/{it}/energy"), vec![*it]));
         for (path, rooms) in subjects.chain([("/homes/home/energy".to_owned(), HOME.to_vec())]) {

@@ -6,9 +6,10 @@ use runtime::telemetry::chain;
 use serde_json::{Value, json};
 use table::{
     FindRegistry as _, LookUpRegistry as _, MergeReadings as _, PutReadings as _,
-    QueryReadings as _, QueryRoomReadings as _, ReadRegistry as _, RegisterDevices as _,
+    QueryReadings as _, ReadRegistry as _, RegisterDevices as _,
 };
 
+use super::ranges::pages;
 use super::registry::registered;
 use crate::engine::Table;
 use crate::given::{always, at, device, invocation, label, reading_in, room};
@@ -84,14 +85,7 @@ pub(super) async fn what_others_left_is_passed_over(table: &Table) {
     for order in [Order::Ascending, Order::Descending] {
         for limit in [1, 10] {
             let query = first_page(always(), order, limit);
-            let pages = [
-                store.device_readings(&device("d"), &query, &invocation()).await.expect("read"),
-                store
-                    .room_readings(&room("room-a"), &[device("d")], &query, &invocation())
-                    .await
-                    .expect("read"),
-            ];
-            for page in pages {
+            for page in pages(&store, &query).await {
                 assert_eq!(page.readings, std::slice::from_ref(&reading), "{order:?} {limit}");
             }
         }

@@ -13,6 +13,13 @@ async fn of_device(store: &impl Ports, id: &str, query: &RangeQuery) -> Page {
     store.device_readings(&device(id), query, &invocation()).await.expect("read")
 }
 
+/// The pages of `d` and of `room-a`, where it is.
+pub(super) async fn pages(store: &impl Ports, query: &RangeQuery) -> [Page; 2] {
+    let devices = [device("d")];
+    let of_room = store.room_readings(&room("room-a"), &devices, query, &invocation()).await;
+    [of_device(store, "d", query).await, of_room.expect("read")]
+}
+
 /// The offsets of all readings of a device in a range.
 async fn offsets(store: &impl Ports, id: &str, from: i64, to: i64) -> Vec<i64> {
     let page = of_device(store, id, &first_page(range(from, to), Order::Ascending, 100)).await;
@@ -110,7 +117,6 @@ pub(super) async fn a_device_sees_only_its_own(store: &impl Ports) {
 pub(super) async fn a_limit_says_whether_there_is_more(store: &impl Ports) {
     let readings: Vec<_> = (0..5).map(|n| reading_in("d", n, "room-a")).collect();
     put(store, &readings).await;
-    let devices = [device("d")];
     for order in ORDERS {
         let mut expected = readings.clone();
         if order == Order::Descending {
@@ -118,14 +124,7 @@ pub(super) async fn a_limit_says_whether_there_is_more(store: &impl Ports) {
         }
         for limit in 1..=6 {
             let query = first_page(range(0, 5), order, limit);
-            let pages = [
-                of_device(store, "d", &query).await,
-                store
-                    .room_readings(&room("room-a"), &devices, &query, &invocation())
-                    .await
-                    .expect("read"),
-            ];
-            for page in pages {
+            for page in pages(store, &query).await {
                 assert_eq!(page.readings, expected[..limit.min(5)], "{order:?} {limit}");
                 assert_eq!(page.has_more, limit < 5, "{order:?} {limit}");
             }
@@ -160,19 +159,11 @@ pub(super) async fn a_walk_meets_each_reading_once(store: &impl Ports) {
 pub(super) async fn a_walk_goes_on_behind_what_is_gone(store: &impl Ports) {
     let readings: Vec<_> = [0, 10, 20, 30].iter().map(|n| reading_in("d", *n, "room-a")).collect();
     put(store, &readings).await;
-    let devices = [device("d")];
     // Nothing is at 15, as if it had expired since the page before.
     let after = Some(ReadingKey { at: at(15), device: device("d") });
     for (order, expected) in [(Order::Ascending, vec![20, 30]), (Order::Descending, vec![10, 0])] {
         let query = RangeQuery { after: after.clone(), ..first_page(range(0, 40), order, 10) };
-        let pages = [
-            of_device(store, "d", &query).await,
-            store
-                .room_readings(&room("room-a"), &devices, &query, &invocation())
-                .await
-                .expect("read"),
-        ];
-        for page in pages {
+        for page in pages(store, &query).await {
             let found: Vec<_> = page.readings.iter().map(|r| r.at).collect();
             assert_eq!(found, expected.iter().map(|n| at(*n)).collect::<Vec<_>>(), "{order:?}");
         }

@@ -52,7 +52,7 @@ impl World {
                 25..34 => self.crew.now += [1, 5, 16, 40][self.crew.rng.usize(..4)],
                 34..46 => self.deliver(),
                 46..48 => self.crash().await,
-                48..50 => self.give_up().await,
+                48..50 => self.crew.give_up_any().await,
                 _ => self.step_any().await,
             }
         }
@@ -124,12 +124,6 @@ impl World {
         let Some(n) = self.crew.any(true) else { return };
         let other = self.instance();
         self.crew.crash(n, other).await;
-    }
-
-    async fn give_up(&mut self) {
-        if let Some(n) = self.crew.any(true) {
-            self.crew.give_up(n).await;
-        }
     }
 
     async fn step_any(&mut self) {

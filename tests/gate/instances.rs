@@ -229,6 +229,13 @@ impl<R: Rules + Clone + 'static, E: Clone> Crew<R, E> {
         }
     }
 
+    /// Nobody waits for one of those that are busy.
+    pub(crate) async fn give_up_any(&mut self) {
+        if let Some(n) = self.any(true) {
+            self.give_up(n).await;
+        }
+    }
+
     /// Lets an instance end what it is at. Returns what is over, and what came of it.
     pub(crate) async fn finish(&mut self, n: usize) -> Option<(Event<E>, Outcome)> {
         let mut over = None;

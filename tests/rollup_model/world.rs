@@ -123,7 +123,7 @@ impl World {
                 40..46 => self.sweep(),
                 46..50 => self.take_message().await,
                 50..52 => self.crash().await,
-                52..54 => self.give_up().await,
+                52..54 => self.crew.give_up_any().await,
                 _ => drop(self.crew.step_any(true).await),
             }
         }
@@ -280,12 +280,6 @@ impl World {
         let Some(n) = self.crew.any(true) else { return };
         let other = self.instance();
         self.crew.crash(n, other).await;
-    }
-
-    async fn give_up(&mut self) {
-        if let Some(n) = self.crew.any(true) {
-            self.crew.give_up(n).await;
-        }
     }
 
     // ---- Rest ----------------------------------------------------------------------------------
