@@ -81,9 +81,9 @@ fn every_wrong_design_of_rollups_is_found() {
         (Design::SkipUnchanged, 3823),
         (Design::NoGrace, 21_819),
         (Design::DeleteEmptied, 394),
-        (Design::JointCondition, 187),
+        (Design::JointCondition, 318),
         (Design::NoSettings, 243),
-        (Design::StoredShare, 4_608),
+        (Design::StoredShare, 5_137),
     ];
     assert_each_seen(&designs, SCHEDULES_TO_FIND, run);
     assert_each_seen(&[(Design::IgnoreExpiry, 0)], SCHEDULES_TO_FIND, run_a_month_later);
