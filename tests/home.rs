@@ -312,7 +312,8 @@ impl<S: Store> Home<S> {
         for _ in 0..200 {
             let Some(failed) = self.hand(consumer, records).await else { return };
             let failed = failed.to_string();
-            let from = records.iter().position(|it| it["dynamodb"]["SequenceNumber"] == failed);
+            let is_failed = |record: &Value| record["dynamodb"]["SequenceNumber"] == failed;
+            let from = records.iter().position(is_failed);
             records = &records[from.expect("a record of this batch is reported")..];
         }
         panic!("200 deliveries were not enough");

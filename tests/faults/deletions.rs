@@ -127,8 +127,8 @@ impl Bench {
 
     /// Delivers every record once more, and its deletion: as late as the stream may be.
     async fn deliver_late(&self) {
-        let own = self.records.iter().filter(|it| it["dynamodb"]["Keys"]["pk"]["S"] == "d");
-        let mut all: Vec<Value> = own.cloned().collect();
+        let is_own = |record: &&Value| record["dynamodb"]["Keys"]["pk"]["S"] == "d";
+        let mut all: Vec<Value> = self.records.iter().filter(is_own).cloned().collect();
         all.extend(all.clone().iter().map(records::removal));
         for (n, record) in all.iter_mut().enumerate() {
             record["dynamodb"]["SequenceNumber"] = n.to_string().into();
