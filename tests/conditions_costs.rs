@@ -12,7 +12,6 @@ use domain::{
     Timestamp,
 };
 use dynamodb::DynamoStore;
-use runtime::clock::TestClock;
 use serde_json::Value;
 use table::item::Kind as _;
 use table::{
@@ -22,9 +21,9 @@ use table::{
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, device, invocation, minute, open_query, reading, register_devices_of, request,
-    schema_of, seal, stored_quarter,
+    at, device, invocation, reading, register_devices_of, schema_of, seal, stored_quarter,
 };
+use crate::home::Home;
 
 const QUARTER: i64 = 900_000;
 const METRICS: [&str; 3] = ["temperature", "humidity", "co2"];
@@ -109,22 +108,15 @@ impl Year {
     /// The answer to conditions over all days, and what it cost.
     pub(crate) async fn ask(&self, store: DynamoStore, windows: &[(&str, String)]) -> (Value, f64) {
         let (from, to) = (at(0), at(self.days * 96 * QUARTER));
-        let function = open_query(store, TestClock::at(to));
-        function.load().await;
+        let home = Home::at(store, to);
+        home.query().load().await;
         let conditions: Vec<_> =
             windows.iter().map(|(name, values)| format!("{name}={values}")).collect();
         let query = format!("from={from}&to={to}&explain=1&{}", conditions.join("&"));
         let path = "/devices/sensor/conditions";
         // The first request of a minute also reads the state of the rollups.
-        function.handle(request("GET", path, &query, None), minute()).await;
-        let answer = loop {
-            let answer = function.handle(request("GET", path, &query, None), minute()).await;
-            // 503: a machine with other work was too slow.
-            if answer.status_code != 503 {
-                break Answer::of(&answer);
-            }
-        };
-        assert_eq!(answer.status, 200, "{}", answer.body);
+        home.get(path, &query).await;
+        let answer = home.found_in_the_end(path, &query).await;
         let (reads, _) = answer.units();
         (answer.body, reads)
     }

@@ -23,9 +23,7 @@ mod shards;
 mod stays;
 mod tokens;
 
-use table::layout::Layout;
 use table::memory_db::MemoryDb;
-use table::shards::Shards;
 use table::{
     AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
@@ -40,7 +38,7 @@ use table::{
     UpdateRegistry,
 };
 
-use crate::engine::{Engine, Table};
+use crate::engine::{Engine, Table, layout_of};
 
 table::store! {
     /// All ports at once.
@@ -76,66 +74,26 @@ impl Memory {
     }
 }
 
-async fn memory() -> Memory {
-    Memory(MemoryDb::default())
+/// The parameters of a table's layout.
+type Parameters = &'static [(&'static str, &'static str)];
+
+const DEFAULT: Parameters = &[("RoomIndex", "on")];
+const WITHOUT_ROOM_INDEX: Parameters = &[("RoomIndex", "off")];
+const WITH_FOUR_SHARDS: Parameters = &[("DeviceShards", "4")];
+const WITH_CONDITIONS_INDEX: Parameters = &[("ConditionsIndex", "on")];
+/// Several partitions of devices, so that the answers of several are put together.
+const WITH_ATTRIBUTE_INDEX: Parameters = &[("AttributeIndex", "on"), ("DeviceShards", "3")];
+
+async fn memory(parameters: Parameters) -> Memory {
+    Memory(MemoryDb::of(layout_of(parameters)))
 }
 
-async fn memory_without_room_index() -> Memory {
-    Memory(MemoryDb::of(Layout { room_index: false, ..Layout::default() }))
+async fn engine(parameters: Parameters) -> Table {
+    Engine::embedded().await.table_of(parameters).await
 }
 
-async fn memory_with_four_shards() -> Memory {
-    let shards = Shards::new(4).expect("a number of partitions");
-    Memory(MemoryDb::of(Layout { shards, ..Layout::default() }))
-}
-
-async fn memory_with_conditions_index() -> Memory {
-    Memory(MemoryDb::of(Layout { conditions_index: true, ..Layout::default() }))
-}
-
-async fn memory_with_attribute_index() -> Memory {
-    let shards = Shards::new(3).expect("a number of partitions");
-    Memory(MemoryDb::of(Layout { attribute_index: true, shards, ..Layout::default() }))
-}
-
-async fn engine() -> Table {
-    Engine::embedded().await.table(true).await
-}
-
-async fn engine_without_room_index() -> Table {
-    Engine::embedded().await.table(false).await
-}
-
-async fn engine_with_four_shards() -> Table {
-    Engine::embedded().await.table_of(&[("DeviceShards", "4")]).await
-}
-
-async fn engine_with_conditions_index() -> Table {
-    Engine::embedded().await.table_of(&[("ConditionsIndex", "on")]).await
-}
-
-async fn engine_with_attribute_index() -> Table {
-    Engine::embedded().await.table_of(&search::PARAMETERS).await
-}
-
-async fn dynamodb_local() -> Table {
-    running_elsewhere().table(true).await
-}
-
-async fn dynamodb_local_without_room_index() -> Table {
-    running_elsewhere().table(false).await
-}
-
-async fn dynamodb_local_with_four_shards() -> Table {
-    running_elsewhere().table_of(&[("DeviceShards", "4")]).await
-}
-
-async fn dynamodb_local_with_conditions_index() -> Table {
-    running_elsewhere().table_of(&[("ConditionsIndex", "on")]).await
-}
-
-async fn dynamodb_local_with_attribute_index() -> Table {
-    running_elsewhere().table_of(&search::PARAMETERS).await
+async fn dynamodb_local(parameters: Parameters) -> Table {
+    running_elsewhere().table_of(parameters).await
 }
 
 /// `DynamoDB` Local. Who asks for its tests says where it runs.
@@ -150,10 +108,10 @@ fn running_elsewhere() -> Engine {
 
 /// Makes a test of each case: `always`, or `when_asked` for it.
 macro_rules! run {
-    ($when:ident $backend:ident: $($group:ident($given:ident): $($case:ident)*;)*) => {
+    ($when:ident $backend:ident($layout:ident): $($group:ident($given:ident): $($case:ident)*;)*) => {
         $($(
             run! { @$when $case {
-                let table = super::$backend().await;
+                let table = super::$backend(super::$layout).await;
                 run!(@case $group $case $given table);
             } }
         )*)*
@@ -176,8 +134,8 @@ macro_rules! run {
 }
 
 macro_rules! ports {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             readings(store):
                 a_reading_comes_back_as_it_was
                 put_twice_is_put_once
@@ -307,8 +265,8 @@ macro_rules! ports {
 }
 
 macro_rules! searched {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             search(store):
                 an_edit_is_found_and_what_it_replaces_is_not
                 entries_are_in_the_order_of_numbers_and_walked_page_by_page
@@ -321,8 +279,8 @@ macro_rules! searched {
 }
 
 macro_rules! tables_with_attribute_index {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             search(table):
                 a_table_without_values_is_marked_by_itself
                 a_table_with_a_value_is_not_marked_by_itself
@@ -335,22 +293,22 @@ macro_rules! tables_with_attribute_index {
 }
 
 mod on_memory_with_attribute_index {
-    searched!(always memory_with_attribute_index);
+    searched!(always memory(WITH_ATTRIBUTE_INDEX));
 }
 
 mod on_engine_with_attribute_index {
-    searched!(always engine_with_attribute_index);
-    tables_with_attribute_index!(always engine_with_attribute_index);
+    searched!(always engine(WITH_ATTRIBUTE_INDEX));
+    tables_with_attribute_index!(always engine(WITH_ATTRIBUTE_INDEX));
 }
 
 mod on_dynamodb_local_with_attribute_index {
-    searched!(when_asked dynamodb_local_with_attribute_index);
-    tables_with_attribute_index!(when_asked dynamodb_local_with_attribute_index);
+    searched!(when_asked dynamodb_local(WITH_ATTRIBUTE_INDEX));
+    tables_with_attribute_index!(when_asked dynamodb_local(WITH_ATTRIBUTE_INDEX));
 }
 
 macro_rules! tables {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             items(table):
                 a_reading_is_one_item
                 an_expiry_is_days_after_the_readings_own_timestamp
@@ -366,8 +324,8 @@ macro_rules! tables {
 }
 
 macro_rules! conditions {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             conditions(store):
                 a_schema_is_put_only_over_what_was_read
                 only_the_stored_schema_becomes_ready
@@ -379,20 +337,20 @@ macro_rules! conditions {
 }
 
 mod on_memory_with_conditions_index {
-    conditions!(always memory_with_conditions_index);
+    conditions!(always memory(WITH_CONDITIONS_INDEX));
 }
 
 mod on_engine_with_conditions_index {
-    conditions!(always engine_with_conditions_index);
+    conditions!(always engine(WITH_CONDITIONS_INDEX));
 }
 
 mod on_dynamodb_local_with_conditions_index {
-    conditions!(when_asked dynamodb_local_with_conditions_index);
+    conditions!(when_asked dynamodb_local(WITH_CONDITIONS_INDEX));
 }
 
 macro_rules! alerts {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             alerts(store):
                 a_rule_is_put_only_over_what_was_read
                 of_rules_saved_at_once_one_is_stored
@@ -420,8 +378,8 @@ macro_rules! alerts {
 }
 
 macro_rules! tables_with_alerts {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             alerts(table):
                 the_items_are_in_partitions_of_their_own_and_in_no_index
                 what_cannot_be_read_is_named_and_hides_nothing
@@ -432,8 +390,8 @@ macro_rules! tables_with_alerts {
 
 /// The cases that ask for what is in a room.
 macro_rules! asking_for_rooms {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             ranges(store):
                 a_range_is_half_open
                 a_limit_says_whether_there_is_more
@@ -451,8 +409,8 @@ macro_rules! asking_for_rooms {
 
 /// For each pattern that names a device's item or lists devices, the cases in which it does.
 macro_rules! naming_devices {
-    ($when:ident $backend:ident) => {
-        run! { $when $backend:
+    ($when:ident $backend:ident($layout:ident)) => {
+        run! { $when $backend($layout):
             registry(store):
                 an_empty_registry_is_empty
                 registered_by_many_at_once_one_is_first
@@ -492,46 +450,46 @@ macro_rules! naming_devices {
 }
 
 mod on_memory {
-    alerts!(always memory);
-    ports!(always memory);
+    alerts!(always memory(DEFAULT));
+    ports!(always memory(DEFAULT));
 }
 
 mod on_memory_without_room_index {
-    asking_for_rooms!(always memory_without_room_index);
+    asking_for_rooms!(always memory(WITHOUT_ROOM_INDEX));
 }
 
 mod on_memory_with_four_shards {
-    naming_devices!(always memory_with_four_shards);
+    naming_devices!(always memory(WITH_FOUR_SHARDS));
 }
 
 mod on_engine {
-    alerts!(always engine);
-    ports!(always engine);
-    tables!(always engine);
-    tables_with_alerts!(always engine);
+    alerts!(always engine(DEFAULT));
+    ports!(always engine(DEFAULT));
+    tables!(always engine(DEFAULT));
+    tables_with_alerts!(always engine(DEFAULT));
 }
 
 mod on_engine_without_room_index {
-    asking_for_rooms!(always engine_without_room_index);
-    run! { always engine_without_room_index: items(table): what_others_left_is_passed_over; }
+    asking_for_rooms!(always engine(WITHOUT_ROOM_INDEX));
+    run! { always engine(WITHOUT_ROOM_INDEX): items(table): what_others_left_is_passed_over; }
 }
 
 mod on_engine_with_four_shards {
-    naming_devices!(always engine_with_four_shards);
+    naming_devices!(always engine(WITH_FOUR_SHARDS));
 }
 
 mod on_dynamodb_local_with_four_shards {
-    naming_devices!(when_asked dynamodb_local_with_four_shards);
+    naming_devices!(when_asked dynamodb_local(WITH_FOUR_SHARDS));
 }
 
 mod on_dynamodb_local {
-    alerts!(when_asked dynamodb_local);
-    ports!(when_asked dynamodb_local);
-    tables!(when_asked dynamodb_local);
-    tables_with_alerts!(when_asked dynamodb_local);
+    alerts!(when_asked dynamodb_local(DEFAULT));
+    ports!(when_asked dynamodb_local(DEFAULT));
+    tables!(when_asked dynamodb_local(DEFAULT));
+    tables_with_alerts!(when_asked dynamodb_local(DEFAULT));
 }
 
 mod on_dynamodb_local_without_room_index {
-    asking_for_rooms!(when_asked dynamodb_local_without_room_index);
-    run! { when_asked dynamodb_local_without_room_index: items(table): what_others_left_is_passed_over; }
+    asking_for_rooms!(when_asked dynamodb_local(WITHOUT_ROOM_INDEX));
+    run! { when_asked dynamodb_local(WITHOUT_ROOM_INDEX): items(table): what_others_left_is_passed_over; }
 }

@@ -4,7 +4,7 @@
 mod steps;
 mod world;
 
-use crate::schedules::{asleep, assert_right, assert_seen};
+use crate::schedules::{asleep, assert_each_seen, assert_right};
 use steps::Design;
 use world::World;
 
@@ -33,9 +33,6 @@ fn nothing_of_a_deleted_device_is_left_and_what_came_after_is_there() {
 
 #[test]
 fn every_wrong_design_of_deletions_is_found() {
-    for (design, last) in
-        [(Design::NoTombstone, 3), (Design::NoQuiet, 4_285), (Design::IgnoredMark, 4)]
-    {
-        assert_seen(design, last, SCHEDULES_TO_FIND, |seed| run(seed, design));
-    }
+    let designs = [(Design::NoTombstone, 3), (Design::NoQuiet, 4_285), (Design::IgnoredMark, 4)];
+    assert_each_seen(&designs, SCHEDULES_TO_FIND, run);
 }

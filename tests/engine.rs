@@ -78,9 +78,7 @@ impl Engine {
         let number = TABLES.fetch_add(1, Ordering::Relaxed);
         // An engine that outlives the process keeps the tables of earlier runs.
         let name = format!("roomtide-{}-{number}", std::process::id());
-        let definition = Template::own()
-            .and_then(|own| TableDefinition::from_template(own, parameters))
-            .expect("the template has a table");
+        let definition = definition_of(parameters);
         let credentials = Credentials {
             access_key_id: self.key.clone(),
             secret_access_key: "local".to_owned(),
@@ -101,6 +99,17 @@ impl Engine {
         table.ask("CreateTable", request).await;
         table
     }
+}
+
+fn definition_of(parameters: &[(&str, &str)]) -> TableDefinition {
+    let definition =
+        Template::own().and_then(|own| TableDefinition::from_template(own, parameters));
+    definition.expect("the template has a table")
+}
+
+/// How a table is laid out that the template deploys with these parameters.
+pub(crate) fn layout_of(parameters: &[(&str, &str)]) -> Layout {
+    definition_of(parameters).layout()
 }
 
 /// How long an attempt may take: a busy machine is no fault, and a repeated put refuses itself.

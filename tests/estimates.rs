@@ -4,22 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Bucket, FoldRules, Month, QuarterHour, Reading, Rollup, TimeRange, Timestamp, Zone};
-use query::Query;
-use runtime::auth::Auth;
-use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::item::Kind as _;
-use table::{
-    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, RegisterDevices as _,
-    RoomWalk, Seen,
-};
+use table::{RegisterDevices as _, Seen};
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    at, device_of, invocation, minute, placed, reading, register_room, request, seal, stored_rollup,
+    at, device_of, invocation, placed, reading, register_room, seal, stored_rollup,
 };
+use crate::home::Home;
 use crate::patterns::answer_of;
+use crate::stored::{end_room_walk, note_seen, put};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -36,7 +31,7 @@ async fn store(table: &Table, readings: &[Reading]) {
     let known = device_of(readings);
     store.register_device(&known, invocation).await.expect("written");
     for some in readings.chunks(500) {
-        assert!(store.put_readings(some, None, invocation).await.not_stored.is_empty());
+        put(&store, some).await;
     }
     let mut buckets: BTreeMap<(Timestamp, Timestamp), (Bucket, Vec<Reading>)> = BTreeMap::new();
     for reading in readings.iter().filter(|it| it.at < at(SEALED)) {
@@ -60,7 +55,7 @@ async fn store(table: &Table, readings: &[Reading]) {
     for room in rooms {
         let mut seen = Seen::begun(room, first.device.clone(), Month::of(first.at));
         seen.last = Month::of(at(NOW));
-        assert!(store.put_seen(&seen, Expected::Absent, invocation).await.expect("written"));
+        note_seen(&store, &seen).await;
     }
 }
 
@@ -109,8 +104,7 @@ async fn estimates_are_near_what_is_consumed() {
     let table = engine.table(true).await;
     let opened = table.store();
     seal(&opened, "UTC", at(SEALED)).await;
-    let walk = RoomWalk { begun: at(0), after: None, is_done: true };
-    opened.set_room_walk(&walk, &invocation()).await.expect("written");
+    end_room_walk(&opened).await;
     register_room(&opened, ROOM, at(0)).await;
     register_room(&opened, OTHER_ROOM, at(0)).await;
 
@@ -125,9 +119,8 @@ async fn estimates_are_near_what_is_consumed() {
     ] {
         store(&table, &readings).await;
     }
-    let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
-    let query = Query::new(opened, TestClock::at(at(NOW)), Telemetry::silent(), settings);
-    query.load().await;
+    let home = Home::at(opened, at(NOW));
+    home.query().load().await;
     let month = format!("from={}&to={}&explain=1", at(20 * DAY), at(NOW));
     let week = format!("from={}&to={}&explain=1", at(NOW - 6 * DAY), at(NOW));
     let wide = "&metric=channel_00,channel_01,channel_59";
@@ -154,7 +147,7 @@ async fn estimates_are_near_what_is_consumed() {
         }
     }
     for (path, parameters) in asked {
-        answer_of(&query, &path, &parameters).await;
+        answer_of(&home, &path, &parameters).await;
     }
     for (path, patch) in [
         ("/devices/plug", json!({"behind": "meter"})),
@@ -162,8 +155,8 @@ async fn estimates_are_near_what_is_consumed() {
         (&*format!("/rooms/{ROOM}"), json!({"home": "house"})),
         (&*format!("/rooms/{OTHER_ROOM}"), json!({"home": "house"})),
     ] {
-        let answer = query.handle(request("PATCH", path, "", Some(&patch)), minute()).await;
-        assert_eq!(answer.status_code, 200, "{path}: {answer:?}");
+        let answer = home.ask("PATCH", path, "", Some(&patch)).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
     let mut random = fastrand::Rng::with_seed(21);
     let other_room = format!("/rooms/{OTHER_ROOM}");
@@ -186,6 +179,6 @@ async fn estimates_are_near_what_is_consumed() {
             _ => "",
         };
         let parameters = format!("from={}&to={}&explain=1{every}{more}", at(from), at(to));
-        answer_of(&query, &format!("{path}/{what}"), &parameters).await;
+        answer_of(&home, &format!("{path}/{what}"), &parameters).await;
     }
 }

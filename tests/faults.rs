@@ -9,7 +9,7 @@ mod instances;
 mod patience;
 pub(crate) mod proxy;
 mod query;
-pub(crate) mod registry;
+mod registry;
 
 use fastrand::Rng;
 

@@ -5,28 +5,24 @@
 
 use std::fmt;
 use std::io::Write as _;
-use std::time::Duration;
 
 use domain::{FoldRules, QuarterHour, Rollup, Room};
 use dynamodb::DynamoStore;
-use ingest::Ingest;
-use query::Query;
-use runtime::clock::{Deadline, Stopwatch, TestClock};
+use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
 use table::item::{self, Kind as _};
 use table::layout::Layout;
 use table::shards::Shards;
-use table::{
-    Expected, FindRegistry as _, KeepRollupState as _, NoteSeen as _, PutReadings as _,
-    ReadRegistry as _, RegisterDevices as _, RoomWalk, Seen,
-};
+use table::{FindRegistry as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _, Seen};
 
 use crate::engine::{Engine, Table};
 use crate::generated::assert_documented;
 use crate::given::{
-    Answer, at, clock, device, device_of, invocation, open_ingest, open_query, put_first,
-    reading_in, register_devices_of, request, room, seal, stored_quarter,
+    Answer, at, device, device_of, invocation, put_first, reading_in, register_devices_of, request,
+    room, seal, stored_quarter,
 };
+use crate::home::Home;
+use crate::stored::{end_room_walk, note_seen, put};
 
 /// The number of partitions of the fleet's devices.
 const SHARDS: u64 = 4;
@@ -42,8 +38,7 @@ const CHECKED: usize = 1_500;
 struct Fleet {
     table: Table,
     ids: Vec<String>,
-    query: Query<DynamoStore, TestClock>,
-    ingest: Ingest<DynamoStore, TestClock>,
+    home: Home<DynamoStore>,
 }
 
 fn room_of(n: usize) -> String {
@@ -89,9 +84,7 @@ impl Fleet {
         let rooms =
             (0..number.div_ceil(ROOM)).map(|n| Room::new(room(&room_of(n * ROOM)), at(0)).item());
         table.put_all(devices.chain(rooms)).await;
-        let query = open_query(table.store(), clock());
-        let ingest = open_ingest(table.store(), clock());
-        Self { table, ids, query, ingest }
+        Self { home: Home::at(store, at(3_600_000)), table, ids }
     }
 
     async fn get(&self, path: &str, parameters: &str) -> Answer {
@@ -102,9 +95,7 @@ impl Fleet {
 
     async fn ask(&self, path: &str, parameters: &str) -> Answer {
         loop {
-            let deadline = Deadline::after(Duration::from_secs(60));
-            let event = request("GET", path, parameters, None);
-            let answer = Answer::of(&Box::pin(self.query.handle(event, deadline)).await);
+            let answer = self.home.get(path, parameters).await;
             // A request to the engine has five seconds, which a busy machine may take.
             if answer.status != 503 {
                 return answer;
@@ -138,11 +129,8 @@ impl Fleet {
             let readings: Value = ids.iter().map(reading).collect();
             let answer = loop {
                 let event = request("POST", "/readings", "", Some(&readings));
-                let deadline = Deadline::after(Duration::from_secs(60));
                 let event = ingest::Event::Http(Box::new(event));
-                let reply = Box::pin(self.ingest.handle(event, deadline)).await.expect("answered");
-                let ingest::Reply::Http(answer) = reply else { panic!("an answer over HTTP") };
-                let answer = Answer::of(&answer);
+                let answer = self.home.send(event).await;
                 if answer.status == 201 {
                     break answer;
                 }
@@ -176,8 +164,7 @@ async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_readin
     print(format_args!("{number} devices in {SHARDS} partitions, made in {:.0?}", begin.elapsed()));
     print_memory("made");
     let begin = Stopwatch::start();
-    Box::pin(fleet.query.load()).await;
-    Box::pin(fleet.ingest.load()).await;
+    fleet.home.load().await;
     print(format_args!("cold start of query and ingest: {:.0?} each", begin.elapsed() / 2));
 
     // What a busy machine could not load in time is read with the first request.
@@ -235,21 +222,20 @@ async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_readin
 #[tokio::test]
 async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen_there() {
     let fleet = Box::pin(Fleet::of(table::MAX_CACHED_ENTRIES + 100, "off")).await;
-    let (store, invocation) = (fleet.table.store(), &invocation());
+    let store = fleet.table.store();
     let quarter = QuarterHour::of(at(0));
     seal(&store, "UTC", quarter.end()).await;
-    let walk = RoomWalk { begun: at(0), after: None, is_done: true };
-    store.set_room_walk(&walk, invocation).await.expect("written");
+    end_room_walk(&store).await;
     // Nine of the room's ten devices, and one that is in another room now.
     let here = room_of(0);
     for id in fleet.ids[..9].iter().chain([&fleet.ids[15]]) {
         let readings = [reading_in(id, 60_000, &here), reading_in(id, 1_000_000, &here)];
-        assert!(store.put_readings(&readings, None, invocation).await.not_stored.is_empty());
+        put(&store, &readings).await;
         let known = device_of(&readings[..1]);
         let rollup = Rollup::fold(&readings[..1], &FoldRules::of(&known));
         put_first(&store, &stored_quarter(known.id(), quarter, rollup)).await;
         let seen = Seen::begun(room(&here), device(id), domain::Month::of(at(0)));
-        assert!(store.put_seen(&seen, Expected::Absent, invocation).await.expect("written"));
+        note_seen(&store, &seen).await;
     }
     let past = format!("from={}&to={}", at(0), quarter.end());
     let newest = format!("from={}&to={}", at(0), at(30 * 60_000));
@@ -292,7 +278,7 @@ const RECOVERY: f64 = 0.20;
 /// An HTTP API's requests cost 1.00 dollars per million, and beyond 300 million 0.90.
 const FIRST_REQUESTS: f64 = 300.0;
 
-/// What a month of 100,000 devices costs, each with a reading a minute, in millions.
+/// What a month of 100,000 devices costs, each with a reading a in millions.
 struct Month {
     /// The readings of a device in one request.
     batch: f64,

@@ -4,7 +4,7 @@
 mod steps;
 mod world;
 
-use crate::schedules::{asleep, assert_right, assert_seen};
+use crate::schedules::{asleep, assert_each_seen, assert_right};
 use steps::Design;
 use world::World;
 
@@ -28,5 +28,5 @@ fn the_history_of_a_device_is_continued_and_agrees_with_its_place() {
 
 #[test]
 fn a_stay_that_ignores_what_happened_since_it_was_read_is_seen() {
-    assert_seen(Design::Blind, 1, SCHEDULES, |seed| run(seed, Design::Blind));
+    assert_each_seen(&[(Design::Blind, 1)], SCHEDULES, run);
 }

@@ -1,9 +1,11 @@
 //! The way of readings through the whole system over HTTP, on the embedded engine. Injects no faults.
 
-use aws::StoreConfig;
 use serde_json::{Value, json};
 
 use crate::client::{get, post, send, system};
+use crate::engine::Table;
+use crate::given::{placed, reading};
+use crate::stored::put;
 
 fn home() -> Vec<Value> {
     let mut readings = Vec::new();
@@ -64,21 +66,8 @@ async fn what_is_posted_is_listed_and_found_again_and_sending_it_again_changes_n
 #[tokio::test]
 async fn readings_that_ingest_never_saw_are_registered_all_the_same() {
     let system = system().await;
-    let config: &StoreConfig = system.store_config();
-    let store = dynamodb::DynamoStore::connect(config, table::layout::Layout::default());
-    let reading = domain::Reading::new(
-        "imported".parse().expect("an id"),
-        domain::Timestamp::from_millis(1_768_147_200_000).expect("a timestamp"),
-        Some("attic".parse().expect("an id")),
-        [("co2".parse().expect("a name"), domain::Decimal::parse("612").expect("a number"))].into(),
-    );
-    let invocation = table::Invocation::until(runtime::clock::Deadline::after(
-        std::time::Duration::from_secs(5),
-    ));
-    let put =
-        table::PutReadings::put_readings(&store, &[reading.expect("a reading")], None, &invocation)
-            .await;
-    assert!(put.not_stored.is_empty());
+    let store = Table::of(&system).store();
+    put(&store, &[placed(reading("imported", 0, &[("co2", "612")]), "attic")]).await;
     system.settle().await.expect("delivered");
     let device = get(&system, "/devices/imported").await.json();
     assert_eq!(device["room"], "attic");

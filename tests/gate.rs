@@ -1,6 +1,7 @@
 //! A gate before the operations of a table: each waits until the schedule of a test lets it go on, and happens, fails,
 //! or happens and seems to fail, as the schedule says. Knows no model.
 
+pub(crate) mod instances;
 pub(crate) mod rules;
 
 use std::future::poll_fn;
@@ -10,12 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use fastrand::Rng;
 use runtime::clock::Deadline;
-use runtime::work_queue::FoldRequest;
-use serde::de::DeserializeOwned;
-use serde_json::json;
 use table::db::{Db, Each, ItemQuery, Items, RefusedWrites, Write, WriteOutcome};
 use table::item::Item;
 use table::layout::Layout;
@@ -61,25 +58,6 @@ impl Step {
 
 /// An invocation of a function.
 pub(crate) type Invoked<T> = Pin<Box<dyn Future<Output = T>>>;
-
-/// One of those that are so, if any is.
-pub(crate) fn any_of(rng: &mut Rng, are_so: impl Iterator<Item = bool>) -> Option<usize> {
-    let all: Vec<usize> = are_so.enumerate().filter(|(_, is_so)| *is_so).map(|(n, _)| n).collect();
-    (!all.is_empty()).then(|| all[rng.usize(..all.len())])
-}
-
-/// The position of the first record of a batch that failed.
-pub(crate) fn first_failure(answer: DynamoDbEventResponse) -> Option<usize> {
-    let failure = answer.batch_item_failures.into_iter().next()?;
-    Some(failure.item_identifier?.parse().expect("a position"))
-}
-
-/// A message of the work queue, as the function is invoked with it.
-pub(crate) fn message_event<T: DeserializeOwned>(request: &FoldRequest) -> T {
-    let body = serde_json::to_string(request).expect("JSON");
-    let event = json!({"Records": [{"messageId": "m", "body": body}]});
-    serde_json::from_value(event).expect("an event")
-}
 
 /// More than any schedule lasts.
 pub(crate) fn deadline() -> Deadline {

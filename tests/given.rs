@@ -5,11 +5,6 @@ use domain::{
     Annotated, Annotation, ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading,
     RoomId, SchemaMetric, Tags, TimeRange, Timestamp, Unit,
 };
-use ingest::Ingest;
-use query::Query;
-use runtime::auth::Auth;
-use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
 pub(crate) use table::given::{
     device_of, invocation, minute, number, put_first, register_devices_of, register_room, seal,
@@ -82,23 +77,6 @@ pub(crate) fn placed(mut reading: Reading, in_room: &str) -> Reading {
     reading.room = Some(room(in_room));
     reading.named_room.clone_from(&reading.room);
     reading
-}
-
-/// A clock that stands an hour after the start.
-pub(crate) fn clock() -> TestClock {
-    TestClock::at(at(3_600_000))
-}
-
-/// The function `query` as it is by default, but open to all.
-pub(crate) fn open_query<S: query::Store>(store: S, clock: TestClock) -> Query<S, TestClock> {
-    let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
-    Query::new(store, clock, Telemetry::silent(), settings)
-}
-
-/// The function `ingest` as it is by default, but open to all.
-pub(crate) fn open_ingest<S: ingest::Store>(store: S, clock: TestClock) -> Ingest<S, TestClock> {
-    let settings = ingest::Settings { auth: Auth::Owner, ..ingest::Settings::default() };
-    Ingest::new(store, clock, Telemetry::silent(), settings)
 }
 
 /// A reading as a client sends it.

@@ -4,25 +4,23 @@ use std::io::Write as _;
 
 use domain::{Bucket, FoldRules, Order, QuarterHour, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
-use runtime::clock::TestClock;
 use serde_json::Value;
-use table::{
-    PutReadings as _, QueryReadings as _, RangeQuery, ReadingKey, RegisterDevices as _,
-    StoredRollup,
-};
+use table::{QueryReadings as _, ReadingKey, RegisterDevices as _, StoredRollup};
 
 use crate::engine::Engine;
 use crate::given::{
-    Answer, at, device, device_of, invocation, minute, open_query, percent_encoded, placed,
-    put_first, reading, request, seal, stored_rollup,
+    at, device, device_of, invocation, percent_encoded, placed, put_first, reading, seal,
+    stored_rollup,
 };
+use crate::home::Home;
+use crate::stored::{first_page, put};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
 const ZONE: &str = "Europe/Brussels";
 
 /// A thermometer with a reading every few minutes from the start of the tests' time on.
-struct Home {
+struct Thermometer {
     _engine: Engine,
     store: DynamoStore,
     readings: Vec<Reading>,
@@ -37,7 +35,7 @@ fn measured(n: i64, millis: i64) -> Reading {
     placed(reading("thermo-kitchen", millis, &metrics), "kitchen")
 }
 
-impl Home {
+impl Thermometer {
     async fn build(minutes: i64, days: i64, has_quarters: bool) -> Self {
         let engine = Engine::embedded().await;
         let store = engine.table(true).await.store();
@@ -47,11 +45,11 @@ impl Home {
         let known = device_of(&readings[..1]);
         store.register_device(&known, &invocation()).await.expect("written");
         for chunk in readings.chunks(250) {
-            assert!(store.put_readings(chunk, None, &invocation()).await.not_stored.is_empty());
+            put(&store, chunk).await;
         }
-        let home = Self { _engine: engine, store, readings, days };
-        home.roll_up(&FoldRules::of(&known), has_quarters).await;
-        home
+        let built = Self { _engine: engine, store, readings, days };
+        built.roll_up(&FoldRules::of(&known), has_quarters).await;
+        built
     }
 
     async fn roll_up(&self, rules: &FoldRules, has_quarters: bool) {
@@ -92,8 +90,7 @@ impl Home {
     async fn all_readings(&self) -> f64 {
         let (id, invocation) = (device("thermo-kitchen"), invocation());
         let range = TimeRange::new(at(0), at(self.days * DAY)).expect("a range");
-        let (order, limit, consistent) = (Order::Ascending, 10_000, false);
-        let mut query = RangeQuery { range, order, after: None, limit, consistent };
+        let mut query = first_page(range, Order::Ascending, 10_000);
         loop {
             let page = self.store.device_readings(&id, &query, &invocation).await.expect("read");
             query.after = page.readings.last().map(ReadingKey::of);
@@ -105,13 +102,11 @@ impl Home {
 
     /// The rows of an answer, and the units that it costs a process that knows the registry and was asked before.
     async fn asked(&self, query: &str) -> (Vec<(i64, f64)>, f64) {
-        let clock = TestClock::at(at((self.days + 3) * DAY));
-        let function = open_query(self.store.clone(), clock);
-        function.load().await;
+        let home = Home::at(self.store.clone(), at((self.days + 3) * DAY));
+        home.query().load().await;
         let parameters = format!("db=home&epoch=ms&q={}", percent_encoded(query));
-        let ask = || function.handle(request("GET", "/query", &parameters, None), minute());
-        ask().await;
-        let answer = Answer::of(&ask().await);
+        home.get("/query", &parameters).await;
+        let answer = home.get("/query", &parameters).await;
         let values = answer.body["results"][0]["series"][0]["values"].clone();
         let row = |row: &Value| (row[0].as_i64().expect("ms"), row[1].as_f64().expect("a number"));
         let rows = values.as_array().unwrap_or_else(|| panic!("{query}: {}", answer.body));
@@ -152,22 +147,22 @@ fn say(text: &str) {
 
 #[tokio::test]
 async fn months_by_the_day_come_from_days_and_without_tz_never_cost_more_than_readings() {
-    let home = Home::build(10, 137, false).await;
-    let all = home.all_readings().await;
+    let thermometer = Thermometer::build(10, 137, false).await;
+    let all = thermometer.all_readings().await;
     let mean = format!(
         "SELECT mean(\"value\") FROM \"temperature\" WHERE {} GROUP BY time(1d)",
-        home.bounds()
+        thermometer.bounds()
     );
-    let (rows, units) = home.asked(&format!("{mean} fill(none) tz('{ZONE}')")).await;
+    let (rows, units) = thermometer.asked(&format!("{mean} fill(none) tz('{ZONE}')")).await;
     let zone: Zone = ZONE.parse().expect("a zone");
     let local_day = |at: Timestamp| zone.day(zone.date(at)).expect("it exists").from().as_millis();
-    assert_equal(&rows, &home.means(local_day));
+    assert_equal(&rows, &thermometer.means(local_day));
     say(&format!(
         "137 days by the day, a reading every 10 minutes: {units} read units with tz(), {all} for all readings"
     ));
     assert!(units * 20.0 <= all, "{units} units of {all}");
-    let (rows, units) = home.asked(&format!("{mean} fill(none)")).await;
-    assert_equal(&rows, &home.means(|at| at.as_millis() / DAY * DAY));
+    let (rows, units) = thermometer.asked(&format!("{mean} fill(none)")).await;
+    assert_equal(&rows, &thermometer.means(|at| at.as_millis() / DAY * DAY));
     say(&format!("without tz(): {units} read units"));
     // How many readings a day has is known from the first time; a unit tells what rollups may lack.
     assert!(units <= all + 1.0, "{units} units of {all}");
@@ -175,23 +170,23 @@ async fn months_by_the_day_come_from_days_and_without_tz_never_cost_more_than_re
 
 #[tokio::test]
 async fn a_reading_a_minute_by_the_hour_comes_from_quarters() {
-    let home = Home::build(1, 10, true).await;
-    let all = home.all_readings().await;
+    let thermometer = Thermometer::build(1, 10, true).await;
+    let all = thermometer.all_readings().await;
     let query = format!(
         "SELECT mean(\"value\") FROM \"temperature\" WHERE {} GROUP BY time(1h) fill(none)",
-        home.bounds()
+        thermometer.bounds()
     );
-    let (rows, units) = home.asked(&query).await;
+    let (rows, units) = thermometer.asked(&query).await;
     let hour = DAY / 24;
-    assert_equal(&rows, &home.means(|at| at.as_millis() / hour * hour));
+    assert_equal(&rows, &thermometer.means(|at| at.as_millis() / hour * hour));
     say(&format!(
         "10 days by the hour, a reading a minute: {units} read units, {all} for all readings"
     ));
     assert!(units * 3.0 <= all, "{units} units of {all}");
-    let (rows, units) = home.asked("SELECT last(\"value\") FROM \"temperature\"").await;
+    let (rows, units) = thermometer.asked("SELECT last(\"value\") FROM \"temperature\"").await;
     assert_eq!(rows.len(), 1);
     assert!(units <= 0.5, "{units} units for the newest value");
     let day = query.replace("time(1h) fill(none)", &format!("time(1d) fill(none) tz('{ZONE}')"));
-    let (rows, units) = home.asked(&day.replace("mean", "max")).await;
+    let (rows, units) = thermometer.asked(&day.replace("mean", "max")).await;
     assert!(rows.len() == 11 && units * 20.0 <= all, "{units} units of {all}");
 }

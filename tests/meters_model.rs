@@ -11,7 +11,7 @@ use fastrand::Rng;
 use table::{Companion, MeterChange};
 
 use crate::given::{at, device, device_of, reading};
-use crate::schedules::{assert_right, assert_seen};
+use crate::schedules::{assert_each_seen, assert_right};
 
 const DEVICES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const TASKS: usize = 3;
@@ -224,12 +224,11 @@ fn no_device_is_behind_itself_or_behind_a_meter_that_is_not_there() {
 
 #[test]
 fn every_wrong_design_of_meters_is_found() {
-    for (design, last) in [
+    let designs = [
         (Design::NearestOnly, 2_402),
         (Design::CheckedBefore, 1),
         (Design::BlindDeletion, 1),
         (Design::NotForgotten, 0),
-    ] {
-        assert_seen(design, last, SCHEDULES, |seed| run(seed, design));
-    }
+    ];
+    assert_each_seen(&designs, SCHEDULES, run);
 }

@@ -7,17 +7,17 @@ use dynamodb::DynamoStore;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use query::Query;
-use runtime::clock::TestClock;
 use serde_json::Value;
-use table::{PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey};
+use table::{QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey};
 use tokio::runtime::Runtime;
 
-use crate::engine::{Engine, Table};
+use crate::engine::Engine;
 use crate::given::{
-    Answer, START, at, clock, device, invocation, minute, open_ingest, open_query, placed, range,
-    reading, register_devices_of, register_room, request, room,
+    START, at, device, invocation, placed, range, reading, register_devices_of, register_room,
+    request, room,
 };
+use crate::home::Home;
+use crate::stored::{first_page, put};
 
 const DEVICES: [&str; 4] = ["a", "a-b", "b", "c"];
 const ROOMS: [&str; 2] = ["room-a", "room-b"];
@@ -77,8 +77,7 @@ fn any_question() -> impl Strategy<Value = Asked> {
 
 async fn write(store: &DynamoStore, model: &mut Model, writes: Vec<Vec<Reading>>) {
     for readings in writes {
-        let put = store.put_readings(&readings, None, &invocation()).await;
-        assert!(put.not_stored.is_empty(), "{put:?}");
+        put(store, &readings).await;
         model.extend(readings.into_iter().map(|r| (ReadingKey::of(&r), r)));
     }
 }
@@ -144,7 +143,7 @@ async fn assert_answered(store: &DynamoStore, model: &Model, asked: &Asked, room
             Order::Descending => ReadingKey::of(r) < *after,
         });
     }
-    let query = RangeQuery { range: range(from, to), order, after, limit, consistent: false };
+    let query = RangeQuery { after, ..first_page(range(from, to), order, limit) };
     let page = match whose {
         Ok(id) => store.device_readings(&device(id), &query, &invocation()).await,
         Err(id) => {
@@ -177,9 +176,10 @@ fn any_walk_of_cursors_meets_every_reading_once_and_in_order() {
             let mut model = Model::new();
             register(&store).await;
             write(&store, &mut model, writes).await;
-            let query = function(&table).await;
+            let home = Home::at(store, at(3_600_000));
+            home.query().load().await;
             for asked in questions {
-                Box::pin(assert_walked(&query, &model, &asked)).await;
+                Box::pin(assert_walked(&home, &model, &asked)).await;
             }
         });
     });
@@ -196,13 +196,7 @@ async fn register(store: &DynamoStore) {
     }
 }
 
-async fn function(table: &Table) -> Query<DynamoStore, TestClock> {
-    let query = open_query(table.store(), clock());
-    query.load().await;
-    query
-}
-
-async fn assert_walked(query: &Query<DynamoStore, TestClock>, model: &Model, asked: &Asked) {
+async fn assert_walked(home: &Home<DynamoStore>, model: &Model, asked: &Asked) {
     let Asked { whose, from, to, order, .. } = *asked;
     // A short walk has few pages; a long one would be the same again.
     let limit = asked.limit % 9 + 1;
@@ -217,9 +211,7 @@ async fn assert_walked(query: &Query<DynamoStore, TestClock>, model: &Model, ask
     let mut cursor = String::new();
     while walked.len() <= model.len() {
         let query_string = format!("{question}{cursor}");
-        let response = query.handle(request("GET", &path, &query_string, None), minute()).await;
-        let Answer { status, body, .. } = Answer::of(&response);
-        assert_eq!(status, 200, "{path}?{query_string}: {body}");
+        let body = home.found(&path, &query_string).await.body;
         let rows = body["data"].as_array().expect("a list");
         assert!(rows.len() <= limit);
         walked.extend(rows.iter().map(|row| position(row, whose)));
@@ -254,7 +246,7 @@ fn no_id_reaches_another_partition() {
     check(96, (id, any::<bool>()), |runtime, engine, (id, as_room)| {
         runtime.block_on(async {
             let table = engine.table(true).await;
-            let ingest = open_ingest(table.store(), clock());
+            let home = Home::at(table.store(), at(3_600_000));
             let (device_id, room_id) =
                 if as_room { ("d", id.as_str()) } else { (id.as_str(), "r") };
             let body = serde_json::json!({
@@ -262,8 +254,7 @@ fn no_id_reaches_another_partition() {
             });
             let event =
                 ingest::Event::Http(Box::new(request("POST", "/readings", "", Some(&body))));
-            let reply = ingest.handle(event, minute()).await.expect("a request has an answer");
-            let answer = Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"));
+            let answer = home.send(event).await;
             let allowed =
                 device_id.parse::<DeviceId>().is_ok() && room_id.parse::<RoomId>().is_ok();
             assert_eq!(answer.status, if allowed { 201 } else { 400 }, "{id:?}: {answer:?}");

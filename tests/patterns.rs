@@ -13,12 +13,11 @@ use std::path::Path;
 
 use domain::{
     Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, Order, Reading, Scope, Stay,
-    TimeRange, Token, TokenHash,
+    TokenHash,
 };
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
-use query::Query;
-use runtime::clock::TestClock;
+use table::given;
 use table::{
     AddArrival as _, AddToken as _, Added, BegunDeletion, CountIntroduced as _, EditRegistry as _,
     FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, MarkDeletions as _,
@@ -29,9 +28,11 @@ use table::{
 
 use crate::engine::Engine;
 use crate::given::{
-    Answer, always, at, clock, device, device_of, invocation, label, minute, open_query, placed,
-    range, reading, request, room, store_home,
+    Answer, always, at, device, device_of, invocation, label, placed, range, reading, room,
+    store_home,
 };
+use crate::home::Home;
+use crate::stored::{first_page, put};
 
 const DAY: i64 = 86_400_000;
 const MINUTE: i64 = 60_000;
@@ -61,9 +62,9 @@ impl Row {
     }
 }
 
-/// The home: ten devices in two rooms, a reading of three metrics every ten minutes for a day, and one
+/// Two tables of the same home: ten devices in two rooms, a reading of three metrics every ten minutes for a day, and one
 /// device with a reading a minute for a thousand minutes.
-struct Home {
+struct TwoTables {
     _engine: Engine,
     with_index: DynamoStore,
     without_index: DynamoStore,
@@ -88,7 +89,7 @@ fn new_device() -> Device {
     device_of([&placed(reading("new", 0, &METRICS), room_of(0))])
 }
 
-impl Home {
+impl TwoTables {
     async fn build() -> Self {
         let engine = Engine::embedded().await;
         let stores = [engine.table(true).await.store(), engine.table(false).await.store()];
@@ -97,30 +98,25 @@ impl Home {
                 let day: Vec<_> = (0..144).map(|i| measured_at(n, i * 10 * MINUTE)).collect();
                 store_home(store, &day).await;
             }
-            let scope = Scope::Write([device("meter")].into());
-            let hash = TokenHash::of("a");
-            let token = Token {
-                hash,
-                scope,
-                name: None,
-                created: at(0),
-                revoked: None,
-                expires: None,
-                issued_by: None,
-            };
+            let token = given::token("a", Scope::Write([device("meter")].into()));
             store.add_token(&token, &invocation()).await.expect("written");
             let minutes: Vec<_> = (0..1_000)
                 .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))
                 .collect();
-            assert!(store.put_readings(&minutes, None, &invocation()).await.not_stored.is_empty());
+            put(store, &minutes).await;
         }
         let [with_index, without_index] = stores;
         Self { _engine: engine, with_index, without_index }
     }
 }
 
-fn query(range: TimeRange, order: Order, limit: usize) -> RangeQuery {
-    RangeQuery { range, order, after: None, limit, consistent: false }
+/// A row of what an operation consumes.
+async fn costs(
+    number: &'static str,
+    pattern: &'static str,
+    operation: impl AsyncFnOnce(&Invocation),
+) -> Row {
+    row(number, pattern, cost(operation).await)
 }
 
 /// What an operation consumes.
@@ -153,7 +149,7 @@ async fn of_device(store: &DynamoStore, id: &str, query: RangeQuery, count: usiz
 
 async fn of_room(store: &DynamoStore) -> (f64, f64) {
     let devices: Vec<_> = (0..5).map(|n| device(&device_name(n))).collect();
-    let day = query(range(0, DAY), Order::Ascending, 1_000);
+    let day = first_page(range(0, DAY), Order::Ascending, 1_000);
     cost(async |invocation| {
         let page = store
             .room_readings(&room("chiyoda1-a"), &devices, &day, invocation)
@@ -165,53 +161,38 @@ async fn of_room(store: &DynamoStore) -> (f64, f64) {
 }
 
 /// Devices and rooms, read.
-async fn registry_rows(home: &Home) -> Vec<Row> {
-    let store = &home.with_index;
+async fn registry_rows(tables: &TwoTables) -> Vec<Row> {
+    let store = &tables.with_index;
     vec![
-        row(
-            "2a",
-            "list 10 devices",
-            cost(async |invocation| {
-                assert_eq!(store.devices(invocation).await.expect("read").found.len(), 10);
-            })
-            .await,
-        ),
-        row(
-            "2b",
-            "list 2 rooms",
-            cost(async |invocation| {
-                assert_eq!(store.rooms(invocation).await.expect("read").found.len(), 2);
-            })
-            .await,
-        ),
-        row(
-            "2d",
-            "look up 10 devices or rooms of a batch",
-            cost(async |invocation| {
-                let ids: Vec<_> = (0..10).map(|n| device(&device_name(n))).collect();
-                let found = store.find_devices(&ids, invocation).await.expect("read").found;
-                assert_eq!(found.len(), 10);
-            })
-            .await,
-        ),
-        row(
+        costs("2a", "list 10 devices", async |invocation| {
+            assert_eq!(store.devices(invocation).await.expect("read").found.len(), 10);
+        })
+        .await,
+        costs("2b", "list 2 rooms", async |invocation| {
+            assert_eq!(store.rooms(invocation).await.expect("read").found.len(), 2);
+        })
+        .await,
+        costs("2d", "look up 10 devices or rooms of a batch", async |invocation| {
+            let ids: Vec<_> = (0..10).map(|n| device(&device_name(n))).collect();
+            let found = store.find_devices(&ids, invocation).await.expect("read").found;
+            assert_eq!(found.len(), 10);
+        })
+        .await,
+        costs(
             "2c",
             "look up one device or room that the cache does not know",
-            cost(async |invocation| {
+            async |invocation| {
                 let found = store.device(&device("sensor-00"), invocation).await.expect("read");
                 assert!(found.is_some());
-            })
-            .await,
-        ),
-        row(
-            "9",
-            "look up an access token, once in 30 seconds",
-            cost(async |invocation| {
-                let found = store.token(&TokenHash::of("a"), invocation).await.expect("read");
-                assert!(found.is_some());
-            })
-            .await,
-        ),
+            },
+        )
+        .await,
+        costs("9", "look up an access token, once in 30 seconds", async |invocation| {
+            let hash = TokenHash::of(&given::secret("a"));
+            let found = store.token(&hash, invocation).await.expect("read");
+            assert!(found.is_some());
+        })
+        .await,
     ]
 }
 
@@ -226,37 +207,18 @@ async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
         .register_device(&new.new_device(sent.device.clone(), |_| true), &invocation())
         .await
         .expect("written");
-    let function = open_query(store.clone(), clock());
-    function.load().await;
-    let path = format!("/devices/{id}/latest");
-    let answer = function.handle(request("GET", &path, "", None), minute()).await;
-    let answer = Answer::of(&answer);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.units()
+    let home = Home::at(store.clone(), at(60 * MINUTE));
+    home.query().load().await;
+    home.found(&format!("/devices/{id}/latest"), "").await.units()
 }
 
 /// An answer's second time within a minute: the first also reads the state of the rollups. Its estimate is held against
 /// what it cost. A busy machine has no time for some requests.
-pub(crate) async fn answer_of(
-    query: &Query<DynamoStore, TestClock>,
-    path: &str,
-    parameters: &str,
-) -> Answer {
-    let mut answered = 0;
-    for _ in 0..10 {
-        let answer = query.handle(request("GET", path, parameters, None), minute());
-        let answer = Answer::of(&Box::pin(answer).await);
-        if answer.status == 503 {
-            continue;
-        }
-        assert_eq!(answer.status, 200, "{path}?{parameters}: {}", answer.body);
-        answered += 1;
-        if answered == 2 {
-            assert_estimate(&format!("{path}?{parameters}"), &answer);
-            return answer;
-        }
-    }
-    panic!("{path}?{parameters}: there is no time for it");
+pub(crate) async fn answer_of(home: &Home<DynamoStore>, path: &str, parameters: &str) -> Answer {
+    home.found_in_the_end(path, parameters).await;
+    let answer = home.found_in_the_end(path, parameters).await;
+    assert_estimate(&format!("{path}?{parameters}"), &answer);
+    answer
 }
 
 /// Holds an answer's estimate, where it has one, against what it cost.
@@ -272,173 +234,127 @@ fn assert_estimate(path: &str, answer: &Answer) {
 }
 
 /// Readings, read.
-async fn range_rows(home: &Home) -> Vec<Row> {
-    let store = &home.with_index;
+async fn range_rows(tables: &TwoTables) -> Vec<Row> {
+    let store = &tables.with_index;
     let day = range(0, DAY);
-    let newest = || query(always(), Order::Descending, 1);
+    let newest = || first_page(always(), Order::Descending, 1);
     vec![
         row(
             "3a",
             "a day of one device, 144 readings",
-            of_device(store, "sensor-00", query(day, Order::Ascending, 1_000), 144).await,
+            of_device(store, "sensor-00", first_page(day, Order::Ascending, 1_000), 144).await,
         ),
         row(
             "3b",
             "a page of 1,000 readings of one device",
-            of_device(store, "meter", query(always(), Order::Ascending, 1_000), 1_000).await,
+            of_device(store, "meter", first_page(always(), Order::Ascending, 1_000), 1_000).await,
         ),
         row(
             "4",
             "the newest reading of one device",
             of_device(store, "sensor-00", newest(), 1).await,
         ),
-        row(
-            "5",
-            "the newest readings of 10 devices",
-            cost(async |invocation| {
-                let one = async |n: usize| {
-                    let id = device(&device_name(n));
-                    let page =
-                        store.device_readings(&id, &newest(), invocation).await.expect("read");
-                    assert_eq!(page.readings.len(), 1);
-                };
-                join_all((0..10).map(one)).await;
-            })
-            .await,
-        ),
+        costs("5", "the newest readings of 10 devices", async |invocation| {
+            let one = async |n: usize| {
+                let id = device(&device_name(n));
+                let page = store.device_readings(&id, &newest(), invocation).await.expect("read");
+                assert_eq!(page.readings.len(), 1);
+            };
+            join_all((0..10).map(one)).await;
+        })
+        .await,
         row(
             "5b",
             "the newest value of each metric of a device that no longer sends one of them",
             latest_of_device(store, &placed(reading("meter", 0, &METRICS), "chiyoda1-b")).await,
         ),
         row("6a", "a day of one room, 5 devices × 144 readings", of_room(store).await),
-        row("6b", "the same with `RoomIndex=off`", of_room(&home.without_index).await),
+        row("6b", "the same with `RoomIndex=off`", of_room(&tables.without_index).await),
     ]
 }
 
 /// Readings and the registry, written; last, because they change what is read.
-async fn write_rows(home: &Home) -> Vec<Row> {
-    let store = &home.with_index;
+async fn write_rows(tables: &TwoTables) -> Vec<Row> {
+    let store = &tables.with_index;
     vec![
         row("1a", "store 25 readings", storing(store).await),
-        row("1b", "the same with `RoomIndex=off`", storing(&home.without_index).await),
-        row(
-            "1c",
-            "add metrics to 25 readings",
-            cost(async |invocation| {
-                let readings: Vec<_> =
-                    (0..25).map(|n| measured_at(n % 10, 2 * DAY + millis(n))).collect();
-                let merged = store.merge_readings(&readings, None, invocation).await;
-                assert!(merged.not_stored.is_empty());
-            })
-            .await,
-        ),
-        row(
-            "1d",
-            "the same to 50 readings, all of them new",
-            cost(async |invocation| {
-                let readings: Vec<_> =
-                    (0..50).map(|n| measured_at(n % 10, 4 * DAY + millis(n))).collect();
-                let merged = store.merge_readings(&readings, None, invocation).await;
-                assert!(merged.not_stored.is_empty());
-            })
-            .await,
-        ),
-        row(
-            "1e",
-            "store a reading without a timestamp",
-            cost(async |invocation| {
-                let reading = measured_at(0, 3 * DAY);
-                let added = store.add_arrival(&reading, "id", None, invocation).await;
-                assert_eq!(added.expect("written"), Added::Stored);
-            })
-            .await,
-        ),
+        row("1b", "the same with `RoomIndex=off`", storing(&tables.without_index).await),
+        costs("1c", "add metrics to 25 readings", async |invocation| {
+            let readings: Vec<_> =
+                (0..25).map(|n| measured_at(n % 10, 2 * DAY + millis(n))).collect();
+            let merged = store.merge_readings(&readings, None, invocation).await;
+            assert!(merged.not_stored.is_empty());
+        })
+        .await,
+        costs("1d", "the same to 50 readings, all of them new", async |invocation| {
+            let readings: Vec<_> =
+                (0..50).map(|n| measured_at(n % 10, 4 * DAY + millis(n))).collect();
+            let merged = store.merge_readings(&readings, None, invocation).await;
+            assert!(merged.not_stored.is_empty());
+        })
+        .await,
+        costs("1e", "store a reading without a timestamp", async |invocation| {
+            let reading = measured_at(0, 3 * DAY);
+            let added = store.add_arrival(&reading, "id", None, invocation).await;
+            assert_eq!(added.expect("written"), Added::Stored);
+        })
+        .await,
     ]
 }
 
 /// The registry, written.
-async fn registry_write_rows(home: &Home) -> Vec<Row> {
-    let store = &home.with_index;
+async fn registry_write_rows(tables: &TwoTables) -> Vec<Row> {
+    let store = &tables.with_index;
     vec![
-        row(
-            "7a",
-            "register a device, once in its life",
-            cost(async |invocation| {
-                store.register_device(&new_device(), invocation).await.expect("written");
-            })
-            .await,
-        ),
-        row(
-            "7b",
-            "add a new metric of a device",
-            cost(async |invocation| {
-                let metrics = [crate::given::metric("battery")].into();
-                let learned = DeviceUpdate { metrics, ..DeviceUpdate::default() };
-                store.update_device(&new_device(), &learned, invocation).await.expect("written");
-            })
-            .await,
-        ),
-        row(
-            "7c",
-            "record that a device introduces a room",
-            cost(async |invocation| {
-                let kitchen = room("kitchen");
-                let noted = store.introduce_room(&device("new"), &kitchen, invocation).await;
-                assert!(matches!(noted, Ok(UpdateOutcome::Updated(_))));
-            })
-            .await,
-        ),
-        row(
-            "7d",
-            "add what a sender teaches of a device, once",
-            cost(async |invocation| {
-                let tags = [("host".to_owned(), "pi".to_owned())].into();
-                let hints = Hints { tags, ..Hints::default() };
-                let taught = store.teach_device(&new_device(), &hints, invocation).await;
-                assert!(matches!(taught, Ok(UpdateOutcome::Updated(_))));
-            })
-            .await,
-        ),
-        row(
+        costs("7a", "register a device, once in its life", async |invocation| {
+            store.register_device(&new_device(), invocation).await.expect("written");
+        })
+        .await,
+        costs("7b", "add a new metric of a device", async |invocation| {
+            let metrics = [crate::given::metric("battery")].into();
+            let learned = DeviceUpdate { metrics, ..DeviceUpdate::default() };
+            store.update_device(&new_device(), &learned, invocation).await.expect("written");
+        })
+        .await,
+        costs("7c", "record that a device introduces a room", async |invocation| {
+            let kitchen = room("kitchen");
+            let noted = store.introduce_room(&device("new"), &kitchen, invocation).await;
+            assert!(matches!(noted, Ok(UpdateOutcome::Updated(_))));
+        })
+        .await,
+        costs("7d", "add what a sender teaches of a device, once", async |invocation| {
+            let tags = [("host".to_owned(), "pi".to_owned())].into();
+            let hints = Hints { tags, ..Hints::default() };
+            let taught = store.teach_device(&new_device(), &hints, invocation).await;
+            assert!(matches!(taught, Ok(UpdateOutcome::Updated(_))));
+        })
+        .await,
+        costs(
             "7e",
             "count the devices that a request introduces, in a registry beyond memory",
-            cost(async |invocation| {
+            async |invocation| {
                 let counted = store.count_introduced("mqtt:plug", 3, 32, invocation).await;
                 assert!(matches!(counted, Ok(None)));
-            })
-            .await,
-        ),
-        row(
-            "8a",
-            "edit a device",
-            cost(async |invocation| {
-                let patch =
-                    DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
-                store
-                    .edit_device(&device("new"), &patch, at(0), invocation)
-                    .await
-                    .expect("written");
-            })
-            .await,
-        ),
-        row(
-            "8b",
-            "put a device into a new room, both or neither",
-            cost(async |invocation| {
-                let patch =
-                    DevicePatch { room: Edit::Set(room("attic")), ..DevicePatch::default() };
-                let moved = store.edit_device(&device("new"), &patch, at(0), invocation).await;
-                moved.expect("written");
-            })
-            .await,
-        ),
+            },
+        )
+        .await,
+        costs("8a", "edit a device", async |invocation| {
+            let patch = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
+            store.edit_device(&device("new"), &patch, at(0), invocation).await.expect("written");
+        })
+        .await,
+        costs("8b", "put a device into a new room, both or neither", async |invocation| {
+            let patch = DevicePatch { room: Edit::Set(room("attic")), ..DevicePatch::default() };
+            let moved = store.edit_device(&device("new"), &patch, at(0), invocation).await;
+            moved.expect("written");
+        })
+        .await,
     ]
 }
 
 /// Devices behind meters.
-async fn meter_rows(home: &Home) -> Vec<Row> {
-    let store = &home.with_index;
+async fn meter_rows(tables: &TwoTables) -> Vec<Row> {
+    let store = &tables.with_index;
     vec![row("8d", "put a device behind a meter that is behind another, checked to the end", {
         let behind = |meter: usize| DevicePatch {
             behind: Edit::Set(device(&device_name(meter))),
@@ -457,18 +373,14 @@ async fn meter_rows(home: &Home) -> Vec<Row> {
 }
 
 /// Deletion of a device, after all else that is done with it.
-async fn deletion_rows(home: &Home) -> Vec<Row> {
-    let store = &home.with_index;
+async fn deletion_rows(tables: &TwoTables) -> Vec<Row> {
+    let store = &tables.with_index;
     vec![
-        row(
-            "13a",
-            "begin to delete a device",
-            cost(async |invocation| {
-                let begun = store.begin_deletion(&device("new"), at(9), invocation).await;
-                assert!(matches!(begun.expect("written"), BegunDeletion::Deletion(_)));
-            })
-            .await,
-        ),
+        costs("13a", "begin to delete a device", async |invocation| {
+            let begun = store.begin_deletion(&device("new"), at(9), invocation).await;
+            assert!(matches!(begun.expect("written"), BegunDeletion::Deletion(_)));
+        })
+        .await,
         row("13b", "remove 144 readings of a device", {
             let id = device(&device_name(0));
             let found = store.belongings(&id, 144, &invocation()).await.expect("read");
@@ -492,31 +404,23 @@ async fn deletion_rows(home: &Home) -> Vec<Row> {
 }
 
 /// Stays, written and read; after the edits that begin the first.
-async fn stay_rows(home: &Home) -> Vec<Row> {
-    let store = &home.with_index;
+async fn stay_rows(tables: &TwoTables) -> Vec<Row> {
+    let store = &tables.with_index;
     vec![
-        row(
-            "8c",
-            "record that a device has moved, 15 minutes after",
-            cost(async |invocation| {
-                let known = store.device(&device("new"), &crate::given::invocation()).await;
-                let known = known.expect("read").expect("registered");
-                let begun = Stay::begun(room("kitchen"), at(DAY));
-                let written = store.begin_stay(&known, &begun, invocation).await;
-                assert!(matches!(written, Ok(UpdateOutcome::Updated(_))));
-            })
-            .await,
-        ),
-        row(
-            "11",
-            "the rooms in which a device has been",
-            cost(async |invocation| {
-                let query = StayQuery { range: always(), after: None, limit: 100 };
-                let page = store.stays_of(&device("new"), &query, invocation).await;
-                assert_eq!(page.expect("read").stays.len(), 2);
-            })
-            .await,
-        ),
+        costs("8c", "record that a device has moved, 15 minutes after", async |invocation| {
+            let known = store.device(&device("new"), &crate::given::invocation()).await;
+            let known = known.expect("read").expect("registered");
+            let begun = Stay::begun(room("kitchen"), at(DAY));
+            let written = store.begin_stay(&known, &begun, invocation).await;
+            assert!(matches!(written, Ok(UpdateOutcome::Updated(_))));
+        })
+        .await,
+        costs("11", "the rooms in which a device has been", async |invocation| {
+            let query = StayQuery { range: always(), after: None, limit: 100 };
+            let page = store.stays_of(&device("new"), &query, invocation).await;
+            assert_eq!(page.expect("read").stays.len(), 2);
+        })
+        .await,
     ]
 }
 
@@ -529,24 +433,24 @@ async fn the_newest_values_of_the_largest_device_cost_a_few_units() {
     let number = "-1.2345678901234567890123456789012345678E-100";
     let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), number)).collect();
     let readings: Vec<_> = (0..200).map(|n| reading("large", n, &metrics)).collect();
-    assert!(store.put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
+    put(&store, &readings).await;
     let (reads, _) = latest_of_device(&store, &readings[0]).await;
     assert!(reads <= 12.0, "{reads} units");
 }
 
 #[tokio::test]
 async fn every_pattern_costs_what_its_page_says() {
-    let home = Box::pin(Home::build()).await;
-    let mut rows = Box::pin(registry_rows(&home)).await;
-    rows.extend(Box::pin(fleet::rows(&home)).await);
-    rows.extend(Box::pin(range_rows(&home)).await);
+    let tables = Box::pin(TwoTables::build()).await;
+    let mut rows = Box::pin(registry_rows(&tables)).await;
+    rows.extend(Box::pin(fleet::rows(&tables)).await);
+    rows.extend(Box::pin(range_rows(&tables)).await);
     rows.extend(Box::pin(series::rows()).await);
     rows.extend(Box::pin(conditions::rows()).await);
-    rows.extend(Box::pin(write_rows(&home)).await);
-    rows.extend(Box::pin(registry_write_rows(&home)).await);
-    rows.extend(Box::pin(meter_rows(&home)).await);
-    rows.extend(Box::pin(stay_rows(&home)).await);
-    rows.extend(Box::pin(deletion_rows(&home)).await);
+    rows.extend(Box::pin(write_rows(&tables)).await);
+    rows.extend(Box::pin(registry_write_rows(&tables)).await);
+    rows.extend(Box::pin(meter_rows(&tables)).await);
+    rows.extend(Box::pin(stay_rows(&tables)).await);
+    rows.extend(Box::pin(deletion_rows(&tables)).await);
     rows.extend(Box::pin(search::rows()).await);
     rows.extend(Box::pin(rooms::rows()).await);
     rows.extend(Box::pin(alerts::rows()).await);

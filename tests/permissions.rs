@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use domain::{
     Deletion, DevicePatch, DeviceUpdate, Edit, Hints, Month, Order, QuarterHour, Rollup, Room,
-    RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
+    RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
@@ -20,7 +20,7 @@ use table::{
     LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning,
     MergeReadings, NewJudgement, NoteChannels, NoteLooks, NoteSeen, PageRegistry, Permission,
     PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
-    QueryReadings, QueryRoomReadings, RangeQuery, ReadAlertRules, ReadAlertStates, ReadAnnotations,
+    QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations,
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold,
     ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Refold, RegisterDevices,
@@ -35,6 +35,7 @@ use crate::given::{
     always, annotation, at, device, device_of, invocation, label, reading_in, room, schema,
     stored_quarter,
 };
+use crate::stored::first_page;
 
 /// The permissions that a request needs.
 fn needed(call: &Call) -> BTreeSet<Permission> {
@@ -172,23 +173,8 @@ async fn each_port_asks_what_it_declares() {
     let many: Vec<_> = (0..50).map(|n| reading_in("d", n, "room-a")).collect();
     let new = device_of([&reading]);
     let new_room = |id| Room::new(room(id), at(5));
-    let query = &RangeQuery {
-        range: always(),
-        order: Order::Ascending,
-        after: None,
-        limit: 10,
-        consistent: false,
-    };
-    let hash = TokenHash::of("a");
-    let issued = Token {
-        hash,
-        scope: Scope::Read,
-        name: None,
-        created: at(0),
-        revoked: None,
-        expires: None,
-        issued_by: None,
-    };
+    let query = &first_page(always(), Order::Ascending, 10);
+    let issued = given::token("a", Scope::Read);
     let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
     let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
     let begun = &Stay::begun(a.clone(), at(0));
@@ -265,9 +251,9 @@ async fn each_port_asks_what_it_declares() {
     check!(AddToken: store.add_token(&issued, invocation));
     check!(ManageTokens:
         store.tokens(invocation),
-        store.revoke_token(&hash, at(0), invocation));
+        store.revoke_token(&issued.hash, at(0), invocation));
     check!(CountIntroduced: store.count_introduced("mqtt:plug", 1, 32, invocation));
-    check!(FindToken: store.token(&hash, invocation));
+    check!(FindToken: store.token(&issued.hash, invocation));
     check!(ListDevices:
         store.all_devices(invocation),
         store.device_page(None, 10, invocation));

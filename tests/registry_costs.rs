@@ -5,16 +5,11 @@ use std::time::Duration;
 
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
-use query::Query;
-use runtime::auth::Auth;
-use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
-use table::PutReadings as _;
 
 use crate::engine::Engine;
-use crate::given::{
-    Answer, clock, invocation, minute, reading_in, register_devices_of, register_room, request,
-};
+use crate::given::{at, reading_in, register_devices_of, register_room};
+use crate::home::Home;
+use crate::stored::put;
 
 /// The number of devices in a room.
 const ROOM: usize = 10;
@@ -24,9 +19,7 @@ const MAX_AGE: Duration = Duration::from_secs(60);
 /// A house, and an instance of the function that has read its registry.
 struct House {
     _engine: Engine,
-    store: DynamoStore,
-    clock: TestClock,
-    query: Query<DynamoStore, TestClock>,
+    home: Home<DynamoStore>,
 }
 
 impl House {
@@ -34,32 +27,24 @@ impl House {
         let engine = Engine::embedded().await;
         let parameters = [("RoomIndex", room_index)];
         let store = engine.table_without_stream(&parameters).await.store();
-        let clock = clock();
-        let settings = query::Settings {
-            registry_max_age: MAX_AGE,
-            auth: Auth::Owner,
-            ..query::Settings::default()
-        };
-        let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
-        let house = Self { _engine: engine, store, clock, query };
+        let house = Self { _engine: engine, home: Home::at(store, at(3_600_000)) };
         for n in 0..devices / ROOM {
             house.add_room(&format!("room-{n}")).await;
         }
-        house.query.load().await;
+        house.home.query().load().await;
         house
     }
 
     /// Another instance registers a room and its devices, and stores a reading of each.
     async fn add_room(&self, id: &str) {
-        register_room(&self.store, id, crate::given::at(0)).await;
+        register_room(&self.home.store, id, at(0)).await;
         let readings: Vec<_> =
             (0..ROOM).map(|n| reading_in(&format!("{id}-{n}"), 3_600_000, id)).collect();
         let registered = stream::iter(&readings).for_each_concurrent(8, async |reading| {
-            register_devices_of(&self.store, std::slice::from_ref(reading)).await;
+            register_devices_of(&self.home.store, std::slice::from_ref(reading)).await;
         });
         registered.await;
-        let put = self.store.put_readings(&readings, None, &invocation()).await;
-        assert!(put.not_stored.is_empty());
+        put(&self.home.store, &readings).await;
     }
 
     /// The status, the number of rows and the read units.
@@ -68,8 +53,7 @@ impl House {
     }
 
     async fn ask_with(&self, path: &str, query: &str) -> (i64, usize, f64) {
-        let request = request("GET", path, query, None);
-        let answer = Answer::of(&self.query.handle(request, minute()).await);
+        let answer = self.home.get(path, query).await;
         let units = answer.headers["x-consumed-read-units"].as_str().unwrap_or("0");
         let rows = answer.body["data"].as_array().map_or(0, Vec::len);
         (answer.status, rows, units.parse().expect("a number"))
@@ -95,14 +79,14 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
         assert_eq!(house.ask("/devices/attic-3").await, (200, 0, 0.0));
         assert_eq!(house.ask("/rooms/attic").await, (200, 0, 1.0));
         // Its other devices are there after a second for each hundred, by one read of the registry.
-        house.clock.advance(Duration::from_secs(devices as u64 / 90 + 1));
+        house.home.clock.advance(Duration::from_secs(devices as u64 / 90 + 1));
         let (status, rows, units) = house.ask("/rooms/attic/latest").await;
         assert_eq!((status, rows), (200, ROOM));
         whole.push(units - 6.0);
         assert_eq!(house.ask("/rooms/attic/latest").await, newest);
         assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
         // Once it is as old as it may be, a room's devices come from its item and from the index by room.
-        house.clock.advance(MAX_AGE);
+        house.home.clock.advance(MAX_AGE);
         assert_eq!(house.ask("/rooms/room-1/latest").await, (200, ROOM, newest.2 + 2.0));
         assert_eq!(house.ask("/rooms/room-1/devices").await, (200, ROOM, 2.0));
         assert_eq!(house.ask("/rooms/nothere/latest").await, (404, 0, 1.0));
@@ -130,7 +114,7 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
 #[tokio::test]
 async fn without_the_index_by_room_an_old_registry_is_read_again() {
     let house = House::of(200, "off").await;
-    house.clock.advance(MAX_AGE);
+    house.home.clock.advance(MAX_AGE);
     let (status, rows, units) = house.ask("/rooms/room-1/latest").await;
     assert_eq!((status, rows), (200, ROOM));
     assert!(units > 10.0, "{units}");

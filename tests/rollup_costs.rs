@@ -3,92 +3,44 @@
 //! With `ROOMTIDE_DEVICES=10000` the fleet is that large, and its figures are printed.
 
 use std::io::Write as _;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use domain::Reading;
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
-use rollup::{Rollup, Settings};
-use rollups::Retention;
-use runtime::clock::{Deadline, TestClock};
-use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
-use runtime::work_queue::MemoryWorkQueue;
-use serde_json::Value;
-use table::PutReadings as _;
 
 use crate::engine::Engine;
-use crate::given::{at, invocation, placed, reading, register_devices_of};
+use crate::gate::deadline;
+use crate::given::{at, placed, reading, register_devices_of};
+use crate::home::{Home, Options};
+use crate::stored::put;
 
 const MINUTE: i64 = 60_000;
 /// The write units of noting that a device is seen in a room for the first time.
 const NOTED: u32 = 4;
 
-/// The rollup function on the engine, and what it has consumed.
+/// A home of so many thermometers on the engine.
 struct Bench {
     _engine: Engine,
-    store: DynamoStore,
-    clock: TestClock,
-    rollup: Rollup<DynamoStore, MemoryWorkQueue, MemoryQueue, TestClock>,
-    consumed: Arc<Mutex<(f64, f64)>>,
+    home: Home<DynamoStore>,
 }
 
 impl Bench {
     async fn with(devices: usize) -> Self {
         let engine = Engine::embedded().await;
         let store = engine.table(false).await.store();
-        let clock = TestClock::at(at(0));
-        let consumed: Arc<Mutex<(f64, f64)>> = Arc::default();
-        let sum = Arc::clone(&consumed);
-        let telemetry = Telemetry::to(Arc::new(move |line| {
-            let line: Value = serde_json::from_str(line).expect("JSON");
-            let units = |name: &str| line[name].as_f64().expect("a number");
-            let mut sum = sum.lock().expect("no test panics with it");
-            sum.0 += units("table.read_units");
-            sum.1 += units("table.write_units");
-        }));
-        let settings = Settings {
-            zone: "UTC".parse().expect("a zone"),
-            retention: Retention::default(),
-            following: rollups::Following::default(),
-            max_read_units: u32::MAX,
-            max_write_units: u32::MAX,
-        };
-        let (work, letters) = (MemoryWorkQueue::default(), MemoryQueue::default());
-        let rollup = Rollup::new(store.clone(), work, letters, clock.clone(), telemetry, settings);
-        let bench = Self { _engine: engine, store, clock, rollup, consumed };
-        bench.schedule(0).await;
-        stream::iter(0..devices)
-            .for_each_concurrent(16, |n| {
-                let store = bench.store.clone();
-                async move {
-                    let first = measured(n, 0);
-                    register_devices_of(&store, &[first]).await;
-                }
-            })
-            .await;
-        bench.take();
+        let options = Options { deadline, ..Options::at(at(0)) };
+        let bench = Self { _engine: engine, home: Home::with(store, options) };
+        bench.home.schedule_at(0).await;
+        let register = async |n| register_devices_of(&bench.home.store, &[measured(n, 0)]).await;
+        stream::iter(0..devices).for_each_concurrent(16, register).await;
+        bench.home.log.take_units();
         bench
-    }
-
-    /// An invocation by the schedule, that many minutes after the start.
-    async fn schedule(&self, minute: i64) {
-        self.clock.set(at(minute * MINUTE));
-        let deadline = Deadline::after(Duration::from_mins(10));
-        self.rollup.handle_schedule(deadline).await.expect("done");
     }
 
     async fn put(&self, readings: &[Reading]) {
         for chunk in readings.chunks(1_000) {
-            let outcome = self.store.put_readings(chunk, None, &invocation()).await;
-            assert!(outcome.cause.is_none());
+            put(&self.home.store, chunk).await;
         }
-    }
-
-    /// The read and write units since the last time.
-    fn take(&self) -> (f64, f64) {
-        std::mem::take(&mut *self.consumed.lock().expect("no test panics with it"))
     }
 }
 
@@ -110,10 +62,10 @@ async fn a_home_pays_a_rollup_a_quarter_three_a_day_and_a_mark_a_quarter() {
         bench.put(&readings).await;
         // A quarter is over 11 minutes after its end.
         for minute in begin + 12..begin + 27 {
-            bench.schedule(minute).await;
+            bench.home.schedule_at(minute * MINUTE).await;
         }
     }
-    let (_, write_units) = bench.take();
+    let (_, write_units) = bench.home.log.take_units();
     let quarters = MINUTES / 15;
     // The midnight between ends one day, and two parts of the next are folded while it is open. The first mark is that
     // of the quarter before the start.
@@ -136,18 +88,18 @@ async fn a_fleet_pays_a_query_and_a_rollup_a_device_and_one_list_a_quarter() {
     let bench = Bench::with(devices).await;
     // The quarter before the start, in which nobody has sent anything.
     for minute in 11..26 {
-        bench.schedule(minute).await;
+        bench.home.schedule_at(minute * MINUTE).await;
     }
-    bench.take();
+    bench.home.log.take_units();
 
     let readings: Vec<_> =
         (0..devices).flat_map(|n| (0..15).map(move |it| measured(n, it))).collect();
     bench.put(&readings).await;
     // Each group has its minute once.
     for minute in 26..41 {
-        bench.schedule(minute).await;
+        bench.home.schedule_at(minute * MINUTE).await;
     }
-    let (read_units, write_units) = bench.take();
+    let (read_units, write_units) = bench.home.log.take_units();
     let count = f64::from(u32::try_from(devices).expect("few"));
     drop(writeln!(
         std::io::stderr(),

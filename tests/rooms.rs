@@ -3,28 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use aws_lambda_events::event::dynamodb::Event;
 use domain::{Edit, Month, Reading, RoomPatch};
 use fastrand::Rng;
-use query::Query;
-use rollup::Rollup;
-use runtime::clock::TestClock;
-use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
-use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
 use table::memory_db::MemoryDb;
-use table::{
-    EditRegistry as _, Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, RoomWalk,
-    Seen,
-};
+use table::{EditRegistry as _, Seen};
 
 use crate::engine::Engine;
-use crate::faults::registry::record;
 use crate::given::{
-    Answer, at, device, invocation, minute, open_query, placed, reading, register_devices_of,
-    register_room, request, room, seal,
+    at, device, invocation, placed, reading, register_devices_of, register_room, room, seal,
 };
+use crate::home::{Consumer, Home, Options};
+use crate::records;
+use crate::stored::{end_room_walk, note_seen, put};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -79,59 +70,34 @@ fn counted(story: &[Measured], rooms: &[&str], (from, to): (i64, i64)) -> i128 {
 }
 
 struct House {
-    store: MemoryDb,
-    clock: TestClock,
-    rollup: Rollup<MemoryDb, MemoryWorkQueue, MemoryQueue, TestClock>,
+    home: Home<MemoryDb>,
     sent: usize,
 }
 
 impl House {
     async fn new() -> Self {
-        let (store, clock) = (MemoryDb::default(), TestClock::at(at(0)));
-        let settings = rollup::Settings {
-            zone: "Europe/Berlin".parse().expect("a zone"),
-            retention: rollup::Retention::default(),
-            following: rollups::Following::default(),
-            max_read_units: u32::MAX,
-            max_write_units: u32::MAX,
-        };
-        let (work, letters) = (MemoryWorkQueue::default(), MemoryQueue::default());
-        let (of, silent) = (store.clone(), Telemetry::silent());
-        let rollup = Rollup::new(of, work, letters, clock.clone(), silent, settings);
-        let house = Self { store, clock, rollup, sent: 0 };
-        house.schedule().await;
-        for id in HOME {
-            register_room(&house.store, id, at(0)).await;
-            let home = RoomPatch {
-                home: Edit::Set("home".parse().expect("an id")),
-                ..RoomPatch::default()
-            };
-            house.store.edit_room(&room(id), &home, &invocation()).await.expect("written");
+        let zone = "Europe/Berlin".parse().expect("a zone");
+        let home = Home::with(MemoryDb::default(), Options { zone, ..Options::at(at(0)) });
+        home.schedule_at(0).await;
+        for id in ROOMS {
+            register_room(&home.store, id, at(0)).await;
         }
-        register_room(&house.store, ROOMS[2], at(0)).await;
-        house
-    }
-
-    async fn schedule(&self) {
-        Box::pin(self.rollup.handle_schedule(minute())).await.expect("nothing fails");
+        for id in HOME {
+            let into = Edit::Set("home".parse().expect("an id"));
+            let patch = RoomPatch { home: into, ..RoomPatch::default() };
+            home.store.edit_room(&room(id), &patch, &invocation()).await.expect("written");
+        }
+        Self { home, sent: 0 }
     }
 
     /// Stores readings, and delivers them to the function that rolls them up.
     async fn send(&mut self, readings: &[Reading]) {
-        assert!(self.store.put_readings(readings, None, &invocation()).await.cause.is_none());
+        put(&self.home.store, readings).await;
         for batch in readings.chunks(50) {
-            let records: Vec<Value> =
-                batch.iter().enumerate().map(|(n, it)| record(self.sent + n, it)).collect();
+            let records = records::all_stored(self.sent, batch);
             self.sent += records.len();
-            let event: Event =
-                serde_json::from_value(json!({"Records": records})).expect("a batch");
-            let answer = Box::pin(self.rollup.handle_stream(event, minute())).await;
-            assert!(answer.batch_item_failures.is_empty());
+            assert_eq!(self.home.hand(Consumer::Rollup, &records).await, None);
         }
-    }
-
-    fn query(&self) -> Query<MemoryDb, TestClock> {
-        open_query(self.store.clone(), self.clock.clone())
     }
 }
 
@@ -141,11 +107,8 @@ fn sent(id: &str, measured: &Measured) -> Reading {
 }
 
 /// The billionths of a kWh of an answer; no value is 0.
-async fn answered(query: &Query<MemoryDb, TestClock>, path: &str, (from, to): (i64, i64)) -> i128 {
-    let asked = format!("from={}&to={}&explain=1", at(from), at(to));
-    let answer =
-        Answer::of(&Box::pin(query.handle(request("GET", path, &asked, None), minute())).await);
-    assert_eq!(answer.status, 200, "{path} {asked}: {}", answer.body);
+async fn answered(home: &Home<MemoryDb>, path: &str, (from, to): (i64, i64)) -> i128 {
+    let answer = home.found(path, &format!("from={}&to={}&explain=1", at(from), at(to))).await;
     assert_eq!(answer.body["explain"]["devices"], "the devices that were seen in the rooms");
     let kwh = answer.body["total_kwh"].as_f64().unwrap_or(0.0);
     #[expect(clippy::cast_possible_truncation, reason = "a few thousand kWh")]
@@ -164,7 +127,7 @@ async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
         for (n, story) in stories.iter().enumerate() {
             let id = format!("meter-{n}");
             let own: Vec<Reading> = story.iter().map(|it| sent(&id, it)).collect();
-            register_devices_of(&house.store, &own).await;
+            register_devices_of(&house.home.store, &own).await;
             waiting.extend(own);
         }
         waiting.sort_by_key(|it| it.at);
@@ -185,20 +148,17 @@ async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
             waiting.clone().into_iter().partition(|_| random.u8(0..30) == 0);
         for begin in (0..END).step_by(usize::try_from(DAY / 4).expect("small")) {
             let is_now = |it: &&Reading| (at(begin)..at(begin + DAY / 4)).contains(&it.at);
-            house.clock.set(at(begin + DAY / 8));
+            house.home.clock.set(at(begin + DAY / 8));
             let now: Vec<Reading> = waiting.iter().filter(is_now).cloned().collect();
             let first: Vec<Reading> = overwritten.iter().filter(is_now).map(wrong).collect();
             house.send(&first).await;
             house.send(&now).await;
-            house.clock.set(at(begin + DAY / 4 + 30 * MINUTE));
-            house.schedule().await;
+            house.home.schedule_at(begin + DAY / 4 + 30 * MINUTE).await;
         }
         house.send(&late).await;
-        house.clock.set(at(END + 60 * MINUTE));
         for _ in 0..3 {
-            house.schedule().await;
+            house.home.schedule_at(END + 60 * MINUTE).await;
         }
-        let query = house.query();
         let subjects = ROOMS.iter().map(|it| (format!("/rooms/{it}/energy"), vec![*it]));
         for (path, rooms) in subjects.chain([("/homes/home/energy".to_owned(), HOME.to_vec())]) {
             for _ in 0..4 {
@@ -212,7 +172,7 @@ async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
                 let mut sum = 0;
                 for part in edges.windows(2).map(|it| (it[0], it[1])) {
                     let expected: i128 = stories.iter().map(|it| counted(it, &rooms, part)).sum();
-                    let found = answered(&query, &path, part).await;
+                    let found = answered(&house.home, &path, part).await;
                     assert_eq!(found, expected, "seed {seed}: {path} {part:?}");
                     sum += found;
                     silent += stories
@@ -228,7 +188,7 @@ async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
                     && first < last
                 {
                     assert_eq!(
-                        answered(&query, &path, (*first, *last)).await,
+                        answered(&house.home, &path, (*first, *last)).await,
                         sum,
                         "seed {seed}: {path}"
                     );
@@ -255,20 +215,16 @@ async fn without_the_index_by_room_a_range_has_the_devices_that_have_moved() {
             .map(|(id, at)| placed(reading("d", at, &values), id));
         let [former, now] = &readings;
         register_devices_of(&store, std::slice::from_ref(now)).await;
-        assert!(store.put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
+        put(&store, &readings).await;
         if is_noted {
             seal(&store, "UTC", at(0)).await;
-            let walk = RoomWalk { begun: at(0), after: None, is_done: true };
-            store.set_room_walk(&walk, &invocation()).await.expect("written");
+            end_room_walk(&store).await;
             let seen = Seen::begun(room("room-a"), device("d"), Month::of(at(0)));
-            assert!(store.put_seen(&seen, Expected::Absent, &invocation()).await.expect("written"));
+            note_seen(&store, &seen).await;
         }
-        let clock = TestClock::at(at(2 * MINUTE));
-        let query = open_query(store, clock);
         let asked = format!("from={}&to={}", at(0), at(2 * MINUTE));
-        let event = request("GET", "/rooms/room-a/readings", &asked, None);
-        let answer = Answer::of(&Box::pin(query.handle(event, minute())).await);
-        assert_eq!(answer.status, 200, "{}", answer.body);
+        let home = Home::at(store, at(2 * MINUTE));
+        let answer = home.found("/rooms/room-a/readings", &asked).await;
         let found = answer.body["data"].as_array().expect("rows");
         let times: Vec<&Value> = found.iter().map(|row| &row["timestamp"]).collect();
         assert_eq!(times, [&json!(former.at.to_string())], "noted: {is_noted}");

@@ -33,18 +33,28 @@ pub(crate) fn assert_right(schedules: u64, run: impl Fn(u64) -> Vec<String>) {
     }
 }
 
-/// Asserts that a wrong design is seen in one of so many schedules: who sees nothing wrong there sees nothing in ours.
-/// It looks first where the design was seen last; after a change of the code that may be elsewhere, and it prints where.
+/// Asserts that each wrong design is seen in one of so many schedules: who sees nothing wrong there sees nothing in ours.
+pub(crate) fn assert_each_seen<D: Copy + Debug>(
+    designs: &[(D, u64)],
+    schedules: u64,
+    run: impl Fn(u64, D) -> Vec<String>,
+) {
+    for (design, last) in designs {
+        assert_seen(*design, *last, schedules, &run);
+    }
+}
+
+/// Looks first where the design was seen last; after a change of the code that may be elsewhere, and it prints where.
 #[expect(clippy::print_stdout, reason = "who runs the test can make it quicker")]
-pub(crate) fn assert_seen(
-    design: impl Debug,
+fn assert_seen<D: Copy + Debug>(
+    design: D,
     last: u64,
     schedules: u64,
-    run: impl Fn(u64) -> Vec<String>,
+    run: impl Fn(u64, D) -> Vec<String>,
 ) {
     let is_seen = |seed: &u64| {
         fastrand::seed(*seed);
-        !run(*seed).is_empty()
+        !run(*seed, design).is_empty()
     };
     let seen = (last..schedules).chain(0..last).find(is_seen);
     let seen = seen.unwrap_or_else(|| panic!("{design:?} survives {schedules} schedules"));

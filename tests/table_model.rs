@@ -15,7 +15,8 @@ use table::keys::{PK, SK};
 use table::memory_db::MemoryDb;
 use table::{ItemKey, StoreError, StoreResult};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Table};
+use crate::schedules::assert_right;
 
 const SCHEDULES: u64 = 100;
 /// The requests of a schedule.
@@ -256,41 +257,52 @@ async fn page(db: &impl Db, query: &ItemQuery) -> (Vec<Item>, Option<Item>) {
     (items, next)
 }
 
-#[tokio::test]
-async fn memory_answers_as_the_engine_does() {
-    let engine = Engine::embedded().await;
-    let table = engine.table_of(&[]).await;
+/// Sends random requests to both tables; returns where the one in memory has another answer.
+async fn run(seed: u64, table: &Table) -> Vec<String> {
     let stored = table.store();
-    for seed in 0..SCHEDULES {
-        let memory = MemoryDb::of(table.layout());
-        let mut schedule =
-            Schedule { random: Rng::with_seed(seed), partition: format!("partition{seed}") };
-        for number in 0..REQUESTS {
-            let context = format!("seed {seed}, request {number}");
-            if schedule.random.usize(..4) == 0 {
-                let writes = schedule.transaction();
-                let expected = transacted(&stored, writes.clone()).await;
-                assert_eq!(
-                    transacted(&memory, writes.clone()).await,
-                    expected,
-                    "{context}: {writes:#?}"
-                );
-            } else {
-                let sk = schedule.one_of(&SORT_KEYS);
-                let write = schedule.write(sk);
-                let expected = written(&stored, write.clone()).await;
-                assert_eq!(
-                    written(&memory, write.clone()).await,
-                    expected,
-                    "{context}: {write:#?}"
-                );
-            }
-            let query = schedule.query();
-            let expected = page(&stored, &query).await;
-            assert_eq!(page(&memory, &query).await, expected, "{context}: {query:#?}");
+    let memory = MemoryDb::of(table.layout());
+    let mut schedule =
+        Schedule { random: Rng::with_seed(seed), partition: format!("partition{seed}") };
+    let mut wrong = Vec::new();
+    for number in 0..REQUESTS {
+        let request = if schedule.random.usize(..4) == 0 {
+            let writes = schedule.transaction();
+            let expected = transacted(&stored, writes.clone()).await;
+            let found = transacted(&memory, writes.clone()).await;
+            (found != expected).then(|| format!("{writes:#?}: {found:?}, not {expected:?}"))
+        } else {
+            let sk = schedule.one_of(&SORT_KEYS);
+            let write = schedule.write(sk);
+            let expected = written(&stored, write.clone()).await;
+            let found = written(&memory, write.clone()).await;
+            (found != expected).then(|| format!("{write:#?}: {found:?}, not {expected:?}"))
+        };
+        let query = schedule.query();
+        let (found, expected) = (page(&memory, &query).await, page(&stored, &query).await);
+        let page = (found != expected).then(|| format!("{query:#?}: {found:?}, not {expected:?}"));
+        let both = request.into_iter().chain(page);
+        wrong.extend(both.map(|what| format!("request {number}: {what}")));
+        // What follows a difference differs too.
+        if !wrong.is_empty() {
+            return wrong;
         }
-        let whole = ItemQuery::of(schedule.partition.as_str());
-        assert_eq!(page(&memory, &whole).await, page(&stored, &whole).await, "seed {seed}");
-        assert!(memory.items().iter().all(|item| item.contains_key(PK) && item.contains_key(SK)));
     }
+
+    let whole = ItemQuery::of(schedule.partition.as_str());
+    if page(&memory, &whole).await != page(&stored, &whole).await {
+        wrong.push("other items in the end".to_owned());
+    }
+    let is_keyed = |item: &Item| item.contains_key(PK) && item.contains_key(SK);
+    if !memory.items().iter().all(is_keyed) {
+        wrong.push("an item without its key".to_owned());
+    }
+    wrong
+}
+
+#[test]
+fn memory_answers_as_the_engine_does() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime starts");
+    let table = runtime.block_on(async { Engine::embedded().await.table_of(&[]).await });
+    assert_right(SCHEDULES, |seed| runtime.block_on(run(seed, &table)));
 }

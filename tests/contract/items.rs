@@ -6,14 +6,14 @@ use runtime::telemetry::chain;
 use serde_json::{Value, json};
 use table::{
     FindRegistry as _, LookUpRegistry as _, MergeReadings as _, PutReadings as _,
-    QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadRegistry as _,
-    RegisterDevices as _,
+    QueryReadings as _, ReadRegistry as _, RegisterDevices as _,
 };
 
-use super::readings::put;
+use super::ranges::pages;
 use super::registry::registered;
 use crate::engine::Table;
 use crate::given::{always, at, device, invocation, label, reading_in, room};
+use crate::stored::{first_page, put};
 
 pub(super) async fn a_reading_is_one_item(table: &Table) {
     put(&table.store(), &[reading_in("d", 0, "room-a")]).await;
@@ -84,16 +84,8 @@ pub(super) async fn what_others_left_is_passed_over(table: &Table) {
     }
     for order in [Order::Ascending, Order::Descending] {
         for limit in [1, 10] {
-            let query =
-                RangeQuery { range: always(), order, after: None, limit, consistent: false };
-            let pages = [
-                store.device_readings(&device("d"), &query, &invocation()).await.expect("read"),
-                store
-                    .room_readings(&room("room-a"), &[device("d")], &query, &invocation())
-                    .await
-                    .expect("read"),
-            ];
-            for page in pages {
+            let query = first_page(always(), order, limit);
+            for page in pages(&store, &query).await {
                 assert_eq!(page.readings, std::slice::from_ref(&reading), "{order:?} {limit}");
             }
         }
@@ -129,13 +121,7 @@ pub(super) async fn only_what_is_asked_for_is_paid(table: &Table) {
     let readings: Vec<_> = (0..200).map(|n| reading_in("d", n, "room-a")).collect();
     put(&store, &readings).await;
     let invocation = invocation();
-    let query = RangeQuery {
-        range: always(),
-        order: Order::Descending,
-        after: None,
-        limit: 1,
-        consistent: false,
-    };
+    let query = first_page(always(), Order::Descending, 1);
     store.device_readings(&device("d"), &query, &invocation).await.expect("read");
     assert!((invocation.read_units() - 0.5).abs() < 0.1, "{}", invocation.read_units());
 }

@@ -1,25 +1,28 @@
 //! Ranges of devices and rooms: bounds, order, limits and walks from page to page.
 
-use domain::{DeviceId, Order, Reading, TimeRange, Timestamp};
+use domain::{DeviceId, Order, Reading, Timestamp};
 use table::{Page, RangeQuery, ReadingKey};
 
 use super::Ports;
-use super::readings::put;
 use crate::given::{always, at, device, invocation, range, reading, reading_in, room};
+use crate::stored::{first_page, put};
 
 const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
-
-fn query(range: TimeRange, order: Order, limit: usize) -> RangeQuery {
-    RangeQuery { range, order, after: None, limit, consistent: false }
-}
 
 async fn of_device(store: &impl Ports, id: &str, query: &RangeQuery) -> Page {
     store.device_readings(&device(id), query, &invocation()).await.expect("read")
 }
 
+/// The pages of `d` and of `room-a`, where it is.
+pub(super) async fn pages(store: &impl Ports, query: &RangeQuery) -> [Page; 2] {
+    let devices = [device("d")];
+    let of_room = store.room_readings(&room("room-a"), &devices, query, &invocation()).await;
+    [of_device(store, "d", query).await, of_room.expect("read")]
+}
+
 /// The offsets of all readings of a device in a range.
 async fn offsets(store: &impl Ports, id: &str, from: i64, to: i64) -> Vec<i64> {
-    let page = of_device(store, id, &query(range(from, to), Order::Ascending, 100)).await;
+    let page = of_device(store, id, &first_page(range(from, to), Order::Ascending, 100)).await;
     page.readings.iter().map(|r| r.at.as_millis() - at(0).as_millis()).collect()
 }
 
@@ -80,7 +83,7 @@ pub(super) async fn a_range_is_half_open(store: &impl Ports) {
         let devices = [device("d")];
         for order in ORDERS {
             let walked =
-                walk_room(store, "room-a", &devices, query(range(from, to), order, 2)).await;
+                walk_room(store, "room-a", &devices, first_page(range(from, to), order, 2)).await;
             assert_eq!(walked.len(), expected.len(), "from {from} to {to}");
         }
     }
@@ -94,9 +97,9 @@ pub(super) async fn the_first_and_last_instants_have_their_place(store: &impl Po
         reading
     });
     put(store, &readings).await;
-    let page = of_device(store, "d", &query(always(), Order::Ascending, 10)).await;
+    let page = of_device(store, "d", &first_page(always(), Order::Ascending, 10)).await;
     assert_eq!(page.readings, readings[..2], "the end of a range is outside, even the last of all");
-    let page = of_device(store, "d", &query(always(), Order::Descending, 1)).await;
+    let page = of_device(store, "d", &first_page(always(), Order::Descending, 1)).await;
     assert_eq!((page.readings, page.has_more), (vec![readings[1].clone()], true));
 }
 
@@ -105,7 +108,7 @@ pub(super) async fn a_device_sees_only_its_own(store: &impl Ports) {
         put(store, &[reading(id, 0, &[("co2", "1")])]).await;
     }
     for id in ["a", "a-b", "a1", "A", "aa", "a:b"] {
-        let page = of_device(store, id, &query(always(), Order::Ascending, 10)).await;
+        let page = of_device(store, id, &first_page(always(), Order::Ascending, 10)).await;
         let found: Vec<_> = page.readings.iter().map(|r| r.device.as_str()).collect();
         assert_eq!(found, [id]);
     }
@@ -114,22 +117,14 @@ pub(super) async fn a_device_sees_only_its_own(store: &impl Ports) {
 pub(super) async fn a_limit_says_whether_there_is_more(store: &impl Ports) {
     let readings: Vec<_> = (0..5).map(|n| reading_in("d", n, "room-a")).collect();
     put(store, &readings).await;
-    let devices = [device("d")];
     for order in ORDERS {
         let mut expected = readings.clone();
         if order == Order::Descending {
             expected.reverse();
         }
         for limit in 1..=6 {
-            let query = query(range(0, 5), order, limit);
-            let pages = [
-                of_device(store, "d", &query).await,
-                store
-                    .room_readings(&room("room-a"), &devices, &query, &invocation())
-                    .await
-                    .expect("read"),
-            ];
-            for page in pages {
+            let query = first_page(range(0, 5), order, limit);
+            for page in pages(store, &query).await {
                 assert_eq!(page.readings, expected[..limit.min(5)], "{order:?} {limit}");
                 assert_eq!(page.has_more, limit < 5, "{order:?} {limit}");
             }
@@ -143,7 +138,7 @@ pub(super) async fn a_walk_meets_each_reading_once(store: &impl Ports) {
     let inside = &readings[2..38];
     for order in ORDERS {
         for limit in [1, 2, 5, 36, 37] {
-            let mut query = query(range(10, 260), order, limit);
+            let mut query = first_page(range(10, 260), order, limit);
             let mut walked = Vec::new();
             while walked.len() <= inside.len() {
                 let page = of_device(store, "d", &query).await;
@@ -164,19 +159,11 @@ pub(super) async fn a_walk_meets_each_reading_once(store: &impl Ports) {
 pub(super) async fn a_walk_goes_on_behind_what_is_gone(store: &impl Ports) {
     let readings: Vec<_> = [0, 10, 20, 30].iter().map(|n| reading_in("d", *n, "room-a")).collect();
     put(store, &readings).await;
-    let devices = [device("d")];
     // Nothing is at 15, as if it had expired since the page before.
     let after = Some(ReadingKey { at: at(15), device: device("d") });
     for (order, expected) in [(Order::Ascending, vec![20, 30]), (Order::Descending, vec![10, 0])] {
-        let query = RangeQuery { after: after.clone(), ..query(range(0, 40), order, 10) };
-        let pages = [
-            of_device(store, "d", &query).await,
-            store
-                .room_readings(&room("room-a"), &devices, &query, &invocation())
-                .await
-                .expect("read"),
-        ];
-        for page in pages {
+        let query = RangeQuery { after: after.clone(), ..first_page(range(0, 40), order, 10) };
+        for page in pages(store, &query).await {
             let found: Vec<_> = page.readings.iter().map(|r| r.at).collect();
             assert_eq!(found, expected.iter().map(|n| at(*n)).collect::<Vec<_>>(), "{order:?}");
         }
@@ -195,7 +182,8 @@ pub(super) async fn a_room_is_the_rooms_of_its_readings(store: &impl Ports) {
     let devices = [device("a"), device("b")];
     for order in ORDERS {
         for limit in [1, 10] {
-            let walked = walk_room(store, "room-a", &devices, query(always(), order, limit)).await;
+            let walked =
+                walk_room(store, "room-a", &devices, first_page(always(), order, limit)).await;
             assert_walked(order, walked, &[readings[0].clone(), readings[3].clone()]);
         }
     }
@@ -214,7 +202,7 @@ pub(super) async fn the_same_instant_on_several_devices_is_walked_once(store: &i
     for order in ORDERS {
         for limit in [1, 2, 3, 5, 100] {
             let walked =
-                walk_room(store, "room-a", &devices, query(range(0, 6), order, limit)).await;
+                walk_room(store, "room-a", &devices, first_page(range(0, 6), order, limit)).await;
             assert_walked(order, walked, &readings);
         }
     }
@@ -223,7 +211,7 @@ pub(super) async fn the_same_instant_on_several_devices_is_walked_once(store: &i
 pub(super) async fn nothing_is_found_where_nothing_is(store: &impl Ports) {
     put(store, &[reading_in("d", 0, "room-a")]).await;
     for order in ORDERS {
-        let query = query(always(), order, 10);
+        let query = first_page(always(), order, 10);
         let page = of_device(store, "e", &query).await;
         assert!(page.readings.is_empty() && !page.has_more);
         for devices in [&[][..], &[device("e")]] {

@@ -7,22 +7,12 @@ use table::{Added, RangeQuery};
 
 use super::Ports;
 use crate::given::{always, device, invocation, placed, reading, reading_in};
-
-/// Puts readings; all must be stored.
-pub(super) async fn put(store: &impl Ports, readings: &[Reading]) {
-    let put = store.put_readings(readings, None, &invocation()).await;
-    assert!(put.not_stored.is_empty() && put.cause.is_none(), "{put:?}");
-}
+use crate::stored::{first_page, put};
 
 /// All readings of a device, oldest first, whatever was acknowledged before.
 pub(super) async fn all_of(store: &impl Ports, id: &str) -> Vec<Reading> {
-    let query = RangeQuery {
-        range: always(),
-        order: Order::Ascending,
-        after: None,
-        limit: 10_000,
-        consistent: true,
-    };
+    let page = first_page(always(), Order::Ascending, 10_000);
+    let query = RangeQuery { consistent: true, ..page };
     let page = store.device_readings(&device(id), &query, &invocation()).await.expect("read");
     assert!(!page.has_more);
     page.readings

@@ -8,8 +8,6 @@ use domain::{
 };
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
-use runtime::auth::Auth;
-use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::{
     EditRegistry, IndexDevices as _, LookUpRegistry, MarkIndexed as _, RegisterDevices,
@@ -18,10 +16,8 @@ use table::{
 
 use super::registry::new_device;
 use crate::engine::Table;
-use crate::given::{at, clock, device, invocation, label, number, tags};
-
-/// Several partitions of devices, so that the answers of several are put together.
-pub(super) const PARAMETERS: [(&str, &str); 2] = [("AttributeIndex", "on"), ("DeviceShards", "3")];
+use crate::given::{at, device, invocation, label, number, tags};
+use crate::home::Home;
 
 table::store! {
     /// The ports of a search, and of what is searched.
@@ -261,9 +257,7 @@ pub(super) async fn a_table_with_a_value_is_not_marked_by_itself(table: &Table) 
 }
 
 pub(super) async fn a_function_that_starts_marks_an_empty_table(table: &Table) {
-    let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
-    let query = query::Query::new(table.store(), clock(), Telemetry::silent(), settings);
-    query.load().await;
+    Home::at(table.store(), at(0)).query().load().await;
     assert!(is_indexed(table).await);
 }
 

@@ -3,11 +3,12 @@
 use domain::{
     DevicePatch, DevicePatchError, DeviceStay, DeviceUpdate, Edit, Order, Place, Stay, TimeRange,
 };
-use table::{Edited, RangeQuery, StayKey, StayQuery, UpdateOutcome};
+use table::{Edited, StayKey, StayQuery, UpdateOutcome};
 
 use super::Ports;
 use super::registry::{device_now, registered};
 use crate::given::{always, at, device, invocation, range, reading_in, room};
+use crate::stored::{first_page, put};
 
 fn query(range: TimeRange) -> StayQuery {
     StayQuery { range, after: None, limit: 100 }
@@ -197,15 +198,9 @@ pub(super) async fn a_device_that_is_named_is_in_a_rooms_ranges_though_it_has_mo
     registered(store, "d").await;
     edited(store, "d", &into("room-a"), 0).await;
     let readings = [reading_in("d", 10, "room-a"), reading_in("d", 20, "room-b")];
-    assert!(store.put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
+    put(store, &readings).await;
     edited(store, "d", &into("room-b"), 15).await;
-    let query = RangeQuery {
-        range: range(0, 100),
-        order: Order::Ascending,
-        after: None,
-        limit: 10,
-        consistent: false,
-    };
+    let query = first_page(range(0, 100), Order::Ascending, 10);
     let page = store.room_readings(&room("room-a"), &[device("d")], &query, &invocation()).await;
     assert_eq!(page.expect("read").readings, readings[..1]);
 }

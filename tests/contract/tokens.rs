@@ -1,6 +1,7 @@
 //! Access tokens: found by their hash, added once, revoked for good. Who may do what is not the store's.
 
 use domain::{Scope, Token, TokenHash};
+use table::given;
 
 use super::Ports;
 use crate::given::{at, device, invocation, label};
@@ -8,15 +9,8 @@ use crate::given::{at, device, invocation, label};
 fn token(secret: &str) -> Token {
     let scope = Scope::Write([device("meter"), device("boiler")].into());
     let name = Some(label("plug in the kitchen"));
-    Token {
-        hash: TokenHash::of(secret),
-        scope,
-        name,
-        created: at(0),
-        revoked: None,
-        expires: None,
-        issued_by: None,
-    }
+    let hash = TokenHash::of(secret);
+    Token { hash, name, created: at(0), ..given::token(secret, scope) }
 }
 
 pub(super) async fn a_token_comes_back_as_it_was(store: &impl Ports) {

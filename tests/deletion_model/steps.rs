@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use domain::{DeviceId, Reading, Timestamp};
-use serde_json::Value;
 use table::db::{ItemQuery, What, Write};
 use table::item::attribute::{DELETED, ENDED, FOUND};
 use table::item::{Attribute, Decode as _, Item};
@@ -12,9 +11,8 @@ use table::keys::Key;
 use table::memory_db::MemoryDb;
 use table::{Action, Target};
 
-use crate::faults::registry::record;
-use crate::gate::Gated;
-use crate::gate::rules::{Ruled, Rules, changes, compares, key_of};
+use crate::gate::rules::{Rules, changes, compares, key_of};
+use crate::records::Stream;
 
 /// A design of deletions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +30,7 @@ pub(super) enum Design {
 /// What all instances share beside the table.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// The records of the stream.
-    pub(super) stream: Vec<Value>,
+    pub(super) stream: Stream,
     /// Every reading that was stored, in order.
     pub(super) stored: Vec<Reading>,
     /// How many were stored before the newest look that found no reading of a device.
@@ -41,9 +38,6 @@ pub(super) struct Log {
     /// How many were stored before the look after which the deletion of a device ended.
     pub(super) ended: BTreeMap<DeviceId, usize>,
 }
-
-/// The table as one instance of the functions sees it.
-pub(super) type Steps = Gated<Ruled<LoggedDesign>>;
 
 /// A design, whose table notes what the judge and the stream need.
 #[derive(Clone)]
@@ -96,7 +90,9 @@ impl Rules for LoggedDesign {
     fn note(&self, action: Action, item: &Item) {
         match (action, key_of(item)) {
             (Action::BatchWriteItem, Some(Key::Reading(..))) => self.log().store(reading_of(item)),
-            (Action::DeleteItem, Some(Key::Reading(..))) => self.log().remove(&reading_of(item)),
+            (Action::DeleteItem, Some(Key::Reading(..))) => {
+                self.log().stream.remove(&reading_of(item));
+            }
             // Without a tombstone the item goes when the deletion ends.
             (Action::DeleteItem, Some(Key::Device(id, _))) => self.log().end(id),
             (Action::UpdateItem, Some(Key::Device(id, _))) if item.contains_key(ENDED) => {
@@ -119,16 +115,8 @@ impl Rules for LoggedDesign {
 
 impl Log {
     fn store(&mut self, reading: Reading) {
-        self.stream.push(record(self.stream.len(), &reading));
+        self.stream.store(&reading);
         self.stored.push(reading);
-    }
-
-    fn remove(&mut self, reading: &Reading) {
-        let mut record = record(self.stream.len(), reading);
-        record["eventName"] = "REMOVE".into();
-        let image = record["dynamodb"]["NewImage"].take();
-        record["dynamodb"]["OldImage"] = image;
-        self.stream.push(record);
     }
 
     fn end(&mut self, id: DeviceId) {

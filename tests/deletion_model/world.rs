@@ -8,29 +8,16 @@ use domain::{
     Bucket, DeletedDevice, Device, DeviceId, DevicePatch, Edit, FoldRules, MetricPatch,
     QuarterHour, Reading, Rollup as Folded,
 };
-use fastrand::Rng;
-use ingest::Ingest;
-use query::Query;
-use registry::Registry;
-use rollup::{Retention, Rollup};
-use runtime::clock::TestClock;
-use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
-use runtime::work_queue::{FoldRequest, MemoryWorkQueue, WorkQueue as _};
-use serde_json::json;
-use table::memory_db::MemoryDb;
 use table::{
-    Belongings, EditRegistry as _, FindRegistry as _, Invocation, Listing, LookUpRegistry as _,
-    ReadingKey, RemoveBelongings as _,
+    Belongings, EditRegistry as _, FindRegistry as _, Listing, LookUpRegistry as _, ReadingKey,
+    RemoveBelongings as _,
 };
 
-use super::steps::{Design, Log, LoggedDesign, Steps};
-use crate::gate::rules::Ruled;
-use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
-use crate::given::{
-    Answer, at, device, metric, number, open_ingest, open_query, placed, post, reading, request,
-    room,
-};
+use super::steps::{Design, Log, LoggedDesign};
+use crate::gate::Step;
+use crate::gate::instances::{Crew, Event, Instance, Outcome};
+use crate::given::{at, device, metric, number, placed, reading, room};
+use crate::home::{Consumer, Options};
 
 const DEVICES: [&str; 2] = ["a", "b"];
 const ROOMS: [&str; 2] = ["x", "y"];
@@ -42,120 +29,47 @@ const MINUTE: i64 = 60 * SECOND;
 /// The quarters before now in which devices send.
 const QUARTERS: i64 = 3;
 
-/// One instance of each function, on one way to the table: one of them handles one event at a time.
-struct Instance {
-    ingest: Arc<Ingest<Steps, TestClock>>,
-    query: Arc<Query<Steps, TestClock>>,
-    registry: Arc<Registry<Steps, MemoryQueue, TestClock>>,
-    rollup: Arc<Rollup<Steps, MemoryWorkQueue, MemoryQueue, TestClock>>,
-    steps: Steps,
-    clock: TestClock,
-    task: Option<Task>,
-}
-
-struct Task {
-    future: Invoked<Outcome>,
-    event: Event,
-    begun: i64,
-}
-
+/// What somebody asks for.
 #[derive(Debug, Clone)]
-enum Event {
+enum Request {
     Post(Vec<Reading>),
     DeleteDevice(&'static str),
     DeleteRoom(&'static str),
-    /// The records from one position on, so many, to one consumer.
-    Records(Consumer, usize, usize),
-    Message(FoldRequest),
-    Schedule,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Consumer {
-    Registry,
-    Rollup,
-}
-
-#[derive(Debug)]
-enum Outcome {
-    Answered(Answer),
-    /// The first record to deliver again; for a message 0 if it failed.
-    Handled(Option<usize>),
 }
 
 pub(super) struct World {
-    rng: Rng,
+    /// Its time is in milliseconds from the start that tests count from.
+    crew: Crew<LoggedDesign, Request>,
     design: Design,
-    memory: MemoryDb,
     log: Arc<Mutex<Log>>,
-    queue: MemoryWorkQueue,
-    /// Everything before is delivered.
-    positions: BTreeMap<Consumer, usize>,
-    /// Milliseconds from the start that tests count from.
-    now: i64,
-    instances: Vec<Instance>,
-    invocation: Invocation,
     /// The number of ends of deletions that are judged.
     ended: BTreeMap<DeviceId, usize>,
     wrong: Vec<String>,
 }
 
-impl Event {
-    /// The time after which the function is killed, as the template says.
-    const fn limit(&self) -> i64 {
-        match self {
-            Self::Post(_) | Self::DeleteDevice(_) | Self::DeleteRoom(_) => 25 * SECOND,
-            Self::Records(Consumer::Registry, ..) => MINUTE,
-            Self::Records(Consumer::Rollup, ..) | Self::Message(_) | Self::Schedule => 5 * MINUTE,
-        }
+/// The time after which a function is killed, as the template says.
+const fn limit(event: &Event<Request>) -> i64 {
+    match event {
+        Event::Own(_) => 25 * SECOND,
+        Event::Records(Consumer::Registry, ..) => MINUTE,
+        Event::Records(Consumer::Rollup, ..) | Event::Message(_) | Event::Schedule => 5 * MINUTE,
     }
 }
 
 impl World {
     pub(super) fn new(seed: u64, design: Design) -> Self {
-        let mut world = Self {
-            rng: Rng::with_seed(seed),
-            design,
-            memory: MemoryDb::default(),
-            log: Arc::default(),
-            queue: MemoryWorkQueue::default(),
-            positions: [(Consumer::Registry, 0), (Consumer::Rollup, 0)].into(),
-            now: 100 * MINUTE,
-            instances: Vec::new(),
-            invocation: Invocation::until(deadline()),
-            ended: BTreeMap::new(),
-            wrong: Vec::new(),
-        };
-        world.instances = (0..INSTANCES).map(|_| world.instance()).collect();
+        let (crew, log) = (Crew::new(seed, 100 * MINUTE), Arc::<Mutex<Log>>::default());
+        let (ended, wrong) = (BTreeMap::new(), Vec::new());
+        let mut world = Self { crew, design, log, ended, wrong };
+        world.log().stream = world.crew.stream.clone();
+        world.crew.instances = (0..INSTANCES).map(|_| world.instance()).collect();
         world
     }
 
-    fn instance(&self) -> Instance {
+    fn instance(&self) -> Instance<LoggedDesign, Request> {
         let rules = LoggedDesign { design: self.design, log: Arc::clone(&self.log) };
-        let steps = Gated::new(Ruled::new(&self.memory, rules));
-        let clock = TestClock::at(at(self.now));
-        let (letters, silent) = (MemoryQueue::default, Telemetry::silent);
-        let query = open_query(steps.clone(), clock.clone());
-        let ingest = open_ingest(steps.clone(), clock.clone());
-        let registry = Registry::new(steps.clone(), letters(), clock.clone(), silent());
-        let settings = rollup::Settings {
-            zone: "UTC".parse().expect("a zone"),
-            retention: Retention::default(),
-            following: rollups::Following::default(),
-            max_read_units: u32::MAX,
-            max_write_units: u32::MAX,
-        };
-        let work = self.queue.clone();
-        let rollup = Rollup::new(steps.clone(), work, letters(), clock.clone(), silent(), settings);
-        Instance {
-            ingest: Arc::new(ingest),
-            query: Arc::new(query),
-            registry: Arc::new(registry),
-            rollup: Arc::new(rollup),
-            steps,
-            clock,
-            task: None,
-        }
+        let options = Options { work: self.crew.queue.clone(), ..Options::at(at(self.crew.now)) };
+        Instance::new(&self.crew.memory, rules, options)
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -166,8 +80,8 @@ impl World {
 
     /// A random schedule.
     pub(super) async fn live(&mut self) {
-        for _ in 0..self.rng.usize(60..240) {
-            match self.rng.u8(..100) {
+        for _ in 0..self.crew.rng.usize(60..240) {
+            match self.crew.rng.u8(..100) {
                 0..10 => self.write(),
                 10..16 => self.delete_device(),
                 16..18 => self.delete_room(),
@@ -175,7 +89,7 @@ impl World {
                 20..22 => self.change_settings().await,
                 22..34 => {
                     let seconds = [1, 5, 20, 61, 200, 420, 900];
-                    let seconds = seconds[self.rng.usize(..seconds.len())];
+                    let seconds = seconds[self.crew.rng.usize(..seconds.len())];
                     self.advance(seconds).await;
                 }
                 34..44 => self.deliver(),
@@ -188,44 +102,58 @@ impl World {
         }
     }
 
-    fn begin(&mut self, event: Event) {
-        if let Some(n) = self.any(false) {
+    fn begin(&mut self, event: Event<Request>) {
+        if let Some(n) = self.crew.any(false) {
             self.start(n, event);
         }
     }
 
+    fn start(&mut self, n: usize, event: Event<Request>) {
+        let Event::Own(request) = &event else { return self.crew.start(n, event) };
+        let (home, request) = (Arc::clone(&self.crew.instances[n].home), request.clone());
+        let future = Box::pin(async move {
+            let delete = async |path: String| home.ask("DELETE", &path, "", None).await;
+            Outcome::Answered(match request {
+                Request::Post(readings) => home.post(&readings).await,
+                Request::DeleteDevice(id) => delete(format!("/devices/{id}")).await,
+                Request::DeleteRoom(id) => delete(format!("/rooms/{id}")).await,
+            })
+        });
+        self.crew.begin(n, event, future);
+    }
+
     /// A request with readings of now or of before, some sent again.
     fn write(&mut self) {
-        let readings: BTreeMap<ReadingKey, Reading> = (0..self.rng.usize(1..4))
+        let readings: BTreeMap<ReadingKey, Reading> = (0..self.crew.rng.usize(1..4))
             .map(|_| {
-                let id = DEVICES[self.rng.usize(..DEVICES.len())];
-                let quarter = self.rng.i64(0..QUARTERS);
-                let millis = (self.now - quarter * 15 * MINUTE).div_euclid(MINUTE) * MINUTE;
-                let value = VALUES[self.rng.usize(..VALUES.len())];
+                let id = DEVICES[self.crew.rng.usize(..DEVICES.len())];
+                let quarter = self.crew.rng.i64(0..QUARTERS);
+                let millis = (self.crew.now - quarter * 15 * MINUTE).div_euclid(MINUTE) * MINUTE;
+                let value = VALUES[self.crew.rng.usize(..VALUES.len())];
                 let sent = reading(id, millis, &[(METRIC, value)]);
-                let sent = match self.rng.usize(..ROOMS.len() + 2) {
+                let sent = match self.crew.rng.usize(..ROOMS.len() + 2) {
                     n if n < ROOMS.len() => placed(sent, ROOMS[n]),
                     _ => sent,
                 };
                 (ReadingKey::of(&sent), sent)
             })
             .collect();
-        self.begin(Event::Post(readings.into_values().collect()));
+        self.begin(Event::Own(Request::Post(readings.into_values().collect())));
     }
 
     fn delete_device(&mut self) {
         // One of them more often, so that two people delete it at once.
-        let id = DEVICES[usize::from(self.rng.u8(..4) == 0)];
-        self.begin(Event::DeleteDevice(id));
+        let id = DEVICES[usize::from(self.crew.rng.u8(..4) == 0)];
+        self.begin(Event::Own(Request::DeleteDevice(id)));
     }
 
     fn delete_room(&mut self) {
-        let id = ROOMS[self.rng.usize(..ROOMS.len())];
-        self.begin(Event::DeleteRoom(id));
+        let id = ROOMS[self.crew.rng.usize(..ROOMS.len())];
+        self.begin(Event::Own(Request::DeleteRoom(id)));
     }
 
     async fn choose(&mut self) {
-        let into = match self.rng.usize(..=ROOMS.len()) {
+        let into = match self.crew.rng.usize(..=ROOMS.len()) {
             n if n < ROOMS.len() => Edit::Set(room(ROOMS[n])),
             _ => Edit::Clear,
         };
@@ -234,26 +162,31 @@ impl World {
 
     /// Whose rollups are folded again then.
     async fn change_settings(&mut self) {
-        let max_w = Edit::Set(number(["1", "50000"][self.rng.usize(..2)]));
+        let max_w = Edit::Set(number(["1", "50000"][self.crew.rng.usize(..2)]));
         let patch = MetricPatch { max_w, ..MetricPatch::default() };
         let metrics = [(metric(METRIC), patch)].into();
         self.edit(DevicePatch { metrics, ..DevicePatch::default() }).await;
     }
 
     async fn edit(&mut self, patch: DevicePatch) {
-        let id = device(DEVICES[self.rng.usize(..DEVICES.len())]);
+        let id = device(DEVICES[self.crew.rng.usize(..DEVICES.len())]);
         // One that is not registered, or is being deleted, is not edited.
-        let edited = self.memory.edit_device(&id, &patch, at(self.now), &self.invocation).await;
+        let edited = self
+            .crew
+            .memory
+            .edit_device(&id, &patch, at(self.crew.now), &self.crew.invocation)
+            .await;
         edited.expect("memory");
     }
 
     /// Whatever runs longer than its function may is killed.
     async fn advance(&mut self, seconds: i64) {
-        self.now += seconds * SECOND;
-        for n in 0..self.instances.len() {
-            self.instances[n].clock.set(at(self.now));
-            let is_late = |it: &Task| self.now - it.begun >= it.event.limit();
-            if self.instances[n].task.as_ref().is_some_and(is_late) {
+        self.crew.now += seconds * SECOND;
+        for n in 0..self.crew.instances.len() {
+            self.crew.instances[n].home.clock.set(at(self.crew.now));
+            let now = self.crew.now;
+            let task = self.crew.instances[n].task.as_ref();
+            if task.is_some_and(|task| now - task.begun >= limit(&task.event)) {
                 self.kill(n).await;
             }
         }
@@ -261,146 +194,61 @@ impl World {
 
     // ---- Invocations ---------------------------------------------------------------------------
 
-    fn any(&mut self, is_busy: bool) -> Option<usize> {
-        any_of(&mut self.rng, self.instances.iter().map(|it| it.task.is_some() == is_busy))
-    }
-
-    fn start(&mut self, n: usize, event: Event) {
-        let instance = &self.instances[n];
-        let delete = |path: String| {
-            let (function, event) =
-                (Arc::clone(&instance.query), request("DELETE", &path, "", None));
-            async move { Outcome::Answered(Answer::of(&function.handle(event, deadline()).await)) }
-        };
-        let future: Invoked<Outcome> = match &event {
-            Event::Post(readings) => {
-                let (function, event) = (Arc::clone(&instance.ingest), post(readings));
-                Box::pin(async move {
-                    let reply = function.handle(event, deadline()).await.expect("it answers");
-                    let reply = serde_json::to_value(reply).expect("JSON");
-                    Outcome::Answered(Answer::of(&reply))
-                })
-            }
-            Event::DeleteDevice(id) => Box::pin(delete(format!("/devices/{id}"))),
-            Event::DeleteRoom(id) => Box::pin(delete(format!("/rooms/{id}"))),
-            Event::Records(consumer, from, count) => {
-                let records = json!({"Records": &self.log().stream[*from..from + count]});
-                let batch = serde_json::from_value(records).expect("an event");
-                let (registry, rollup) =
-                    (Arc::clone(&instance.registry), Arc::clone(&instance.rollup));
-                let consumer = *consumer;
-                Box::pin(async move {
-                    let answer = match consumer {
-                        Consumer::Registry => registry.handle(batch, deadline()).await,
-                        Consumer::Rollup => rollup.handle_stream(batch, deadline()).await,
-                    };
-                    Outcome::Handled(first_failure(answer))
-                })
-            }
-            Event::Message(request) => {
-                let event = message_event(request);
-                let function = Arc::clone(&instance.rollup);
-                Box::pin(async move {
-                    let answer = function.handle_queue(event, deadline()).await;
-                    Outcome::Handled((!answer.batch_item_failures.is_empty()).then_some(0))
-                })
-            }
-            Event::Schedule => {
-                let function = Arc::clone(&instance.rollup);
-                Box::pin(async move {
-                    // An error is answered by the next invocation.
-                    let _ = function.handle_schedule(deadline()).await;
-                    Outcome::Handled(None)
-                })
-            }
-        };
-        self.instances[n].task = Some(Task { future, event, begun: self.now });
-    }
-
     /// A batch from the position on, sometimes from before it.
     fn deliver(&mut self) {
-        let consumer = [Consumer::Registry, Consumer::Rollup][self.rng.usize(..2)];
-        let position = self.positions[&consumer];
-        let from = position - self.rng.usize(..=position.min(6)) * self.rng.usize(..2);
-        let left = self.log().stream.len() - from;
+        let consumer = [Consumer::Registry, Consumer::Rollup][self.crew.rng.usize(..2)];
+        let position = self.crew.position(consumer);
+        let from = position - self.crew.rng.usize(..=position.min(6)) * self.crew.rng.usize(..2);
+        let left = self.crew.stream.len() - from;
         if left > 0 {
-            let count = self.rng.usize(1..=left.min(6));
-            self.begin(Event::Records(consumer, from, count));
+            let count = self.crew.rng.usize(1..=left.min(6));
+            self.begin(Event::Records(consumer, from..from + count));
         }
     }
 
     async fn take_message(&mut self) {
-        let mut messages = self.queue.take();
-        if let Some(n) = self.any(false).filter(|_| !messages.is_empty()) {
-            let one = messages.swap_remove(self.rng.usize(..messages.len()));
-            self.start(n, Event::Message(one));
+        if let Some((n, message)) = self.crew.any_message(false).await {
+            self.start(n, message);
         }
-        self.queue.send(&messages, &self.invocation).await.expect("memory");
     }
 
-    /// An instance dies. Its records are delivered again because the position stays; a message comes back.
     async fn crash(&mut self) {
-        if let Some(n) = self.any(true) {
+        if let Some(n) = self.crew.any(true) {
             self.kill(n).await;
         }
     }
 
     async fn kill(&mut self, n: usize) {
-        let task = self.instances[n].task.take().expect("busy");
-        self.instances[n] = self.instance();
-        if let Event::Message(request) = task.event {
-            self.queue.send(&[request], &self.invocation).await.expect("memory");
-        }
+        let other = self.instance();
+        self.crew.crash(n, other).await;
     }
 
     async fn step_any(&mut self) {
-        let Some(n) = self.any(true) else { return };
-        let step = Step::any(&mut self.rng, false);
-        self.step(n, step).await;
+        let over = self.crew.step_any(false).await;
+        self.judge_answer(over);
     }
 
-    /// Runs an instance up to its next operation.
-    async fn step(&mut self, n: usize, step: Step) {
-        let Instance { steps, task, .. } = &mut self.instances[n];
-        let Some(running) = task else { return };
-        let Some(outcome) = steps.gate.run(&mut running.future, step).await else { return };
-        let Task { event, .. } = task.take().expect("it runs");
-        self.settle(event, outcome).await;
-    }
-
-    async fn settle(&mut self, event: Event, outcome: Outcome) {
-        match (event, outcome) {
-            (Event::Records(consumer, from, count), Outcome::Handled(failed)) => {
-                let position = self.positions.get_mut(&consumer).expect("it is a consumer");
-                if from <= *position {
-                    *position = (*position).max(failed.unwrap_or(from + count));
-                }
-            }
-            (Event::Message(request), Outcome::Handled(Some(_))) => {
-                self.queue.send(&[request], &self.invocation).await.expect("memory");
-            }
-            (event, Outcome::Answered(answer)) => {
-                let statuses: &[i64] = match event {
-                    Event::Post(_) => &[201, 207, 410, 503],
-                    Event::DeleteDevice(_) => &[200, 202, 404, 503],
-                    _ => &[200, 404, 409, 503],
-                };
-                if !statuses.contains(&answer.status) {
-                    self.wrong.push(format!("{event:?} is answered with {answer:?}"));
-                }
-            }
-            _ => {}
+    fn judge_answer(&mut self, over: Option<(Event<Request>, Outcome)>) {
+        let Some((Event::Own(request), Outcome::Answered(answer))) = over else { return };
+        let statuses: &[i64] = match request {
+            Request::Post(_) => &[201, 207, 410, 503],
+            Request::DeleteDevice(_) => &[200, 202, 404, 503],
+            Request::DeleteRoom(_) => &[200, 404, 409, 503],
+        };
+        if !statuses.contains(&answer.status) {
+            self.wrong.push(format!("{request:?} is answered with {answer:?}"));
         }
     }
 
     async fn finish(&mut self, n: usize) {
-        while self.instances[n].task.is_some() {
-            self.step(n, Step::Done).await;
+        while self.crew.instances[n].task.is_some() {
+            let over = self.crew.step(n, Step::Done).await;
+            self.judge_answer(over);
             self.observe().await;
         }
     }
 
-    async fn run(&mut self, event: Event) {
+    async fn run(&mut self, event: Event<Request>) {
         self.start(0, event);
         self.finish(0).await;
     }
@@ -413,7 +261,7 @@ impl World {
             for _ in 0..20 {
                 if self.is_being_deleted(id).await {
                     self.finish(0).await;
-                    self.run(Event::DeleteDevice(id)).await;
+                    self.run(Event::Own(Request::DeleteDevice(id))).await;
                     self.advance(400).await;
                 }
             }
@@ -430,15 +278,15 @@ impl World {
         }
         self.end_deletions().await;
         for _ in 0..2 {
-            let count = self.log().stream.len();
+            let count = self.crew.stream.len();
             for consumer in [Consumer::Registry, Consumer::Rollup] {
-                self.run(Event::Records(consumer, 0, count)).await;
+                self.run(Event::Records(consumer, 0..count)).await;
             }
             for seconds in [61 * 60, 60] {
                 self.advance(seconds).await;
                 self.run(Event::Schedule).await;
             }
-            for message in self.queue.take() {
+            for message in self.crew.queue.take() {
                 self.run(Event::Message(message)).await;
             }
         }
@@ -448,14 +296,14 @@ impl World {
     }
 
     async fn is_being_deleted(&self, id: &str) -> bool {
-        let deletion = self.memory.deletion(&device(id), &self.invocation).await;
+        let deletion = self.crew.memory.deletion(&device(id), &self.crew.invocation).await;
         deletion.expect("memory").is_some_and(|it| it.ended.is_none())
     }
 
     // ---- Judgement -----------------------------------------------------------------------------
 
     async fn belongings(&self, id: &DeviceId) -> Belongings {
-        self.memory.belongings(id, 10_000, &self.invocation).await.expect("memory")
+        self.crew.memory.belongings(id, 10_000, &self.crew.invocation).await.expect("memory")
     }
 
     /// The readings of a device that were stored behind that many of all: the last of each timestamp.
@@ -466,7 +314,7 @@ impl World {
     }
 
     fn stored(&self, id: &DeviceId) -> BTreeMap<ReadingKey, Reading> {
-        let own = self.memory.readings().into_iter().filter(|it| it.device == *id);
+        let own = self.crew.memory.readings().into_iter().filter(|it| it.device == *id);
         own.map(|it| (ReadingKey::of(&it), it)).collect()
     }
 
@@ -495,11 +343,9 @@ impl World {
         if stored != expected {
             wrong.push(format!("{id} has {stored:?}, and was sent {expected:?}"));
         }
-        let Listing { found, deleted, .. } = self
-            .memory
-            .find_devices(std::slice::from_ref(id), &self.invocation)
-            .await
-            .expect("memory");
+        let ids = std::slice::from_ref(id);
+        let listing = self.crew.memory.find_devices(ids, &self.crew.invocation).await;
+        let Listing { found, deleted, .. } = listing.expect("memory");
         match (&found[..], &deleted[..]) {
             ([], [DeletedDevice { .. }]) if ended.is_some() && stored.is_empty() => {}
             ([], []) if ended.is_none() && stored.is_empty() => {}
@@ -519,7 +365,8 @@ impl World {
     /// The room of a device is registered.
     async fn wrong_room(&self, device: &Device) -> Option<String> {
         let room = device.place().room()?;
-        let found = self.memory.find_rooms(std::slice::from_ref(room), &self.invocation).await;
+        let found =
+            self.crew.memory.find_rooms(std::slice::from_ref(room), &self.crew.invocation).await;
         let is_there = !found.expect("memory").found.is_empty();
         (!is_there).then(|| format!("{} is in {room}, which is not there", device.id()))
     }
@@ -532,7 +379,9 @@ impl World {
     ) -> Vec<String> {
         let rules = FoldRules::of(device);
         let mut folded: BTreeMap<QuarterHour, Folded> = BTreeMap::new();
-        for rollup in self.memory.rollups().into_iter().filter(|it| it.key.device == *device.id()) {
+        for rollup in
+            self.crew.memory.rollups().into_iter().filter(|it| it.key.device == *device.id())
+        {
             if let Bucket::QuarterHour(quarter) = rollup.key.bucket {
                 folded.insert(quarter, rollup.rollup);
             }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ::alerts::News;
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
-use runtime::clock::TestClock;
 use serde_json::json;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
@@ -18,7 +17,8 @@ use table::{
 
 use super::proxy::{Effect, Fault, Proxy, Share};
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, always, at, invocation, minute, open_query, request};
+use crate::given::{always, at, invocation};
+use crate::home::Home;
 
 /// A proxy that spoils the first requests of an operation so.
 async fn spoiling(table: &Table, operation: &'static str, fault: Fault, times: usize) -> Proxy {
@@ -137,18 +137,17 @@ async fn of_rules_and_channels_that_are_saved_at_once_no_more_stay_than_there_ma
         let channel = channel(&format!("c{n}"));
         assert!(store.put_channel(&channel, None, &invocation()).await.expect("stored"));
     }
-    let query = open_query(table.store(), TestClock::at(at(0)));
+    let home = Home::at(table.store(), at(0));
     let rule = json!({"name": "Warm", "device": "d", "metric": "t", "above": 8});
     let channel = json!({"kind": "ntfy", "name": "Phone", "topic": "long-and-random"});
     for (url, body, most) in [("/alerts/new", &rule, 2), ("/channels/new", &channel, 2)] {
-        let saved = join_all((0..8).map(async |n| {
-            let event = request("PUT", &format!("{url}{n}"), "", Some(body));
-            Answer::of(&Box::pin(query.handle(event, minute())).await).status
-        }));
+        let saved = join_all(
+            (0..8)
+                .map(async |n| home.ask("PUT", &format!("{url}{n}"), "", Some(body)).await.status),
+        );
         let saved = saved.await.into_iter().filter(|status| *status == 200).count();
         assert!(saved <= most, "{url}: {saved}");
-        let one = request("PUT", &format!("{url}-later"), "", Some(body));
-        let one = Answer::of(&Box::pin(query.handle(one, minute())).await).status;
+        let one = home.ask("PUT", &format!("{url}-later"), "", Some(body)).await.status;
         assert_eq!(one == 200, saved < most, "{url}: {saved}, then {one}");
     }
     let rules = store.alert_rules(&invocation()).await.expect("read").found.len();

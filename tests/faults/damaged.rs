@@ -3,19 +3,17 @@
 use ::alerts::News;
 use alerting::Event;
 use chrono::TimeDelta;
-use runtime::auth::Auth;
-use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::given::{alert_rule, channel_id, firing, message};
 use table::{
     EditAlertRules as _, NewJudgement, PutJudgements as _, ReadWaitingMessages as _, keys,
 };
 
-use super::patience::{Receiver, alerting, deadline, store_channel};
+use super::patience::{by_way_of, deadline, store_channel};
 use super::proxy::{Call, Proxy};
 use crate::engine::Engine;
-use crate::given::{Answer, at, invocation, minute, request};
+use crate::given::{at, invocation};
+use crate::home::Home;
 
 /// It waited, so that its state is asked whether it is still true.
 #[tokio::test(flavor = "multi_thread")]
@@ -35,12 +33,10 @@ async fn a_message_whose_state_is_damaged_is_sent() {
     table.put_item(state).await;
 
     let proxy = Proxy::start(table.endpoint(), |_: &Call| None).await;
-    let later = sent_at.saturating_add(TimeDelta::minutes(1));
-    let (receiver, clock) = (Receiver::default(), TestClock::at(later));
-    let alerting = alerting(&table, &proxy, &receiver, &clock);
-    Box::pin(alerting.handle(Event::Hint, deadline())).await.expect("done");
+    let home = by_way_of(&proxy, &table, 2);
+    home.alert(Event::Hint, deadline()).await.expect("done");
 
-    assert_eq!(receiver.count(), 1);
+    assert_eq!(home.receiver.messages().len(), 1);
     let waiting = store.waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
     assert!(waiting.expect("read").listing.found.is_empty(), "it is finished");
 }
@@ -54,11 +50,7 @@ async fn a_rule_and_a_state_that_are_damaged_are_shown_among_alerts() {
         table.put_item(json!({"pk": {"S": pk}, "sk": {"S": sk}})).await;
     }
 
-    let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
-    let query =
-        query::Query::new(table.store(), TestClock::at(at(0)), Telemetry::silent(), settings);
-    let answer = query.handle(request("GET", "/alerts", "", None), minute()).await;
-    let answer = Answer::of(&answer).body;
+    let answer = Home::at(table.store(), at(0)).get("/alerts", "").await.body;
     let damaged = [
         "the item ALERT#RULES freezer: ver is missing or has another type",
         "the item ALERT#STATES r#device:a: state is missing or has another type",

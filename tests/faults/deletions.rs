@@ -3,45 +3,30 @@
 
 use std::time::Duration;
 
-use aws_lambda_events::event::dynamodb::Event;
 use domain::Reading;
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, future, stream};
-use runtime::clock::{Deadline, TestClock};
-use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
-use runtime::work_queue::MemoryWorkQueue;
+use runtime::clock::Deadline;
 use serde_json::{Value, json};
 use table::{PutReadings as _, StoredRollup};
 
 use super::proxy::{Effect, Fault, Proxy};
-use super::registry::record;
 use super::seeded;
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, device, invocation, minute, open_ingest, open_query, placed, put_first, reading,
-    request, stored_quarter,
+    Answer, at, device, invocation, placed, put_first, reading, request, stored_quarter,
 };
+use crate::home::{Home, Options};
+use crate::records;
 
-type Ingest = ingest::Ingest<DynamoStore, TestClock>;
-type Query = query::Query<DynamoStore, TestClock>;
-type Registry = registry::Registry<DynamoStore, MemoryQueue, TestClock>;
-type Rollup = rollup::Rollup<DynamoStore, MemoryWorkQueue, MemoryQueue, TestClock>;
-
-/// The functions on one table: two deleters behind a proxy, and two ingesters with caches of their own.
+/// Instances of the functions on one table: two that delete behind a proxy, and two that store, with caches of their own.
 struct Bench {
     table: Table,
     proxy: Proxy,
-    clock: TestClock,
-    /// The clock of the ingester that reads the registry no more, as long as it stands.
-    stale_clock: TestClock,
-    query: [Query; 2],
-    ingest: [Ingest; 2],
-    registry: Registry,
-    rollup: Rollup,
-    work: MemoryWorkQueue,
-    queue: MemoryQueue,
+    deleters: [Home<DynamoStore>; 2],
+    /// The second one reads the registry no more, as long as its clock stands.
+    writers: [Home<DynamoStore>; 2],
     /// What the stream holds.
     records: Vec<Value>,
 }
@@ -52,39 +37,10 @@ impl Bench {
     async fn new(engine: &Engine) -> Self {
         let table = engine.table(true).await;
         let proxy = Proxy::start(table.endpoint(), |_| None).await;
-        let (clock, stale_clock) = (TestClock::at(at(86_400_000)), TestClock::at(at(86_400_000)));
-        let query = [0, 1].map(|_| {
-            let store = table.store_by_way_of(proxy.url());
-            open_query(store, clock.clone())
-        });
-        let ingest = [&clock, &stale_clock].map(|clock| open_ingest(table.store(), clock.clone()));
-        let (queue, work) = (MemoryQueue::default(), MemoryWorkQueue::default());
-        let silent = Telemetry::silent;
-        let registry = Registry::new(table.store(), queue.clone(), clock.clone(), silent());
-        let settings = rollup::Settings {
-            zone: "UTC".parse().expect("a zone"),
-            retention: rollup::Retention::default(),
-            following: rollups::Following::default(),
-            max_read_units: 4_000,
-            max_write_units: 4_000,
-        };
-        let (store, clock_of_its) = (table.store(), clock.clone());
-        let rollup =
-            Rollup::new(store, work.clone(), queue.clone(), clock_of_its, silent(), settings);
-        let records = Vec::new();
-        let mut bench = Self {
-            table,
-            proxy,
-            clock,
-            stale_clock,
-            query,
-            ingest,
-            registry,
-            rollup,
-            work,
-            queue,
-            records,
-        };
+        let [now, stale] = [0, 1].map(|_| Options::at(at(86_400_000)));
+        let deleters = [0, 1].map(|_| Home::with(table.store_by_way_of(proxy.url()), now.clone()));
+        let writers = [now, stale].map(|options| Home::with(table.store(), options));
+        let mut bench = Self { table, proxy, deleters, writers, records: Vec::new() };
         bench.schedule().await;
         bench.live().await;
         bench
@@ -138,40 +94,31 @@ impl Bench {
     }
 
     async fn ask(&self, instance: usize, method: &str, id: &str, body: Option<&Value>) -> Answer {
-        let event = request(method, &format!("/devices/{id}"), "", body);
-        Answer::of(&Box::pin(self.query[instance].handle(event, minute())).await)
+        self.deleters[instance].ask(method, &format!("/devices/{id}"), "", body).await
     }
 
-    /// Posts readings to an ingester; what is stored is in the stream from then on.
+    /// Posts readings to an instance; what is stored is in the stream from then on.
     async fn post(&mut self, instance: usize, readings: &[Reading]) -> Answer {
-        let event = crate::given::post(readings);
-        let reply = Box::pin(self.ingest[instance].handle(event, minute())).await;
-        let answer = Answer::of(&serde_json::to_value(reply.expect("it answers")).expect("JSON"));
+        let answer = self.writers[instance].post(readings).await;
         if answer.status == 201 {
-            let numbers = self.records.len()..;
-            let records = numbers.zip(readings).map(|(number, it)| record(number, it));
-            self.records.extend(records.collect::<Vec<_>>());
+            self.records.extend(records::all_stored(self.records.len(), readings));
         }
         answer
     }
 
     fn pass(&self, time: Duration) {
-        self.clock.advance(time);
+        self.writers[0].clock.advance(time);
     }
 
     async fn schedule(&self) {
-        Box::pin(self.rollup.handle_schedule(minute())).await.expect("nothing fails");
+        self.writers[0].schedule().await.expect("nothing fails");
     }
 
-    /// Delivers records to both consumers of the stream, and what these leave to their queue.
+    /// Delivers records to both consumers of the stream; these leave nothing to their queues.
     async fn deliver(&self, records: &[Value]) {
-        let batch =
-            || serde_json::from_value::<Event>(json!({"Records": records})).expect("a batch");
-        let answer = Box::pin(self.registry.handle(batch(), minute())).await;
-        assert!(answer.batch_item_failures.is_empty());
-        let answer = Box::pin(self.rollup.handle_stream(batch(), minute())).await;
-        assert!(answer.batch_item_failures.is_empty());
-        assert!(self.work.take().is_empty() && self.queue.letters().is_empty());
+        let home = &self.writers[0];
+        home.deliver(records).await;
+        assert!(home.work.take().is_empty() && home.letters.letters().is_empty());
     }
 
     async fn deliver_all(&self) {
@@ -180,16 +127,9 @@ impl Bench {
 
     /// Delivers every record once more, and its deletion: as late as the stream may be.
     async fn deliver_late(&self) {
-        let removed = self.records.iter().map(|record| {
-            let mut record = record.clone();
-            record["eventName"] = "REMOVE".into();
-            let image = record["dynamodb"]["NewImage"].take();
-            record["dynamodb"]["OldImage"] = image;
-            record
-        });
-        let mut all: Vec<Value> = self.records.iter().cloned().chain(removed).collect();
-        let of_device = |it: &Value| it["dynamodb"]["Keys"]["pk"]["S"] == "d";
-        all.retain(of_device);
+        let is_own = |record: &&Value| record["dynamodb"]["Keys"]["pk"]["S"] == "d";
+        let mut all: Vec<Value> = self.records.iter().filter(is_own).cloned().collect();
+        all.extend(all.clone().iter().map(records::removal));
         for (n, record) in all.iter_mut().enumerate() {
             record["dynamodb"]["SequenceNumber"] = n.to_string().into();
         }
@@ -265,7 +205,7 @@ async fn a_deletion_that_is_killed_anywhere_leaves_nothing_in_the_end() {
                 bench.pass(Duration::from_secs(5));
             }
             // From here on its cache is older than it may be.
-            bench.stale_clock.advance(Duration::from_secs(61));
+            bench.writers[1].clock.advance(Duration::from_secs(61));
             assert_eq!(bench.post(1, &[late(99)]).await.status, 410);
             bench.delete_to_the_end(|| rng.usize(..2)).await;
             bench.proxy.replan(|_| None);
@@ -308,7 +248,7 @@ async fn a_device_that_only_the_stream_knows_anew_is_registered_by_it() {
     let new = placed(reading("d", 90_000_000, &[("co2", "600")]), "room-c");
     let store = bench.table.store();
     store.put_readings(std::slice::from_ref(&new), None, &invocation()).await;
-    bench.records.push(record(bench.records.len(), &new));
+    bench.records.push(records::stored(bench.records.len(), &new));
     bench.deliver_all().await;
     bench.pass(Duration::from_secs(61));
     assert_eq!(bench.ask(0, "GET", "d", None).await.body["room"], "room-c");
@@ -337,13 +277,13 @@ async fn a_late_fold_is_found_before_the_deletion_ends() {
 async fn a_deletion_without_time_answers_with_what_is_left() {
     let engine = Engine::embedded().await;
     let bench = Bench::new(&engine).await;
-    let event = request("DELETE", "/devices/d", "", None);
-    let short = Deadline::after(Duration::from_millis(2_900));
-    let answer = Answer::of(&Box::pin(bench.query[0].handle(event, short)).await);
+    let delete = async |millis: u64| {
+        let event = request("DELETE", "/devices/d", "", None);
+        let short = Deadline::after(Duration::from_millis(millis));
+        bench.deleters[0].ask_until(event, short).await
+    };
+    let answer = delete(2_900).await;
     assert_eq!(answer.status, 202, "{}", answer.body);
     bench.proxy.replan(|_| Some(Fault::Reset(Effect::None)));
-    let event = request("DELETE", "/devices/d", "", None);
-    let short = Deadline::after(Duration::from_secs(2));
-    let answer = Answer::of(&Box::pin(bench.query[0].handle(event, short)).await);
-    assert_eq!(answer.status, 503);
+    assert_eq!(delete(2_000).await.status, 503);
 }

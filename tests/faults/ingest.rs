@@ -6,44 +6,33 @@ use domain::Reading;
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
-use runtime::auth::Auth;
-use runtime::clock::{Deadline, Stopwatch, TestClock};
-use runtime::telemetry::Telemetry;
+use runtime::clock::{Deadline, Stopwatch};
 use serde_json::{Value, json};
 
 use super::proxy::{Effect, Fault, Proxy, Share};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{
-    Answer, START, at, clock, minute, open_ingest, post, reading, reading_in, request, sent,
-};
+use crate::given::{Answer, START, at, minute, post, reading, reading_in, request, sent};
+use crate::home::Home;
 
-type Ingest = ingest::Ingest<DynamoStore, TestClock>;
-
-fn on(store: DynamoStore) -> Ingest {
-    // The readings are of now.
-    let clock = TestClock::at(at(60_000));
-    open_ingest(store, clock)
+/// A home whose readings are of now.
+fn on(store: DynamoStore) -> Home<DynamoStore> {
+    Home::at(store, at(60_000))
 }
 
-/// Ingest that reaches the table through the proxy.
-fn by_way_of(proxy: &Proxy, table: &Table) -> Ingest {
+/// A home that reaches the table through the proxy.
+fn by_way_of(proxy: &Proxy, table: &Table) -> Home<DynamoStore> {
     on(table.store_by_way_of(proxy.url()))
 }
 
-async fn send(ingest: &Ingest, readings: &[Reading], deadline: Deadline) -> Answer {
-    answered(ingest, post(readings), deadline).await
+async fn send(home: &Home<DynamoStore>, readings: &[Reading], deadline: Deadline) -> Answer {
+    home.send_until(post(readings), deadline).await
 }
 
-async fn merge(ingest: &Ingest, readings: &[Reading], deadline: Deadline) -> Answer {
+async fn merge(home: &Home<DynamoStore>, readings: &[Reading], deadline: Deadline) -> Answer {
     let body: Value = readings.iter().map(sent).collect();
     let request = request("POST", "/readings", "merge=true", Some(&body));
-    answered(ingest, ingest::Event::Http(Box::new(request)), deadline).await
-}
-
-async fn answered(ingest: &Ingest, event: ingest::Event, deadline: Deadline) -> Answer {
-    let reply = ingest.handle(event, deadline).await.expect("a request has an answer");
-    Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"))
+    home.send_until(ingest::Event::Http(Box::new(request)), deadline).await
 }
 
 /// Readings of three devices in two rooms, each at a timestamp of its own.
@@ -96,10 +85,10 @@ fn not_stored(answer: &Answer) -> Vec<usize> {
 async fn storing_costs_one_request_for_25_readings_and_reads_nothing() {
     let table = Engine::embedded().await.table(true).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let ingest = by_way_of(&proxy, &table);
-    ingest.load().await;
+    let home = by_way_of(&proxy, &table);
+    home.ingest().load().await;
     assert_eq!(proxy.take_operations(), ["Query", "Query"], "devices and rooms");
-    assert_eq!(send(&ingest, &readings(6), minute()).await.status, 201);
+    assert_eq!(send(&home, &readings(6), minute()).await.status, 201);
     let mut first = proxy.take_operations();
     first.sort();
     let looked_up = ["BatchGetItem"; 2];
@@ -110,7 +99,7 @@ async fn storing_costs_one_request_for_25_readings_and_reads_nothing() {
         "three devices and two rooms are new, and no device told yet in how many partitions they are"
     );
     for count in [1, 25, 26, 1_000] {
-        let answer = send(&ingest, &readings(count), minute()).await;
+        let answer = send(&home, &readings(count), minute()).await;
         assert_eq!(answer.status, 201);
         let batches = usize::try_from(count).expect("few").div_ceil(25);
         assert_eq!(proxy.take_operations(), vec!["BatchWriteItem"; batches], "{count} readings");
@@ -122,14 +111,14 @@ async fn readings_of_the_past_are_marked_first_at_most_three_times_in_ten_second
     const DAY: i64 = 86_400_000;
     let table = Engine::embedded().await.table(true).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let ingest = by_way_of(&proxy, &table);
-    send(&ingest, &readings(6), minute()).await;
+    let home = by_way_of(&proxy, &table);
+    send(&home, &readings(6), minute()).await;
     proxy.take_operations();
     let mut marks = 0;
     for n in 1..40 {
         let device = if n < 20 { "d0" } else { "d2" };
         let past = [reading_in(device, -n * DAY, "room-a")];
-        assert_eq!(send(&ingest, &past, minute()).await.status, 201);
+        assert_eq!(send(&home, &past, minute()).await.status, 201);
         let mut operations = proxy.take_operations();
         assert_eq!(operations.pop().as_deref(), Some("BatchWriteItem"), "the last");
         assert!(operations.iter().all(|it| it == "UpdateItem"), "{operations:?}");
@@ -137,11 +126,11 @@ async fn readings_of_the_past_are_marked_first_at_most_three_times_in_ten_second
     }
     assert_eq!(marks, 3, "of a day, of all time, and of all devices");
     // Nothing is stored if no answer could tell that rollups lack it.
-    let ingest = by_way_of(&proxy, &table);
-    ingest.load().await;
+    let home = by_way_of(&proxy, &table);
+    home.ingest().load().await;
     proxy.replan(|call| (call.operation == "UpdateItem").then_some(Fault::Throttled));
     let past = [reading_in("d0", -50 * DAY, "room-a")];
-    let refused = send(&ingest, &past, Deadline::after(Duration::from_secs(2))).await;
+    let refused = send(&home, &past, Deadline::after(Duration::from_secs(2))).await;
     assert_eq!(not_stored(&refused), [0]);
     assert_eq!(is_stored(&table, &past).await, [false]);
 }
@@ -155,9 +144,9 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
             let table = engine.table(true).await;
             let percent = [20, 50, 80, 95][usize::try_from(seed % 4).expect("below 4")];
             let proxy = Proxy::start(table.endpoint(), seeded(seed, percent)).await;
-            let ingest = by_way_of(&proxy, &table);
+            let home = by_way_of(&proxy, &table);
             let readings = readings(60);
-            let answer = send(&ingest, &readings, Deadline::after(Duration::from_secs(3))).await;
+            let answer = send(&home, &readings, Deadline::after(Duration::from_secs(3))).await;
             let unacknowledged = not_stored(&answer);
             let found = is_stored(&table, &readings).await;
             for (n, found) in found.iter().enumerate() {
@@ -170,7 +159,7 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
             proxy.replan(seeded(seed, 10));
             let mut again: Vec<_> = unacknowledged.iter().map(|n| readings[*n].clone()).collect();
             while !again.is_empty() {
-                let answer = send(&ingest, &again, minute()).await;
+                let answer = send(&home, &again, minute()).await;
                 again = not_stored(&answer).iter().map(|n| again[*n].clone()).collect();
             }
             assert!(is_stored(&table, &readings).await.iter().all(|found| *found), "seed {seed}");
@@ -196,11 +185,11 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
 async fn many_that_are_merged_are_inserted_where_they_are_new() {
     let table = Engine::embedded().await.table(true).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let ingest = by_way_of(&proxy, &table);
-    assert_eq!(send(&ingest, &readings(6), minute()).await.status, 201);
+    let home = by_way_of(&proxy, &table);
+    assert_eq!(send(&home, &readings(6), minute()).await.status, 201);
     let asked = async |from: usize, to: i64| {
         proxy.take_operations();
-        let answer = merge(&ingest, &readings(to)[from..], minute()).await;
+        let answer = merge(&home, &readings(to)[from..], minute()).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         let operations = proxy.take_operations();
         let of = |name: &str| operations.iter().filter(|it| *it == name).count();
@@ -231,14 +220,14 @@ async fn what_is_merged_through_faults_is_there_whole() {
             let table = engine.table(seed % 2 == 0).await;
             let percent = [10, 30, 60, 90][usize::try_from(seed % 4).expect("below 4")];
             let proxy = Proxy::start(table.endpoint(), seeded(seed, percent)).await;
-            let ingest = by_way_of(&proxy, &table);
+            let home = by_way_of(&proxy, &table);
             let mut refused = 0;
             // Of the second part the first sixty meet what is stored.
             for readings in [&first[..60], &second[..], &first[60..]] {
                 let mut left = readings.to_vec();
                 let mut deadline = Deadline::after(Duration::from_secs(3));
                 while !left.is_empty() {
-                    let answer = merge(&ingest, &left, deadline).await;
+                    let answer = merge(&home, &left, deadline).await;
                     left = not_stored(&answer).iter().map(|n| left[*n].clone()).collect();
                     refused += left.len();
                     proxy.replan(seeded(seed + 1_000, 10));
@@ -271,17 +260,17 @@ async fn what_is_merged_through_faults_is_there_whole() {
 async fn what_nobody_waits_for_fails_until_it_is_stored() {
     let table = Engine::embedded().await.table(true).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let ingest = by_way_of(&proxy, &table);
-    ingest.load().await;
+    let home = by_way_of(&proxy, &table);
+    home.ingest().load().await;
     let readings = readings(3);
     let payload = sent(&readings[0]).to_string().into_bytes();
     let message = ingest::Message { device_id: "d0".to_owned(), timestamp: START, payload };
     let event = || ingest::Event::Iot(message.clone());
     proxy.replan(|_| Some(Fault::Unprocessed(Share::All)));
-    let failed = ingest.handle(event(), Deadline::after(Duration::from_millis(400))).await;
+    let failed = home.ingest().handle(event(), Deadline::after(Duration::from_millis(400))).await;
     assert!(failed.is_err(), "the rule repeats what fails");
     proxy.replan(|_| None);
-    ingest.handle(event(), minute()).await.expect("stored");
+    home.ingest().handle(event(), minute()).await.expect("stored");
     assert_eq!(is_stored(&table, &readings).await, [true, false, false]);
 }
 
@@ -298,12 +287,12 @@ async fn what_is_never_done_ends_before_the_deadline() {
         Fault::Silent(Effect::None),
     ] {
         let proxy = Proxy::start(table.endpoint(), |_| None).await;
-        let ingest = by_way_of(&proxy, &table);
-        ingest.load().await;
+        let home = by_way_of(&proxy, &table);
+        home.ingest().load().await;
         proxy.replan(move |_| Some(fault));
         let limit = Duration::from_millis(1_200);
         let watch = Stopwatch::start();
-        let answer = send(&ingest, &readings(30), Deadline::after(limit)).await;
+        let answer = send(&home, &readings(30), Deadline::after(limit)).await;
         let took = watch.elapsed();
         assert!(took < limit + Duration::from_millis(300), "{fault:?} took {took:?}");
         assert_eq!(not_stored(&answer), (0..30).collect::<Vec<_>>(), "{fault:?}");
@@ -317,8 +306,8 @@ async fn what_is_never_done_ends_before_the_deadline() {
 async fn what_is_throttled_as_a_whole_is_tried_for_longer_than_the_sdk_does() {
     let table = Engine::embedded().await.table(true).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let ingest = by_way_of(&proxy, &table);
-    ingest.load().await;
+    let home = by_way_of(&proxy, &table);
+    home.ingest().load().await;
     for operation in ["BatchWriteItem", "UpdateItem"] {
         // The SDK tries four times. Each further refusal costs seconds of the sender's patience.
         let mut left = 5;
@@ -328,8 +317,8 @@ async fn what_is_throttled_as_a_whole_is_tried_for_longer_than_the_sdk_does() {
             throttled.then_some(Fault::Throttled)
         });
         let answer = match operation {
-            "UpdateItem" => merge(&ingest, &readings(1), minute()).await,
-            _ => send(&ingest, &readings(1), minute()).await,
+            "UpdateItem" => merge(&home, &readings(1), minute()).await,
+            _ => send(&home, &readings(1), minute()).await,
         };
         assert_eq!(answer.status, 201, "{operation}: {answer:?}");
     }
@@ -345,9 +334,9 @@ async fn one_silent_connection_is_given_up_and_the_batch_sent_again() {
             silent.then_some(Fault::Silent(effect))
         };
         let proxy = Proxy::start(table.endpoint(), silent_once).await;
-        let ingest = by_way_of(&proxy, &table);
+        let home = by_way_of(&proxy, &table);
         let readings = readings(10);
-        let answer = send(&ingest, &readings, minute()).await;
+        let answer = send(&home, &readings, minute()).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         assert!(is_stored(&table, &readings).await.iter().all(|found| *found));
     }
@@ -358,10 +347,10 @@ async fn without_the_registry_nothing_is_stored_and_all_is_named() {
     let table = Engine::embedded().await.table(true).await;
     let no_reads = |call: &super::Call| (call.operation == "Query").then_some(Fault::Throttled);
     let proxy = Proxy::start(table.endpoint(), no_reads).await;
-    let ingest = by_way_of(&proxy, &table);
-    ingest.load().await;
+    let home = by_way_of(&proxy, &table);
+    home.ingest().load().await;
     let readings = readings(3);
-    let answer = send(&ingest, &readings, Deadline::after(Duration::from_secs(3))).await;
+    let answer = send(&home, &readings, Deadline::after(Duration::from_secs(3))).await;
     assert_eq!((answer.status, not_stored(&answer)), (503, vec![0, 1, 2]));
     assert_eq!(is_stored(&table, &readings).await, [false; 3]);
 }
@@ -369,28 +358,22 @@ async fn without_the_registry_nothing_is_stored_and_all_is_named() {
 #[tokio::test]
 async fn fifty_that_meet_a_device_at_once_leave_one_item_and_its_name() {
     let table = Engine::embedded().await.table(true).await;
-    let ingesters: Vec<Ingest> = (0..50).map(|_| on(table.store())).collect();
-    join_all(ingesters.iter().map(Ingest::load)).await;
-    let met = async |some: &[Ingest], from: i64| {
+    let homes: Vec<_> = (0..50).map(|_| on(table.store())).collect();
+    join_all(homes.iter().map(|home| home.ingest().load())).await;
+    let met = async |some: &[Home<DynamoStore>], from: i64| {
         let readings: Vec<_> =
             (from..).take(some.len()).map(|n| [reading_in("d", n, "room-a")]).collect();
         let sent = some.iter().zip(&readings).map(|(one, reading)| send(one, reading, minute()));
         assert!(join_all(sent).await.iter().all(|answer| answer.status == 201));
     };
-    met(&ingesters[..25], 0).await;
+    met(&homes[..25], 0).await;
 
-    let settings = query::Settings {
-        registry_max_age: Duration::ZERO,
-        auth: Auth::Owner,
-        ..query::Settings::default()
-    };
-    let query = query::Query::new(table.store(), clock(), Telemetry::silent(), settings);
+    let person = on(table.store());
     for (path, name) in [("/devices/d", "Sensor"), ("/rooms/room-a", "Kitchen")] {
-        let patch = request("PATCH", path, "", Some(&json!({"name": name})));
-        assert_eq!(Answer::of(&query.handle(patch, minute()).await).status, 200);
+        assert_eq!(person.ask("PATCH", path, "", Some(&json!({"name": name}))).await.status, 200);
     }
     // They still know of no device: their registry is as old as their cold start.
-    met(&ingesters[25..], 25).await;
+    met(&homes[25..], 25).await;
     for (partition, id, name) in [("DEVICE", "d", "Sensor"), ("ROOM", "room-a", "Kitchen")] {
         let items = table.items(partition).await;
         assert_eq!(items.len(), 1, "{items:?}");

@@ -4,35 +4,25 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_lambda_events::event::dynamodb::Event;
 use domain::Timestamp;
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
-use runtime::auth::Auth;
-use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
 use table::LookUpRegistry as _;
 
 use super::proxy::Proxy;
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, START, at, device, invocation, minute, open_ingest, request};
-
-type Ingest = ingest::Ingest<DynamoStore, TestClock>;
-type Query = query::Query<DynamoStore, TestClock>;
-type Registry = registry::Registry<DynamoStore, MemoryQueue, TestClock>;
+use crate::given::{Answer, START, at, device, invocation, request};
+use crate::home::{Consumer, Home, Options};
+use crate::records;
 
 /// One table and two instances of each function, whose clocks and caches a test moves apart.
 struct Fleet {
     table: Table,
-    clocks: [TestClock; 2],
-    ingest: [Ingest; 2],
-    query: [Query; 2],
-    registry: [Registry; 2],
-    queue: MemoryQueue,
+    homes: [Home<DynamoStore>; 2],
     /// What the stream holds, in the order of the writes, and how much of it was delivered.
     records: Vec<Value>,
     delivered: usize,
@@ -44,33 +34,16 @@ const DEVICES: [&str; 2] = ["d0", "d1"];
 
 impl Fleet {
     async fn on(table: Table, store: impl Fn() -> DynamoStore) -> Self {
-        let clocks = [0, 1].map(|_| TestClock::at(at(0)));
-        let queue = MemoryQueue::default();
-        let silent = Telemetry::silent;
-        let ingest = clocks.each_ref().map(|clock| open_ingest(store(), clock.clone()));
-        let age = Duration::from_secs(60);
-        let query = clocks.each_ref().map(|clock| {
-            let settings = query::Settings {
-                registry_max_age: age,
-                auth: Auth::Owner,
-                ..query::Settings::default()
-            };
-            Query::new(store(), clock.clone(), silent(), settings)
+        let letters = MemoryQueue::default();
+        let homes = [0, 1].map(|_| {
+            Home::with(store(), Options { letters: letters.clone(), ..Options::at(at(0)) })
         });
-        let registry = clocks
-            .each_ref()
-            .map(|clock| Registry::new(store(), queue.clone(), clock.clone(), silent()));
-        for n in [0, 1] {
-            ingest[n].load().await;
-            query[n].load().await;
+        for home in &homes {
+            home.load().await;
         }
         Self {
             table,
-            clocks,
-            ingest,
-            query,
-            registry,
-            queue,
+            homes,
             records: Vec::new(),
             delivered: 0,
             items: BTreeMap::new(),
@@ -84,16 +57,13 @@ impl Fleet {
         let mut event = request("POST", "/readings", query, Some(body));
         event.request_context.time_epoch = START + millis;
         event.request_context.request_id = Some(format!("request-{}", self.requests));
-        let event = ingest::Event::Http(Box::new(event));
-        let reply =
-            Box::pin(self.ingest[instance].handle(event, minute())).await.expect("it answers");
+        let answer = self.homes[instance].send(ingest::Event::Http(Box::new(event))).await;
         self.follow().await;
-        Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"))
+        answer
     }
 
     async fn patch(&self, instance: usize, id: &str, body: &Value) -> Answer {
-        let event = request("PATCH", &format!("/devices/{id}"), "", Some(body));
-        Answer::of(&Box::pin(self.query[instance].handle(event, minute())).await)
+        self.homes[instance].ask("PATCH", &format!("/devices/{id}"), "", Some(body)).await
     }
 
     /// Adds to the stream what has changed in the table.
@@ -103,7 +73,7 @@ impl Fleet {
                 let key = format!("{id} {}", item["sk"]);
                 if self.items.get(&key) != Some(&item) {
                     let number = self.records.len();
-                    self.records.push(record(number, &item));
+                    self.records.push(records::of_item(number, "MODIFY", &item));
                     self.items.insert(key, item);
                 }
             }
@@ -111,17 +81,8 @@ impl Fleet {
     }
 
     /// Delivers records to an instance until it reports none.
-    async fn deliver(&self, instance: usize, mut records: &[Value]) {
-        for _ in 0..100 {
-            let batch: Event =
-                serde_json::from_value(json!({"Records": records})).expect("a batch");
-            let answer = Box::pin(self.registry[instance].handle(batch, minute())).await;
-            let Some(failed) = answer.batch_item_failures.first() else { return };
-            let failed = failed.item_identifier.as_deref().expect("every record has a number");
-            let from = records.iter().position(|r| r["dynamodb"]["SequenceNumber"] == failed);
-            records = &records[from.expect("a record of the batch")..];
-        }
-        panic!("100 deliveries were not enough");
+    async fn deliver(&self, instance: usize, records: &[Value]) {
+        self.homes[instance].hand_all(Consumer::Registry, records).await;
     }
 
     /// Delivers what is new; some of what was delivered before comes along again.
@@ -154,17 +115,6 @@ impl Fleet {
     }
 }
 
-fn record(number: usize, item: &Value) -> Value {
-    json!({
-        "eventID": number.to_string(), "eventName": "MODIFY", "eventSource": "aws:dynamodb",
-        "awsRegion": "us-east-1",
-        "dynamodb": {
-            "Keys": {"pk": item["pk"], "sk": item["sk"]}, "NewImage": item,
-            "SequenceNumber": number.to_string(), "SizeBytes": 100,
-        },
-    })
-}
-
 /// One run: random requests to either instance, edits, deliveries, and time that passes for one of them.
 async fn run(seed: u64, engine: Engine) {
     let mut rng = Rng::with_seed(seed);
@@ -179,7 +129,7 @@ async fn run(seed: u64, engine: Engine) {
         let (instance, id) = (rng.usize(..2), DEVICES[rng.usize(..2)]);
         let room = ["kitchen", "bath", "study"][rng.usize(..3)];
         match rng.usize(..10) {
-            0 => fleet.clocks[instance].advance(Duration::from_secs(90)),
+            0 => fleet.homes[instance].clock.advance(Duration::from_secs(90)),
             1 if !fleet.items.is_empty() => {
                 let room = rng.bool().then_some(room);
                 // A person sends an edit again until it is done.
@@ -259,7 +209,7 @@ async fn run(seed: u64, engine: Engine) {
             None => assert!(expected.is_empty(), "seed {seed}: {id} {expected:?}"),
         }
     }
-    assert!(fleet.queue.letters().is_empty());
+    assert!(fleet.homes[0].letters.letters().is_empty());
 }
 
 #[tokio::test]
@@ -277,7 +227,7 @@ async fn a_moved_device_is_not_moved_back_by_a_cache_that_is_old() {
     let named = |room: &str, n: i64| json!({"device_id": "d0", "timestamp": at(n).to_string(), "room": room, "a": 1});
     assert_eq!(fleet.post(0, 0, "", &named("kitchen", 0)).await.status, 201);
     fleet.deliver(0, &fleet.records).await;
-    fleet.clocks[0].advance(Duration::from_secs(90));
+    fleet.homes[0].clock.advance(Duration::from_secs(90));
     fleet.post(0, 0, "", &json!({"device_id": "d0", "timestamp": at(1).to_string(), "a": 1})).await;
     // The device moves by way of one instance; the other still knows it in the kitchen.
     fleet.post(1, 0, "", &named("bath", 2)).await;
@@ -300,10 +250,9 @@ async fn instances_with_old_caches_close_no_circle_and_delete_no_meter() {
     assert_eq!(fleet.post(0, 0, "", &ids.map(reading).into()).await.status, 201);
     // Both know the devices, and from then on nothing that the other does.
     for n in [0, 1] {
-        fleet.clocks[n].advance(Duration::from_secs(90));
+        fleet.homes[n].clock.advance(Duration::from_secs(90));
         assert_eq!(fleet.patch(n, "d0", &json!({"name": format!("{n}")})).await.status, 200);
-        let event = request("GET", "/devices", "", None);
-        assert_eq!(Answer::of(&fleet.query[n].handle(event, minute()).await).status, 200);
+        fleet.homes[n].found("/devices", "").await;
     }
     for (n, device, meter, status) in [
         (0, "d0", "d1", 200),
@@ -317,13 +266,11 @@ async fn instances_with_old_caches_close_no_circle_and_delete_no_meter() {
         assert_eq!(answer.status, status, "{device} behind {meter}: {:?}", answer.body);
     }
     for (n, meter, status) in [(0, "d3", 409), (1, "d1", 409), (0, "d2", 409), (1, "d0", 202)] {
-        let event = request("DELETE", &format!("/devices/{meter}"), "", None);
-        let answer = Answer::of(&fleet.query[n].handle(event, minute()).await);
+        let answer = fleet.homes[n].ask("DELETE", &format!("/devices/{meter}"), "", None).await;
         assert_eq!(answer.status, status, "{meter}: {:?}", answer.body);
     }
     // d0 is gone, so nobody is behind d1; the other instance need not know.
-    let event = request("DELETE", "/devices/d1", "", None);
-    assert_eq!(Answer::of(&fleet.query[0].handle(event, minute()).await).status, 202);
+    assert_eq!(fleet.homes[0].ask("DELETE", "/devices/d1", "", None).await.status, 202);
     assert_eq!(fleet.patch(1, "d3", &json!({"behind": "d1"})).await.status, 400);
 }
 
@@ -343,8 +290,9 @@ async fn a_question_about_what_an_old_cache_lacks_is_answered() {
         if is_known {
             assert_eq!(fleet.post(0, 0, "", &reading(0, "a")).await.status, 201);
             fleet.deliver(0, &fleet.records).await;
-            let event = request("PATCH", "/rooms/bath", "", Some(&json!({"home": "h"})));
-            assert_eq!(Answer::of(&fleet.query[0].handle(event, minute()).await).status, 200);
+            let home = json!({"home": "h"});
+            let answer = fleet.homes[0].ask("PATCH", "/rooms/bath", "", Some(&home)).await;
+            assert_eq!(answer.status, 200);
             for of in ["/devices/d0", "/rooms/bath", "/homes/h"] {
                 questions.push((format!("{of}/energy"), String::new()));
                 questions.push(of_metric(&format!("{of}/series")));
@@ -356,25 +304,20 @@ async fn a_question_about_what_an_old_cache_lacks_is_answered() {
         }
         let mut old = Vec::new();
         for _ in &questions {
-            let settings = query::Settings { auth: Auth::Owner, ..query::Settings::default() };
-            let query =
-                Query::new(store.clone(), fleet.clocks[1].clone(), Telemetry::silent(), settings);
-            query.load().await;
-            old.push(query);
+            let home = Home::at(store.clone(), at(0));
+            home.query().load().await;
+            old.push(home);
         }
         for n in [1_000, 2_000] {
             assert_eq!(fleet.post(0, 0, "", &reading(n, metric)).await.status, 201);
         }
         fleet.deliver(0, &fleet.records).await;
-        for ((path, asked), query) in questions.iter().zip(&old) {
-            let event = request("GET", path, &range(asked), None);
-            let answer = Answer::of(&query.handle(event, minute()).await);
-            assert_eq!(answer.status, 200, "{path}?{asked}: {:?}", answer.body);
+        for ((path, asked), home) in questions.iter().zip(&old) {
+            let answer = home.found(path, &range(asked)).await;
             let told = path.ends_with("energy") || answer.body.to_string().contains(metric);
             assert!(told || path.ends_with("events"), "{path}?{asked}: {:?}", answer.body);
         }
-        let event = request("GET", "/series", &range("metric=b"), None);
-        assert_eq!(Answer::of(&old[0].handle(event, minute()).await).status, 400);
+        assert_eq!(old[0].get("/series", &range("metric=b")).await.status, 400);
     }
 }
 
@@ -398,7 +341,7 @@ async fn a_damaged_device_or_room_is_put_aside_and_blocks_nobody() {
         fleet.deliver(0, &fleet.records).await;
     }
     assert_eq!(fleet.room("d1").await.as_deref(), Some("kitchen"));
-    let letters = fleet.queue.letters();
+    let letters = fleet.homes[0].letters.letters();
     let keys: Vec<_> = letters.iter().map(|it| (it.pk.as_str(), it.sk.as_str())).collect();
     assert_eq!(keys, [("DEVICE", "d0"), ("ROOM", "kitchen")], "each once");
 
@@ -411,7 +354,7 @@ async fn a_damaged_device_or_room_is_put_aside_and_blocks_nobody() {
         }))
         .await;
     fleet.deliver(1, &fleet.records).await;
-    let letters = fleet.queue.letters();
+    let letters = fleet.homes[0].letters.letters();
     let metrics = letters.iter().find(|it| it.sk == "d0" && it.reason.contains("cannot apply"));
     assert!(metrics.is_some(), "{letters:?}");
 }
@@ -432,13 +375,13 @@ async fn a_damaged_device_takes_no_other_with_a_long_id_down() {
     for id in &ids {
         let mut item = fleet.table.items(id).await.remove(0);
         item["new_metric"] = json!({"N": "1"});
-        records.push(record(records.len(), &item));
+        records.push(records::of_item(records.len(), "MODIFY", &item));
     }
     fleet.deliver(0, &records).await;
     let healthy =
         store.device(&device(&ids[1]), &invocation()).await.expect("read").expect("there");
     assert_eq!(healthy.metrics().len(), 2);
-    let letters = fleet.queue.letters();
+    let letters = fleet.homes[0].letters.letters();
     assert_eq!(letters.iter().map(|it| it.sk.as_str()).collect::<Vec<_>>(), [ids[0].as_str()]);
 }
 
@@ -463,12 +406,8 @@ async fn parallel_arrivals_are_all_there_or_named() {
         let mut event = request("POST", "/readings", "", Some(&body));
         event.request_context.time_epoch = START + n / 20;
         event.request_context.request_id = Some(format!("parallel-{n}"));
-        let ingest = &fleet.ingest[usize::from(n % 2 == 0)];
-        async move {
-            let event = ingest::Event::Http(Box::new(event));
-            let reply = ingest.handle(event, minute()).await.expect("it answers");
-            Answer::of(&serde_json::to_value(reply).expect("an answer is JSON")).status
-        }
+        let home = &fleet.homes[usize::from(n % 2 == 0)];
+        async move { home.send(ingest::Event::Http(Box::new(event))).await.status }
     });
     let answers: Vec<i64> = stream::iter(sending).buffer_unordered(100).collect().await;
     assert!(answers.iter().all(|status| matches!(status, 201 | 503)), "{answers:?}");

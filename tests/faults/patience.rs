@@ -1,29 +1,24 @@
 //! A table that throttles for longer than a sender would wait: what nobody waits for is repeated until it is done.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::alerts::{Answer, News, Request, Rule};
-use alerting::{Alerting, Carrier, Event, NoEmail, Settings};
+use ::alerts::{News, Rule};
+use alerting::Event;
 use chrono::TimeDelta;
 use dynamodb::DynamoStore;
-use rollup::{Retention, Rollup};
-use runtime::clock::{Deadline, Stopwatch, TestClock};
-use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
-use runtime::work_queue::MemoryWorkQueue;
-use sending::{SendRequest, Unanswered};
+use runtime::clock::{Deadline, Stopwatch};
 use serde_json::{Value, json};
 use table::given::{alert_rule, channel, channel_id, firing, message, seal, store_home};
 use table::{
     ChannelSecret, EditAlertRules as _, EditChannels as _, NewJudgement, NoteLooks as _,
-    PutJudgements as _, PutReadings as _, ReadRollupState as _, ReadWaitingMessages as _,
-    StoredChannel, StoredRule,
+    PutJudgements as _, ReadRollupState as _, ReadWaitingMessages as _, StoredChannel, StoredRule,
 };
 
 use super::proxy::{Call, Fault, Proxy};
 use crate::engine::{Engine, Table};
 use crate::given::{at, invocation, reading};
+use crate::home::{Home, Options};
+use crate::stored::put;
 
 /// For so long an operation is throttled: a sender's request would have been given up a second before.
 const THROTTLED: Duration = Duration::from_secs(8);
@@ -41,23 +36,6 @@ async fn throttling(table: &Table, operation: &'static str) -> Proxy {
 
 pub(super) fn deadline() -> Deadline {
     Deadline::after(Duration::from_secs(50))
-}
-
-/// A receiver that takes every message, and counts them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Receiver(Arc<Mutex<usize>>);
-
-impl Receiver {
-    pub(super) fn count(&self) -> usize {
-        *self.0.lock().expect("no panic")
-    }
-}
-
-impl SendRequest for Receiver {
-    fn send(&self, _: &Request) -> Result<Answer, Unanswered> {
-        *self.0.lock().expect("no panic") += 1;
-        Ok(Answer { status: 200, retry_after: None, text: String::new() })
-    }
 }
 
 /// A device that is silent for an hour, a rule that tells so, and a channel.
@@ -100,20 +78,10 @@ pub(super) async fn store_channel(store: &DynamoStore) {
     assert!(store.put_channel(&channel, Some(&secret), &invocation()).await.expect("stored"));
 }
 
-/// The function on a table by way of a proxy, with a receiver, an hour after the start.
-pub(super) fn alerting(
-    table: &Table,
-    proxy: &Proxy,
-    receiver: &Receiver,
-    clock: &TestClock,
-) -> Alerting<DynamoStore, TestClock> {
-    Alerting::new(
-        table.store_by_way_of(proxy.url()),
-        Carrier::new(receiver.clone(), NoEmail),
-        clock.clone(),
-        Telemetry::to(Arc::new(|_| {})),
-        Settings { page_url: "https://page.example.org/".to_owned(), heartbeat: None },
-    )
+/// A home on a table by way of a proxy, so many minutes after the start.
+pub(super) fn by_way_of(proxy: &Proxy, table: &Table, minutes: i64) -> Home<DynamoStore> {
+    let options = Options { deadline, ..Options::at(at(minutes * MINUTE)) };
+    Home::with(table.store_by_way_of(proxy.url()), options)
 }
 
 /// Judges and sends while an operation is throttled, and once more after the lease. The message is sent once.
@@ -122,20 +90,19 @@ async fn tell_once_while_throttled(operation: &'static str) {
     let table = engine.table(true).await;
     store_silence(&table.store()).await;
     let proxy = throttling(&table, operation).await;
-    let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));
-    let alerting = alerting(&table, &proxy, &receiver, &clock);
+    let home = by_way_of(&proxy, &table, 60);
 
     let watch = Stopwatch::start();
-    Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect("done in the end");
+    home.alert(Event::Schedule, deadline()).await.expect("done in the end");
     assert!(watch.elapsed() > Duration::from_secs(7), "it was not throttled");
-    assert_eq!(receiver.count(), 1, "{operation}: what the minute judged is sent");
+    assert_eq!(home.receiver.messages().len(), 1, "{operation}: what the minute judged is sent");
     let later = at(60 * MINUTE).saturating_add(TimeDelta::minutes(10));
     let waiting = table.store().waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
     assert!(waiting.expect("read").listing.found.is_empty(), "{operation}: it is finished");
 
-    clock.set(later);
-    Box::pin(alerting.handle(Event::Hint, deadline())).await.expect("done");
-    assert_eq!(receiver.count(), 1, "{operation}: it is told again");
+    home.clock.set(later);
+    home.alert(Event::Hint, deadline()).await.expect("done");
+    assert_eq!(home.receiver.messages().len(), 1, "{operation}: it is told again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,11 +128,10 @@ async fn a_minute_judges_though_what_waits_cannot_be_read() {
         (is_reading && !is_judged).then_some(Fault::Throttled)
     };
     let proxy = Proxy::start(table.endpoint(), plan).await;
-    let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));
-    let alerting = alerting(&table, &proxy, &receiver, &clock);
+    let home = by_way_of(&proxy, &table, 60);
 
-    Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect("done in the end");
-    assert_eq!(receiver.count(), 1, "it is judged, and told in the same minute");
+    home.alert(Event::Schedule, deadline()).await.expect("done in the end");
+    assert_eq!(home.receiver.messages().len(), 1, "it is judged, and told in the same minute");
 }
 
 /// The note that the system runs is never made, or can neither be read nor can the state of the rollups.
@@ -191,31 +157,25 @@ async fn send_while_throttled(operation: &'static str, partitions: &'static [&'s
         (call.operation == operation && is_named).then_some(Fault::Throttled)
     };
     let proxy = Proxy::start(table.endpoint(), plan).await;
-    let (receiver, clock) = (Receiver::default(), TestClock::at(at(60 * MINUTE)));
-    let alerting = alerting(&table, &proxy, &receiver, &clock);
-    Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect_err("nothing is noted");
-    assert_eq!(receiver.count(), 1, "it is sent all the same");
+    let home = by_way_of(&proxy, &table, 60);
+    home.alert(Event::Schedule, deadline()).await.expect_err("nothing is noted");
+    assert_eq!(home.receiver.messages().len(), 1, "it is sent all the same");
 }
 
 /// Judges minute by minute while the first device in the order of keys stays throttled, until the other one is told.
-async fn tell_behind_a_throttled_device(
-    alerting: &Alerting<DynamoStore, TestClock>,
-    proxy: &Proxy,
-    receiver: &Receiver,
-    time: Duration,
-) {
+async fn tell_behind_a_throttled_device(home: &Home<DynamoStore>, proxy: &Proxy, time: Duration) {
     proxy.replan(|call| {
         let is_hot = call.operation == "Query" && call.names("first-device");
         is_hot.then_some(Fault::Throttled)
     });
     for _ in 0..20 {
-        let minute = alerting.handle(Event::Schedule, Deadline::after(time));
-        Box::pin(minute).await.expect("a judgement that fails is no failure of the minute");
-        if receiver.count() > 0 {
+        let minute = home.alert(Event::Schedule, Deadline::after(time)).await;
+        minute.expect("a judgement that fails is no failure of the minute");
+        if !home.receiver.messages().is_empty() {
             break;
         }
     }
-    assert_eq!(receiver.count(), 1, "the other device is told");
+    assert_eq!(home.receiver.messages().len(), 1, "the other device is told");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,11 +184,10 @@ async fn a_device_that_stays_throttled_keeps_no_other_look_waiting() {
     let table = engine.table(true).await;
     store_warm_devices(&table.store(), "0s").await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let (receiver, clock) = (Receiver::default(), TestClock::at(at(57 * MINUTE)));
-    let alerting = alerting(&table, &proxy, &receiver, &clock);
+    let home = by_way_of(&proxy, &table, 57);
     // Five seconds are left for looks.
     let time = Duration::from_secs(33);
-    tell_behind_a_throttled_device(&alerting, &proxy, &receiver, time).await;
+    tell_behind_a_throttled_device(&home, &proxy, time).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,15 +196,14 @@ async fn a_device_that_stays_throttled_keeps_no_other_due_state_waiting() {
     let table = engine.table(true).await;
     store_warm_devices(&table.store(), "5m").await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let (receiver, clock) = (Receiver::default(), TestClock::at(at(51 * MINUTE)));
-    let alerting = alerting(&table, &proxy, &receiver, &clock);
-    Box::pin(alerting.handle(Event::Schedule, deadline())).await.expect("done");
-    assert_eq!(receiver.count(), 0, "both breaches are pending");
+    let home = by_way_of(&proxy, &table, 51);
+    home.alert(Event::Schedule, deadline()).await.expect("done");
+    assert_eq!(home.receiver.messages().len(), 0, "both breaches are pending");
 
-    clock.set(at(57 * MINUTE));
+    home.clock.set(at(57 * MINUTE));
     // Five seconds are left for states that are due.
     let time = Duration::from_secs(37);
-    tell_behind_a_throttled_device(&alerting, &proxy, &receiver, time).await;
+    tell_behind_a_throttled_device(&home, &proxy, time).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -255,28 +213,12 @@ async fn a_sweep_goes_on_though_the_table_throttles_longer_than_a_sender_waits()
     let store = table.store();
     seal(&store, "UTC", at(0)).await;
     store_home(&store, &[reading("d", MINUTE, &[("t", "1")])]).await;
-    let written =
-        store.put_readings(&[reading("d", 16 * MINUTE, &[("t", "2")])], None, &invocation()).await;
-    assert!(written.cause.is_none());
+    put(&store, &[reading("d", 16 * MINUTE, &[("t", "2")])]).await;
 
     let proxy = throttling(&table, "Query").await;
-    let settings = rollup::Settings {
-        zone: "UTC".parse().expect("a zone"),
-        retention: Retention::default(),
-        following: rollups::Following::default(),
-        max_read_units: u32::MAX,
-        max_write_units: u32::MAX,
-    };
-    let rollup = Rollup::new(
-        table.store_by_way_of(proxy.url()),
-        MemoryWorkQueue::default(),
-        MemoryQueue::default(),
-        TestClock::at(at(60 * MINUTE)),
-        Telemetry::to(Arc::new(|_| {})),
-        settings,
-    );
+    let home = by_way_of(&proxy, &table, 60);
     let watch = Stopwatch::start();
-    Box::pin(rollup.handle_schedule(deadline())).await.expect("done in the end");
+    home.schedule().await.expect("done in the end");
     assert!(watch.elapsed() > Duration::from_secs(7), "it was not throttled");
     let state = store.rollup_state(&invocation()).await.expect("read").expect("a state");
     assert_eq!(state.sealed(), at(45 * MINUTE));

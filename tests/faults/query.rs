@@ -8,13 +8,14 @@ use domain::{DeviceId, DevicePatch, Edit, Order, Place, Room, Stay};
 use serde_json::Value;
 use table::keys::STAYS_IN_PREFIX;
 use table::{
-    EditRegistry as _, Edited, LookUpRegistry as _, PutReadings as _, QueryRoomReadings as _,
-    RangeQuery, ReadingKey, UpdateOutcome,
+    EditRegistry as _, Edited, LookUpRegistry as _, QueryRoomReadings as _, RangeQuery, ReadingKey,
+    UpdateOutcome,
 };
 
 use super::proxy::{Call, Effect, Fault, Proxy};
 use crate::engine::Engine;
 use crate::given::{always, at, device, invocation, reading_in, register_devices_of, room};
+use crate::stored::{first_page, put};
 
 #[tokio::test]
 async fn a_room_without_its_index_does_not_ask_once_a_reading() {
@@ -22,18 +23,12 @@ async fn a_room_without_its_index_does_not_ask_once_a_reading() {
     // The device was elsewhere for a long time.
     let mut readings: Vec<_> = (1..1_000).map(|n| reading_in("d", n, "room-b")).collect();
     readings.extend([0, 1_000].map(|n| reading_in("d", n, "room-a")));
-    assert!(table.store().put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
+    put(&table.store(), &readings).await;
 
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
     let store = table.store_by_way_of(proxy.url());
     for limit in [1, 2, 100] {
-        let query = RangeQuery {
-            range: always(),
-            order: Order::Ascending,
-            after: None,
-            limit,
-            consistent: false,
-        };
+        let query = first_page(always(), Order::Ascending, limit);
         let page =
             store.room_readings(&room("room-a"), &[device("d")], &query, &invocation()).await;
         assert_eq!(page.expect("read").readings.len(), limit.min(2));
@@ -54,7 +49,7 @@ async fn a_room_without_its_index_reads_little_more_than_its_page() {
         let every = if n < 5 { 100 } else { 1_000 };
         readings.extend((0..400).map(|i| reading_in(id.as_str(), i * every + n, "room-a")));
     }
-    assert!(table.store().put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
+    put(&table.store(), &readings).await;
     readings.sort_by_key(ReadingKey::of);
 
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
@@ -76,7 +71,7 @@ async fn a_room_without_its_index_reads_little_more_than_its_page() {
             });
             left.retain(|reading| ReadingKey::of(reading) != *after);
         }
-        let query = RangeQuery { range: always(), order, after, limit: 200, consistent: false };
+        let query = RangeQuery { after, ..first_page(always(), order, 200) };
         let invocation = invocation();
         let page =
             store.room_readings(&room("room-a"), &ids, &query, &invocation).await.expect("read");
@@ -97,9 +92,7 @@ async fn a_room_without_its_index_asks_several_devices_at_once_and_not_all() {
     let silent = move |call: &Call| (!of_stays(call)).then_some(Fault::Silent(Effect::None));
     let proxy = Proxy::start(table.endpoint(), silent).await;
     let store = table.store_by_way_of(proxy.url());
-    let range = always();
-    let order = Order::Ascending;
-    let query = RangeQuery { range, order, after: None, limit: 10, consistent: false };
+    let query = first_page(always(), Order::Ascending, 10);
     let (room, invocation) = (room("room-a"), invocation());
     let page = store.room_readings(&room, &ids, &query, &invocation);
     // Before the SDK gives an attempt up and makes another.

@@ -4,14 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_lambda_events::event::dynamodb::Event;
 use domain::{Device, DevicePatch, Edit, Place, Reading, Room, Timestamp};
 use dynamodb::DynamoStore;
 use fastrand::Rng;
-use futures_util::{StreamExt as _, stream};
-use runtime::clock::{Deadline, TestClock};
-use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
+use futures_util::{StreamExt as _, future, stream};
+use runtime::clock::Deadline;
 use serde_json::{Value, json};
 use table::memory_db::MemoryDb;
 use table::{EditRegistry as _, PutReadings as _, ReadRegistry};
@@ -19,80 +16,12 @@ use table::{EditRegistry as _, PutReadings as _, ReadRegistry};
 use super::proxy::{Effect, Fault, Proxy};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{clock, device, invocation, label, minute, placed, reading, room};
+use crate::given::{at, device, invocation, label, placed, reading, room};
+use crate::home::{Consumer, Home};
+use crate::records;
 
-type Registry<S> = registry::Registry<S, MemoryQueue, TestClock>;
-
-fn on<S>(store: S) -> Registry<S>
-where
-    S: registry::Store,
-{
-    Registry::new(store, MemoryQueue::default(), clock(), Telemetry::silent())
-}
-
-fn by_way_of(proxy: &Proxy, table: &Table) -> Registry<DynamoStore> {
-    on(table.store_by_way_of(proxy.url()))
-}
-
-/// The record of a reading that was written; its number is its place.
-pub(crate) fn record(number: usize, reading: &Reading) -> Value {
-    let keys = json!({
-        "pk": {"S": reading.device.as_str()}, "sk": {"S": format!("TS#{}", reading.at)},
-    });
-    let mut image = keys.clone();
-    if let Some(room) = &reading.named_room {
-        image["room"] = json!({"S": room.as_str()});
-        image["_named"] = json!({"N": "1"});
-    }
-    for (name, value) in reading.metrics() {
-        image[name.as_str()] = json!({"N": value.as_str()});
-    }
-    json!({
-        "eventID": number.to_string(),
-        "eventName": "INSERT",
-        "eventVersion": "1.1",
-        "eventSource": "aws:dynamodb",
-        "awsRegion": "us-east-1",
-        "dynamodb": {
-            "ApproximateCreationDateTime": 1_768_147_200,
-            "Keys": keys,
-            "NewImage": image,
-            "SequenceNumber": number.to_string(),
-            "SizeBytes": 100,
-            "StreamViewType": "NEW_AND_OLD_IMAGES",
-        },
-    })
-}
-
-fn batch(records: &[Value]) -> Event {
-    serde_json::from_value(json!({"Records": records})).expect("a batch of the stream")
-}
-
-/// The sequence numbers that an answer reports.
-async fn reported<S>(registry: &Registry<S>, records: &[Value], deadline: Deadline) -> Vec<String>
-where
-    S: registry::Store,
-{
-    let answer = registry.handle(batch(records), deadline).await;
-    answer
-        .batch_item_failures
-        .into_iter()
-        .map(|failure| failure.item_identifier.expect("every record has a number"))
-        .collect()
-}
-
-/// Delivers records as the event source mapping does: from the reported one on again, until none is.
-async fn deliver<S>(registry: &Registry<S>, mut records: &[Value])
-where
-    S: registry::Store,
-{
-    for _ in 0..200 {
-        let failed = reported(registry, records, minute()).await;
-        let Some(failed) = failed.first() else { return };
-        let from = records.iter().position(|r| r["dynamodb"]["SequenceNumber"] == failed.as_str());
-        records = &records[from.expect("a record of this batch is reported")..];
-    }
-    panic!("200 deliveries were not enough");
+fn by_way_of(proxy: &Proxy, table: &Table) -> Home<DynamoStore> {
+    Home::at(table.store_by_way_of(proxy.url()), at(3_600_000))
 }
 
 /// Readings of five devices that move between rooms and gain metrics.
@@ -131,7 +60,7 @@ async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
 async fn expected(readings: &[Reading], records: &[Value]) -> (Vec<Device>, Vec<Room>) {
     let store = MemoryDb::default();
     store.put_readings(readings, None, &invocation()).await;
-    deliver(&on(store.clone()), records).await;
+    Home::at(store.clone(), at(3_600_000)).hand_all(Consumer::Registry, records).await;
     registry_of(&store).await
 }
 
@@ -143,7 +72,7 @@ async fn the_registry_converges_under_faults_in_any_order_and_duplicated() {
         async move {
             let mut rng = Rng::with_seed(seed);
             let readings = readings(&mut rng);
-            let records: Vec<_> = readings.iter().enumerate().map(|(n, r)| record(n, r)).collect();
+            let records = records::all_stored(0, &readings);
             let expected = expected(&readings, &records).await;
 
             let table = engine.table(true).await;
@@ -155,7 +84,8 @@ async fn the_registry_converges_under_faults_in_any_order_and_duplicated() {
             let (one, other) = (by_way_of(&proxy, &table), by_way_of(&proxy, &table));
             for chunk in mixed.chunks(12) {
                 let (first, second) = chunk.split_at(rng.usize(..=chunk.len()));
-                futures_util::future::join(deliver(&one, first), deliver(&other, second)).await;
+                let first = one.hand_all(Consumer::Registry, first);
+                future::join(first, other.hand_all(Consumer::Registry, second)).await;
             }
             assert_eq!(registry_of(&table.store()).await, expected, "seed {seed}");
         }
@@ -175,10 +105,10 @@ async fn the_first_record_that_could_not_be_learned_is_reported() {
         reading("a", 3, &[("co2", "1")]),
         reading("m", 4, &[("co2", "1")]),
     ];
-    let mut records: Vec<_> = readings.iter().enumerate().map(|(n, r)| record(n, r)).collect();
+    let mut records = records::all_stored(0, &readings);
     // Poison: it can never be read, so it is never reported.
     records[0]["dynamodb"]["NewImage"]["co2"] = json!({"S": "much"});
-    let registry = by_way_of(&proxy, &table);
+    let home = by_way_of(&proxy, &table);
 
     let spoil = |ids: &'static [&'static str]| {
         move |call: &super::Call| {
@@ -189,17 +119,15 @@ async fn the_first_record_that_could_not_be_learned_is_reported() {
         }
     };
     for (ids, expected) in [
-        (&["z", "m", "a"][..], Some("1")),
-        (&["z", "a"], Some("2")),
-        (&["a"], Some("3")),
+        (&["z", "m", "a"][..], Some(1)),
+        (&["z", "a"], Some(2)),
+        (&["a"], Some(3)),
         (&[], None),
         // Known by now, so there is nothing to write that could fail.
         (&["z", "m", "a"], None),
     ] {
         proxy.replan(spoil(ids));
-        let failed = reported(&registry, &records, minute()).await;
-        assert_eq!(failed.first().map(String::as_str), expected, "{ids:?}");
-        assert!(failed.len() <= 1, "{failed:?}");
+        assert_eq!(home.hand(Consumer::Registry, &records).await, expected, "{ids:?}");
     }
     assert_eq!(table.items("DEVICE").await.len(), 3);
 }
@@ -208,16 +136,13 @@ async fn the_first_record_that_could_not_be_learned_is_reported() {
 async fn a_batch_that_meets_no_table_is_delivered_again_from_its_first_reading() {
     let table = Engine::embedded().await.table(true).await;
     let proxy = Proxy::start(table.endpoint(), |_| Some(Fault::NoService)).await;
-    let registry = by_way_of(&proxy, &table);
-    let mut records = vec![record(0, &reading("d", 0, &[("co2", "1")]))];
-    records[0]["eventName"] = "REMOVE".into();
-    records.extend((1..3).map(|n| record(n, &reading("d", 1, &[("co2", "1")]))));
-    assert_eq!(reported(&registry, &records, Deadline::after(Duration::from_secs(2))).await, ["1"]);
-    assert_eq!(
-        reported(&registry, &records[..1], minute()).await,
-        [""; 0],
-        "nothing to learn, no table asked"
-    );
+    let home = by_way_of(&proxy, &table);
+    let mut records = vec![records::removed(0, &reading("d", 0, &[("co2", "1")]))];
+    records.extend((1..3).map(|n| records::stored(n, &reading("d", 1, &[("co2", "1")]))));
+    let soon = Deadline::after(Duration::from_secs(2));
+    assert_eq!(home.hand_until(Consumer::Registry, &records, soon).await, Some(1));
+    let removed = home.hand(Consumer::Registry, &records[..1]).await;
+    assert_eq!(removed, None, "nothing to learn, no table asked");
 }
 
 /// The stays of a partition's items, by when they began, each without the id in the partition's key.
@@ -249,7 +174,7 @@ async fn both_sides_of_every_stay_agree_under_faults_and_edits() {
                 let is_flapping = rng.u8(..8) == 0;
                 readings.push(placed(one, rooms[(n / 24 + usize::from(is_flapping)) % 3]));
             }
-            let records: Vec<_> = readings.iter().enumerate().map(|(n, r)| record(n, r)).collect();
+            let records = records::all_stored(0, &readings);
             let table = engine.table(true).await;
             table.store().put_readings(&readings, None, &invocation()).await;
             let proxy = Proxy::start(table.endpoint(), seeded(seed, 25)).await;
@@ -266,10 +191,12 @@ async fn both_sides_of_every_stay_agree_under_faults_and_edits() {
                 let now = readings[n * 6].at;
                 let (id, invocation) = (device(["d", "e"][rng.usize(..2)]), invocation());
                 let edit = person.edit_device(&id, &patch, now, &invocation);
-                let delivered =
-                    futures_util::future::join(deliver(&one, chunk), deliver(&other, chunk));
+                let delivered = future::join(
+                    one.hand_all(Consumer::Registry, chunk),
+                    other.hand_all(Consumer::Registry, chunk),
+                );
                 // An edit that fails may be done or not.
-                let _ = futures_util::future::join(edit, delivered).await;
+                let _ = future::join(edit, delivered).await;
             }
             let mut by_device = Vec::new();
             for device in table.store().devices(&invocation()).await.expect("read").found {

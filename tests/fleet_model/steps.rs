@@ -5,8 +5,7 @@ use table::item::Item;
 use table::item::attribute::STAY;
 use table::keys::PK;
 
-use crate::gate::Gated;
-use crate::gate::rules::{Ruled, Rules, changes};
+use crate::gate::rules::{Rules, changes};
 
 /// A design of the stays that are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +15,6 @@ pub(super) enum Design {
     /// A stay is written whatever is there now.
     Blind,
 }
-
-/// The table as one instance of the function sees it.
-pub(super) type Steps = Gated<Ruled<Design>>;
 
 impl Rules for Design {
     fn are_ours(&self) -> bool {

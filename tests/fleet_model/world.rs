@@ -2,61 +2,26 @@
 //! registry function that crash, lag and work at the same time. Judges what they leave, at every step.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::Arc;
 
 use domain::{Device, DevicePatch, Edit, Place, Reading, Stay, Timestamp};
-use fastrand::Rng;
-use registry::Registry;
-use runtime::clock::TestClock;
-use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
-use serde_json::{Value, json};
-use table::memory_db::MemoryDb;
-use table::{
-    EditRegistry as _, FindRegistry as _, Invocation, PutReadings as _, ReadStays as _, StayQuery,
-};
+use table::{EditRegistry as _, FindRegistry as _, PutReadings as _, ReadStays as _, StayQuery};
 
-use super::steps::{Design, Steps};
-use crate::faults::registry::record;
-use crate::gate::rules::Ruled;
-use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure};
-use crate::given::{always, at, clock, device, label, placed, reading, room};
+use super::steps::Design;
+use crate::gate::Step;
+use crate::gate::instances::{Crew, Event, Instance};
+use crate::given::{always, at, device, label, placed, reading, room};
+use crate::home::{Consumer, Options};
 
 const DEVICES: [&str; 2] = ["a", "b"];
 const ROOMS: [&str; 3] = ["x", "y", "z"];
 const INSTANCES: usize = 3;
 const MINUTE: i64 = 60_000;
 
-type Function = Registry<Steps, MemoryQueue, TestClock>;
-
-/// One instance of the function: it handles one batch at a time.
-struct Instance {
-    function: Arc<Function>,
-    steps: Steps,
-    task: Option<Task>,
-}
-
-struct Task {
-    future: Invoked<Option<usize>>,
-    /// The positions of its records.
-    records: Range<usize>,
-    /// Nobody waits for it any more: its records were delivered again.
-    is_given_up: bool,
-}
-
 pub(super) struct World {
-    rng: Rng,
+    /// Its time is in minutes from the start that tests count from.
+    crew: Crew<Design, ()>,
     design: Design,
-    memory: MemoryDb,
-    stream: Vec<Value>,
-    /// Everything before is delivered.
-    position: usize,
-    /// Minutes from the start that tests count from.
-    now: i64,
     readings: Vec<Reading>,
-    instances: Vec<Instance>,
-    invocation: Invocation,
     /// The stays of each device as they were after the last step.
     histories: BTreeMap<&'static str, Vec<Stay>>,
     wrong: Vec<String>,
@@ -64,44 +29,30 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, design: Design) -> Self {
-        let mut world = Self {
-            rng: Rng::with_seed(seed),
-            design,
-            memory: MemoryDb::default(),
-            stream: Vec::new(),
-            position: 0,
-            now: 100,
-            readings: Vec::new(),
-            instances: Vec::new(),
-            invocation: Invocation::until(deadline()),
-            histories: BTreeMap::new(),
-            wrong: Vec::new(),
-        };
-        world.instances = (0..INSTANCES).map(|_| world.instance()).collect();
+        let (histories, crew) = (BTreeMap::new(), Crew::new(seed, 100));
+        let mut world = Self { crew, design, readings: Vec::new(), histories, wrong: Vec::new() };
+        world.crew.instances = (0..INSTANCES).map(|_| world.instance()).collect();
         world
     }
 
-    fn instance(&self) -> Instance {
-        let steps = Gated::new(Ruled::new(&self.memory, self.design));
-        let (queue, silent) = (MemoryQueue::default(), Telemetry::silent());
-        let function = Arc::new(Registry::new(steps.clone(), queue, clock(), silent));
-        Instance { function, steps, task: None }
+    fn instance(&self) -> Instance<Design, ()> {
+        Instance::new(&self.crew.memory, self.design, Options::at(at(60 * MINUTE)))
     }
 
     // ---- Life ----------------------------------------------------------------------------------
 
     /// A random schedule.
     pub(super) async fn live(&mut self) {
-        for _ in 0..self.rng.usize(60..240) {
-            match self.rng.u8(..100) {
+        for _ in 0..self.crew.rng.usize(60..240) {
+            match self.crew.rng.u8(..100) {
                 0..16 => self.write().await,
                 16..20 => self.choose().await,
                 20..23 => self.edit(Edit::Clear, None, Edit::Keep).await,
                 23..25 => self.rename().await,
-                25..34 => self.now += [1, 5, 16, 40][self.rng.usize(..4)],
+                25..34 => self.crew.now += [1, 5, 16, 40][self.crew.rng.usize(..4)],
                 34..46 => self.deliver(),
-                46..48 => self.crash(),
-                48..50 => self.give_up(),
+                46..48 => self.crash().await,
+                48..50 => self.crew.give_up_any().await,
                 _ => self.step_any().await,
             }
         }
@@ -109,29 +60,33 @@ impl World {
 
     /// A reading of now, a late one, or one that is sent again with another room.
     async fn write(&mut self) {
-        let id = DEVICES[self.rng.usize(..DEVICES.len())];
-        let minute = match self.rng.u8(..4) {
-            0 => self.now - self.rng.i64(1..60),
-            _ => self.now,
+        let id = DEVICES[self.crew.rng.usize(..DEVICES.len())];
+        let minute = match self.crew.rng.u8(..4) {
+            0 => self.crew.now - self.crew.rng.i64(1..60),
+            _ => self.crew.now,
         };
         let sent = reading(id, minute * MINUTE, &[("temperature", "21.5")]);
-        let sent = match self.rng.usize(..ROOMS.len() + 2) {
+        let sent = match self.crew.rng.usize(..ROOMS.len() + 2) {
             n if n < ROOMS.len() => placed(sent, ROOMS[n]),
             _ => sent,
         };
-        self.memory.put_readings(std::slice::from_ref(&sent), None, &self.invocation).await;
-        self.stream.push(record(self.stream.len(), &sent));
+        self.crew
+            .memory
+            .put_readings(std::slice::from_ref(&sent), None, &self.crew.invocation)
+            .await;
+        self.crew.stream.store(&sent);
         self.readings.push(sent);
     }
 
     async fn choose(&mut self) {
-        let into = room(ROOMS[self.rng.usize(..ROOMS.len())]);
-        let since = self.rng.bool().then(|| at((self.now - self.rng.i64(0..90)) * MINUTE));
+        let into = room(ROOMS[self.crew.rng.usize(..ROOMS.len())]);
+        let since =
+            self.crew.rng.bool().then(|| at((self.crew.now - self.crew.rng.i64(0..90)) * MINUTE));
         self.edit(Edit::Set(into), since, Edit::Keep).await;
     }
 
     async fn rename(&mut self) {
-        let name = format!("name {}", self.rng.u8(..3));
+        let name = format!("name {}", self.crew.rng.u8(..3));
         self.edit(Edit::Keep, None, Edit::Set(label(&name))).await;
     }
 
@@ -141,83 +96,54 @@ impl World {
         room_since: Option<Timestamp>,
         name: Edit<domain::Label>,
     ) {
-        let id = device(DEVICES[self.rng.usize(..DEVICES.len())]);
+        let id = device(DEVICES[self.crew.rng.usize(..DEVICES.len())]);
         let patch = DevicePatch { room: into, room_since, name, ..DevicePatch::default() };
         // One that is not registered, or that cannot have been there since then, is not edited.
-        let edited =
-            self.memory.edit_device(&id, &patch, at(self.now * MINUTE), &self.invocation).await;
+        let edited = self
+            .crew
+            .memory
+            .edit_device(&id, &patch, at(self.crew.now * MINUTE), &self.crew.invocation)
+            .await;
         edited.expect("memory");
         self.observe().await;
     }
 
     // ---- Invocations ---------------------------------------------------------------------------
 
-    fn any(&mut self, is_busy: bool) -> Option<usize> {
-        any_of(&mut self.rng, self.instances.iter().map(|it| it.task.is_some() == is_busy))
-    }
-
-    fn start(&mut self, n: usize, records: Range<usize>) {
-        let instance = &mut self.instances[n];
-        let function = Arc::clone(&instance.function);
-        let batch = json!({"Records": &self.stream[records.clone()]});
-        let batch = serde_json::from_value(batch).expect("an event");
-        let future =
-            Box::pin(async move { first_failure(function.handle(batch, deadline()).await) });
-        instance.task = Some(Task { future, records, is_given_up: false });
-    }
-
     /// A batch from the position on, sometimes from before it, and sometimes beside another.
     fn deliver(&mut self) {
-        let mut tasks = self.instances.iter().filter_map(|it| it.task.as_ref());
-        if tasks.any(|task| !task.is_given_up) && self.rng.u8(..3) > 0 {
+        if self.crew.is_delivering() && self.crew.rng.u8(..3) > 0 {
             return;
         }
-        let from = self.position - self.rng.usize(..=self.position.min(6)) * self.rng.usize(..2);
-        let left = self.stream.len() - from;
-        let Some(n) = self.any(false).filter(|_| left > 0) else { return };
-        let count = self.rng.usize(1..=left.min(6));
-        self.start(n, from..from + count);
+        if let Some((n, batch)) = self.crew.any_batch(Consumer::Registry, 6, 6) {
+            self.crew.start(n, batch);
+        }
     }
 
-    /// An instance dies; its records are delivered again, because the position stays.
-    fn crash(&mut self) {
-        let Some(n) = self.any(true) else { return };
-        self.instances[n] = self.instance();
-    }
-
-    /// Nobody waits for an invocation any more; it goes on.
-    fn give_up(&mut self) {
-        let Some(n) = self.any(true) else { return };
-        self.instances[n].task.as_mut().expect("busy").is_given_up = true;
+    async fn crash(&mut self) {
+        let Some(n) = self.crew.any(true) else { return };
+        let other = self.instance();
+        self.crew.crash(n, other).await;
     }
 
     async fn step_any(&mut self) {
-        let Some(n) = self.any(true) else { return };
-        let step = Step::any(&mut self.rng, true);
+        let Some(n) = self.crew.any(true) else { return };
+        let step = Step::any(&mut self.crew.rng, true);
         self.step(n, step).await;
     }
 
-    /// Runs an instance up to its next operation.
+    /// Runs an instance up to its next operation, and looks at what it wrote.
     async fn step(&mut self, n: usize, step: Step) {
-        let Instance { steps, task, .. } = &mut self.instances[n];
-        let Some(running) = task else { return };
-        let writes = steps.db.writes();
-        let answer = steps.gate.run(&mut running.future, step).await;
-        let is_written = steps.db.writes() > writes;
-
-        if let Some(failed) = answer {
-            let Task { records, is_given_up, .. } = task.take().expect("it runs");
-            if !is_given_up && records.start <= self.position {
-                self.position = self.position.max(failed.unwrap_or(records.end));
-            }
-        }
-        if is_written {
+        let writes = |world: &Self| world.crew.instances[n].home.store.db.writes();
+        let before = writes(self);
+        self.crew.step(n, step).await;
+        if writes(self) > before {
             self.observe().await;
         }
     }
 
     async fn finish(&mut self, n: usize) {
-        while self.instances[n].task.is_some() {
+        while self.crew.instances[n].task.is_some() {
             self.step(n, Step::Done).await;
         }
     }
@@ -229,7 +155,8 @@ impl World {
         for n in 0..INSTANCES {
             self.finish(n).await;
         }
-        self.start(0, 0..self.stream.len());
+        let all = 0..self.crew.stream.len();
+        self.crew.start(0, Event::Records(Consumer::Registry, all));
         self.finish(0).await;
         for device in self.devices().await {
             let own = self.readings.iter().filter(|it| it.device == *device.id());
@@ -245,14 +172,14 @@ impl World {
 
     async fn devices(&self) -> Vec<Device> {
         let ids = DEVICES.map(device);
-        self.memory.find_devices(&ids, &self.invocation).await.expect("memory").found
+        self.crew.memory.find_devices(&ids, &self.crew.invocation).await.expect("memory").found
     }
 
     /// Compares each history with what it was, and with the device.
     async fn observe(&mut self) {
         for device in self.devices().await {
             let query = StayQuery { range: always(), after: None, limit: 10_000 };
-            let page = self.memory.stays_of(device.id(), &query, &self.invocation).await;
+            let page = self.crew.memory.stays_of(device.id(), &query, &self.crew.invocation).await;
             let history: Vec<Stay> =
                 page.expect("memory").stays.into_iter().map(|of| of.stay).collect();
             let id = DEVICES[usize::from(device.id().as_str() != DEVICES[0])];

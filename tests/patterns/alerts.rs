@@ -13,7 +13,7 @@ use table::{
     StoredAlertState, StoredRule, ToldQuery, WaitingMessage,
 };
 
-use super::{Row, cost, row};
+use super::{Row, cost, costs, row};
 use crate::engine::Engine;
 use crate::given::{always, at, device, invocation};
 
@@ -59,41 +59,25 @@ async fn setting_rows(store: &DynamoStore) -> Vec<Row> {
     }
     let rule = alert_rule("rule-19", at(0));
     vec![
-        row(
-            "18a",
-            "save a rule of alerts",
-            cost(async |invocation| {
-                assert!(store.put_alert_rule(&rule, invocation).await.expect("stored"));
-            })
-            .await,
-        ),
-        row(
-            "18b",
-            "list 20 rules",
-            cost(async |invocation| {
-                let rules = store.alert_rules(invocation).await.expect("read");
-                assert_eq!(rules.found.len(), 20);
-            })
-            .await,
-        ),
-        row(
-            "18c",
-            "save a channel with its secret, both or neither",
-            cost(async |invocation| {
-                let put = store.put_channel(&channel("c"), Some(&secret), invocation).await;
-                assert!(put.expect("stored"));
-            })
-            .await,
-        ),
-        row(
-            "18d",
-            "list 3 channels",
-            cost(async |invocation| {
-                let channels = store.channels(invocation).await.expect("read");
-                assert_eq!(channels.found.len(), 3);
-            })
-            .await,
-        ),
+        costs("18a", "save a rule of alerts", async |invocation| {
+            assert!(store.put_alert_rule(&rule, invocation).await.expect("stored"));
+        })
+        .await,
+        costs("18b", "list 20 rules", async |invocation| {
+            let rules = store.alert_rules(invocation).await.expect("read");
+            assert_eq!(rules.found.len(), 20);
+        })
+        .await,
+        costs("18c", "save a channel with its secret, both or neither", async |invocation| {
+            let put = store.put_channel(&channel("c"), Some(&secret), invocation).await;
+            assert!(put.expect("stored"));
+        })
+        .await,
+        costs("18d", "list 3 channels", async |invocation| {
+            let channels = store.channels(invocation).await.expect("read");
+            assert_eq!(channels.found.len(), 3);
+        })
+        .await,
     ]
 }
 
@@ -180,46 +164,30 @@ async fn message_rows(store: &DynamoStore) -> Vec<Row> {
     let waiting = store.waiting_messages(&channel_id("b"), None, 10, &invocation()).await;
     let waiting = waiting.expect("read").listing.found;
     vec![
-        row(
-            "20a",
-            "a page of 50 messages that were told",
-            cost(async |invocation| {
-                let query = ToldQuery { range: always(), rule: None, after: None, limit: 50 };
-                let page = store.told_messages(&query, invocation).await.expect("read");
-                assert_eq!(page.listing.found.len(), 50);
-            })
-            .await,
-        ),
-        row(
-            "20b",
-            "the messages that wait for one channel",
-            cost(async |invocation| {
-                let id = channel_id("a");
-                let page = store.waiting_messages(&id, None, 10, invocation).await;
-                assert_eq!(page.expect("read").listing.found.len(), 2);
-            })
-            .await,
-        ),
-        row(
-            "20c",
-            "lease a message, and delete it once it is sent",
-            cost(async |invocation| {
-                let leased = store.lease_waiting(&waiting[0], at(60_000), invocation).await;
-                let leased = leased.expect("asked").expect("free");
-                assert!(store.finish_waiting(&leased, invocation).await.expect("asked"));
-            })
-            .await,
-        ),
-        row(
-            "20d",
-            "put the test message of a channel",
-            cost(async |invocation| {
-                let name = "Phone".parse().expect("a name");
-                let test = WaitingMessage::test(channel_id("a"), name, at(0));
-                assert!(store.put_test_message(&test, invocation).await.expect("asked"));
-            })
-            .await,
-        ),
+        costs("20a", "a page of 50 messages that were told", async |invocation| {
+            let query = ToldQuery { range: always(), rule: None, after: None, limit: 50 };
+            let page = store.told_messages(&query, invocation).await.expect("read");
+            assert_eq!(page.listing.found.len(), 50);
+        })
+        .await,
+        costs("20b", "the messages that wait for one channel", async |invocation| {
+            let id = channel_id("a");
+            let page = store.waiting_messages(&id, None, 10, invocation).await;
+            assert_eq!(page.expect("read").listing.found.len(), 2);
+        })
+        .await,
+        costs("20c", "lease a message, and delete it once it is sent", async |invocation| {
+            let leased = store.lease_waiting(&waiting[0], at(60_000), invocation).await;
+            let leased = leased.expect("asked").expect("free");
+            assert!(store.finish_waiting(&leased, invocation).await.expect("asked"));
+        })
+        .await,
+        costs("20d", "put the test message of a channel", async |invocation| {
+            let name = "Phone".parse().expect("a name");
+            let test = WaitingMessage::test(channel_id("a"), name, at(0));
+            assert!(store.put_test_message(&test, invocation).await.expect("asked"));
+        })
+        .await,
     ]
 }
 
@@ -238,43 +206,27 @@ async fn look_rows(store: &DynamoStore) -> Vec<Row> {
     ];
     let looks = store.looks(None, 10, &invocation()).await.expect("read").listing.found;
     rows.extend([
-        row(
-            "21c",
-            "the devices whose readings are to be looked at again",
-            cost(async |invocation| {
-                let page = store.looks(None, 10, invocation).await.expect("read");
-                assert_eq!(page.listing.found.len(), 1);
-            })
-            .await,
-        ),
-        row(
-            "21f",
-            "note up to which device a rule was looked at",
-            cost(async |invocation| {
-                let moved = store.move_look(&looks[0], &device("sensor-00"), invocation).await;
-                assert!(moved.expect("asked"));
-            })
-            .await,
-        ),
-        row(
-            "21d",
-            "remove a look, if nothing was touched since",
-            cost(async |invocation| {
-                assert!(store.remove_look(&looks[0], invocation).await.expect("asked"));
-            })
-            .await,
-        ),
-        row(
-            "21e",
-            "note that the system runs",
-            cost(async |invocation| {
-                assert_eq!(store.running_mark(invocation).await.expect("read"), None);
-                let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
-                let put = store.put_running_mark(&mark, Expected::Absent, invocation).await;
-                assert!(put.expect("asked"));
-            })
-            .await,
-        ),
+        costs("21c", "the devices whose readings are to be looked at again", async |invocation| {
+            let page = store.looks(None, 10, invocation).await.expect("read");
+            assert_eq!(page.listing.found.len(), 1);
+        })
+        .await,
+        costs("21f", "note up to which device a rule was looked at", async |invocation| {
+            let moved = store.move_look(&looks[0], &device("sensor-00"), invocation).await;
+            assert!(moved.expect("asked"));
+        })
+        .await,
+        costs("21d", "remove a look, if nothing was touched since", async |invocation| {
+            assert!(store.remove_look(&looks[0], invocation).await.expect("asked"));
+        })
+        .await,
+        costs("21e", "note that the system runs", async |invocation| {
+            assert_eq!(store.running_mark(invocation).await.expect("read"), None);
+            let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
+            let put = store.put_running_mark(&mark, Expected::Absent, invocation).await;
+            assert!(put.expect("asked"));
+        })
+        .await,
     ]);
     rows
 }

@@ -2,14 +2,15 @@
 
 use domain::{Annotation, Scope, Token, TokenHash};
 use dynamodb::DynamoStore;
+use table::given;
 use table::{
     AddToken as _, AnnotationQuery, EditAnnotations as _, ReadAnnotations as _,
     RemoveBelongings as _,
 };
 
-use super::{DAY, Row, cost, row};
+use super::{DAY, Row, cost, costs, row};
 use crate::engine::Engine;
-use crate::given::{annotation, at, device, invocation, range};
+use crate::given::{annotation, device, invocation, range};
 
 async fn noted(store: &DynamoStore, query: AnnotationQuery, count: usize) -> (f64, f64) {
     cost(async |invocation| {
@@ -37,20 +38,14 @@ pub(super) async fn rows() -> Vec<Row> {
     };
     let of_plug = AnnotationQuery { about: Some(annotation(0, "plug").about), ..of(0, 30 * DAY) };
     let token = Token {
-        hash: TokenHash::of("new"),
-        scope: Scope::Write([device("plug")].into()),
-        name: None,
-        created: at(0),
-        revoked: None,
-        expires: None,
         issued_by: Some(TokenHash::of("admin")),
+        ..given::token("new", Scope::Write([device("plug")].into()))
     };
     vec![
-        row(
-            "9a",
-            "keep a new access token, which replaces none",
-            cost(async |invocation| store.add_token(&token, invocation).await.expect("kept")).await,
-        ),
+        costs("9a", "keep a new access token, which replaces none", async |invocation| {
+            store.add_token(&token, invocation).await.expect("kept");
+        })
+        .await,
         row(
             "23a",
             "the notes of a day, of 300 in a month",
@@ -58,31 +53,23 @@ pub(super) async fn rows() -> Vec<Row> {
         ),
         row("23b", "those of the month", noted(&store, of(0, 30 * DAY), 300).await),
         row("23c", "those of one device", noted(&store, of_plug, 150).await),
-        row(
-            "23d",
-            "keep a note",
-            cost(async |invocation| {
-                store.put_annotation(&annotation(7, "plug"), invocation).await.expect("written");
-            })
-            .await,
-        ),
-        row(
-            "23e",
-            "delete a note",
-            cost(async |invocation| {
-                let id = annotation(7, "plug").id;
-                assert!(store.delete_annotation(&id, invocation).await.expect("asked"));
-            })
-            .await,
-        ),
-        row(
+        costs("23d", "keep a note", async |invocation| {
+            store.put_annotation(&annotation(7, "plug"), invocation).await.expect("written");
+        })
+        .await,
+        costs("23e", "delete a note", async |invocation| {
+            let id = annotation(7, "plug").id;
+            assert!(store.delete_annotation(&id, invocation).await.expect("asked"));
+        })
+        .await,
+        costs(
             "23f",
             "find the notes of a device that is deleted, and that it has nothing else",
-            cost(async |invocation| {
+            async |invocation| {
                 let found = store.belongings(&device("plug"), 1_000, invocation).await;
                 assert_eq!(found.expect("read").found.len(), 150);
-            })
-            .await,
-        ),
+            },
+        )
+        .await,
     ]
 }

@@ -5,21 +5,21 @@ use domain::{
     Timestamp, Zone,
 };
 use dynamodb::DynamoStore;
-use query::Query;
 use rollups::part_of_day;
-use runtime::clock::TestClock;
 use table::item::{self, Kind as _};
 use table::{
-    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
-    ReadRollups as _, ReadSeen as _, RollupKey, RoomWalk, Seen, StoredRollup,
+    Expected, KeepRollupState as _, NoteSeen as _, PutRollups as _, ReadRollups as _,
+    ReadSeen as _, RollupKey, Seen, StoredRollup,
 };
 
-use super::{Row, cost, row};
+use super::{Row, cost, costs, row};
 use crate::engine::{Engine, Table};
 use crate::given::{
-    at, device, device_of, invocation, open_query, percent_encoded, placed, put_first, reading,
+    at, device, device_of, invocation, percent_encoded, placed, put_first, reading,
     register_devices_of, room, seal, stored_rollup,
 };
+use crate::home::Home;
+use crate::stored::{end_room_walk, note_seen, put};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -62,7 +62,7 @@ struct House {
     store: DynamoStore,
     now: i64,
     /// Has loaded the registry of this moment.
-    query: Query<DynamoStore, TestClock>,
+    home: Home<DynamoStore>,
 }
 
 impl House {
@@ -72,20 +72,18 @@ impl House {
         let store = table.store();
         let now = MIDNIGHT - DAY;
         seal(&store, "UTC", sealed_at(now)).await;
-        let walk = RoomWalk { begun: at(0), after: None, is_done: true };
-        store.set_room_walk(&walk, &invocation()).await.expect("written");
-        let query = open_query(store.clone(), TestClock::at(at(now)));
+        end_room_walk(&store).await;
+        let home = Home::at(store.clone(), at(now));
         // The first by its port, which also notes in how many partitions devices are.
         register_devices_of(&store, &[measured(0, 0)]).await;
-        let mut house = Self { table, store, now, query };
+        let mut house = Self { table, store, now, home };
         house.register(0..1_000).await;
         for n in 0..10 {
             for day in 2..=8 {
                 house.roll_up_day(n, MIDNIGHT - day * DAY).await;
             }
             let seen = Seen::begun(room(ROOM), device(&name(n)), Month::of(at(0)));
-            let put = house.store.put_seen(&seen, Expected::Absent, &invocation()).await;
-            assert!(put.expect("written"));
+            note_seen(&house.store, &seen).await;
         }
         house.advance(MIDNIGHT + 5 * MINUTE).await;
         house
@@ -96,8 +94,7 @@ impl House {
         let sealed = [self.now, now].map(sealed_at);
         let newest = TimeRange::new(at(self.now), at(now)).expect("a range");
         for n in 0..10 {
-            let put = self.store.put_readings(&readings(n, newest), None, &invocation()).await;
-            assert!(put.not_stored.is_empty());
+            put(&self.store, &readings(n, newest)).await;
             let mut quarter = QuarterHour::of(sealed[0]);
             while quarter.end() <= sealed[1] {
                 self.roll_up(n, Bucket::QuarterHour(quarter), quarter.range()).await;
@@ -119,8 +116,8 @@ impl House {
     }
 
     async fn load(&mut self) {
-        self.query = open_query(self.store.clone(), TestClock::at(at(self.now)));
-        Box::pin(self.query.load()).await;
+        self.home = Home::at(self.store.clone(), at(self.now));
+        Box::pin(self.home.query().load()).await;
     }
 
     /// Puts a local day, or a longer part of it than before.
@@ -178,7 +175,7 @@ impl House {
 
     /// What an answer costs that has something at `place`, the second time within a minute.
     async fn asked(&self, path: &str, query: &str, place: &str) -> (f64, f64) {
-        let answer = super::answer_of(&self.query, path, query).await;
+        let answer = super::answer_of(&self.home, path, query).await;
         let found = answer.body.pointer(place);
         let found = found.filter(|it| it.as_array().is_none_or(|it| !it.is_empty()));
         assert!(found.is_some(), "{path}?{query}: {}", answer.body);
@@ -204,10 +201,8 @@ async fn noted_rows(store: &DynamoStore) -> Vec<Row> {
         vec![row("15a", "note that a device is seen in a room for the first time", put.await)];
     let months = noted.first..=noted.last;
     let next = noted.widened(&(noted.first..="2026-02".parse().expect("a month")));
-    rows.push(row(
-        "15b",
-        "the same in a further month",
-        cost(async |invocation| {
+    rows.push(
+        costs("15b", "the same in a further month", async |invocation| {
             assert!(
                 store.seen(&noted.room, &noted.device, invocation).await.expect("read").is_some()
             );
@@ -216,17 +211,15 @@ async fn noted_rows(store: &DynamoStore) -> Vec<Row> {
             );
         })
         .await,
-    ));
-    rows.push(row(
-        "15c",
-        "the devices that were seen in a room in some months",
-        cost(async |invocation| {
+    );
+    rows.push(
+        costs("15c", "the devices that were seen in a room in some months", async |invocation| {
             let found =
                 store.seen_in(&room(ROOM), months.clone(), 100, invocation).await.expect("read");
             assert_eq!(found.len(), 11);
         })
         .await,
-    ));
+    );
     rows
 }
 

@@ -2,18 +2,18 @@
 
 use domain::{Bucket, FoldRules, QuarterHour, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
-use runtime::clock::TestClock;
 use table::item::Kind as _;
 use table::{
-    DeviceGroups, LateMark, MarkLateChanges as _, PutReadings as _, ReadLateChanges as _,
-    RegisterDevices as _,
+    DeviceGroups, LateMark, MarkLateChanges as _, ReadLateChanges as _, RegisterDevices as _,
 };
 
 use super::{Row, row};
 use crate::engine::{Engine, Table};
 use crate::given::{
-    at, device_of, invocation, open_query, percent_encoded, placed, reading, seal, stored_rollup,
+    at, device_of, invocation, percent_encoded, placed, reading, seal, stored_rollup,
 };
+use crate::home::Home;
+use crate::stored::put;
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -71,8 +71,7 @@ impl Meter {
         table.put_all(rollups).await;
         for (from, to) in [(-1, 1), (30, 32)] {
             let some = TimeRange::new(at(from * DAY), at(to * DAY)).expect("a range");
-            let put = store.put_readings(&readings(some), None, &invocation()).await;
-            assert!(put.not_stored.is_empty());
+            put(&store, &readings(some)).await;
         }
         seal(&store, "UTC", at(31 * DAY)).await;
         Self { _table: table, store }
@@ -90,10 +89,9 @@ impl Meter {
     }
 
     async fn asked(&self, path: &str, query: &str, rows: usize, place: &str) -> (f64, f64) {
-        let clock = TestClock::at(at(32 * DAY));
-        let function = open_query(self.store.clone(), clock);
-        function.load().await;
-        let answer = super::answer_of(&function, path, query).await;
+        let home = Home::at(self.store.clone(), at(32 * DAY));
+        home.query().load().await;
+        let answer = super::answer_of(&home, path, query).await;
         let found = answer.body.pointer(place).and_then(|it| it.as_array().map(Vec::len));
         assert_eq!(found, Some(rows), "{path}?{query}: {}", answer.body);
         answer.units()

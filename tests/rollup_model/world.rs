@@ -9,25 +9,18 @@ use domain::{
     Bucket, DeviceId, DeviceParts, DevicePatch, Edit, FoldRules, LocalDate, MetricInfo,
     MetricPatch, QuarterHour, Reading, Rollup as Folded, Zone, sweep_group,
 };
-use fastrand::Rng;
-use rollup::{Retention, Rollup, Settings};
+use rollup::Retention;
 use rollups::{newest_sealable_edge, part_of_day};
-use runtime::clock::TestClock;
-use runtime::dead_letters::MemoryQueue;
-use runtime::telemetry::Telemetry;
-use runtime::work_queue::{FoldRequest, MemoryWorkQueue, WorkQueue as _};
-use serde_json::{Value, json};
-use table::memory_db::MemoryDb;
 use table::{
-    DeleteReadings as _, EditRegistry as _, FindRegistry as _, Invocation, PutReadings as _,
-    ReadingKey, RegisterDevices as _, RollupKey, StoredRollup,
+    DeleteReadings as _, EditRegistry as _, FindRegistry as _, PutReadings as _, ReadingKey,
+    RegisterDevices as _, RollupKey, StoredRollup,
 };
 
-use super::design::{Design, InstanceDesign, Steps};
+use super::design::{Design, InstanceDesign};
 use super::rebuild::Rebuild;
-use crate::gate::rules::Ruled;
-use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
+use crate::gate::instances::{self, Crew, Instance, Outcome};
 use crate::given::{at, device, device_of, metric, number, reading};
+use crate::home::{Consumer, Options};
 
 const DEVICES: [&str; 2] = ["a", "b"];
 /// The minutes of readings: two in each of three quarters before an edge of a local day's parts, and three after.
@@ -42,49 +35,19 @@ const MINUTE: i64 = 60_000;
 /// The edge is midnight in the first zone, in the others the end of the part of an open day that is folded.
 const ZONES: [&str; 4] = ["Asia/Tokyo", "America/Phoenix", "Asia/Tokyo", "Africa/Lagos"];
 
-type Function = Rollup<Steps, MemoryWorkQueue, MemoryQueue, TestClock>;
-
-/// One instance of the function: it handles one event at a time.
-struct Instance {
-    function: Arc<Function>,
-    steps: Steps,
-    clock: TestClock,
-    skew: i64,
-    task: Option<Task>,
-}
-
-struct Task {
-    future: Invoked<Answer>,
-    event: Event,
-    /// Nobody waits for it any more: its event was delivered again.
-    is_given_up: bool,
-}
-
+/// Somebody rebuilds a device, in a transaction or not.
 #[derive(Debug, Clone)]
-enum Event {
-    /// The records from one position on, so many.
-    Records(usize, usize),
-    Message(FoldRequest),
-    Schedule,
-    /// A rebuild of a device, in a transaction or not.
-    Rebuild(DeviceId, bool),
+struct RebuildOf {
+    device: DeviceId,
+    is_transaction: bool,
 }
 
-/// The first record to deliver again; for a message 0 if it failed.
-type Answer = Option<usize>;
+type Event = instances::Event<RebuildOf>;
 
 pub(super) struct World {
-    rng: Rng,
+    /// Its time is in milliseconds from the start that tests count from.
+    crew: Crew<InstanceDesign, RebuildOf>,
     design: Design,
-    memory: MemoryDb,
-    queue: MemoryWorkQueue,
-    stream: Vec<Value>,
-    /// Everything before is delivered.
-    position: usize,
-    /// Milliseconds from the start that tests count from.
-    now: i64,
-    instances: Vec<Instance>,
-    invocation: Invocation,
     /// The zone of the days.
     zone: Zone,
     retention: Retention,
@@ -99,15 +62,8 @@ pub(super) struct World {
 impl World {
     pub(super) async fn new(seed: u64, design: Design) -> Self {
         let mut world = Self {
-            rng: Rng::with_seed(seed),
+            crew: Crew::new(seed, MINUTES[0] * MINUTE),
             design,
-            memory: MemoryDb::default(),
-            queue: MemoryWorkQueue::default(),
-            stream: Vec::new(),
-            position: 0,
-            now: MINUTES[0] * MINUTE,
-            instances: Vec::new(),
-            invocation: Invocation::until(deadline()),
             zone: ZONES[usize::try_from(seed).unwrap_or(0) % ZONES.len()].parse().expect("a zone"),
             retention: kept([30, 60, 90]),
             is_old: false,
@@ -116,86 +72,81 @@ impl World {
         };
         for _ in 0..INSTANCES {
             let instance = world.instance();
-            world.instances.push(instance);
+            world.crew.instances.push(instance);
         }
         for id in DEVICES {
-            if world.rng.u8(..3) > 0 {
+            if world.crew.rng.u8(..3) > 0 {
                 world.register(id).await;
             }
         }
         world
     }
 
-    fn instance(&mut self) -> Instance {
-        let steps = Gated::new(Ruled::new(&self.memory, InstanceDesign::new(self.design)));
-        let skew = self.rng.i64(-MAX_SKEW..=MAX_SKEW);
-        let clock = TestClock::at(at(self.now + skew));
-        let settings = Settings {
+    fn instance(&mut self) -> Instance<InstanceDesign, RebuildOf> {
+        let skew = self.crew.rng.i64(-MAX_SKEW..=MAX_SKEW);
+        let options = Options {
             zone: self.zone,
             retention: self.retention,
-            following: rollups::Following::default(),
-            max_read_units: u32::MAX,
-            max_write_units: u32::MAX,
+            work: self.crew.queue.clone(),
+            ..Options::at(at(self.crew.now + skew))
         };
-        let function = Arc::new(Rollup::new(
-            steps.clone(),
-            self.queue.clone(),
-            MemoryQueue::default(),
-            clock.clone(),
-            Telemetry::silent(),
-            settings,
-        ));
-        Instance { function, steps, clock, skew, task: None }
+        let rules = InstanceDesign::new(self.design);
+        Instance { skew, ..Instance::new(&self.crew.memory, rules, options) }
     }
 
     // ---- Life ----------------------------------------------------------------------------------
 
     /// A random schedule.
     pub(super) async fn live(&mut self) {
-        let length = self.rng.usize(40..160);
+        let length = self.crew.rng.usize(40..160);
         for _ in 0..length {
-            if self.has_wrong_clocks && self.rng.u8(..10) == 0 {
+            if self.has_wrong_clocks && self.crew.rng.u8(..10) == 0 {
                 self.start_ahead().await;
             }
-            if self.has_rebuilds && self.rng.u8(..10) == 0 {
+            if self.has_rebuilds && self.crew.rng.u8(..10) == 0 {
                 self.rebuild();
             }
-            match self.rng.u8(..100) {
+            match self.crew.rng.u8(..100) {
                 0..12 => self.write().await,
                 12..18 => self.delete().await,
-                18..20 if self.is_old => self.memory.delete_expired_readings(at(self.now)),
+                18..20 if self.is_old => {
+                    self.crew.memory.delete_expired_readings(at(self.crew.now));
+                }
                 18..20 => self.change_settings().await,
                 20..22 => self.register_any().await,
                 22..30 => {
                     let minutes = [1, 1, 5, if self.is_old { 9 * 60 } else { 14 }];
-                    let minutes = minutes[self.rng.usize(..4)];
+                    let minutes = minutes[self.crew.rng.usize(..4)];
                     self.advance(minutes);
                 }
                 30..40 => self.deliver(),
                 40..46 => self.sweep(),
                 46..50 => self.take_message().await,
                 50..52 => self.crash().await,
-                52..54 => self.give_up().await,
-                _ => self.step_any().await,
+                52..54 => self.crew.give_up_any().await,
+                _ => drop(self.crew.step_any(true).await),
             }
         }
     }
 
     /// A reading of about now, or a late one.
     async fn write(&mut self) {
-        let id = DEVICES[self.rng.usize(..DEVICES.len())];
+        let id = DEVICES[self.crew.rng.usize(..DEVICES.len())];
         let written: Vec<i64> =
-            MINUTES.into_iter().filter(|minute| minute * MINUTE <= self.now).collect();
+            MINUTES.into_iter().filter(|minute| minute * MINUTE <= self.crew.now).collect();
         let last = written.len() - 1;
-        let position = if self.rng.bool() { last } else { self.rng.usize(..=last) };
-        let value = VALUES[self.rng.usize(..VALUES.len())];
+        let position = if self.crew.rng.bool() { last } else { self.crew.rng.usize(..=last) };
+        let value = VALUES[self.crew.rng.usize(..VALUES.len())];
         let reading = reading(id, written[position] * MINUTE, &[(METRIC, value)]);
         if self.stored().contains(&reading) {
             return; // A write that changes nothing emits no record.
         }
         let kept = self.retention.readings;
-        self.memory.put_readings(std::slice::from_ref(&reading), kept, &self.invocation).await;
-        self.record("INSERT", &ReadingKey::of(&reading));
+        self.crew
+            .memory
+            .put_readings(std::slice::from_ref(&reading), kept, &self.crew.invocation)
+            .await;
+        self.crew.stream.store(&reading);
     }
 
     async fn delete(&mut self) {
@@ -203,23 +154,24 @@ impl World {
         if stored.is_empty() {
             return;
         }
-        let key = ReadingKey::of(&stored[self.rng.usize(..stored.len())]);
-        self.memory.delete_readings(std::slice::from_ref(&key), &self.invocation).await;
-        self.record("REMOVE", &key);
+        let reading = &stored[self.crew.rng.usize(..stored.len())];
+        self.crew.memory.delete_readings(&[ReadingKey::of(reading)], &self.crew.invocation).await;
+        self.crew.stream.remove(reading);
     }
 
     async fn change_settings(&mut self) {
-        let id = DEVICES[self.rng.usize(..DEVICES.len())];
-        let max_w = Edit::Set(number(["1", "50000"][self.rng.usize(..2)]));
+        let id = DEVICES[self.crew.rng.usize(..DEVICES.len())];
+        let max_w = Edit::Set(number(["1", "50000"][self.crew.rng.usize(..2)]));
         let patch = MetricPatch { max_w, ..MetricPatch::default() };
         let metrics = [(metric(METRIC), patch)].into();
         let patch = DevicePatch { metrics, ..DevicePatch::default() };
         // A device that is not registered is not edited.
-        let _ = self.memory.edit_device(&device(id), &patch, at(0), &self.invocation).await;
+        let _ =
+            self.crew.memory.edit_device(&device(id), &patch, at(0), &self.crew.invocation).await;
     }
 
     async fn register_any(&mut self) {
-        let id = DEVICES[self.rng.usize(..DEVICES.len())];
+        let id = DEVICES[self.crew.rng.usize(..DEVICES.len())];
         self.register(id).await;
     }
 
@@ -227,213 +179,107 @@ impl World {
         let observed = reading(id, MINUTES[0] * MINUTE, &[(METRIC, "1")]);
         let mut new = device_of([&observed]);
         // What a sender says is in a device from its registration on.
-        if self.rng.bool() {
+        if self.crew.rng.bool() {
             let hinted = |info: &mut MetricInfo| info.max_w = Some(number("1"));
             let hinted = |it: &mut DeviceParts| it.metrics.values_mut().for_each(hinted);
             new = new.changed(hinted).expect("a device");
         }
-        self.memory.register_device(&new, &self.invocation).await.expect("memory");
+        self.crew.memory.register_device(&new, &self.crew.invocation).await.expect("memory");
     }
 
     fn advance(&mut self, minutes: i64) {
-        self.now += minutes * MINUTE;
+        self.crew.now += minutes * MINUTE;
         let no_grace = i64::from(self.design == Design::NoGrace) * 11 * MINUTE;
-        for instance in &self.instances {
+        for instance in &self.crew.instances {
             let is_sweeping =
                 instance.task.as_ref().is_some_and(|it| matches!(it.event, Event::Schedule));
             let ahead = if is_sweeping { no_grace } else { 0 };
-            instance.clock.set(at(self.now + instance.skew + ahead));
+            instance.home.clock.set(at(self.crew.now + instance.skew + ahead));
         }
-    }
-
-    fn record(&mut self, event: &str, key: &ReadingKey) {
-        let sk = table::keys::reading_sk(key.at);
-        self.stream.push(json!({
-            "eventID": "1", "eventName": event, "awsRegion": "eu-west-1",
-            "dynamodb": {
-                "Keys": {"pk": {"S": key.device}, "sk": {"S": sk}},
-                "SequenceNumber": self.stream.len().to_string(), "SizeBytes": 1,
-            },
-        }));
     }
 
     // ---- Invocations ---------------------------------------------------------------------------
 
-    fn any(&mut self, is_busy: bool) -> Option<usize> {
-        any_of(&mut self.rng, self.instances.iter().map(|it| it.task.is_some() == is_busy))
-    }
-
     fn start(&mut self, n: usize, event: Event) {
         let no_grace = self.design == Design::NoGrace && matches!(event, Event::Schedule);
-        let zone = self.zone;
-        let instance = &mut self.instances[n];
         let ahead = if no_grace { 11 * MINUTE } else { 0 };
-        instance.clock.set(at(self.now + instance.skew + ahead));
-        instance.steps.db.rules.begin(matches!(event, Event::Records(..)));
-        let function = Arc::clone(&instance.function);
-        let future: Invoked<Answer> = match event.clone() {
-            Event::Records(from, count) => {
-                let records = json!({"Records": &self.stream[from..from + count]});
-                let batch = serde_json::from_value(records).expect("an event");
-                Box::pin(
-                    async move { first_failure(function.handle_stream(batch, deadline()).await) },
-                )
-            }
-            Event::Message(request) => {
-                let event = message_event(&request);
-                Box::pin(async move {
-                    let answer = function.handle_queue(event, deadline()).await;
-                    (!answer.batch_item_failures.is_empty()).then_some(0)
-                })
-            }
-            Event::Schedule => Box::pin(async move {
-                // An error is answered by the next invocation.
-                let _ = function.handle_schedule(deadline()).await;
-                None
-            }),
-            Event::Rebuild(id, is_transaction) => {
-                let steps = instance.steps.clone();
-                let rebuild = Rebuild {
-                    zone,
-                    dates: days(zone),
-                    retention: self.retention,
-                    now: at(self.now + instance.skew),
-                    is_transaction,
-                };
-                Box::pin(async move {
-                    // What fails is rebuilt by the next one, if there is one.
-                    let _ = rebuild.run(&steps, &id).await;
-                    None
-                })
-            }
+        let instance = &self.crew.instances[n];
+        let now = self.crew.now + instance.skew;
+        instance.home.clock.set(at(now + ahead));
+        instance.home.store.db.rules.begin(matches!(event, Event::Records(..)));
+        let Event::Own(RebuildOf { device, is_transaction }) = &event else {
+            return self.crew.start(n, event);
         };
-        instance.task = Some(Task { future, event, is_given_up: false });
+
+        let (home, device) = (Arc::clone(&instance.home), device.clone());
+        let rebuild = Rebuild {
+            zone: self.zone,
+            dates: days(self.zone),
+            retention: self.retention,
+            now: at(now),
+            is_transaction: *is_transaction,
+        };
+        let future = Box::pin(async move {
+            // What fails is rebuilt by the next one, if there is one.
+            let _ = rebuild.run(&home.store, &device).await;
+            Outcome::Handled(None)
+        });
+        self.crew.begin(n, event, future);
     }
 
     /// A batch from the position on, sometimes from before it, and sometimes beside another.
     fn deliver(&mut self) {
-        let is_under_way = self
-            .instances
-            .iter()
-            .filter_map(|it| it.task.as_ref())
-            .any(|task| !task.is_given_up && matches!(task.event, Event::Records(..)));
-        if is_under_way && self.rng.u8(..4) > 0 {
+        if self.crew.is_delivering() && self.crew.rng.u8(..4) > 0 {
             return;
         }
-        let from = self.position - self.rng.usize(..=self.position.min(3)) * self.rng.usize(..2);
-        let left = self.stream.len() - from;
-        let Some(n) = self.any(false).filter(|_| left > 0) else { return };
-        let count = self.rng.usize(1..=left.min(8));
-        self.start(n, Event::Records(from, count));
+        if let Some((n, batch)) = self.crew.any_batch(Consumer::Rollup, 3, 8) {
+            self.start(n, batch);
+        }
     }
 
     /// An invocation by the schedule, in a minute in which a device is swept.
     fn sweep(&mut self) {
-        let id = device(DEVICES[self.rng.usize(..DEVICES.len())]);
+        let id = device(DEVICES[self.crew.rng.usize(..DEVICES.len())]);
         let group = i64::try_from(sweep_group(&id)).expect("small");
-        let Some(n) = self.any(false) else { return };
-        let minute = (at(self.now).as_millis() + self.instances[n].skew).div_euclid(MINUTE);
+        let Some(n) = self.crew.any(false) else { return };
+        let minute =
+            (at(self.crew.now).as_millis() + self.crew.instances[n].skew).div_euclid(MINUTE);
         self.advance((group - minute).rem_euclid(15));
         self.start(n, Event::Schedule);
     }
 
     fn rebuild(&mut self) {
-        let id = device(DEVICES[self.rng.usize(..DEVICES.len())]);
-        let is_transaction = self.rng.bool();
-        if let Some(n) = self.any(false) {
-            self.start(n, Event::Rebuild(id, is_transaction));
+        let id = device(DEVICES[self.crew.rng.usize(..DEVICES.len())]);
+        let is_transaction = self.crew.rng.bool();
+        if let Some(n) = self.crew.any(false) {
+            self.start(n, Event::Own(RebuildOf { device: id, is_transaction }));
         }
     }
 
     /// An instance starts with a clock that is ahead, and sweeps: its clock is right again when it is done, or
     /// goes on as it is beside the others.
     async fn start_ahead(&mut self) {
-        let Some(n) = self.any(false) else { return };
-        let is_far = self.rng.bool();
-        let skew = self.instances[n].skew.min(MAX_SKEW);
-        self.instances[n].skew = skew + if is_far { 9 * 60 * MINUTE } else { 20 * MINUTE };
+        let Some(n) = self.crew.any(false) else { return };
+        let is_far = self.crew.rng.bool();
+        let skew = self.crew.instances[n].skew.min(MAX_SKEW);
+        self.crew.instances[n].skew = skew + if is_far { 9 * 60 * MINUTE } else { 20 * MINUTE };
         self.start(n, Event::Schedule);
-        if !is_far || self.rng.bool() {
-            self.finish(n).await;
-            self.instances[n].skew = skew;
+        if !is_far || self.crew.rng.bool() {
+            self.crew.finish(n).await;
+            self.crew.instances[n].skew = skew;
         }
     }
 
-    /// Delivers a message of the queue, and leaves it there sometimes.
     async fn take_message(&mut self) {
-        let mut messages = self.queue.take();
-        if let Some(n) = self.any(false).filter(|_| !messages.is_empty()) {
-            let one = messages.swap_remove(self.rng.usize(..messages.len()));
-            if self.rng.u8(..4) == 0 {
-                messages.push(one.clone());
-            }
-            self.start(n, Event::Message(one));
+        if let Some((n, message)) = self.crew.any_message(true).await {
+            self.start(n, message);
         }
-        self.queue.send(&messages, &self.invocation).await.expect("memory");
     }
 
-    /// An instance dies; its event is delivered again.
     async fn crash(&mut self) {
-        let Some(n) = self.any(true) else { return };
-        let task = self.instances[n].task.take().expect("busy");
-        self.instances[n] = self.instance();
-        self.deliver_again(task.event, task.is_given_up).await;
-    }
-
-    /// Nobody waits for an invocation any more; it goes on.
-    async fn give_up(&mut self) {
-        let Some(n) = self.any(true) else { return };
-        let task = self.instances[n].task.as_mut().expect("busy");
-        let (event, was_given_up) = (task.event.clone(), task.is_given_up);
-        task.is_given_up = true;
-        self.deliver_again(event, was_given_up).await;
-    }
-
-    /// Records are delivered again because the position stays; a message comes back.
-    async fn deliver_again(&mut self, event: Event, was_given_up: bool) {
-        if let (Event::Message(request), false) = (event, was_given_up) {
-            self.queue.send(&[request], &self.invocation).await.expect("memory");
-        }
-    }
-
-    // ---- Steps ---------------------------------------------------------------------------------
-
-    async fn step_any(&mut self) {
-        let Some(n) = self.any(true) else { return };
-        let step = Step::any(&mut self.rng, true);
-        self.step(n, step).await;
-    }
-
-    /// Runs an instance up to its next operation.
-    async fn step(&mut self, n: usize, step: Step) {
-        let Instance { steps, task, .. } = &mut self.instances[n];
-        let Some(running) = task else { return };
-        let Some(answer) = steps.gate.run(&mut running.future, step).await else { return };
-        let Task { event, is_given_up, .. } = task.take().expect("it runs");
-        if !is_given_up {
-            self.settle(event, answer).await;
-        }
-    }
-
-    async fn settle(&mut self, event: Event, answer: Answer) {
-        match event {
-            Event::Records(from, count) => {
-                let done = answer.unwrap_or(from + count);
-                if from <= self.position {
-                    self.position = self.position.max(done);
-                }
-            }
-            Event::Message(request) if answer.is_some() => {
-                self.queue.send(&[request], &self.invocation).await.expect("memory");
-            }
-            Event::Message(_) | Event::Schedule | Event::Rebuild(..) => {}
-        }
-    }
-
-    async fn finish(&mut self, n: usize) {
-        while self.instances[n].task.is_some() {
-            self.step(n, Step::Done).await;
-        }
+        let Some(n) = self.crew.any(true) else { return };
+        let other = self.instance();
+        self.crew.crash(n, other).await;
     }
 
     // ---- Rest ----------------------------------------------------------------------------------
@@ -442,13 +288,13 @@ impl World {
     /// Returns the quarters that hold readings which will be gone.
     pub(super) fn grow_old(&mut self) -> Vec<StoredRollup> {
         self.is_old = true;
-        self.now = (MINUTES[11] + 32 * 24 * 60 + 1) * MINUTE;
+        self.crew.now = (MINUTES[11] + 32 * 24 * 60 + 1) * MINUTE;
         let retentions =
             [kept([30, 60, 90]), kept([1, 1, 1]), kept([365; 3]), Retention::default()];
-        self.retention = retentions[self.rng.usize(..4)];
-        self.instances = (0..INSTANCES).map(|_| self.instance()).collect();
+        self.retention = retentions[self.crew.rng.usize(..4)];
+        self.crew.instances = (0..INSTANCES).map(|_| self.instance()).collect();
         let is_quarter = |it: &StoredRollup| matches!(it.key.bucket, Bucket::QuarterHour(_));
-        let rollups = self.memory.rollups().into_iter();
+        let rollups = self.crew.memory.rollups().into_iter();
         rollups.filter(|it| is_quarter(it) && !it.rollup.is_empty()).collect()
     }
 
@@ -458,23 +304,18 @@ impl World {
             self.register(id).await;
         }
         for n in 0..INSTANCES {
-            let task = self.instances[n].task.as_mut().filter(|task| !task.is_given_up);
-            if let Some(task) = task {
-                task.is_given_up = true;
-                let event = task.event.clone();
-                self.deliver_again(event, false).await;
-            }
+            self.crew.give_up(n).await;
         }
         let fresh = self.instance();
-        let late = std::mem::replace(&mut self.instances, vec![fresh]);
+        let late = std::mem::replace(&mut self.crew.instances, vec![fresh]);
         self.settle_everything(0).await;
         self.advance(24 * 60);
         self.settle_everything(0).await;
-        self.instances.extend(late);
-        for n in 1..self.instances.len() {
-            let instance = &self.instances[n];
-            instance.clock.set(at(self.now + instance.skew));
-            self.finish(n).await;
+        self.crew.instances.extend(late);
+        for n in 1..self.crew.instances.len() {
+            let instance = &self.crew.instances[n];
+            instance.home.clock.set(at(self.crew.now + instance.skew));
+            self.crew.finish(n).await;
         }
         self.settle_everything(0).await;
     }
@@ -485,29 +326,30 @@ impl World {
         for minutes in [61, 1] {
             self.advance(minutes);
             self.start(n, Event::Schedule);
-            self.finish(n).await;
+            self.crew.finish(n).await;
         }
-        while self.position < self.stream.len() {
-            self.start(n, Event::Records(self.position, self.stream.len() - self.position));
-            self.finish(n).await;
+        while self.crew.position(Consumer::Rollup) < self.crew.stream.len() {
+            let rest = self.crew.position(Consumer::Rollup)..self.crew.stream.len();
+            self.start(n, Event::Records(Consumer::Rollup, rest));
+            self.crew.finish(n).await;
         }
-        for request in self.queue.take() {
+        for request in self.crew.queue.take() {
             self.start(n, Event::Message(request));
-            self.finish(n).await;
+            self.crew.finish(n).await;
         }
     }
 
     // ---- Judgement -----------------------------------------------------------------------------
 
     fn stored(&self) -> Vec<Reading> {
-        self.memory.readings()
+        self.crew.memory.readings()
     }
 
     /// The rollups that are not what they have to be.
     pub(super) fn wrong(&self) -> Vec<String> {
         let mut wrong = self.wrong_days();
         let rollups = self.rollups();
-        let readings = self.design.folded(&self.memory);
+        let readings = self.design.folded(&self.crew.memory);
         for id in DEVICES.map(device) {
             let rules = self.rules(&id);
             for minute in MINUTES.into_iter().step_by(2) {
@@ -543,7 +385,7 @@ impl World {
             let rules = self.rules(&id);
             for date in days(self.zone) {
                 let whole = self.zone.day(date).expect("a day");
-                let until = newest_sealable_edge(at(self.now));
+                let until = newest_sealable_edge(at(self.crew.now));
                 let Some(part) = part_of_day(whole, until) else { continue };
                 let stored = rollups.get(&RollupKey::day(id.clone(), date));
                 // A longer one, of a clock that was ahead, is not believed yet.
@@ -575,12 +417,12 @@ impl World {
     }
 
     fn rollups(&self) -> BTreeMap<RollupKey, StoredRollup> {
-        self.memory.rollups().into_iter().map(|it| (it.key.clone(), it)).collect()
+        self.crew.memory.rollups().into_iter().map(|it| (it.key.clone(), it)).collect()
     }
 
     fn rules(&self, id: &DeviceId) -> FoldRules {
         let ids = [id.clone()];
-        let found = self.memory.find_devices(&ids, &self.invocation);
+        let found = self.crew.memory.find_devices(&ids, &self.crew.invocation);
         let found = futures_util::FutureExt::now_or_never(found).expect("memory does not wait");
         found.expect("memory").found.first().map_or_else(FoldRules::default, FoldRules::of)
     }
