@@ -1,15 +1,16 @@
-//! What tests are given: short words for ids, timestamps, numbers, readings, and the devices that readings tell of.
+//! What tests are given: short words for ids, timestamps, numbers, readings, the devices that readings tell of, and texts
+//! of cases.
 //! Holds no state.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::str::FromStr;
 
 use chrono::TimeDelta;
 
 use crate::{
-    ChannelId, Decimal, Device, DeviceId, DeviceObservation, Exact, HomeId, Label, LocalDate,
-    MetricName, Reading, RoomId, Stay, Tags, TimeRange, Timestamp, Unit, Zone,
+    ChannelId, Decimal, Device, DeviceId, DeviceObservation, Exact, HomeId, Interval, Label,
+    LocalDate, MetricName, Reading, RoomId, RuleId, Stay, Tags, TimeRange, Timestamp, Unit, Zone,
 };
 
 /// 2026-01-11T16:00:00Z, in milliseconds: the timestamp from which tests count.
@@ -41,6 +42,12 @@ pub fn home(id: &str) -> HomeId {
 /// The id of a channel.
 #[must_use]
 pub fn channel_id(id: &str) -> ChannelId {
+    valid(id)
+}
+
+/// The id of a rule of alerts.
+#[must_use]
+pub fn rule_id(id: &str) -> RuleId {
     valid(id)
 }
 
@@ -135,6 +142,12 @@ pub fn metrics(numbers: &[(&str, &str)]) -> BTreeMap<MetricName, Decimal> {
     numbers.iter().map(|(name, value)| (metric(name), number(value))).collect()
 }
 
+/// A range of numbers.
+#[must_use]
+pub fn interval(text: &str) -> Interval {
+    valid(text)
+}
+
 /// A reading of metrics with their numbers.
 #[must_use]
 pub fn reading(
@@ -161,4 +174,53 @@ pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device 
     let mut observation = DeviceObservation::of(first);
     readings.for_each(|reading| observation.see(reading));
     observation.new_device(first.device.clone(), |_| true)
+}
+
+/// A case of a text of [`cases`].
+#[derive(Debug)]
+pub struct Case<'a> {
+    line: usize,
+    statement: &'a str,
+    /// What is given.
+    pub given: &'a str,
+    /// The lines of what is expected of it.
+    pub expected: Vec<&'a str>,
+}
+
+impl<'a> Case<'a> {
+    /// The only line of what is expected.
+    #[must_use]
+    pub fn answer(&self) -> &'a str {
+        assert_eq!(self.expected.len(), 1, "{self}");
+        self.expected[0]
+    }
+}
+
+/// Where the case is, and what it states.
+impl fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, {}: {}", self.line, self.statement, self.given)
+    }
+}
+
+/// The cases of a text. A line that begins with `//` says what the cases below it state. A line without an indent is
+/// what is given, the indented lines below it are what is expected of it.
+#[must_use]
+pub fn cases(text: &str) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    let mut statement = "";
+    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()) {
+        if let Some(comment) = text.strip_prefix("// ") {
+            statement = comment;
+        } else if let Some(expected) = text.strip_prefix("    ") {
+            cases.last_mut().expect("something is given").expected.push(expected);
+        } else {
+            cases.push(Case { line, statement, given: text, expected: Vec::new() });
+        }
+    }
+
+    assert!(!cases.is_empty(), "no cases");
+    let empty = cases.iter().find(|case| case.statement.is_empty() || case.expected.is_empty());
+    assert!(empty.is_none(), "nothing is stated or expected: {empty:?}");
+    cases
 }

@@ -63,7 +63,7 @@ pub async fn register_devices_of(store: &impl RegisterDevices, readings: &[Readi
 
 /// Registers a room, which begins with a timestamp.
 pub async fn register_room(store: &impl RegisterDevices, id: &str, first_seen: Timestamp) {
-    let room = Room::new(domain::given::room(id), first_seen);
+    let room = Room::new(room(id), first_seen);
     store.register_room(&room, &invocation()).await.expect("written");
 }
 
