@@ -503,7 +503,7 @@ mod tests {
         assert!(paths.len() == 3 && paths.iter().all(|path| *path == paths[0]), "{paths:?}");
         let (_, range) = paths[0].split_once("?from=").unwrap();
         let (from, to) = range.split_once("&to=").unwrap();
-        let [from, to] = [from, to].map(|text| at(text));
+        let [from, to] = [from, to].map(at);
         assert_eq!(to.since(from).num_hours(), 24);
         assert!(args.what.question().contains(&format!("from {from} to {to} ")));
     }

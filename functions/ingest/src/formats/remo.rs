@@ -180,7 +180,7 @@ mod tests {
         ] {
             let mut device: Value = serde_json::from_str(DEVICE).expect("JSON");
             device["newest_events"][sensor]["created_at"] = time.into();
-            let shown = shown(&arrived, &device.to_string()).expect("a device");
+            let shown = shown(arrived, &device.to_string()).expect("a device");
             let (refused, stored): (Vec<_>, Vec<_>) = shown
                 .iter()
                 .filter(|line| *line != "called Remo")

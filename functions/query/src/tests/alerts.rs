@@ -714,7 +714,7 @@ async fn a_rule_is_judged_as_soon_as_it_is_saved_and_tells_nothing_twice() {
         || -> Vec<News> { bench.store.all_told().iter().map(|it| it.message.news).collect() };
     let saved = bench.put("/alerts/r", &rule(5)).await.json();
     let state = &saved["states"][0];
-    assert_has(&state, &json!({"phase": "firing", "since": at_minute(6)}));
+    assert_has(state, &json!({"phase": "firing", "since": at_minute(6)}));
     assert_eq!((&state["value"], &state["acknowledged"]), (&json!("9"), &json!(false)));
     assert_eq!((&saved["firing"], &saved["warnings"]), (&json!(1), &Value::Null));
     let told = |news: &[News]| (news.to_vec(), bench.store.all_waiting().len());

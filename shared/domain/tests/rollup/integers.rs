@@ -251,5 +251,5 @@ pub(crate) fn extreme() -> impl Strategy<Value = Decimal> {
         "0.12345678901234567890123456789012345678",
         "808.1",
     ];
-    prop::sample::select(texts.map(|text| number(text)).to_vec())
+    prop::sample::select(texts.map(number).to_vec())
 }
