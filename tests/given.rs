@@ -1,55 +1,16 @@
 //! What tests are given: short constructors of ids, timestamps, readings and events. Holds no state.
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
-use domain::{
-    Annotated, Annotation, ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading,
-    RoomId, SchemaMetric, Tags, TimeRange, Timestamp, Unit,
-};
+use domain::{Annotated, Annotation, ConditionsSchema, Encoding, Reading, SchemaMetric, TimeRange};
 use serde_json::{Value, json};
 pub(crate) use table::given::{
-    device_of, invocation, minute, number, put_first, register_devices_of, register_room, seal,
-    store_home, stored_quarter, stored_rollup,
+    START, always, at_millis as at, device, device_of, invocation, label, metric, minute, number,
+    put_first, register_devices_of, register_room, room, seal, store_home, stored_quarter,
+    stored_rollup, tags, unit,
 };
-
-/// 2026-01-11T16:00:00Z, in milliseconds: the timestamp from which tests count.
-pub(crate) const START: i64 = 1_768_147_200_000;
-
-pub(crate) fn device(id: &str) -> DeviceId {
-    id.parse().expect("an id")
-}
-
-pub(crate) fn room(id: &str) -> RoomId {
-    id.parse().expect("an id")
-}
-
-pub(crate) fn label(text: &str) -> Label {
-    text.parse().expect("a label")
-}
-
-pub(crate) fn unit(text: &str) -> Unit {
-    text.parse().expect("a unit")
-}
-
-pub(crate) fn tags(texts: &[&str]) -> Tags {
-    Tags::try_from(texts.iter().map(|text| label(text)).collect::<Vec<_>>()).expect("tags")
-}
-
-pub(crate) fn metric(name: &str) -> MetricName {
-    name.parse().expect("a metric's name")
-}
-
-/// That many milliseconds after the start.
-pub(crate) fn at(millis: i64) -> Timestamp {
-    Timestamp::from_millis(START + millis).expect("a timestamp")
-}
 
 pub(crate) fn range(from: i64, to: i64) -> TimeRange {
     TimeRange::new(at(from), at(to)).expect("a range")
-}
-
-/// All timestamps but the last millisecond of the year 9999.
-pub(crate) fn always() -> TimeRange {
-    TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range")
 }
 
 /// An annotation of a moment, about a device.

@@ -408,6 +408,8 @@ fn ask(path: &str, client: &Client) -> anyhow::Result<Option<Progress>> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use domain::given::{at, device, room};
+
     use super::*;
     use crate::import::fake_server::{self, Reply};
 
@@ -419,7 +421,7 @@ mod tests {
                 Reply::of(status, r#"{"deleted": 1, "has_more": false}"#)
             });
             let client = Client::impatient(&server.url, Duration::ZERO);
-            let deleted = room_if_empty(&"hall".parse().unwrap(), &client);
+            let deleted = room_if_empty(&room("hall"), &client);
             assert_eq!(deleted.is_ok(), is_right, "{status}: {deleted:?}");
         }
     }
@@ -501,7 +503,7 @@ mod tests {
         assert!(paths.len() == 3 && paths.iter().all(|path| *path == paths[0]), "{paths:?}");
         let (_, range) = paths[0].split_once("?from=").unwrap();
         let (from, to) = range.split_once("&to=").unwrap();
-        let [from, to] = [from, to].map(|text| Timestamp::parse_absolute(text).unwrap());
+        let [from, to] = [from, to].map(at);
         assert_eq!(to.since(from).num_hours(), 24);
         assert!(args.what.question().contains(&format!("from {from} to {to} ")));
     }
@@ -580,7 +582,7 @@ mod tests {
         let server =
             fake_server::serve(|_, _| Reply::of(200, r#"{"data": [], "next_cursor": "c"}"#));
         let client = Client::impatient(&server.url, Duration::ZERO);
-        assert_eq!(is_empty(&"d".parse().unwrap(), &client).unwrap(), Some(false));
+        assert_eq!(is_empty(&device("d"), &client).unwrap(), Some(false));
     }
 
     #[test]
@@ -605,8 +607,7 @@ mod tests {
             }
         });
         let client = Client::impatient(&server.url, Duration::ZERO);
-        let ids: Vec<DeviceId> =
-            ["a", "full", "gone", "b"].iter().map(|id| id.parse().unwrap()).collect();
+        let ids: Vec<DeviceId> = ["a", "full", "gone", "b"].iter().map(|id| device(id)).collect();
         let ids: Vec<&DeviceId> = ids.iter().collect();
         devices(&ids, (true, false), &client, |_| panic!("the server does not ask to wait"))
             .unwrap();
@@ -615,7 +616,7 @@ mod tests {
 
     #[test]
     fn only_who_types_the_id_deletes() {
-        let what = What::Room { id: "d".parse().unwrap(), if_empty: false };
+        let what = What::Room { id: room("d"), if_empty: false };
         assert!(confirm(&what, &mut &b"d\n"[..]).is_ok());
         for answer in ["", "\n", "y\n", "D\n"] {
             assert!(confirm(&what, &mut answer.as_bytes()).is_err(), "{answer:?}");

@@ -141,6 +141,7 @@ fn new_run() -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use domain::given::{self, metric, number};
     use domain::{DeviceObservation, DevicePatch, Edit, Reading};
     use local::{Options, System};
     use table::given::invocation;
@@ -150,8 +151,8 @@ mod tests {
 
     async fn named(store: &DynamoStore, range: std::ops::Range<usize>) {
         for n in range {
-            let id: domain::DeviceId = format!("d{n:02}").parse().unwrap();
-            let metrics = [("t".parse().unwrap(), domain::Decimal::parse("1").unwrap())];
+            let id: domain::DeviceId = given::device(&format!("d{n:02}"));
+            let metrics = [(metric("t"), number("1"))];
             let reading = Reading::new(id.clone(), Timestamp::MIN, None, metrics.into()).unwrap();
             let device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
             store.register_device(&device, &invocation()).await.unwrap();

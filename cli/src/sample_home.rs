@@ -144,6 +144,7 @@ async fn catch_up(system: &System, home: &SampleHome, now: Timestamp) -> anyhow:
 #[cfg(test)]
 mod tests {
     use chrono::TimeDelta;
+    use domain::given;
     use local::{Data, Options};
 
     use super::*;
@@ -184,7 +185,7 @@ mod tests {
         catch_up(&system, &home, now).await.unwrap();
         system.settle().await.unwrap();
         let at = newest(&system, "meter").await.unwrap();
-        let age = now.since(Timestamp::parse_absolute(&at).unwrap());
+        let age = now.since(given::at(&at));
         assert!(age < TimeDelta::minutes(10), "{at}");
         assert_eq!(newest(&system, "thermo-kitchen").await, None);
         catch_up(&system, &home, now).await.unwrap();

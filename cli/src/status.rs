@@ -138,6 +138,7 @@ mod tests {
     use super::*;
     use crate::import::fake_server::{self, Reply};
     use crate::tests::parsed;
+    use domain::given;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_something_else_answers_is_no_status() {
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_time_is_told_with_its_age() {
-        let now = Timestamp::parse_absolute("2026-01-11T16:00:00Z").unwrap();
+        let now = given::at("2026-01-11T16:00:00Z");
         for (at, ago) in [
             ("2026-01-11T15:59:30.000Z", "now"),
             ("2026-01-11T15:00:00.000Z", "60 minutes ago"),

@@ -363,6 +363,7 @@ fn ensure_seen(tokens: &[&Token], lost: Option<&str>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use domain::given::{self, home, room};
     use dynamodb::DynamoStore;
     use local::{Options, System};
     use table::layout::Layout;
@@ -370,7 +371,7 @@ mod tests {
     use super::*;
 
     fn create(scope: ScopeName, devices: &[&str]) -> Create {
-        let device = devices.iter().map(|id| id.parse().unwrap()).collect();
+        let device = devices.iter().map(|id| given::device(id)).collect();
         Create { device, ..Create::of(scope) }
     }
 
@@ -384,8 +385,8 @@ mod tests {
     #[test]
     fn a_view_token_shows_rooms_and_homes_for_a_while() {
         let view = |rooms: &[&str], homes: &[&str]| Create {
-            room: rooms.iter().map(|id| id.parse().unwrap()).collect(),
-            home: homes.iter().map(|id| id.parse().unwrap()).collect(),
+            room: rooms.iter().map(|id| room(id)).collect(),
+            home: homes.iter().map(|id| home(id)).collect(),
             expires: Some(TimeDelta::days(30)),
             ..Create::of(ScopeName::View)
         };

@@ -134,6 +134,7 @@ fn period(expression: &str) -> anyhow::Result<TimeDelta> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given::at;
 
     const TEMPLATE: &str = r#"
 Resources:
@@ -147,10 +148,6 @@ Resources:
         Tick: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(15 minutes)}}
         Told: {Type: Schedule, Properties: {Schedule: rate(1 hour), Input: '{"day": 1}'}}
 "#;
-
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse_absolute(text).unwrap()
-    }
 
     #[test]
     fn schedules_are_due_when_the_template_says_with_the_event_that_aws_sends() {

@@ -239,7 +239,8 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    use domain::{Decimal, Reading, Timestamp};
+    use domain::Reading;
+    use domain::given::{self, at_second, device, metric};
     use dynamodb::DynamoStore;
     use serde_json::json;
     use table::{Invocation, PutReadings as _};
@@ -378,9 +379,9 @@ Resources:
     async fn put(engine: &Engine, seconds: std::ops::Range<i64>) {
         let store = DynamoStore::connect(&engine.store_config(), Layout::default());
         let reading = |second| {
-            let at = Timestamp::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
-            let metrics = [("t".parse().unwrap(), Decimal::parse("1").unwrap())].into();
-            Reading::new("d".parse().unwrap(), at, None, metrics).unwrap()
+            let at = at_second(second);
+            let metrics = [(metric("t"), given::number("1"))].into();
+            Reading::new(device("d"), at, None, metrics).unwrap()
         };
         let readings: Vec<Reading> = seconds.map(reading).collect();
         let invocation = Invocation::until(Deadline::after(Duration::from_mins(1)));

@@ -455,6 +455,7 @@ async fn sweep(
 
 #[cfg(test)]
 mod tests {
+    use domain::given;
     use serde_json::{Value, json};
     use table::{KeepRollupState as _, RollupState};
 
@@ -540,7 +541,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let options = |zone: &str| Options {
             data: Data::Dir(directory.path().to_owned()),
-            time_zone: zone.parse().unwrap(),
+            time_zone: given::zone(zone),
             ..Options::default()
         };
         let system = Box::pin(System::start(options("Europe/Berlin"))).await.unwrap();

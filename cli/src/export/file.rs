@@ -160,7 +160,8 @@ fn cell(value: &RawValue) -> anyhow::Result<String> {
 mod tests {
     use std::fs;
 
-    use domain::{Decimal, DeviceId, MetricName};
+    use domain::given;
+    use domain::{DeviceId, MetricName};
     use proptest::prelude::*;
 
     use super::*;
@@ -284,7 +285,7 @@ mod tests {
         let name = "[a-z][a-z0-9_]{0,9}"
             .prop_filter("a name", |text: &String| text.parse::<MetricName>().is_ok());
         let number = ("-?(0|[1-9][0-9]{0,37})", -129..=88).prop_map(|(digits, exponent)| {
-            Decimal::parse(&format!("{digits}e{exponent}")).unwrap().to_string()
+            given::number(&format!("{digits}e{exponent}")).to_string()
         });
         (name, number)
     }

@@ -52,6 +52,7 @@ mod tests {
     use std::time::Duration;
 
     use domain::Timestamp;
+    use domain::given::{self, device};
 
     use super::*;
     use crate::import::fake_server::{self, Reply};
@@ -64,7 +65,7 @@ mod tests {
     fn log() -> Log {
         let rows = (0..60).map(|n| format!("{},1\n", BEGIN + 60 * n));
         let text = format!("timestamp,total_act_energy\n{}", rows.collect::<String>());
-        Log::read(TextLines::new(text.as_bytes()), "m".parse().unwrap()).unwrap()
+        Log::read(TextLines::new(text.as_bytes()), device("m")).unwrap()
     }
 
     /// A server with readings at these milliseconds behind the beginning, each with its place as its value.
@@ -77,7 +78,7 @@ mod tests {
                 let mut pairs = form_urlencoded::parse(query.as_bytes());
                 pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
             };
-            let millis = |text: String| Timestamp::parse_absolute(&text).unwrap().as_millis();
+            let millis = |text: String| given::at(&text).as_millis();
             let to = millis(find("to").unwrap());
             // Without it a server looks a day back.
             let (from, is_last) = (millis(find("from").unwrap()), find("order").is_some());

@@ -67,6 +67,7 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use domain::given;
     use proptest::prelude::*;
 
     use super::*;
@@ -118,7 +119,7 @@ mod tests {
 
     fn number() -> impl Strategy<Value = String> {
         ("-?(0|[1-9][0-9]{0,37})", -129..=88).prop_map(|(digits, exponent)| {
-            Decimal::parse(&format!("{digits}e{exponent}")).unwrap().to_string()
+            given::number(&format!("{digits}e{exponent}")).to_string()
         })
     }
 

@@ -299,7 +299,8 @@ fn decimal(number: &domain::Decimal) -> Option<Decimal> {
 mod tests {
     use super::*;
     use crate::import::columns::TimestampColumn;
-    use domain::Timestamp;
+
+    use domain::given::at_millis;
 
     fn wide(maps: &[&str]) -> Columns {
         let timestamp = TimestampColumn {
@@ -428,7 +429,7 @@ mod tests {
         let rows: [&[&str]; 2] =
             [&["timestamp", "device_id", "room", "t"], &["1768147200", "'-m", "'-r", "-5"]];
         let (readings, _) = read(&Columns::default(), &rows).unwrap();
-        let at = Timestamp::from_millis(1_768_147_200_000).unwrap();
+        let at = at_millis(0);
         let expected = format!(r#"{{"timestamp":"{at}","device_id":"-m","room":"-r","t":-5}}"#);
         assert_eq!(readings, [expected]);
     }

@@ -89,6 +89,7 @@ fn named(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::given::{metric, unit};
     use domain::{MetricKind, Role};
 
     use super::*;
@@ -103,7 +104,7 @@ mod tests {
         let mut metrics = metrics(names);
         for info in metrics.values_mut() {
             info.kind = MetricKind::Counter;
-            info.unit = Some("kWh".parse().unwrap());
+            info.unit = Some(unit("kWh"));
         }
         metrics
     }
@@ -163,7 +164,7 @@ mod tests {
                         car_kwh, heat_kwh, main_kwh\n  if car_kwh measures all of it, PATCH /devices/house with\n  \
                         {\"metrics\": {\"car_kwh\": {\"role\": \"import\"}}}; ";
         assert!(text.starts_with(expected), "{text}");
-        house.get_mut(&"main_kwh".parse().unwrap()).unwrap().role = Some(Role::Import);
+        house.get_mut(&metric("main_kwh")).unwrap().role = Some(Role::Import);
         assert_eq!(said(&[("house", house)]), "", "the others are parts of it");
         let phases = metrics(&["cumulative_kwh_p_a", "cumulative_kwh_p_b", "cumulative_kwh_p_c"]);
         assert_eq!(said(&[("meter", phases)]), "", "their names tell it");

@@ -82,7 +82,8 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Decimal, Timestamp};
+    use domain::Timestamp;
+    use domain::given::{device, metric, number};
 
     use super::*;
 
@@ -92,8 +93,8 @@ mod tests {
         for n in 0..86_400 / every {
             let at =
                 Timestamp::from_millis(1_768_147_200_000 + (every * n + from) * 1_000).unwrap();
-            let metrics = [("t".parse().unwrap(), Decimal::parse("1").unwrap())].into();
-            let reading = Reading::new("d".parse().unwrap(), at, None, metrics).unwrap();
+            let metrics = [(metric("t"), number("1"))].into();
+            let reading = Reading::new(device("d"), at, None, metrics).unwrap();
             estimate.add(&reading, has_counter, has_other);
         }
         estimate.kept()

@@ -310,6 +310,7 @@ mod tests {
     use crate::import::columns::{Shape, TimestampColumn};
     use crate::import::text_lines::TextLines;
     use crate::import::{csv_lines, order, source};
+
     use indicatif::ProgressBar;
     use std::io::Cursor;
     use std::path::Path;

@@ -239,6 +239,7 @@ mod tests {
     use std::time::Duration;
 
     use domain::Timestamp;
+    use domain::given::at_second;
     use proptest::prelude::*;
     use serde_json::Value;
 
@@ -629,7 +630,7 @@ mod tests {
             let lines: Vec<String> = (0..)
                 .zip(lines)
                 .map(|(n, (device, second, metric)): (u32, _)| {
-                    let at = Timestamp::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
+                    let at = at_second(second);
                     let line = format!(
                         r#"{{"device_id":"d{device}","timestamp":"{at}","m{metric}":{n}}}"#
                     );

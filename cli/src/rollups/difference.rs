@@ -90,6 +90,7 @@ fn described(metric: Option<&MetricRollup>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::given::at_millis;
     use domain::{FoldRules, QuarterHour, Reading, Timestamp};
 
     use super::*;
@@ -112,7 +113,7 @@ mod tests {
         let OfKind::Power { area, .. } = &mut power.of_kind else { panic!("a power") };
         *area += &domain::Exact::from(1_i64);
         stored.metrics.remove(&name("cumulative_kwh_p"));
-        let quarter = QuarterHour::of(Timestamp::from_millis(1_768_147_200_000).unwrap());
+        let quarter = QuarterHour::of(at_millis(0));
         let (device, bucket) = ("d".parse().unwrap(), Bucket::QuarterHour(quarter));
         let ends = "at 2026-01-11T16:00:00.000Z, last";
         let end = "at 2026-01-11T16:01:00.000Z";

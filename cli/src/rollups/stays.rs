@@ -80,6 +80,7 @@ fn missing(device: &Device, stays: &[Stay], first: Option<Timestamp>) -> Vec<Sta
 
 #[cfg(test)]
 mod tests {
+    use domain::given::{self, at_minute, metric, number, stay};
     use domain::{DeviceObservation, Reading};
     use table::given::invocation;
     use table::memory_db::MemoryDb;
@@ -87,27 +88,20 @@ mod tests {
 
     use super::*;
 
-    fn at(minute: i64) -> Timestamp {
-        Timestamp::from_millis(1_768_147_200_000 + minute * 60_000).unwrap()
-    }
-
-    fn stay(room: &str, since: i64, until: Option<i64>) -> Stay {
-        Stay { room: room.parse().unwrap(), since: at(since), until: until.map(at) }
-    }
-
     async fn registered(room: &str) -> (MemoryDb, Device) {
         let store = MemoryDb::default();
-        let metrics = [("t".parse().unwrap(), domain::Decimal::parse("1").unwrap())];
+        let metrics = [(metric("t"), number("1"))];
         let room = Some(room.parse().unwrap());
-        let reading = Reading::new("d".parse().unwrap(), at(500), room, metrics.into()).unwrap();
-        let device = DeviceObservation::of(&reading).new_device("d".parse().unwrap(), |_| true);
+        let reading =
+            Reading::new(given::device("d"), at_minute(500), room, metrics.into()).unwrap();
+        let device = DeviceObservation::of(&reading).new_device(given::device("d"), |_| true);
         store.register_device(&device, &invocation()).await.unwrap();
         (store, device)
     }
 
     async fn history(store: &MemoryDb) -> Vec<Stay> {
-        let always = TimeRange::new(Timestamp::MIN, Timestamp::MAX).unwrap();
-        let stays = of_device(store, &"d".parse().unwrap(), always).await.unwrap();
+        let always = given::always();
+        let stays = of_device(store, &given::device("d"), always).await.unwrap();
         stays.into_iter().map(|of| of.stay).collect()
     }
 
@@ -126,7 +120,7 @@ mod tests {
         store.begin_stay(&device, &learned, &invocation()).await.unwrap();
         let mut expected = backup();
         let last = expected.len() - 1;
-        expected[last] = expected[last].ended(at(500));
+        expected[last] = expected[last].ended(at_minute(500));
         expected.push(learned);
         for restored in [last + 1, 0] {
             assert_eq!(restore(&store, device.id(), &backup()).await.unwrap(), restored);

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chrono::TimeDelta;
+use domain::given::{at, range};
 use domain::{
     ConditionsSchema, DevicePatch, Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch,
-    QuarterHour, Reading, Rollup, SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict,
+    QuarterHour, Reading, Rollup, SWEEP_GROUPS, SchemaMetric, Timestamp, Verdict,
 };
 use runtime::clock::TestClock;
 use table::given::{self, invocation};
@@ -31,10 +32,6 @@ struct Bench {
     clock: TestClock,
     directory: tempfile::TempDir,
     retention: Option<TimeDelta>,
-}
-
-fn at(text: &str) -> Timestamp {
-    Timestamp::parse_absolute(text).unwrap()
 }
 
 fn reading(device: &str, timestamp: &str, value: &str) -> Reading {
@@ -96,22 +93,22 @@ impl Bench {
     }
 
     async fn edit(&self, device: &str, metric: MetricPatch) {
-        let metrics = [("t".parse().unwrap(), metric)].into();
+        let metrics = [(given::metric("t"), metric)].into();
         let patch = DevicePatch { metrics, ..DevicePatch::default() };
         self.store
-            .edit_device(&device.parse().unwrap(), &patch, Timestamp::MIN, &invocation())
+            .edit_device(&given::device(device), &patch, Timestamp::MIN, &invocation())
             .await
             .unwrap();
     }
 
     async fn quarter(&self, device: &str, start: &str) -> Option<StoredRollup> {
         let quarter = QuarterHour::starting_at(at(start)).unwrap();
-        let key = RollupKey::quarter(device.parse().unwrap(), quarter);
+        let key = RollupKey::quarter(given::device(device), quarter);
         self.store.rollup(&key, &invocation()).await.unwrap()
     }
 
     async fn day(&self, device: &str, date: &str) -> Option<StoredRollup> {
-        let key = RollupKey::day(device.parse().unwrap(), date.parse().unwrap());
+        let key = RollupKey::day(given::device(device), given::date(date));
         self.store.rollup(&key, &invocation()).await.unwrap()
     }
 
@@ -196,7 +193,7 @@ async fn a_planted_a_missing_and_an_orphaned_rollup_are_found_and_rebuilt() {
     bench.rebuild(&[]).await.unwrap();
 
     // The reading of a rollup is gone: the rollup stays, as that of nothing.
-    let key = ReadingKey { at: at("2026-02-05T10:00:00Z"), device: "a".parse().unwrap() };
+    let key = ReadingKey { at: at("2026-02-05T10:00:00Z"), device: given::device("a") };
     bench.store.delete_readings(&[key], &invocation()).await;
     assert!(!bench.verify(&[]).await);
     bench.rebuild(&[]).await.unwrap();
@@ -213,7 +210,7 @@ async fn a_room_that_rollups_name_and_nobody_has_noted_is_found_and_noted_by_a_r
     bench.retention = Some(TimeDelta::days(30));
     for (timestamp, room) in [("2025-11-03T10:00:00Z", "hall"), ("2026-02-20T10:00:00Z", "hall")] {
         let mut reading = reading("a", timestamp, "1");
-        reading.room = Some(room.parse().unwrap());
+        reading.room = Some(given::room(room));
         given::register_devices_of(&bench.store, std::slice::from_ref(&reading)).await;
         let put = bench.store.put_readings(&[reading], bench.retention, &invocation()).await;
         assert!(put.not_stored.is_empty());
@@ -222,7 +219,7 @@ async fn a_room_that_rollups_name_and_nobody_has_noted_is_found_and_noted_by_a_r
         bench.rebuild(&["--again"]).await.unwrap();
     }
     bench.clock.set(at("2026-03-01T00:00:00Z"));
-    let expired = ReadingKey { at: at("2025-11-03T10:00:00Z"), device: "a".parse().unwrap() };
+    let expired = ReadingKey { at: at("2025-11-03T10:00:00Z"), device: given::device("a") };
     bench.store.delete_readings(&[expired], &invocation()).await;
     let months = || {
         let seen = bench.store.all_seen();
@@ -266,7 +263,7 @@ async fn rollups_with_older_settings_are_told_from_wrong_ones() {
 
     // The function says that it has folded everything: what still differs is wrong.
     let done = Refold { settings: 1, under_way: None };
-    bench.store.set_refold(&"a".parse().unwrap(), &done, &invocation()).await.unwrap();
+    bench.store.set_refold(&given::device("a"), &done, &invocation()).await.unwrap();
     assert_eq!(bench.exit_code(&["--device", "a"]).await, ExitCode::FAILURE);
     bench.rebuild(&[]).await.unwrap();
 
@@ -287,7 +284,7 @@ async fn rollups_whose_readings_expire_are_neither_compared_nor_touched() {
     bench.rebuild(&["--to", "2026-02-11T00:00:00Z"]).await.unwrap();
     bench.clock.set(at("2026-03-01T00:00:00Z"));
     let good = bench.quarter("a", "2026-02-10T10:00:00Z").await.unwrap();
-    let key = ReadingKey { at: at("2026-02-10T10:00:00Z"), device: "a".parse().unwrap() };
+    let key = ReadingKey { at: at("2026-02-10T10:00:00Z"), device: given::device("a") };
     bench.store.delete_readings(&[key], &invocation()).await;
     // The day is folded from its rollup of 15 minutes, which stays.
     let rebuilt = bench.rebuild(&[]).await.unwrap();
@@ -305,11 +302,8 @@ async fn a_rebuild_of_everything_makes_the_index_by_conditions_complete() {
     bench.rebuild(&["--to", "2026-02-11T00:00:00Z"]).await.unwrap();
     bench.clock.set(at("2026-03-01T00:00:00Z"));
     bench.store = bench.store.with_layout(Layout { conditions_index: true, ..Layout::default() });
-    let metric = |name: &str| SchemaMetric {
-        name: name.parse().unwrap(),
-        encoding: Encoding::Float,
-        bits: 8,
-    };
+    let metric =
+        |name: &str| SchemaMetric { name: given::metric(name), encoding: Encoding::Float, bits: 8 };
     let schema = ConditionsSchema::new(1, ["t", "u"].map(metric).into()).unwrap();
     let put = bench.store.put_conditions_schema(&schema, Expected::Absent, &invocation()).await;
     assert!(put.unwrap());
@@ -353,7 +347,7 @@ async fn a_zone_is_not_changed_where_that_would_lose_a_day() {
     bench.rebuild(&["--quarter-retention-days", "1000"]).await.unwrap();
     let rollup = bench.quarter("a", "2026-02-10T12:00:00Z").await.unwrap();
     bench.replace(rollup, |it| it.expires = Some(at("2026-02-20T00:00:00Z"))).await;
-    let key = ReadingKey { at: at("2026-02-10T12:00:00Z"), device: "a".parse().unwrap() };
+    let key = ReadingKey { at: at("2026-02-10T12:00:00Z"), device: given::device("a") };
     bench.store.delete_readings(&[key], &invocation()).await;
     let error = bench.rebuild(&["--time-zone", "Europe/Berlin"]).await.unwrap_err().to_string();
     assert!(
@@ -524,7 +518,7 @@ async fn of_an_open_day_the_part_that_is_folded_is_verified_and_rebuilt() {
     let early: Vec<_> = early.collect();
     bench
         .replace(day, |day| {
-            day.range = TimeRange::new(day.range.from(), at("2026-03-01T08:00:00Z")).unwrap();
+            day.range = range(day.range.from(), at("2026-03-01T08:00:00Z"));
             day.rollup = Rollup::fold(&early, &FoldRules::default());
         })
         .await;

@@ -175,10 +175,7 @@ pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse_absolute(text).unwrap()
-    }
+    use domain::given::at;
 
     fn lines(device: &Device, from: Timestamp, to: Timestamp) -> Vec<String> {
         let bodies = device.requests(from, to);

@@ -36,7 +36,8 @@ fn dynamodb_json(attribute: &Attribute) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Scope, Timestamp, TokenHash};
+    use domain::given::{at_millis, label};
+    use domain::{Scope, TokenHash};
     use table::item::{Decode as _, Item};
 
     use super::*;
@@ -48,8 +49,8 @@ mod tests {
             let token = Token {
                 hash: TokenHash::of(&secret),
                 scope,
-                name: Some("first page".parse().unwrap()),
-                created: Timestamp::from_millis(1_768_147_200_000).unwrap(),
+                name: Some(label("first page")),
+                created: at_millis(0),
                 revoked: None,
                 expires: None,
                 issued_by: None,

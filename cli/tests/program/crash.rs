@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use domain::{DeviceId, TimeRange, Timestamp};
+use domain::given;
+use domain::{DeviceId, Timestamp};
 use dynamodb::DynamoStore;
 use local::{Data, Options, System};
 use runtime::clock::Deadline;
@@ -83,9 +84,9 @@ async fn counts(directory: &Path, from: i64) -> (i64, i64) {
     let system = Box::pin(System::start(options)).await.unwrap();
     system.settle().await.unwrap();
     let store = DynamoStore::connect(system.store_config(), Layout::default());
-    let device: DeviceId = "d".parse().unwrap();
+    let device: DeviceId = given::device("d");
     let from = Timestamp::from_millis(from * 1_000).unwrap();
-    let range = TimeRange::new(from, Timestamp::MAX).unwrap();
+    let range = given::range(from, Timestamp::MAX);
     let invocation = Invocation::until(Deadline::after(Duration::from_mins(1)));
     let quarters = store.quarters(&device, range, true, &invocation).await.unwrap();
     let readings = store.stored_readings(&device, range, &invocation).await.unwrap();

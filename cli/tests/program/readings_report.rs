@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::given;
 use local::Options;
 
 use crate::export::export;
@@ -101,7 +101,7 @@ fn sums() -> (String, String) {
 #[test]
 fn what_the_server_refused_before_a_kill_is_not_missing() {
     let directory = tempfile::tempdir().unwrap();
-    let earliest_timestamp = Timestamp::parse_absolute("2026-01-01T00:00:00Z").unwrap();
+    let earliest_timestamp = given::at("2026-01-01T00:00:00Z");
     let options = Options { earliest_timestamp, ..Options::default() };
     let server = Server::with(&directory.path().join("data"), options);
     let file = directory.path().join("readings.ndjson");

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use domain::given::device;
 use domain::{Exact, QuarterHour, Timestamp};
 use dynamodb::DynamoStore;
 use runtime::clock::Deadline;
@@ -43,7 +44,7 @@ fn spoil(data: &Path, day: i64) {
         let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
         let quarter =
             QuarterHour::of(Timestamp::from_millis((BEGIN + day * 86_400) * 1_000).unwrap());
-        let key = RollupKey::quarter("meter".parse().unwrap(), quarter);
+        let key = RollupKey::quarter(device("meter"), quarter);
         let mut rollup = store.rollup(&key, &invocation).await.unwrap().unwrap();
         let expected = Expected::Version(rollup.version);
         rollup.version += 1;

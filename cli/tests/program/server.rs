@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdout, Command, ExitCode, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::given::zone;
 use local::{Data, Options, System};
 use rollups::Following;
 use serde_json::Value;
@@ -53,7 +54,7 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let options = Options {
             data: Data::Dir(data.to_owned()),
-            time_zone: "Etc/UTC".parse().unwrap(),
+            time_zone: zone("Etc/UTC"),
             following: Some(Following::at_once(Duration::ZERO)),
             registry_max_age: Duration::ZERO,
             port: 0,

@@ -109,15 +109,12 @@ impl RetryMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given::at_second;
 
     const REPLACING: Mode = Mode { merge: false, rooms_given: false, is_whole: false };
 
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(1_768_147_200_000 + seconds * 1000).expect("a timestamp")
-    }
-
     fn reading(n: i64, value: &str) -> Reading {
-        table::given::reading("d", at(n), None, &[("t", value)])
+        table::given::reading("d", at_second(n), None, &[("t", value)])
     }
 
     #[test]
@@ -125,18 +122,18 @@ mod tests {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
         let request = memory.request(&all, REPLACING);
-        assert_eq!(memory.left(request, &all, at(0)), [0, 1, 2, 3]);
-        memory.keep(request, all[1..3].iter(), at(0));
-        assert_eq!(memory.left(request, &all, at(1)), [0, 3]);
-        assert_eq!(memory.left(request, &all, at(119)), [0, 3]);
-        assert_eq!(memory.left(request, &all, at(120)), [0, 1, 2, 3]);
+        assert_eq!(memory.left(request, &all, at_second(0)), [0, 1, 2, 3]);
+        memory.keep(request, all[1..3].iter(), at_second(0));
+        assert_eq!(memory.left(request, &all, at_second(1)), [0, 3]);
+        assert_eq!(memory.left(request, &all, at_second(119)), [0, 3]);
+        assert_eq!(memory.left(request, &all, at_second(120)), [0, 1, 2, 3]);
     }
 
     #[test]
     fn any_other_request_is_stored_as_it_is() {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
-        memory.keep(memory.request(&all, REPLACING), all.iter(), at(0));
+        memory.keep(memory.request(&all, REPLACING), all.iter(), at_second(0));
         let corrected: Vec<_> = (0..4).map(|n| reading(n, "2")).collect();
         let merging = Mode { merge: true, ..REPLACING };
         let with_rooms = Mode { rooms_given: true, ..REPLACING };
@@ -147,7 +144,7 @@ mod tests {
             (&corrected, REPLACING),
         ] {
             let request = memory.request(readings, mode);
-            assert_eq!(memory.left(request, readings, at(1)).len(), readings.len());
+            assert_eq!(memory.left(request, readings, at_second(1)).len(), readings.len());
         }
     }
 
@@ -156,12 +153,12 @@ mod tests {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
         let request = memory.request(&all, REPLACING);
-        memory.keep(request, all.iter(), at(0));
+        memory.keep(request, all.iter(), at_second(0));
         let other = [reading(2, "2")];
         memory.overwrite(memory.request(&other, REPLACING), other.iter());
-        assert_eq!(memory.left(request, &all, at(1)), [2]);
+        assert_eq!(memory.left(request, &all, at_second(1)), [2]);
         memory.overwrite(request, all.iter());
-        assert_eq!(memory.left(request, &all, at(1)), [2], "its own are no others");
+        assert_eq!(memory.left(request, &all, at_second(1)), [2], "its own are no others");
     }
 
     #[test]
@@ -169,10 +166,11 @@ mod tests {
         let memory = RetryMemory::default();
         let some = |n| [reading(n, "1"), reading(n + 1, "1")];
         for n in [0, 100] {
-            memory.keep(memory.request(&some(n), REPLACING), some(n)[..1].iter(), at(n));
+            memory.keep(memory.request(&some(n), REPLACING), some(n)[..1].iter(), at_second(n));
         }
-        let left =
-            |n, now| memory.left(memory.request(&some(n), REPLACING), &some(n), at(now)).len();
+        let left = |n, now| {
+            memory.left(memory.request(&some(n), REPLACING), &some(n), at_second(now)).len()
+        };
         assert_eq!((left(0, 110), left(100, 110)), (1, 1));
         assert_eq!((left(0, 130), left(100, 130)), (2, 1));
     }
@@ -183,9 +181,9 @@ mod tests {
         let many: Vec<_> = (0..40_000).map(|n| reading(n, "1")).collect();
         let more: Vec<_> = (40_000..60_000).map(|n| reading(n, "1")).collect();
         let [first, second] = [&many, &more].map(|readings| memory.request(readings, REPLACING));
-        memory.keep(first, many.iter(), at(0));
-        memory.keep(second, more.iter(), at(0));
-        assert!(memory.left(second, &more, at(0)).is_empty());
-        assert_eq!(memory.left(first, &many, at(0)).len(), 40_000);
+        memory.keep(first, many.iter(), at_second(0));
+        memory.keep(second, more.iter(), at_second(0));
+        assert!(memory.left(second, &more, at_second(0)).is_empty());
+        assert_eq!(memory.left(first, &many, at_second(0)).len(), 40_000);
     }
 }

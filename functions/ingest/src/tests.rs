@@ -12,7 +12,9 @@ use std::time::Duration;
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::{Decimal, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp, Token, TokenHash};
+use domain::{
+    Decimal, Device, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp, Token, TokenHash,
+};
 use proptest::prelude::*;
 use runtime::auth::Auth;
 use runtime::clock::TestClock;
@@ -77,7 +79,7 @@ impl Bench {
     }
 
     fn with(store: MemoryDb, auth: bool) -> Self {
-        let now = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
+        let now = given::at("2026-01-11T16:00:00Z");
         let clock = TestClock::at(now);
         let log = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&log);
@@ -119,6 +121,23 @@ impl Bench {
 
     async fn post(&self, body: &str) -> (i64, Value) {
         self.reply(http("POST", "/readings", body)).await
+    }
+
+    /// All devices of the table.
+    async fn devices(&self) -> Vec<Device> {
+        self.store.devices(&invocation()).await.expect("memory").found
+    }
+
+    async fn device(&self, id: &str) -> Device {
+        let found = self.devices().await.into_iter().find(|device| device.id().as_str() == id);
+        found.expect("registered")
+    }
+
+    /// A person edits a device.
+    async fn edit(&self, id: &str, patch: DevicePatch) {
+        let now = self.clock.now();
+        let edited = self.store.edit_device(&given::device(id), &patch, now, &invocation()).await;
+        edited.expect("memory");
     }
 }
 
@@ -254,7 +273,7 @@ async fn ten_thousand_refusals_fit_into_one_answer_and_none_is_lost() {
 }
 
 fn values(store: &MemoryDb) -> Vec<(i64, String)> {
-    let start = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
+    let start = given::at("2026-01-11T16:00:00Z");
     let value = |reading: &Reading| {
         let values: Vec<_> = reading.metrics().values().map(Decimal::as_str).collect();
         (reading.at.as_millis() - start.as_millis(), values.join(" "))
@@ -526,8 +545,7 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
     post(r#"{"device_id": "d", "timestamp": 1768147201, "t": 1}"#).await;
     assert_eq!(rooms(), [("a".to_owned(), true), ("a".to_owned(), false)]);
 
-    let patch =
-        DevicePatch { room: Edit::Set("p".parse().expect("an id")), ..DevicePatch::default() };
+    let patch = DevicePatch { room: Edit::Set(given::room("p")), ..DevicePatch::default() };
     let id = "d".parse().expect("an id");
     bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation()).await.expect("memory");
     bench.clock.advance(Duration::from_secs(60));
@@ -896,8 +914,7 @@ async fn beyond_memory_a_move_is_followed_and_a_persons_choice_is_seen_in_time()
     assert_eq!(send(silent).await, "r");
     send(r#"{"device_id": "d7", "room": "s", "co2": 1}"#).await;
     assert_eq!(send(silent).await, "s", "moved by a reading");
-    let patch =
-        DevicePatch { room: Edit::Set("t".parse().expect("an id")), ..DevicePatch::default() };
+    let patch = DevicePatch { room: Edit::Set(given::room("t")), ..DevicePatch::default() };
     let id = "d7".parse().expect("an id");
     bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation()).await.expect("memory");
     assert_eq!(send(silent).await, "s", "not known here yet");

@@ -18,6 +18,7 @@ mod tokens;
 use std::sync::{Arc, Mutex};
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use domain::given::{at_millis, at_minute, cases};
 use domain::{DeviceObservation, Reading, Scope, Timestamp};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
@@ -46,6 +47,18 @@ struct Answer {
 impl Answer {
     fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
+    }
+
+    /// What a refusal says: its status and its detail.
+    fn problem(&self) -> String {
+        let detail = self.json()["detail"].as_str().unwrap_or_default().to_owned();
+        format!("{} {detail}", self.status)
+    }
+
+    /// The rows of a list.
+    fn rows(&self) -> Vec<Value> {
+        let rows = self.json()["data"].as_array().cloned();
+        rows.unwrap_or_else(|| panic!("no rows: {}", self.text))
     }
 
     fn header(&self, name: &str) -> &str {
@@ -81,7 +94,7 @@ impl Bench {
     }
 
     fn with_settings(store: MemoryDb, settings: Settings) -> Self {
-        let clock = TestClock::at(at(60));
+        let clock = TestClock::at(at_minute(60));
         let log = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&log);
         let telemetry = Telemetry::to(Arc::new(move |line| {
@@ -108,7 +121,7 @@ impl Bench {
                 (0..10).map(|minute| reading(device, minute, room)).collect();
             bench.store.put_readings(&readings, None, &invocation()).await;
             given::register_devices_of(&bench.store, &readings[..1]).await;
-            given::register_room(&bench.store, room, at(0)).await;
+            given::register_room(&bench.store, room, at_minute(0)).await;
         }
         bench
     }
@@ -158,32 +171,46 @@ impl Bench {
     async fn patch(&self, url: &str, body: &str) -> Answer {
         self.send("PATCH", url, json!({}), body).await
     }
+
+    async fn problem(&self, url: &str) -> String {
+        self.get(url).await.problem()
+    }
+
+    /// Each request of a text of cases is refused with a status, and with what its detail begins with.
+    async fn refuses(&self, headers: &Value, text: &str) {
+        for case in cases(text) {
+            let mut parts = case.given.splitn(3, ' ');
+            let mut part = || parts.next().unwrap_or_default();
+            let (method, url, body) = (part(), part(), part());
+            let told = self.send(method, url, headers.clone(), body).await.problem();
+            assert!(told.starts_with(case.answer()), "{case}: {told}");
+        }
+    }
 }
 
-fn at(minute: i64) -> Timestamp {
-    millis(minute * 60_000)
-}
-
-/// So many milliseconds after [`at`]`(0)`.
-fn millis(n: i64) -> Timestamp {
-    Timestamp::from_millis(1_768_147_200_000 + n).expect("a timestamp")
+/// Asserts that a JSON object has some members; null is one that it lacks.
+#[track_caller]
+fn assert_has(found: &Value, members: &Value) {
+    for (name, expected) in members.as_object().expect("an object") {
+        assert_eq!(found[name], *expected, "{name} of {found}");
+    }
 }
 
 fn reading(device: &str, minute: i64, room: &str) -> Reading {
     let temperature = minute.to_string();
     let metrics = [("temperature", temperature.as_str()), ("battery", "90")];
     let count = if minute == 3 { 2 } else { 1 };
-    given::reading(device, at(minute), Some(room), &metrics[..count])
+    given::reading(device, at_minute(minute), Some(room), &metrics[..count])
 }
 
 #[tokio::test]
 async fn stays_are_pages_of_what_overlaps_a_range() {
     let bench = Bench::new().await;
     for (minute, room) in [(0, r#""r""#), (10, r#""s""#), (20, "null"), (30, r#""r""#)] {
-        let body = format!(r#"{{"room": {room}, "room_since": "{}"}}"#, at(minute));
+        let body = format!(r#"{{"room": {room}, "room_since": "{}"}}"#, at_minute(minute));
         assert_eq!(bench.patch("/devices/a", &body).await.status, 200, "{body}");
     }
-    let [zero, ten, twenty, thirty] = [0, 10, 20, 30].map(at);
+    let [zero, ten, twenty, thirty] = [0, 10, 20, 30].map(at_minute);
     let stay = |room: &str, since: Timestamp, until: Option<Timestamp>| json!({"device_id": "a", "room": room, "since": since, "until": until});
     let history =
         [stay("r", zero, Some(ten)), stay("s", ten, Some(twenty)), stay("r", thirty, None)];
@@ -221,16 +248,17 @@ async fn stays_are_pages_of_what_overlaps_a_range() {
 async fn a_stay_that_cannot_begin_then_is_refused_with_what_is_there() {
     let bench = Bench::new().await;
     let patch = async |room: &str, minute: i64| {
-        let body = format!(r#"{{"room": "{room}", "room_since": "{}"}}"#, at(minute));
+        let body = format!(r#"{{"room": "{room}", "room_since": "{}"}}"#, at_minute(minute));
         let answer = bench.patch("/devices/a", &body).await;
         (answer.status, answer.json()["detail"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(patch("r", 10).await.0, 200);
     let (status, detail) = patch("s", 5).await;
-    let begun = format!("in r, began at {}", at(10));
+    let begun = format!("in r, began at {}", at_minute(10));
     assert!(status == 400 && detail.contains(&begun), "{status} {detail}");
     let (status, detail) = patch("r", 20).await;
-    let since = format!("room_since: cannot be changed; the device is in r since {}", at(10));
+    let since =
+        format!("room_since: cannot be changed; the device is in r since {}", at_minute(10));
     assert_eq!((status, detail), (400, since));
     let (status, detail) = patch("s", 61).await;
     assert!(status == 400 && detail.contains("in the future"), "{status} {detail}");
@@ -244,7 +272,7 @@ async fn lists_come_from_the_cache_and_are_asked_for_again_each_time() {
     let reads = bench.store.calls().reads;
     bench.clock.advance(Duration::from_secs(20));
     let answer = bench.get("/devices").await;
-    assert_eq!(answer.json()["data"].as_array().map(Vec::len), Some(3));
+    assert_eq!(answer.rows().len(), 3);
     assert_eq!((answer.header("age"), answer.header("cache-control")), ("", "private, no-cache"));
     let etag = answer.header("etag").to_owned();
     let again = bench.send("GET", "/devices", json!({"if-none-match": etag}), "").await;
@@ -283,7 +311,8 @@ async fn a_method_that_a_path_lacks_is_answered_with_those_that_it_has() {
 #[tokio::test]
 async fn a_metric_called_like_a_column_keeps_its_value() {
     let bench = Bench::empty();
-    let odd = given::reading("odd", at(0), None, &["name", "kind", "t"].map(|name| (name, "7")));
+    let odd =
+        given::reading("odd", at_minute(0), None, &["name", "kind", "t"].map(|name| (name, "7")));
     given::store_home(&bench.store, &[odd]).await;
     let csv = bench.get("/devices?latest=true&format=csv").await.text;
     let row = csv.lines().nth(1).expect("a row");
@@ -296,7 +325,7 @@ async fn a_list_ends_before_lambda_would_refuse_the_answer() {
     let number = "-1.2345678901234567890123456789012345678e-100";
     let names: Vec<String> = (0..64).map(|n| format!("m{n:02}{}", "x".repeat(60))).collect();
     let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), number)).collect();
-    let reading = |n| given::reading(&format!("d{n:03}"), at(0), Some("r"), &metrics);
+    let reading = |n| given::reading(&format!("d{n:03}"), at_minute(0), Some("r"), &metrics);
     bench.store(&(0..400).map(reading).collect::<Vec<_>>()).await;
     for path in ["/devices?latest=true&limit=1000", "/rooms/r/latest?limit=1000"] {
         let pages = bench.pages(path).await;
@@ -316,7 +345,7 @@ async fn an_offset_whose_plus_was_not_encoded_is_understood() {
 #[tokio::test]
 async fn a_walk_goes_on_when_its_relative_beginning_has_passed_its_end() {
     let bench = Bench::new().await;
-    let url = format!("/devices/a/readings?from=-1h&to={}&limit=1", at(5));
+    let url = format!("/devices/a/readings?from=-1h&to={}&limit=1", at_minute(5));
     let next = bench.get(&url).await.json()["next_cursor"].as_str().expect("more").to_owned();
     bench.clock.advance(Duration::from_secs(600));
     assert_eq!(bench.get(&format!("{url}&cursor={next}")).await.status, 200);
@@ -457,10 +486,7 @@ async fn lists_page_and_filter() {
     );
     let in_room = bench.get("/devices?room=s").await.json();
     assert_eq!(in_room["data"].as_array().map(Vec::len), Some(1));
-    assert_eq!(
-        bench.get("/rooms/r/devices").await.json()["data"].as_array().map(Vec::len),
-        Some(2)
-    );
+    assert_eq!(bench.get("/rooms/r/devices").await.rows().len(), 2);
     assert_eq!(bench.get("/rooms/nowhere/devices").await.status, 404);
     let csv = bench.get("/rooms?format=csv").await;
     assert_eq!(
@@ -478,7 +504,7 @@ async fn bench_beyond_memory() -> Bench {
         let letter = if n < 300 { 'd' } else { 'e' };
         let first = reading(&format!("{letter}{n:05}"), 0, &here);
         given::register_devices_of(&bench.store, &[first]).await;
-        given::register_room(&bench.store, &format!("room-{n:05}"), at(0)).await;
+        given::register_room(&bench.store, &format!("room-{n:05}"), at_minute(0)).await;
     }
     bench
 }
@@ -524,7 +550,7 @@ async fn beyond_memory_each_device_is_read_from_the_table() {
 async fn beyond_memory_a_room_answers_and_the_home_says_why_not() {
     let bench = bench_beyond_memory().await;
     let latest = bench.get("/rooms/r/latest?limit=5").await;
-    assert_eq!(latest.json()["data"].as_array().map(Vec::len), Some(2), "{}", latest.text);
+    assert_eq!(latest.rows().len(), 2, "{}", latest.text);
     let range = bench.get("/rooms/r/readings?from=-2h&limit=3&format=csv").await;
     assert_eq!(range.status, 200);
     let many = bench.get("/rooms/r/series?from=-2h&every=1h").await;
@@ -557,7 +583,7 @@ async fn every_form_holds_the_same_rows() {
 #[tokio::test]
 async fn a_row_names_its_device_and_its_room_whichever_was_asked_for() {
     let bench = Bench::new().await;
-    let row = json!({"device_id": "a", "timestamp": at(0), "room": "r", "temperature": 0});
+    let row = json!({"device_id": "a", "timestamp": at_minute(0), "room": "r", "temperature": 0});
     for owner in ["/devices/a", "/rooms/r"] {
         let url = format!("{owner}/readings?from=-2h&limit=1&format=");
         let json = bench.get(&format!("{url}json")).await.json();
@@ -567,7 +593,9 @@ async fn a_row_names_its_device_and_its_room_whichever_was_asked_for() {
         let csv = bench.get(&format!("{url}csv")).await.text;
         let mut lines = csv.lines();
         assert!(lines.next().is_some_and(|header| header.starts_with("timestamp,device_id,room,")));
-        assert!(lines.next().is_some_and(|line| line.starts_with(&format!("{},a,r,", at(0)))));
+        assert!(
+            lines.next().is_some_and(|line| line.starts_with(&format!("{},a,r,", at_minute(0))))
+        );
     }
 }
 
@@ -642,11 +670,8 @@ async fn parameters_that_cannot_be_taken_are_named() {
         ("/openapi.json?x=1", "x"),
     ] {
         let answer = bench.get(url).await;
-        assert_eq!(
-            (answer.status, &answer.json()["errors"][0]["field"]),
-            (400, &json!(field)),
-            "{url}"
-        );
+        let found = (answer.status, answer.json()["errors"][0]["field"].clone());
+        assert_eq!(found, (400, json!(field)), "{url}");
     }
 }
 
@@ -731,7 +756,7 @@ async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
             ["a", "b", "c", "d"][usize::try_from(n % 4).expect("small")],
             format!("metric_{:03}", n % 1_000),
         );
-        given::reading(id, millis(n), Some("r"), &[(&metric, "-1.5e-100")])
+        given::reading(id, at_millis(n), Some("r"), &[(&metric, "-1.5e-100")])
     };
     bench.store(&(0..9_000).map(one_of_many).collect::<Vec<_>>()).await;
     for (format, expected) in [("csv", 2), ("json", 1), ("ndjson", 1)] {
@@ -746,7 +771,7 @@ async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
 fn sprawling(device: &str, n: i64) -> Reading {
     let names: Vec<String> = (0..64).map(|m| format!("m{:0>63}", n * 64 + m)).collect();
     let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
-    given::reading(device, millis(n), Some("r"), &metrics)
+    given::reading(device, at_millis(n), Some("r"), &metrics)
 }
 
 #[tokio::test]
@@ -780,11 +805,11 @@ async fn a_list_has_the_columns_of_its_page_where_more_are_known_than_fit() {
         bench.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
         let mut observation = DeviceObservation::of(&reading);
         let others = (0..192).map(|metric| format!("x{n}_{metric}_{}", "x".repeat(50)));
-        observation.metrics.extend(others.map(|name| name.parse().expect("a name")));
+        observation.metrics.extend(others.map(|name| given::metric(&name)));
         let device = observation.new_device(reading.device, |_| true);
         bench.store.register_device(&device, &invocation()).await.expect("memory");
     }
-    given::register_room(&bench.store, "r", at(0)).await;
+    given::register_room(&bench.store, "r", at_minute(0)).await;
     for path in ["/devices?latest=true&", "/rooms/r/latest?"] {
         let mut rows = 0;
         for page in bench.pages(&format!("{path}format=csv&limit=1000")).await {
@@ -801,7 +826,7 @@ async fn the_further_look_at_newest_values_expects_large_readings_behind_small_o
     let bench = Bench::empty();
     let large = |minute| {
         let mut reading = sprawling("l", 0);
-        reading.at = at(minute);
+        reading.at = at_minute(minute);
         reading
     };
     let mut readings: Vec<Reading> = (0..100).map(large).collect();
@@ -809,9 +834,13 @@ async fn the_further_look_at_newest_values_expects_large_readings_behind_small_o
     readings.extend((100..110).map(|minute| reading("l", minute, "r")));
     bench.store.put_readings(&readings, None, &invocation()).await;
     let latest = bench.get("/devices/l/latest").await.json();
-    assert_eq!(latest["timestamp"], at(109).to_string());
+    assert_eq!(latest["timestamp"], at_minute(109).to_string());
     // Were the ten newest all that counts, it would take a hundred of some 5 KB.
-    assert!(latest["as_of"].as_str() > Some(at(90).to_string().as_str()), "{}", latest["as_of"]);
+    assert!(
+        latest["as_of"].as_str() > Some(at_minute(90).to_string().as_str()),
+        "{}",
+        latest["as_of"]
+    );
 }
 
 #[tokio::test]
@@ -941,16 +970,16 @@ async fn a_metric_that_is_no_longer_sent_is_looked_for_once_and_can_be_dropped()
     bench.store.put_readings(&readings, None, &invocation()).await;
     // One reading has `battery`, 56 minutes before the newest; none has `gone`.
     let mut observation = DeviceObservation::of(&readings[3]);
-    observation.metrics.insert("gone".parse().expect("a name"));
-    let device = observation.new_device("slow".parse().expect("an id"), |_| true);
+    observation.metrics.insert(given::metric("gone"));
+    let device = observation.new_device(given::device("slow"), |_| true);
     bench.store.register_device(&device, &invocation()).await.expect("memory");
     bench.query.load().await;
     let before = bench.store.calls().reads;
     let latest = bench.get("/devices/slow/latest").await.json();
     assert_eq!(bench.store.calls().reads - before, 2, "two queries, whatever is missing");
-    assert_eq!(latest["metrics"]["battery"]["timestamp"], at(3).to_string());
+    assert_eq!(latest["metrics"]["battery"]["timestamp"], at_minute(3).to_string());
     assert_eq!(latest["metrics"]["gone"], json!(null));
-    assert_eq!(latest["as_of"], at(0).to_string(), "as far back as there are readings");
+    assert_eq!(latest["as_of"], at_minute(0).to_string(), "as far back as there are readings");
 
     let dropped =
         bench.patch("/devices/slow", r#"{"metrics": {"gone": null, "battery": null}}"#).await;
@@ -960,7 +989,7 @@ async fn a_metric_that_is_no_longer_sent_is_looked_for_once_and_can_be_dropped()
     let before = bench.store.calls().reads;
     let latest = bench.get("/devices/slow/latest").await.json();
     assert_eq!(bench.store.calls().reads - before, 1, "nothing is missing");
-    assert_eq!(latest["as_of"], at(50).to_string());
+    assert_eq!(latest["as_of"], at_minute(50).to_string());
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ mod alerts;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Device, DevicePatch, Edit, Label, Reading, Room, Stay, TimeRange, Timestamp};
+use domain::given::{always, at_minute, label, stay};
+use domain::{Device, DevicePatch, Edit, Label, Reading, Room, Stay, Timestamp};
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ struct Bench {
 
 impl Bench {
     fn on(store: MemoryDb) -> Self {
-        let clock = TestClock::at(timestamp(0));
+        let clock = TestClock::at(at_minute(0));
         let queue = MemoryQueue::default();
         let (telemetry, queue_of_its) = (Telemetry::silent(), queue.clone());
         let permitted = store.for_role(<MemoryDb as Store>::PERMISSIONS);
@@ -62,7 +63,7 @@ impl Bench {
 
     async fn edit(&self, patch: DevicePatch, minute: i64) {
         let id = "d".parse().expect("an id");
-        let edited = self.store.edit_device(&id, &patch, timestamp(minute), &self.invocation).await;
+        let edited = self.store.edit_device(&id, &patch, at_minute(minute), &self.invocation).await;
         assert!(matches!(edited, Ok(UpdateOutcome::Updated(_))), "{edited:?}");
     }
 
@@ -90,13 +91,8 @@ impl Bench {
     }
 }
 
-fn timestamp(minute: i64) -> Timestamp {
-    let start = Timestamp::from_millis(1_768_147_200_000).expect("a timestamp");
-    start.saturating_add(TimeDelta::minutes(minute))
-}
-
 fn reading(device: &str, minute: i64, room: Option<&str>) -> Reading {
-    given::reading(device, timestamp(minute), room, &[("temperature", "20")])
+    given::reading(device, at_minute(minute), room, &[("temperature", "20")])
 }
 
 fn record((n, reading): (usize, &Reading)) -> Value {
@@ -164,7 +160,7 @@ async fn any_order_and_any_repetition_leave_the_same_registry() {
     }
     assert!(registries.iter().all(|registry| *registry == registries[0]), "{registries:#?}");
     assert_eq!(registries[0].0.place().room().expect("a room").as_str(), "c");
-    assert_eq!(registries[0].0.first_seen(), timestamp(0));
+    assert_eq!(registries[0].0.first_seen(), at_minute(0));
 }
 
 #[tokio::test]
@@ -172,8 +168,8 @@ async fn what_a_person_set_stays() {
     let bench = Bench::new();
     bench.write(&[reading("d", 0, Some("a"))]).await;
     let patch = DevicePatch {
-        name: Edit::Set("Kitchen".parse().expect("a label")),
-        room: Edit::Set("p".parse().expect("an id")),
+        name: Edit::Set(label("Kitchen")),
+        room: Edit::Set(given::room("p")),
         ..DevicePatch::default()
     };
     bench.edit(patch, 0).await;
@@ -184,7 +180,7 @@ async fn what_a_person_set_stays() {
         (device.name().map(Label::as_str), device.place().room().expect("a room").as_str()),
         (Some("Kitchen"), "p")
     );
-    assert_eq!(device.first_seen(), timestamp(-10), "what nobody set is still learned");
+    assert_eq!(device.first_seen(), at_minute(-10), "what nobody set is still learned");
 
     bench.choose(None, 0).await;
     bench.write(&[reading("d", 20, Some("b"))]).await;
@@ -199,7 +195,7 @@ async fn the_first_record_that_could_not_be_learned_is_reported() {
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
     assert_eq!(bench.deliver(&batch).await.as_deref(), Some("1"));
     assert_eq!(bench.deliver(&batch[1..]).await, None, "delivered again, it is learned");
-    assert_eq!(bench.device().await.first_seen(), timestamp(0));
+    assert_eq!(bench.device().await.first_seen(), at_minute(0));
 }
 
 #[tokio::test]
@@ -217,7 +213,7 @@ async fn two_instances_read_the_same_registry() {
     one.write(&[reading("d", 5, Some("b"))]).await;
     two.write(&[reading("d", 0, Some("a"))]).await;
     assert_eq!(one.room_of_device().await, "b");
-    assert_eq!(one.device().await.first_seen(), timestamp(0));
+    assert_eq!(one.device().await.first_seen(), at_minute(0));
 }
 
 #[tokio::test]
@@ -263,7 +259,7 @@ async fn a_filled_in_room_moves_no_device_and_makes_no_room() {
     assert_eq!(bench.room_of_device().await, "b");
 
     bench.choose(None, 0).await;
-    stale.at = timestamp(7);
+    stale.at = at_minute(7);
     bench.write(&[stale]).await;
     assert_eq!(
         bench.device().await.place().room(),
@@ -326,7 +322,7 @@ async fn what_can_never_be_applied_is_given_up_once_and_blocks_nothing() {
         bench.store.fail_registry_writes_with([damaged]);
         assert_eq!(bench.deliver(&batch).await, None, "delivery {n}");
     }
-    assert_eq!(bench.device().await.first_seen(), timestamp(0));
+    assert_eq!(bench.device().await.first_seen(), at_minute(0));
     bench.assert_one_letter(("DEVICE", "a"), "is damaged");
 }
 
@@ -367,21 +363,16 @@ async fn a_record_that_makes_the_code_panic_is_given_up_like_other_poison() {
     let bench = Bench::new();
     bench.store.panic(|(action, _)| action == Action::PutItem, 0, "a mistake of ours");
     assert_eq!(bench.deliver(&[reading("a", 0, None), reading("d", 0, None)]).await, None);
-    assert_eq!(bench.device().await.first_seen(), timestamp(0), "the other is learned");
+    assert_eq!(bench.device().await.first_seen(), at_minute(0), "the other is learned");
     bench.assert_one_letter(("DEVICE", "a"), "panicked: a mistake of ours");
 }
 
 async fn stays(bench: &Bench) -> Vec<Stay> {
-    let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range");
+    let range = always();
     let query = StayQuery { range, after: None, limit: 100 };
     let id = "d".parse().expect("an id");
     let page = bench.store.stays_of(&id, &query, &bench.invocation).await.expect("memory");
     page.stays.into_iter().map(|of| of.stay).collect()
-}
-
-fn stay(room: &str, since: i64, until: Option<i64>) -> Stay {
-    let room = room.parse().expect("an id");
-    Stay { room, since: timestamp(since), until: until.map(timestamp) }
 }
 
 #[tokio::test]
@@ -453,7 +444,7 @@ async fn the_last_stay_is_where_the_device_is_also_if_the_stream_is_behind() {
             let bench = Bench::new();
             bench.store.put_readings(&readings, None, &bench.invocation).await;
             for id in ["a", "b", "c"] {
-                let room = Room::new(id.parse().expect("an id"), timestamp(0));
+                let room = Room::new(given::room(id), at_minute(0));
                 bench.store.register_room(&room, &bench.invocation).await.expect("memory");
             }
             for batch in readings.chunks(size) {

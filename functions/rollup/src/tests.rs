@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use domain::given::{at_minute, device, metric};
 use domain::{
-    Bucket, ConditionsSchema, Device, DeviceId, DevicePatch, Encoding, Exchange, FoldRules,
-    MetricName, MetricPatch, QuarterHour, Reading, Rollup as Folded, SWEEP_GROUPS, SchemaMetric,
-    Timestamp, Zone, sweep_group,
+    Bucket, ConditionsSchema, Device, DevicePatch, Encoding, Exchange, FoldRules, MetricName,
+    MetricPatch, QuarterHour, Reading, Rollup as Folded, SWEEP_GROUPS, SchemaMetric, Timestamp,
+    Zone, sweep_group,
 };
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
-use table::given::{self, number};
+use table::given::{self, minute, number};
 use table::memory_db::MemoryDb;
 use table::{
     DeleteReadings as _, EditRegistry as _, Expected, Invocation, LookUpRegistry as _,
@@ -59,7 +60,7 @@ impl Bench {
 
     /// At the start, on a table that may consume so many units of each kind a second.
     pub(super) fn with(store: MemoryDb, zone: &str, max_units: u32) -> Self {
-        let clock = TestClock::at(at(0));
+        let clock = TestClock::at(at_minute(0));
         let (work, dead_letters) = (MemoryWorkQueue::default(), MemoryQueue::default());
         let line = Arc::new(Mutex::new(Value::Null));
         let sink = Arc::clone(&line);
@@ -67,7 +68,7 @@ impl Bench {
             *sink.lock().expect("no panic") = serde_json::from_str(line).expect("JSON");
         }));
         let settings = Settings {
-            zone: zone.parse().expect("a zone"),
+            zone: given::zone(zone),
             retention: Retention::default(),
             following: rollups::Following::default(),
             max_read_units: max_units,
@@ -82,7 +83,7 @@ impl Bench {
             telemetry,
             settings,
         );
-        let invocation = Invocation::until(deadline());
+        let invocation = given::invocation();
         Self { store, clock, work, dead_letters, rollup, invocation, line }
     }
 
@@ -98,14 +99,14 @@ impl Bench {
     }
 
     pub(super) async fn delete(&self, device: &str, minute: i64) -> Value {
-        let key = ReadingKey { at: at(minute), device: id(device) };
+        let key = ReadingKey { at: at_minute(minute), device: given::device(device) };
         self.store.delete_readings(&[key], &self.invocation).await;
         record("REMOVE", device, minute)
     }
 
     /// Delivers records; returns the position of the one to deliver again.
     pub(super) async fn deliver(&self, records: &[Value]) -> Option<usize> {
-        self.deliver_within(records, deadline()).await
+        self.deliver_within(records, minute()).await
     }
 
     pub(super) async fn deliver_within(
@@ -125,48 +126,48 @@ impl Bench {
 
     /// Delivers a message of the queue; returns whether it is done.
     pub(super) async fn message(&self, device: &str, minute: i64) -> bool {
-        let body = json!({"device": device, "quarter": at(minute)}).to_string();
+        let body = json!({"device": device, "quarter": at_minute(minute)}).to_string();
         let event = json!({"Records": [{"messageId": "m", "body": body}]});
         let event = serde_json::from_value(event).expect("an event");
-        self.rollup.handle_queue(event, deadline()).await.batch_item_failures.is_empty()
+        self.rollup.handle_queue(event, given::minute()).await.batch_item_failures.is_empty()
     }
 
     pub(super) async fn schedule(&self) {
-        self.rollup.handle_schedule(deadline()).await.expect("nothing fails");
+        self.rollup.handle_schedule(minute()).await.expect("nothing fails");
     }
 
     /// Runs the schedule every minute from one to another, both inside.
     pub(super) async fn minutes(&self, from: i64, to: i64) {
         for minute in from..=to {
-            self.clock.set(at(minute));
+            self.clock.set(at_minute(minute));
             self.schedule().await;
         }
     }
 
     pub(super) fn rollup(&self, device: &str, bucket: Bucket) -> Option<StoredRollup> {
-        let key = RollupKey { device: id(device), bucket };
+        let key = RollupKey { device: given::device(device), bucket };
         self.store.rollups().into_iter().find(|it| it.key == key)
     }
 
     /// The rollup of the quarter in which a minute lies.
     pub(super) fn quarter(&self, device: &str, minute: i64) -> Option<StoredRollup> {
-        self.rollup(device, Bucket::QuarterHour(QuarterHour::of(at(minute))))
+        self.rollup(device, Bucket::QuarterHour(QuarterHour::of(at_minute(minute))))
     }
 
     /// The rollup of a local day.
     pub(super) fn day(&self, device: &str, date: &str) -> Option<StoredRollup> {
-        self.rollup(device, Bucket::Day(date.parse().expect("a date")))
+        self.rollup(device, Bucket::Day(given::date(date)))
     }
 
     /// Stores a rollup that was folded with newer settings than the device has: no fold replaces it.
     pub(super) async fn damage(&self, device: &str, minute: i64) {
-        let quarter = QuarterHour::of(at(minute));
-        let poison = given::stored_quarter(&id(device), quarter, Folded::default());
+        let quarter = QuarterHour::of(at_minute(minute));
+        let poison = given::stored_quarter(&given::device(device), quarter, Folded::default());
         given::put_first(&self.store, &StoredRollup { settings: 99, ..poison }).await;
     }
 
     pub(super) async fn device(&self, device: &str) -> Device {
-        let found = self.store.device(&id(device), &self.invocation).await;
+        let found = self.store.device(&given::device(device), &self.invocation).await;
         found.expect("memory").expect("registered")
     }
 
@@ -187,14 +188,14 @@ impl Bench {
     /// Changes a setting that concerns one quarter.
     pub(super) async fn exchange_meter(&self, device: &str, minute: i64) {
         let exchange = Exchange { old: number("1"), new: number("0") };
-        let exchanges = domain::Edit::Set([(at(minute), exchange)].into());
+        let exchanges = domain::Edit::Set([(at_minute(minute), exchange)].into());
         self.edit(device, MetricPatch { exchanges, ..MetricPatch::default() }).await;
     }
 
     async fn edit(&self, device: &str, patch: MetricPatch) {
         let patch = DevicePatch { metrics: [(name(), patch)].into(), ..DevicePatch::default() };
         self.store
-            .edit_device(&id(device), &patch, Timestamp::MIN, &self.invocation)
+            .edit_device(&given::device(device), &patch, Timestamp::MIN, &self.invocation)
             .await
             .expect("memory");
     }
@@ -205,26 +206,12 @@ impl Bench {
     }
 }
 
-pub(super) fn deadline() -> Deadline {
-    Deadline::after(Duration::from_secs(60))
-}
-
-pub(super) fn id(device: &str) -> DeviceId {
-    device.parse().expect("an id")
-}
-
-/// That many minutes after 2026-01-11T16:00:00Z, which is an hour after midnight in Tokyo.
-pub(super) fn at(minute: i64) -> Timestamp {
-    let start = Timestamp::from_millis(1_768_147_200_000).expect("a timestamp");
-    start.saturating_add(TimeDelta::minutes(minute))
-}
-
 pub(super) fn name() -> MetricName {
-    "cumulative_kwh_p".parse().expect("a name")
+    metric("cumulative_kwh_p")
 }
 
 pub(super) fn reading(device: &str, minute: i64, value: &str) -> Reading {
-    given::reading(device, at(minute), None, &[("cumulative_kwh_p", value)])
+    given::reading(device, at_minute(minute), None, &[("cumulative_kwh_p", value)])
 }
 
 pub(super) fn folded(readings: &[Reading]) -> Folded {
@@ -232,7 +219,7 @@ pub(super) fn folded(readings: &[Reading]) -> Folded {
 }
 
 pub(super) fn record(event: &str, device: &str, minute: i64) -> Value {
-    let sk = table::keys::reading_sk(at(minute));
+    let sk = table::keys::reading_sk(at_minute(minute));
     json!({
         "eventID": "1", "eventName": event, "awsRegion": "eu-west-1",
         "dynamodb": {"Keys": {"pk": {"S": device}, "sk": {"S": sk}}, "SizeBytes": 1},

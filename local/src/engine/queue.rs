@@ -127,6 +127,8 @@ impl Queue {
 mod tests {
     use std::path::Path;
 
+    use domain::given::at_second;
+
     use super::*;
     use crate::Data;
     use crate::engine::Engine;
@@ -137,13 +139,9 @@ mod tests {
         Engine::start(&data, &TableDefinition::own().unwrap(), None).unwrap()
     }
 
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(1_768_147_200_000 + seconds * 1_000).unwrap()
-    }
-
     /// What is received, as bodies with how often each was received.
     fn receive(queue: &Queue, seconds: i64, limit: usize) -> Vec<(String, u32)> {
-        let messages = queue.receive(at(seconds), limit).unwrap().into_iter();
+        let messages = queue.receive(at_second(seconds), limit).unwrap().into_iter();
         messages.map(|message| (message.body, message.receives)).collect()
     }
 
@@ -158,11 +156,14 @@ mod tests {
         let queue = first.queue("a").unwrap();
         queue.send(&["1".to_owned(), "2".to_owned(), "3".to_owned()]).unwrap();
         assert_eq!(receive(&queue, 0, 2), text(&[("1", 1), ("2", 1)]));
-        let received = queue.receive(at(0), 1).unwrap().remove(0);
+        let received = queue.receive(at_second(0), 1).unwrap().remove(0);
         queue.remove(received.number).unwrap();
-        queue.postpone(received.number + 1, at(60)).unwrap();
+        queue.postpone(received.number + 1, at_second(60)).unwrap();
         assert_eq!(receive(&queue, 59, 9), text(&[("3", 1)]));
-        assert!(queue.has_due(at(59)).unwrap(), "a message that is being processed is not done");
+        assert!(
+            queue.has_due(at_second(59)).unwrap(),
+            "a message that is being processed is not done"
+        );
 
         // The files as a process that is killed now would leave them.
         let copy = tempfile::tempdir().unwrap();
@@ -183,11 +184,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let engine = engine(directory.path());
         let queue = engine.queue("a").unwrap();
-        assert!(!queue.has_due(at(0)).unwrap());
+        assert!(!queue.has_due(at_second(0)).unwrap());
         queue.send(&["1".to_owned()]).unwrap();
-        let message = queue.receive(at(0), 1).unwrap().remove(0);
-        queue.postpone(message.number, at(60)).unwrap();
-        assert!(!queue.has_due(at(59)).unwrap() && queue.has_due(at(60)).unwrap());
+        let message = queue.receive(at_second(0), 1).unwrap().remove(0);
+        queue.postpone(message.number, at_second(60)).unwrap();
+        assert!(!queue.has_due(at_second(59)).unwrap() && queue.has_due(at_second(60)).unwrap());
         assert_eq!(receive(&queue, 60, 9), text(&[("1", 2)]));
         drop(queue);
         engine.stop().unwrap();

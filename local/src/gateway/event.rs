@@ -138,13 +138,14 @@ fn is_text(content_type: &str, content_encoding: &str) -> bool {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use domain::given::at_millis;
     use http::Request;
 
     use super::*;
 
     fn event_of(request: http::request::Builder, body: &[u8]) -> ApiGatewayV2httpRequest {
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let now = Timestamp::from_millis(1_768_147_200_000).unwrap();
+        let now = at_millis(0);
         let mut event = event(&parts, Ipv4Addr::LOCALHOST.into(), now, "id-1").unwrap();
         put_body(&mut event, body.to_vec(), false);
         event

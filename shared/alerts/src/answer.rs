@@ -130,9 +130,10 @@ fn seconds_of(seconds: i64) -> Option<TimeDelta> {
 mod tests {
     use super::*;
     use crate::body::tests::request;
+    use domain::given::at;
 
     fn now() -> Timestamp {
-        Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp")
+        at("2026-01-11T16:00:00Z")
     }
 
     fn answer(status: u16, retry_after: Option<&str>, text: &str) -> Answer {

@@ -33,9 +33,10 @@ pub fn next_attempt(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given;
 
     fn first() -> Timestamp {
-        Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp")
+        given::at("2026-01-11T16:00:00Z")
     }
 
     fn pause(attempts: u32, asked: Option<i64>) -> Option<i64> {

@@ -54,21 +54,18 @@ impl RunningPeriod {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(minute: i64) -> Timestamp {
-        Timestamp::from_millis(minute * 60_000).expect("in range")
-    }
+    use domain::given::{self, at_minute};
 
     fn project(energy: &str, recent: &str, step: &str, now: i64) -> Option<(String, String)> {
-        let exact = |text: &str| Exact::parse(text).expect("a number");
-        let range = TimeRange::new(at(30), at(60)).expect("a range");
+        let exact = |text: &str| given::exact(text);
+        let range = given::range(at_minute(30), at_minute(60));
         let period = RunningPeriod {
             range,
             energy: exact(energy),
             recent: exact(recent),
             step: exact(step),
         };
-        let found = period.project(at(now))?;
+        let found = period.project(at_minute(now))?;
         Some((found.expected.to_string(), found.least.to_string()))
     }
 

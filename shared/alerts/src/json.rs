@@ -254,6 +254,7 @@ fn limits(members: &mut Members) -> Result<Watch, MemberError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given::cases;
 
     fn read(text: &str) -> Result<Rule, String> {
         let value = serde_json::from_str(text).expect("JSON");
@@ -283,96 +284,9 @@ mod tests {
 
     #[test]
     fn every_other_rule_is_refused_with_its_field_and_what_is_allowed() {
-        let limit = r#""name": "n", "device": "d", "metric": "t", "above": 5"#;
-        for (members, why) in [
-            (r#""device": "d""#, "name: is missing"),
-            (r#""name": """#, "name: is empty"),
-            (r#""name": 5"#, "name: must be a string"),
-            (r#""name": "n""#, "device: needs exactly one of"),
-            (r#""name": "n", "device": "a", "room": "b""#, "device: needs exactly one of"),
-            (r#""name": "n", "device": "a/b""#, "device: contains '/'"),
-            (r#""name": "n", "device": "d""#, "above: needs exactly one of"),
-            (r#""name": "n", "device": "d", "above": 5, "silent_for": "1h""#, "above: needs"),
-            (r#""name": "n", "device": "d", "above": 5"#, "metric: is missing"),
-            (r#""name": "n", "device": "d", "metric": "T", "above": 5"#, "metric: \"T\" is not"),
-            (
-                r#""name": "n", "device": "d", "metric": "t", "above": "x""#,
-                "above: \"x\" is not a number",
-            ),
-            (
-                r#""name": "n", "device": "d", "metric": "t", "above": [5]"#,
-                "above: must be a number",
-            ),
-            (
-                r#""name": "n", "device": "d", "metric": "t", "above": 5, "clear": 6"#,
-                "clear: must be at most",
-            ),
-            (
-                r#""name": "n", "device": "d", "metric": "t", "above": 1, "below": 9"#,
-                "clear: must be",
-            ),
-            (
-                r#""name": "n", "device": "d", "metric": "t", "above": 9, "below": 1, "clear": 5"#,
-                "clear: is not known",
-            ),
-            (
-                &format!(r#"{limit}, "for": "13h""#),
-                "for: is \"13h\"; expected a time from 0s to 12h",
-            ),
-            (&format!(r#"{limit}, "for": 5"#), "for: must be a string"),
-            (&format!(r#"{limit}, "clear_for": "-1m""#), "clear_for: is \"-1m\""),
-            (
-                &format!(r#"{limit}, "no_data": "no""#),
-                "no_data: is \"no\"; expected one of keep, fire, clear",
-            ),
-            (
-                &format!(r#"{limit}, "repeat": "5m""#),
-                "repeat: is \"5m\"; expected a time from 1h to 7d",
-            ),
-            (&format!(r#"{limit}, "recovery": 1"#), "recovery: must be true or false"),
-            (&format!(r#"{limit}, "paused_until": "x""#), "paused_until: \"x\" is not a timestamp"),
-            (&format!(r#"{limit}, "period": "1h""#), "period: is not known or not for this kind"),
-            (r#""name": "n", "device": "d", "silent_for": "8d""#, "silent_for: is \"8d\""),
-            (
-                r#""name": "n", "device": "d", "budget_kwh": 0, "per": "day""#,
-                "budget_kwh: must be a number above",
-            ),
-            (
-                r#""name": "n", "device": "d", "budget_kwh": 5"#,
-                "per: is missing; expected day or month",
-            ),
-            (
-                r#""name": "n", "device": "d", "budget_kwh": 5, "per": "week""#,
-                "per: is \"week\"; expected one of day",
-            ),
-            (
-                r#""name": "n", "device": "d", "budget_kwh": 5, "per": "day", "for": "1m""#,
-                "for: is for metrics",
-            ),
-            (
-                r#""name": "n", "device": "d", "budget_kwh": 5, "per": "day", "recovery": true"#,
-                "recovery: must be false",
-            ),
-            (
-                r#""name": "n", "device": "d", "demand_kw": -1, "period": "1h""#,
-                "demand_kw: must be",
-            ),
-            (r#""name": "n", "device": "d", "demand_kw": 1"#, "period: is missing"),
-            (
-                r#""name": "n", "mean_of_room": "r", "silent_for": "2h""#,
-                "mean_of_room: is for limits of a metric only",
-            ),
-            (
-                r#""name": "n", "device": "d", "metric": "t", "counter": []"#,
-                "counter: must be an array",
-            ),
-            (
-                r#""name": "n", "device": "d", "metric": "t", "counter": ["dip"]"#,
-                "counter: is \"dip\"; expected one of reset",
-            ),
-        ] {
-            let refused = read(&format!("{{{members}}}")).expect_err(members);
-            assert!(refused.starts_with(why), "{members}: {refused}");
+        for case in cases(include_str!("refused/rules.txt")) {
+            let refused = read(case.given).expect_err(case.given);
+            assert!(refused.starts_with(case.answer()), "{case}: {refused}");
         }
     }
 }

@@ -76,14 +76,11 @@ impl fmt::Display for QuietHours {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse_absolute(text).expect("a timestamp")
-    }
+    use domain::given::{self, at};
 
     #[test]
     fn the_local_clock_decides() {
-        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = given::zone("Europe/Berlin");
         let night: QuietHours = "22:00-07:00".parse().expect("quiet hours");
         for (text, is_quiet) in [
             ("2026-01-11T20:59:59.999Z", false),
@@ -102,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_skipped_end_is_the_change_of_the_clock() {
-        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = given::zone("Europe/Berlin");
         let quiet: QuietHours = "01:00-02:30".parse().expect("quiet hours");
         assert_eq!(quiet.end(at("2026-03-29T00:30:00Z"), zone), at("2026-03-29T01:00:00Z"));
     }

@@ -55,12 +55,13 @@ impl fmt::Display for Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given::{device, room};
 
     #[test]
     fn a_subject_is_read_back_and_taken_for_no_other() {
         let ids = ["hall", "device:hall", "room:hall", ":", "a:b"];
-        let devices = ids.map(|id| Subject::Device(id.parse().expect("an id")));
-        let rooms = ids.map(|id| Subject::Room(id.parse().expect("an id")));
+        let devices = ids.map(|id| Subject::Device(device(id)));
+        let rooms = ids.map(|id| Subject::Room(room(id)));
         let all: Vec<Subject> = devices.into_iter().chain(rooms).collect();
         for (n, subject) in all.iter().enumerate() {
             let text = subject.to_string();

@@ -157,10 +157,7 @@ impl Names<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse_absolute(text).expect("a timestamp")
-    }
+    use domain::given::{at, zone};
 
     fn text(rule: &str, news: News) -> String {
         text_of(rule, news, false)
@@ -184,7 +181,7 @@ mod tests {
         let names = Names {
             subject: "Deep freezer",
             unit: Some(&unit),
-            zone: "Europe/Berlin".parse().expect("a zone"),
+            zone: zone("Europe/Berlin"),
             now: at("2026-01-11T13:41:00Z"),
         };
         message.text(&rule, names)

@@ -172,6 +172,7 @@ impl Annotation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given::{self, device, label};
 
     fn id(text: &str) -> AnnotationId {
         text.parse().expect("an id")
@@ -236,8 +237,8 @@ mod tests {
         let annotation = |to: Option<i64>| Annotation {
             id: id.clone(),
             to: to.map(at),
-            about: Annotated::Device("d".parse().expect("an id")),
-            text: "x".parse().expect("a label"),
+            about: Annotated::Device(device("d")),
+            text: label("x"),
         };
         for (to, from, until, expected) in [
             (None, 0, 1, true),
@@ -248,7 +249,7 @@ mod tests {
             (Some(10), -5, 20, true),
             (Some(10), -5, 0, false),
         ] {
-            let range = TimeRange::new(at(from), at(until)).expect("a range");
+            let range = given::range(at(from), at(until));
             assert_eq!(annotation(to).overlaps(range), expected, "{to:?} {from} {until}");
         }
     }

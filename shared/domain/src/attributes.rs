@@ -147,6 +147,7 @@ impl Serialize for AttributeValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given::{self, label};
 
     #[test]
     fn no_attribute_has_the_name_of_something_else() {
@@ -166,8 +167,8 @@ mod tests {
 
     #[test]
     fn an_attribute_has_some_values_of_which_none_is_there_twice() {
-        let text = |text: &str| AttributeValue::Text(text.parse().expect("a label"));
-        let number = AttributeValue::Number(Decimal::parse("4").expect("a number"));
+        let text = |text: &str| AttributeValue::Text(label(text));
+        let number = AttributeValue::Number(given::number("4"));
         assert_eq!(AttributeValues::try_from(Vec::new()), Err(AttributeValuesError::Empty));
         let twice = AttributeValues::try_from(vec![text("a"), text("b"), text("a")]);
         assert_eq!(twice, Err(AttributeValuesError::Twice("a".to_owned())));

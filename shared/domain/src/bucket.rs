@@ -62,10 +62,11 @@ pub enum Bucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given;
 
     #[test]
     fn a_quarter_begins_at_a_multiple_of_15_minutes() {
-        let at = |text: &str| Timestamp::parse(text, Timestamp::MIN).expect("a timestamp");
+        let at = |text: &str| given::at(text);
         let quarter = QuarterHour::of(at("2026-01-11T16:14:59.999Z"));
         assert_eq!(quarter.start(), at("2026-01-11T16:00:00Z"));
         assert_eq!(quarter.end(), at("2026-01-11T16:15:00Z"));

@@ -434,12 +434,13 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decimal, Unit};
+    use crate::Unit;
+    use crate::given::{self, number};
 
     fn reading(millis: i64, room: Option<&str>, metric: &str) -> Reading {
-        let metrics = [(metric.parse().expect("a name"), Decimal::parse("1").expect("a number"))];
+        let metrics = [(given::metric(metric), number("1"))];
         Reading::new(
-            "d".parse().expect("an id"),
+            given::device("d"),
             Timestamp::from_millis(millis).expect("a timestamp"),
             room.map(|r| r.parse().expect("an id")),
             metrics.into(),
@@ -464,14 +465,14 @@ mod tests {
             assert_eq!(see(order), one);
         }
         assert_eq!(one.first.as_millis(), 1);
-        let device = one.new_device("d".parse().expect("an id"), |_| true);
+        let device = one.new_device(given::device("d"), |_| true);
         assert_eq!(device.place().room().map(RoomId::as_str), Some("b"));
     }
 
     #[test]
     fn a_known_room_is_never_learned_again_and_a_late_one_not_at_all() {
         let device = DeviceObservation::of(&reading(5, Some("a"), "t"))
-            .new_device("d".parse().expect("an id"), |_| true);
+            .new_device(given::device("d"), |_| true);
         assert!(
             device.diff(&DeviceObservation::of(&reading(9, Some("a"), "t")), |_| true).is_empty()
         );
@@ -487,15 +488,15 @@ mod tests {
     #[test]
     fn an_applied_update_leaves_nothing_to_change_and_keeps_a_metrics_settings() {
         let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
-            .new_device("d".parse().expect("an id"), |_| true);
-        let unit: Unit = "K".parse().expect("a unit");
+            .new_device(given::device("d"), |_| true);
+        let unit: Unit = given::unit("K");
         let known = device.0.metrics.values_mut().next().expect("one");
         known.unit = Some(unit.clone());
         let mut observation = DeviceObservation::of(&reading(6, Some("b"), "t"));
         observation.see(&reading(4, None, "u"));
         let mut update = device.diff(&observation, |_| true);
         assert_eq!(update.metrics.len(), 1);
-        update.metrics.insert("t".parse().expect("a name"));
+        update.metrics.insert(given::metric("t"));
         update.apply(&mut device);
         assert_eq!(device.first_seen().as_millis(), 4);
         assert_eq!(device.place().room().map(RoomId::as_str), Some("b"));
@@ -506,16 +507,15 @@ mod tests {
     #[test]
     fn a_device_with_endless_metrics_stays_within_its_item() {
         let mut observation = DeviceObservation::of(&reading(5, None, "t"));
-        observation.metrics =
-            (0..300).map(|n| format!("m{n:03}").parse().expect("a name")).collect();
-        let device = observation.new_device("d".parse().expect("an id"), |_| true);
+        observation.metrics = (0..300).map(|n| given::metric(&format!("m{n:03}"))).collect();
+        let device = observation.new_device(given::device("d"), |_| true);
         assert_eq!(device.metrics().len(), MAX_KNOWN_METRICS);
         assert!(
             device.diff(&observation, |_| true).is_empty(),
             "and nothing is written again and again"
         );
-        let mut small = DeviceObservation::of(&reading(5, None, "t"))
-            .new_device("d".parse().expect("an id"), |_| true);
+        let mut small =
+            DeviceObservation::of(&reading(5, None, "t")).new_device(given::device("d"), |_| true);
         let learned = small.diff(&observation, |_| true);
         assert_eq!(learned.metrics.len(), MAX_KNOWN_METRICS - 1);
         learned.apply(&mut small);
@@ -525,7 +525,7 @@ mod tests {
     #[test]
     fn parts_that_cannot_be_together_make_no_device() {
         let device = DeviceObservation::of(&reading(5, Some("a"), "t"))
-            .new_device("d".parse().expect("an id"), |_| true);
+            .new_device(given::device("d"), |_| true);
         let itself = || device.id().clone();
         assert_eq!(device.changed(|it| it.behind = Some(itself())), Err(DeviceError::BehindItself));
         assert_eq!(
@@ -535,23 +535,21 @@ mod tests {
         let ids = |n: usize| (0..n).map(|n| format!("x{n}"));
         let rooms = |n| {
             device.changed(|it| {
-                it.introduced_rooms = ids(n).map(|id| id.parse().expect("an id")).collect();
+                it.introduced_rooms = ids(n).map(|id| given::room(&id)).collect();
             })
         };
         assert!(rooms(MAX_INTRODUCED_ROOMS).is_ok());
         assert_eq!(rooms(33), Err(DeviceError::TooManyRooms(33)));
-        let behind_it = |n| {
-            device
-                .changed(|it| it.behind_it = ids(n).map(|id| id.parse().expect("an id")).collect())
-        };
+        let behind_it =
+            |n| device.changed(|it| it.behind_it = ids(n).map(|id| given::device(&id)).collect());
         assert!(behind_it(MAX_BEHIND).is_ok());
         assert_eq!(behind_it(201), Err(DeviceError::TooManyBehind(201)));
     }
 
     #[test]
     fn of_too_many_stored_metrics_those_with_settings_stay() {
-        let device = DeviceObservation::of(&reading(5, None, "t"))
-            .new_device("d".parse().expect("an id"), |_| true);
+        let device =
+            DeviceObservation::of(&reading(5, None, "t")).new_device(given::device("d"), |_| true);
         let full = device.changed(|it| {
             let names = (0..400).map(|n| format!("m{n:03}").parse().expect("a name"));
             it.metrics = names.map(|name: MetricName| (name.clone(), (&name).into())).collect();
@@ -566,15 +564,12 @@ mod tests {
     fn a_filled_in_room_teaches_nothing() {
         let known = DeviceObservation::of(&reading(1, Some("a"), "t"));
         let mut filled = reading(5, None, "t");
-        let known = known.new_device("d".parse().expect("an id"), |_| false);
+        let known = known.new_device(given::device("d"), |_| false);
         filled.fill_in_room(known.place().room().expect("learned"), false);
         assert_eq!(filled.room.as_ref().map(RoomId::as_str), Some("a"));
         let observation = DeviceObservation::of(&filled);
         assert!(observation.rooms.is_empty());
-        assert_eq!(
-            *observation.new_device("d".parse().expect("an id"), |_| false).place(),
-            Place::Unknown
-        );
+        assert_eq!(*observation.new_device(given::device("d"), |_| false).place(), Place::Unknown);
     }
 
     #[test]
@@ -583,10 +578,10 @@ mod tests {
         for n in 1..40 {
             observation.see(&reading(n, Some(&format!("r{n:02}")), "t"));
         }
-        let device = observation.new_device("d".parse().expect("an id"), |_| false);
+        let device = observation.new_device(given::device("d"), |_| false);
         assert_eq!(device.introduced_rooms().len(), MAX_INTRODUCED_ROOMS);
         assert_eq!(device.place().room().map(RoomId::as_str), Some("r31"));
-        let device = observation.new_device("d".parse().expect("an id"), |_| true);
+        let device = observation.new_device(given::device("d"), |_| true);
         assert!(device.introduced_rooms().is_empty(), "who names a known room introduces none");
         assert_eq!(device.place().room().map(RoomId::as_str), Some("r39"));
     }
@@ -594,8 +589,8 @@ mod tests {
     #[test]
     fn a_persons_room_is_newer_than_any_reading() {
         let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
-            .new_device("d".parse().expect("an id"), |_| true);
-        device.0.place = Place::Chosen("a".parse().expect("an id"));
+            .new_device(given::device("d"), |_| true);
+        device.0.place = Place::Chosen(given::room("a"));
         assert!(
             device.diff(&DeviceObservation::of(&reading(9, Some("b"), "t")), |_| true).is_empty()
         );

@@ -270,14 +270,11 @@ impl Serialize for Exact {
 
 #[cfg(test)]
 mod tests {
+    use crate::given::exact;
     use bigdecimal::num_traits::Zero as _;
     use proptest::prelude::*;
 
     use super::*;
-
-    fn exact(text: &str) -> Exact {
-        Exact::parse(text).expect("a number")
-    }
 
     #[test]
     fn a_sum_keeps_what_a_decimal_cannot() {

@@ -82,6 +82,7 @@ impl Deref for Tags {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given::label;
 
     #[test]
     fn a_label_is_one_short_line() {
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn tags_are_few_and_different() {
         let tags = |names: &[String]| {
-            let labels = names.iter().map(|name| name.parse().expect("a label"));
+            let labels = names.iter().map(|name| label(name));
             Tags::try_from(labels.collect::<Vec<_>>())
         };
         let names: Vec<String> = (0..=MAX_TAGS).map(|n| n.to_string()).collect();

@@ -17,6 +17,8 @@ mod energy;
 mod energy_unit;
 mod exact;
 mod fold_settings;
+#[cfg(any(test, feature = "given"))]
+pub mod given;
 mod id;
 mod label;
 mod lifetime;

@@ -388,6 +388,7 @@ fn part_of(word: &str) -> Option<(&str, Part)> {
 mod tests {
     use super::*;
     use crate::Unit;
+    use crate::given;
 
     /// A device's metrics, each as `name unit`, with a role behind if it has one.
     fn device(texts: &[&str]) -> BTreeMap<MetricName, MetricInfo> {
@@ -498,7 +499,7 @@ mod tests {
     #[test]
     fn one_metric_counts_whatever_its_name_says() {
         let device = device(&["cumulative_kwh_n kWh", "cumulative_kwh_p kWh", "pv kWh production"]);
-        let one = |name: &str| Meter::of_one(&device, &name.parse().expect("a name"));
+        let one = |name: &str| Meter::of_one(&device, &given::metric(name));
         assert_eq!(shown(one("cumulative_kwh_n")), "cumulative_kwh_n/ ?");
         assert_eq!(shown(one("pv")), "/");
         let alone = one("pv").and_then(|it| it.alone(&device)).expect("a meter");

@@ -66,10 +66,11 @@ impl fmt::Display for Month {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given;
 
     #[test]
     fn a_month_is_that_of_utc_and_comes_back_from_its_text() {
-        let month = |at: &str| Month::of(Timestamp::parse_absolute(at).expect("a timestamp"));
+        let month = |at: &str| Month::of(given::at(at));
         assert_eq!(month("2026-10-31T23:59:59.999Z").to_string(), "2026-10");
         assert_eq!(month("2026-11-01T00:30:00+01:00").to_string(), "2026-10");
         assert!(month("2026-12-01T00:00:00Z") < month("2027-01-01T00:00:00Z"));

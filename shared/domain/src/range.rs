@@ -83,10 +83,7 @@ pub enum Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse(text, Timestamp::MIN).expect("a timestamp")
-    }
+    use crate::given::at;
 
     #[test]
     fn without_bounds_it_is_the_last_day_and_this_millisecond() {

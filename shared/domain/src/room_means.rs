@@ -139,18 +139,19 @@ impl MetricName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decimal, DeviceObservation, MetricKind, Reading, Timestamp};
+    use crate::given::{self, label, number};
+    use crate::{DeviceObservation, MetricKind, Reading, Timestamp};
 
     fn device(metrics: &[&str]) -> Device {
-        let name = |name: &&str| (name.parse().expect("a name"), Decimal::parse("1").expect("one"));
-        let id = || "d".parse().expect("an id");
+        let name = |name: &&str| (given::metric(name), number("1"));
+        let id = || given::device("d");
         let metrics = metrics.iter().map(name).collect();
         let reading = Reading::new(id(), Timestamp::MIN, None, metrics).expect("a reading");
         DeviceObservation::of(&reading).new_device(id(), |_| false)
     }
 
     fn reason(device: &Device, metric: &str) -> Option<NotOfRoom> {
-        device.not_of_room(&metric.parse().expect("a name"))
+        device.not_of_room(&given::metric(metric))
     }
 
     #[test]
@@ -163,13 +164,13 @@ mod tests {
             ("thermometer", None),
             ("ovenbird", None),
         ] {
-            thing.0.kind = Some(kind.parse().expect("a label"));
+            thing.0.kind = Some(label(kind));
             assert_eq!(reason(&thing, "temperature"), expected, "{kind}");
             assert_eq!(reason(&thing, "humidity"), expected, "{kind}");
         }
         thing.0.kind = None;
         for (id, expected) in [("plug:ESP32", Some(NotOfRoom::Kind)), ("ESP32", None)] {
-            thing.0.id = id.parse().expect("an id");
+            thing.0.id = given::device(id);
             assert_eq!(reason(&thing, "temperature"), expected, "{id}");
         }
         for (id, expected) in [
@@ -179,7 +180,7 @@ mod tests {
             ("sensor.living_temperature", None),
             ("sensor.cpu_room_temperature", None),
         ] {
-            thing.0.id = id.parse().expect("an id");
+            thing.0.id = given::device(id);
             assert_eq!(reason(&thing, "temperature"), expected, "{id}");
             assert_eq!(reason(&thing, "humidity"), None, "{id}");
         }
@@ -192,7 +193,7 @@ mod tests {
             ("water_leak", false),
             ("dew_point", false),
         ] {
-            let name: MetricName = metric.parse().expect("a name");
+            let name: MetricName = given::metric(metric);
             assert_eq!(name.is_of_thing(), is_of_thing, "{metric}");
         }
     }
@@ -228,9 +229,9 @@ mod tests {
     #[test]
     fn what_is_added_up_is_never_left_out() {
         let mut plug = device(&["current_w", "cumulative_kwh_p", "water", "temperature"]);
-        plug.0.kind = Some("fridge".parse().expect("a label"));
+        plug.0.kind = Some(label("fridge"));
         plug.0.in_room_means = Some(false);
-        let water: MetricName = "water".parse().expect("a name");
+        let water: MetricName = given::metric("water");
         plug.0.metrics.get_mut(&water).expect("it has sent it").kind = MetricKind::Counter;
         plug.0.metrics.values_mut().for_each(|info| info.in_room_means = Some(false));
         for metric in ["current_w", "cumulative_kwh_p", "water", "unknown"] {

@@ -220,6 +220,7 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
+    use crate::given::number;
     use proptest::prelude::*;
 
     use super::*;
@@ -238,7 +239,7 @@ mod tests {
 
         #[test]
         fn neighbours_are_in_order(whole in -999_i32..999, digits in "[0-9]{1,35}") {
-            let parse = |text: &str| Decimal::parse(text).expect("a number");
+            let parse = |text: &str| number(text);
             let (a, b) = (parse(&whole.to_string()), parse(&format!("{whole}.{digits}")));
             prop_assert_eq!(SearchValue::number(&a).cmp(&SearchValue::number(&b)), a.cmp(&b));
         }
@@ -272,7 +273,7 @@ mod tests {
             "100",
             "1E125",
         ];
-        let texts = numbers.map(|text| ordered(&Decimal::parse(text).expect("a number")));
+        let texts = numbers.map(|text| ordered(&number(text)));
         assert!(texts.is_sorted());
         assert!(texts.iter().all(|text| text.len() == 42));
     }

@@ -166,21 +166,22 @@ impl FromStr for SearchCondition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given::{self, label, metric};
     use crate::{AttributeValue, AttributeValues, DeviceObservation, Reading, Timestamp};
 
     fn device() -> Device {
         let reading = Reading::new(
-            "d".parse().expect("an id"),
+            given::device("d"),
             Timestamp::MIN,
             None,
-            [("t".parse().expect("a name"), Decimal::parse("1").expect("a number"))].into(),
+            [(metric("t"), given::number("1"))].into(),
         );
         let observation = DeviceObservation::of(&reading.expect("a reading"));
-        let mut device = observation.new_device("d".parse().expect("an id"), |_| true);
-        device.0.name = Some("Küche #2".parse().expect("a label"));
+        let mut device = observation.new_device(given::device("d"), |_| true);
+        device.0.name = Some(label("Küche #2"));
         device.0.tags = vec!["Window".parse().expect("a label")].try_into().expect("tags");
-        let text = |text: &str| AttributeValue::Text(text.parse().expect("a label"));
-        let number = |text| AttributeValue::Number(Decimal::parse(text).expect("a number"));
+        let text = |text: &str| AttributeValue::Text(label(text));
+        let number = |text| AttributeValue::Number(given::number(text));
         for (name, values) in
             [("firmware", vec![text("1.10")]), ("serves", vec![text("Hall"), number("4")])]
         {
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_metric_is_compared_as_a_number() {
-        let value = Decimal::parse("20").expect("a number");
+        let value = given::number("20");
         for (condition, holds) in [
             ("battery<20", false),
             ("battery<=2e1", true),

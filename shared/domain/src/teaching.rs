@@ -47,31 +47,28 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
+    use crate::given::{self, label, metric, number};
     use crate::source::MAX_SOURCE;
     use crate::*;
     use crate::{DeviceObservation, Edit, FoldSettings, MetricPatch, Reading, Timestamp};
 
-    fn metric(text: &str) -> MetricName {
-        text.parse().expect("a name")
-    }
-
     fn device() -> Device {
-        let metrics = [(metric("energy"), Decimal::parse("1").expect("a number"))].into();
-        let id = "d".parse().expect("an id");
+        let metrics = [(metric("energy"), number("1"))].into();
+        let id = given::device("d");
         let reading = Reading::new(id, Timestamp::MIN, None, metrics).expect("a reading");
-        DeviceObservation::of(&reading).new_device("d".parse().expect("an id"), |_| false)
+        DeviceObservation::of(&reading).new_device(given::device("d"), |_| false)
     }
 
     fn hints() -> Hints {
         let field = SourceField { measurement: "kWh".to_owned(), field: "value".to_owned() };
         let energy = MetricHints {
             kind: Some(MetricKind::Counter),
-            unit: Some("kWh".parse().expect("a unit")),
+            unit: Some(given::unit("kWh")),
             field: Some(field),
             ..MetricHints::default()
         };
         Hints {
-            name: Some("Meter".parse().expect("a label")),
+            name: Some(label("Meter")),
             tags: [("host".to_owned(), "pi".to_owned())].into(),
             metrics: [(metric("energy"), energy)].into(),
             introduced_by: Some("mqtt:plug".to_owned()),
@@ -102,7 +99,7 @@ mod tests {
         let gauge = MetricPatch { kind: Edit::Set(MetricKind::Gauge), ..MetricPatch::default() };
         let name = metric("energy");
         gauge.apply(&name, device.0.metrics.get_mut(&name).expect("it has sent it"));
-        device.0.name = Some("Cellar".parse().expect("a label"));
+        device.0.name = Some(label("Cellar"));
         let taught = device.taught(&hints()).expect("tags and the field");
         assert_eq!(taught.0.metrics, device.0.metrics);
         assert_eq!(taught.shown_name().map(Label::as_str), Some("Cellar"));

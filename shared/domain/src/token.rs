@@ -234,6 +234,7 @@ impl Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given::room;
 
     #[test]
     fn a_hash_is_read_back_as_it_was_written() {
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_view_names_some_rooms_and_homes() {
-        let rooms = |number: usize| (0..number).map(|n| format!("r{n}").parse().expect("an id"));
+        let rooms = |number: usize| (0..number).map(|n| room(&format!("r{n}")));
         let homes = || BTreeSet::from(["villa".parse().expect("an id")]);
         let view = |number: usize, homes| ViewScope::new(rooms(number).collect(), homes);
         assert_eq!(view(0, BTreeSet::new()), Err(ViewScopeError::Empty));

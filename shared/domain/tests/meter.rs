@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::given::metric;
 use domain::{Meter, MetricInfo, MetricKind, MetricName, Role};
 use proptest::prelude::*;
 
@@ -77,7 +78,7 @@ fn flow<const N: usize>(styles: [Style; N]) -> impl Strategy<Value = Flow> {
 }
 
 fn info(name: &str, role: Option<Role>) -> (MetricName, MetricInfo) {
-    let name: MetricName = name.parse().expect("a name");
+    let name: MetricName = metric(name);
     let unit = Some("kWh".parse().expect("a unit"));
     let info = MetricInfo { kind: MetricKind::Counter, unit, role, ..MetricInfo::from(&name) };
     (name, info)

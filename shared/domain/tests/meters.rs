@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::given;
 use domain::{DeviceId, meter_of};
 use proptest::prelude::*;
 
 const DEVICES: usize = 7;
 
 fn id(number: usize) -> DeviceId {
-    format!("d{number}").parse().expect("an id")
+    given::device(&format!("d{number}"))
 }
 
 /// The pairs of a device and one above it, directly or by way of others.

@@ -138,6 +138,7 @@ fn within(at: i128) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use domain::given;
     use proptest::prelude::*;
 
     use super::*;
@@ -250,7 +251,7 @@ mod tests {
             ),
         ] {
             let nanos = |text: &str| {
-                let at = domain::Timestamp::parse_absolute(&format!("{text}:00Z")).expect("a time");
+                let at = given::at(&format!("{text}:00Z"));
                 at.as_millis() * crate::duration::MILLISECOND
             };
             let found = interval(length, offset, zone).window(nanos(at));

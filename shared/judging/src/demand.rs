@@ -184,7 +184,7 @@ mod tests {
     const METER: &str = "cumulative_kwh_p";
 
     fn at(hours: i64) -> Timestamp {
-        let month = Timestamp::parse_absolute("2026-01-01T00:00:00Z").expect("a timestamp");
+        let month = given::at("2026-01-01T00:00:00Z");
         month.saturating_add(TimeDelta::hours(hours))
     }
 

@@ -2,16 +2,18 @@
 //! it. Has no table of DynamoDB.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alerts::{News, Rule, Subject};
 use chrono::TimeDelta;
+use domain::given::rule_id;
 use domain::{
     CalendarUnit, Device, DeviceId, DevicePatch, Edit, QuarterHour, Reading, SWEEP_GROUPS,
     TimeRange, Timestamp, Zone,
 };
 use fastrand::Rng;
-use judging::{Case, JudgedSaved, Judging, MAX_PROMPT, Previewed, Written};
+use judging::{Case, Judged, JudgedSaved, Judging, MAX_PROMPT, Previewed, Rules, Written};
 use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
 use series::{Failure, KnownState, MAX_DEVICES};
@@ -34,8 +36,17 @@ fn minutes(number: i64) -> TimeDelta {
 
 /// Minutes since the evening before the day in March that has 23 hours in Berlin.
 fn at(minute: i64) -> Timestamp {
-    let start = Timestamp::parse_absolute("2026-03-28T18:00:00Z").expect("a timestamp");
+    let start = given::at("2026-03-28T18:00:00Z");
     start.saturating_add(minutes(minute))
+}
+
+fn rule_of(members: Value, saved: Timestamp) -> Rule {
+    Rule::from_json(members, saved).expect("a rule")
+}
+
+/// A version of the rule of a story.
+fn stored(version: u64, members: Value, saved: Timestamp) -> StoredRule {
+    StoredRule { id: rule_id("r"), version, rule: rule_of(members, saved) }
 }
 
 /// A table, and one process that judges.
@@ -49,11 +60,34 @@ impl World {
     async fn new(rule: Value, first: &[Reading]) -> Self {
         let store = MemoryDb::default();
         given::store_home(&store, first).await;
-        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
-        let rule = StoredRule { id: "r".parse().expect("an id"), version: 1, rule };
-        assert!(store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
         given::seal(&store, ZONE, at(-60)).await;
-        Self { store, judging: Judging::new() }
+        let world = Self { store, judging: Judging::new() };
+        world.save(stored(1, rule, at(-10))).await;
+        world
+    }
+
+    /// A person saves a rule.
+    async fn save(&self, rule: StoredRule) {
+        assert!(self.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+    }
+
+    async fn rules(&self, now: Timestamp) -> Arc<Rules> {
+        self.judging.rules(&self.store, now, &invocation()).await.expect("memory")
+    }
+
+    /// Judges what a look names by rules that were read before.
+    async fn look(&self, rules: &Rules, what: Looked, now: Timestamp) -> Judged {
+        let look = Look { what, since: at(0), after: None, touch: 1 };
+        let given = invocation();
+        let looked = self.judging.look(&self.store, rules, &look, now, &given);
+        Box::pin(looked).await.expect("memory")
+    }
+
+    /// Judges silence, as each minute does.
+    async fn judge_silence(&self, now: i64) {
+        let given = invocation();
+        let judged = Box::pin(self.judging.judge_silence(&self.store, at(now), &given)).await;
+        assert!(judged.expect("memory").is_done());
     }
 
     async fn put(&self, readings: &[Reading]) {
@@ -75,7 +109,7 @@ impl World {
 
     /// States that are due.
     async fn due(&self, now: Timestamp) {
-        let rules = self.judging.rules(&self.store, now, &invocation()).await.expect("memory");
+        let rules = self.rules(now).await;
         let due = self.store.due_alert_states(now, None, 1_000, &invocation()).await;
         let given = invocation();
         for state in due.expect("memory").listing.found {
@@ -132,7 +166,7 @@ impl World {
         from: i64,
         now: Timestamp,
     ) -> Vec<Previewed> {
-        let range = TimeRange::new(at(from), now).expect("a range");
+        let range = given::range(at(from), now);
         let given = &invocation();
         let horizon = KnownState::new(Following::default()).read(&self.store, now, given).await;
         let asked = (range, &horizon.expect("memory"));
@@ -151,6 +185,16 @@ impl World {
         told.sort_by_key(ToldMessage::key);
         told
     }
+
+    /// When each message was told.
+    fn times_told(&self) -> Vec<Timestamp> {
+        self.told().iter().map(|told| told.at).collect()
+    }
+
+    /// The begin of the episode of each message.
+    fn since(&self) -> Vec<Timestamp> {
+        self.told().iter().map(|told| told.message.since).collect()
+    }
 }
 
 // ---- Silence -----------------------------------------------------------------------------------
@@ -159,8 +203,12 @@ const LIMIT: i64 = 10;
 const SENSORS: usize = 4;
 
 fn sensor(number: usize, minute: i64) -> Reading {
-    let value = [("temperature", "20")];
-    given::reading(&format!("d{number}"), at(minute), Some("hall"), &value)
+    warm(number, minute, "20")
+}
+
+/// A temperature in the hall.
+fn warm(number: usize, minute: i64, value: &str) -> Reading {
+    given::reading(&format!("d{number}"), at(minute), Some("hall"), &[("temperature", value)])
 }
 
 /// Some sensors that send now and then, each minute judged. Late readings and one of tomorrow come too.
@@ -189,9 +237,7 @@ async fn silence(seed: u64, is_calm: bool) {
         world.put(&readings).await;
         world.batch(&readings, at(now)).await;
         world.due(at(now)).await;
-        let given = invocation();
-        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
-        assert!(judged.await.expect("memory").is_done());
+        world.judge_silence(now).await;
 
         let mut told: BTreeMap<Subject, bool> = BTreeMap::new();
         for message in world.told() {
@@ -199,7 +245,7 @@ async fn silence(seed: u64, is_calm: bool) {
         }
         for (number, sent) in sent.iter().enumerate() {
             let newest = *sent.last().expect("the first");
-            let subject = Subject::Device(format!("d{number}").parse().expect("an id"));
+            let subject = Subject::Device(given::device(&format!("d{number}")));
             let is_told = told.get(&subject).copied().unwrap_or_default();
             assert_eq!(is_told, now - newest >= LIMIT, "{seed}: d{number} at {now}, sent {sent:?}");
         }
@@ -272,12 +318,9 @@ async fn a_device_that_is_silent_after_its_first_reading_is_told_in_time() {
             given::store_home(&world.store, &[sensor(1, now)]).await;
             world.batch(&[sensor(1, now)], at(now)).await;
         }
-        let given = invocation();
-        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
-        assert!(judged.await.expect("memory").is_done());
+        world.judge_silence(now).await;
     }
-    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
-    assert_eq!(told, [at(9)]);
+    assert_eq!(world.times_told(), [at(9)]);
 }
 
 /// The system stood still from the fifth minute to the twentieth.
@@ -285,18 +328,15 @@ async fn a_device_that_is_silent_after_its_first_reading_is_told_in_time() {
 async fn a_device_that_stays_silent_after_a_pause_is_told_in_time() {
     let rule = json!({"name": "Gone", "device": "d1", "silent_for": "2m"});
     let world = World::new(rule, &[sensor(1, 4)]).await;
-    let pauses = vec![TimeRange::new(at(5), at(20)).expect("a range")];
+    let pauses = vec![given::range(at(5), at(20))];
     let mark = RunningMark { version: 1, at: at(20), pauses };
     assert!(
         world.store.put_running_mark(&mark, Expected::Absent, &invocation()).await.expect("memory")
     );
     for now in 20..30 {
-        let given = invocation();
-        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
-        assert!(judged.await.expect("memory").is_done());
+        world.judge_silence(now).await;
     }
-    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
-    assert_eq!(told, [at(22)]);
+    assert_eq!(world.times_told(), [at(22)]);
 }
 
 /// A mean of some of them would be a wrong number.
@@ -319,16 +359,11 @@ async fn a_limit_that_is_made_shorter_holds_from_then_on() {
     for now in 0..20 {
         if now == 3 {
             let shorter = json!({"name": "Gone", "device": "d1", "silent_for": "6m"});
-            let rule = Rule::from_json(shorter, at(now)).expect("a rule");
-            let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
-            assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+            world.save(stored(2, shorter, at(now))).await;
         }
-        let given = invocation();
-        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
-        assert!(judged.await.expect("memory").is_done());
+        world.judge_silence(now).await;
     }
-    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
-    assert_eq!(told, [at(6)]);
+    assert_eq!(world.times_told(), [at(6)]);
 }
 
 /// The list of so many devices is read again after two minutes.
@@ -345,12 +380,9 @@ async fn the_silence_of_a_new_device_among_more_than_a_thousand_is_told_in_time(
         if now == 1 {
             given::store_home(&world.store, &[reading("new", now, "lab")]).await;
         }
-        let given = invocation();
-        let judged = Box::pin(world.judging.judge_silence(&world.store, at(now), &given));
-        assert!(judged.await.expect("memory").is_done());
+        world.judge_silence(now).await;
     }
-    let told: Vec<_> = world.told().iter().map(|told| told.at).collect();
-    assert_eq!(told, [at(6)]);
+    assert_eq!(world.times_told(), [at(6)]);
 }
 
 // ---- More than the time suffices for -----------------------------------------------------------
@@ -432,7 +464,6 @@ async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by
     let budget = json!({"name": "Day", "room": "hall", "budget_kwh": 2.5, "per": "day"});
     let mut world = World::new(budget, &first).await;
 
-    let rule_of = |members: Value| Rule::from_json(members, at(-10)).expect("a rule");
     for (members, is_unjudged) in [
         (json!({"name": "Day", "room": "hall", "budget_kwh": 2.5, "per": "day"}), true),
         (json!({"name": "Gone", "room": "hall", "silent_for": "10m"}), true),
@@ -443,10 +474,9 @@ async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by
         ),
         (json!({"name": "Day", "device": "d1", "budget_kwh": 2.5, "per": "day"}), false),
     ] {
-        let id = "r".parse().expect("an id");
+        let id = rule_id("r");
         assert!(world.store.delete_alert_rule(&id, &invocation()).await.expect("memory"));
-        let rule = StoredRule { id, version: 1, rule: rule_of(members.clone()) };
-        assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        world.save(stored(1, members.clone(), at(-10))).await;
         world.judging = Judging::new();
         let given = invocation();
         let silence = Box::pin(world.judging.judge_silence(&world.store, at(40), &given)).await;
@@ -455,16 +485,9 @@ async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by
         judged.append(sealed.expect("memory"));
         assert_eq!(!judged.unjudged.is_empty(), is_unjudged, "{members}");
 
-        let look = Look {
-            what: Looked::Device("d1".parse().expect("an id")),
-            since: at(0),
-            after: None,
-            touch: 1,
-        };
-        let rules = world.judging.rules(&world.store, at(40), &given).await.expect("memory");
-        let looked = world.judging.look(&world.store, &rules, &look, at(40), &given);
-        let judged = Box::pin(looked).await.expect("memory").judged;
-        assert_eq!(judged, usize::from(members["mean_of_room"].is_null()), "{members}");
+        let rules = world.rules(at(40)).await;
+        let looked = world.look(&rules, Looked::Device(given::device("d1")), at(40)).await;
+        assert_eq!(looked.judged, usize::from(members["mean_of_room"].is_null()), "{members}");
     }
 }
 
@@ -504,8 +527,7 @@ async fn a_budget_is_told_once_for_each_local_day_that_is_beyond_it() {
             }
             world.seal(QuarterHour::of(at(start)), at(start + 40)).await;
         }
-        let told = world.told();
-        let told: Vec<_> = told.iter().map(|it| (it.message.since, it.at)).collect();
+        let told: Vec<_> = world.since().into_iter().zip(world.times_told()).collect();
         let days: Vec<Timestamp> = told.iter().map(|it| it.0).collect();
         assert_eq!(days, beyond.keys().copied().collect::<Vec<_>>(), "{seed}: {used:?}");
         for (day, judged) in told {
@@ -525,9 +547,7 @@ async fn a_day_that_ended_hours_ago_is_told_by_a_rule_that_was_there() {
     let midnight = at(300);
     for (saved, times) in [(at(-10), 1), (at(400), 0)] {
         let world = World::new(members.clone(), &[meter(1, 1, "10")]).await;
-        let rule = Rule::from_json(members.clone(), saved).expect("a rule");
-        let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
-        assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+        world.save(stored(2, members.clone(), saved)).await;
         world.put(&[meter(1, 10, "13")]).await;
 
         let now = midnight.saturating_add(minutes(160));
@@ -537,8 +557,7 @@ async fn a_day_that_ended_hours_ago_is_told_by_a_rule_that_was_there() {
             quarter = quarter.next();
         }
         world.seal(quarter, now).await;
-        let told: Vec<_> = world.told().iter().map(|told| told.message.since).collect();
-        assert_eq!(told, vec![at(-19 * 60); times], "saved at {saved}");
+        assert_eq!(world.since(), vec![at(-19 * 60); times], "saved at {saved}");
     }
 }
 
@@ -572,14 +591,12 @@ async fn demand(seed: u64, limit: Value) {
             let now = at(minute).saturating_add(TimeDelta::seconds(5));
             assert_eq!(world.batch(&readings, now).await, 1);
             if minute < period * 15 + 3 {
-                let told = world.told();
-                assert!(told.iter().all(|it| it.message.since < at(period * 15)), "{seed}: early");
+                let since = world.since();
+                assert!(since.iter().all(|since| *since < at(period * 15)), "{seed}: early");
             }
         }
     }
-    let told = world.told();
-    let told: Vec<_> = told.iter().map(|it| it.message.since).collect();
-    assert_eq!(told, expected, "{seed}");
+    assert_eq!(world.since(), expected, "{seed}");
 }
 
 #[tokio::test]
@@ -769,9 +786,9 @@ async fn a_preview_has_the_episodes_of_all_readings() {
         let now = at(LAST);
         world.seal_up_to(at(LAST - 45), now).await;
         let (store, given) = (&world.store, &invocation());
-        let device: DeviceId = "d".parse().expect("an id");
+        let device: DeviceId = given::device("d");
         let limit = world.judging.silence_limit(store, &device, now, given).await.expect("memory");
-        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+        let rule = rule_of(rule, at(-10));
         let asked = (&rule, &Subject::Device(device));
         let preview = world.previewed(asked, 0, now).await;
         let told: Vec<_> = preview.iter().map(|it| (it.since, it.fired, it.ended)).collect();
@@ -814,7 +831,7 @@ async fn a_preview_looks_back_to_the_begin_of_a_breach() {
         world.put(&readings).await;
         let now = at(79 * 60);
         world.seal_up_to(now, now).await;
-        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+        let rule = rule_of(rule, at(-10));
         let subject: Subject = told.parse().expect("a subject");
         for from in [-60, 1, 45, 400, 1_500, 69 * 60] {
             let found = world.previewed((&rule, &subject), from, now).await;
@@ -844,8 +861,8 @@ async fn a_preview_looks_back_over_what_is_neither_clear_nor_a_breach() {
         world.put(&readings).await;
         let now = at(150 * 60);
         world.seal_up_to(now, now).await;
-        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
-        let subject = Subject::Device("d".parse().expect("an id"));
+        let rule = rule_of(rule, at(-10));
+        let subject = Subject::Device(given::device("d"));
         for from in [-60, 61, 600, 26 * 60, 140 * 60] {
             let found = world.previewed((&rule, &subject), from, now).await;
             let since: Vec<_> = found.iter().map(|it| it.since).collect();
@@ -870,8 +887,8 @@ async fn a_preview_of_a_demand_knows_the_month_s_highest() {
     let readings: Vec<_> = readings.collect();
     let rule = json!({"name": "Peak", "device": "dem", "demand_kw": "peak", "period": "15m"});
     let world = World::new(rule.clone(), &readings).await;
-    let rule = Rule::from_json(rule, at(-10)).expect("a rule");
-    let subject = Subject::Device("dem".parse().expect("an id"));
+    let rule = rule_of(rule, at(-10));
+    let subject = Subject::Device(given::device("dem"));
     let now = at(10 * DAY);
     for (from, expected) in [(0, vec![6 * DAY]), (5 * DAY, vec![6 * DAY]), (7 * DAY, vec![])] {
         let found = world.previewed((&rule, &subject), from, now).await;
@@ -893,8 +910,8 @@ async fn a_counter_s_zero_is_no_breach() {
         let rule =
             json!({"name": "Low", "device": "m", "metric": "cumulative_kwh_p", "below": edge});
         let world = World::new(rule.clone(), &readings[..1]).await;
-        let asked = Rule::from_json(rule, at(-10)).expect("a rule");
-        let subject = Subject::Device("m".parse().expect("an id"));
+        let asked = rule_of(rule, at(-10));
+        let subject = Subject::Device(given::device("m"));
         for (minute, reading) in readings.iter().enumerate() {
             world.put(std::slice::from_ref(reading)).await;
             let now = at(i64::try_from(minute).expect("small"));
@@ -928,15 +945,15 @@ async fn a_step_of_a_counter_is_found_among_others_and_not_ahead_of_time() {
         json!({"name": "Reset", "device": "m", "metric": "cumulative_kwh_p", "counter": ["reset"]});
     let world = World::new(rule.clone(), &readings[..1]).await;
     world.put(&readings).await;
-    let rule = Rule::from_json(rule, at(-10)).expect("a rule");
-    let id: DeviceId = "m".parse().expect("an id");
+    let rule = rule_of(rule, at(-10));
+    let id: DeviceId = given::device("m");
     let subject = Subject::Device(id.clone());
     for (to, expected) in [(2_299, vec![]), (2_700, vec![2_300]), (4_001, vec![2_300, 4_000])] {
         let found = world.previewed((&rule, &subject), 0, at(to)).await;
         let since: Vec<_> = found.iter().map(|it| it.since).collect();
         assert_eq!(since, expected.into_iter().map(at).collect::<Vec<_>>(), "up to {to}");
     }
-    let rules = world.judging.rules(&world.store, at(2_700), &invocation()).await.expect("memory");
+    let rules = world.rules(at(2_700)).await;
     for (now, told) in [(at(2_700), at(2_300)), (at(4_000), at(4_000))] {
         let rule = rules.of(&id, None).next().expect("one");
         let case = Case { rule, subject: &subject, touched: None };
@@ -979,7 +996,7 @@ async fn a_sum_of_a_room_has_nothing_twice() {
     for (above, expected) in [(300, vec![(0, None)]), (500, vec![(135, None)]), (1_200, vec![])] {
         let mut rule = rule.clone();
         rule["above"] = above.into();
-        let rule = Rule::from_json(rule, at(-10)).expect("a rule");
+        let rule = rule_of(rule, at(-10));
         let found = world.previewed((&rule, &subject), 0, now).await;
         let times: Vec<_> = found.iter().map(|it| (it.since, it.ended)).collect();
         let expected: Vec<_> =
@@ -996,27 +1013,20 @@ async fn a_sum_of_a_room_has_nothing_twice() {
 async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_readings() {
     for number in [MAX_PROMPT, MAX_PROMPT + 1, MAX_CACHED_ENTRIES + 1] {
         let is_prompt = number == MAX_PROMPT;
-        let reading = |device: usize, minute, value: &str| {
-            let metrics = [("temperature", value)];
-            given::reading(&format!("d{device}"), at(minute), Some("hall"), &metrics)
-        };
-        let first: Vec<_> = (0..number).map(|device| reading(device, 0, "20")).collect();
+        let first: Vec<_> = (0..number).map(|device| sensor(device, 0)).collect();
         let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 30});
         let world = World::new(rule, &first).await;
-        let hot = [reading(7, 1, "31")];
+        let hot = [warm(7, 1, "31")];
         world.put(&hot).await;
         assert_eq!(world.batch(&hot, at(1)).await, usize::from(is_prompt));
         assert_eq!(world.told().len(), usize::from(is_prompt));
-        let rules = world.judging.rules(&world.store, at(2), &invocation()).await.expect("memory");
-        let look = Look { what: hot[0].device.clone().into(), since: at(0), after: None, touch: 1 };
-        let given = invocation();
-        let judged = world.judging.look(&world.store, &rules, &look, at(2), &given);
-        assert_eq!(Box::pin(judged).await.expect("memory").judged, 1);
+        let rules = world.rules(at(2)).await;
+        assert_eq!(world.look(&rules, hot[0].device.clone().into(), at(2)).await.judged, 1);
         assert_eq!(world.told().len(), 1);
         for (device, now, is_late) in
             [(8, 24, false), (9, 25, true), (10, 26, true), (11, 40, true)]
         {
-            let late = [reading(device, 1, "31")];
+            let late = [warm(device, 1, "31")];
             world.put(&late).await;
             let judged = world.batch(&late, at(now)).await;
             assert_eq!(judged, usize::from(is_prompt || is_late), "{number} devices, minute {now}");
@@ -1034,7 +1044,7 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
         &hot,
     )
     .await;
-    let rule = world.store.alert_rule(&"r".parse().expect("an id"), &invocation()).await;
+    let rule = world.store.alert_rule(&rule_id("r"), &invocation()).await;
     let rule = rule.expect("memory").expect("a rule");
     let given = invocation();
     let saved = Box::pin(world.judging.judge_saved(&world.store, &rule, at(1), &given));
@@ -1049,7 +1059,7 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
     loop {
         let looks = world.store.looks(None, 10, &invocation()).await.expect("memory").listing.found;
         let Some(look) = looks.first() else { break };
-        let rules = world.judging.rules(&world.store, at(1), &invocation()).await.expect("memory");
+        let rules = world.rules(at(1)).await;
         if !throttled && look.after.is_some() {
             // The rule is read before the state of the next device.
             world.store.fail_after(1, [StoreError::Throttled("for now".into())]);
@@ -1079,16 +1089,12 @@ async fn a_look_at_a_rule_judges_by_the_rule_as_it_is() {
     let hot = [sensor(0, 0)];
     let members = |above: i64| json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": above});
     let world = World::new(members(90), &hot).await;
-    let rules = world.judging.rules(&world.store, at(1), &invocation()).await.expect("memory");
+    let rules = world.rules(at(1)).await;
     for (id, version) in [("r", 2), ("new", 1)] {
-        let rule = Rule::from_json(members(1), at(0)).expect("a rule");
-        let rule = StoredRule { id: id.parse().expect("an id"), version, rule };
-        assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
-        let look = Look { what: rule.id.clone().into(), since: at(0), after: None, touch: 1 };
-        let given = invocation();
-        let looked = world.judging.look(&world.store, &rules, &look, at(1), &given);
-        assert!(Box::pin(looked).await.expect("memory").is_done());
-        assert!(world.told().iter().any(|told| told.alert.rule == rule.id), "{id}");
+        let id = rule_id(id);
+        world.save(StoredRule { id: id.clone(), ..stored(version, members(1), at(0)) }).await;
+        assert!(world.look(&rules, id.clone().into(), at(1)).await.is_done());
+        assert!(world.told().iter().any(|told| told.alert.rule == id), "{id}");
     }
 }
 
@@ -1098,24 +1104,20 @@ async fn what_is_judged_by_a_rule_before_it_was_saved_again_stays_to_be_looked_a
     let hot = [sensor(0, 0)];
     let members = |above: i64| json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": above});
     let world = World::new(members(10), &hot).await;
-    let rules = world.judging.rules(&world.store, at(0), &invocation()).await.expect("memory");
-    let rule = Rule::from_json(members(1), at(0)).expect("a rule");
-    let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
-    assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+    let rules = world.rules(at(0)).await;
+    world.save(stored(2, members(1), at(0))).await;
 
     let given = invocation();
     let device = hot[0].device.clone();
     let written = [(device.clone(), [(hot[0].at, hot[0].clone())].into())].into();
     let batch = world.judging.judge_batch(&world.store, &written, at(0), &given).await;
     assert_eq!(batch.looks.keys().collect::<Vec<_>>(), [&device]);
-    let look = Look { what: device.into(), since: at(0), after: None, touch: 1 };
-    let looked = world.judging.look(&world.store, &rules, &look, at(0), &given);
-    assert!(!Box::pin(looked).await.expect("memory").is_done());
+    let look = Looked::from(device);
+    assert!(!world.look(&rules, look.clone(), at(0)).await.is_done());
     assert_eq!(world.told(), []);
 
     let rules = world.judging.refresh(&world.store, at(0), &given).await.expect("memory");
-    let looked = world.judging.look(&world.store, &rules, &look, at(0), &given);
-    assert!(Box::pin(looked).await.expect("memory").is_done());
+    assert!(world.look(&rules, look, at(0)).await.is_done());
     assert_eq!(world.told().len(), 1);
 }
 
@@ -1135,9 +1137,7 @@ async fn a_rule_that_is_edited_is_judged_on_a_device_with_more_readings_a_day_th
     assert_eq!(world.batch(&hot, hot[0].at).await, 1);
 
     let members = json!({"name": "Warm", "room": "hall", "metric": "t", "above": 6});
-    let rule = Rule::from_json(members, hot[0].at).expect("a rule");
-    let rule = StoredRule { id: "r".parse().expect("an id"), version: 2, rule };
-    assert!(world.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
+    world.save(stored(2, members, hot[0].at)).await;
     world.judging = Judging::new();
     for (second, value, news) in [(110_002, "9", News::Fired), (110_003, "1", News::Recovered)] {
         let new = [reading(second, value)];
@@ -1150,10 +1150,7 @@ async fn a_rule_that_is_edited_is_judged_on_a_device_with_more_readings_a_day_th
 /// A minute judges as many states as may fire.
 #[tokio::test]
 async fn a_thousand_states_that_are_due_are_judged_in_one_minute() {
-    let reading = |device: usize, minute, value: &str| {
-        given::reading(&format!("d{device}"), at(minute), Some("hall"), &[("temperature", value)])
-    };
-    let hot: Vec<_> = (0..MAX_PROMPT).map(|device| reading(device, 0, "31")).collect();
+    let hot: Vec<_> = (0..MAX_PROMPT).map(|device| warm(device, 0, "31")).collect();
     let rule =
         json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 30, "for": "5m"});
     let world = World::new(rule, &hot).await;

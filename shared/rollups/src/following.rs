@@ -120,14 +120,11 @@ impl Following {
 mod tests {
     use super::*;
     use crate::newest_sealable_edge;
+    use domain::given::{self, at_second, device};
     use table::Backlog;
 
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
-    }
-
     fn range(from: i64, to: i64) -> TimeRange {
-        TimeRange::new(at(from), at(to)).expect("a range")
+        given::range(at_second(from), at_second(to))
     }
 
     fn following(seconds: u64) -> Following {
@@ -135,8 +132,8 @@ mod tests {
     }
 
     fn late(from: i64, to: i64, until: i64) -> LateChanges {
-        let groups = DeviceGroups::of(&"a".parse().expect("an id"));
-        let marks = vec![LateMark { range: range(from, to), groups, until: at(until) }];
+        let groups = DeviceGroups::of(&device("a"));
+        let marks = vec![LateMark { range: range(from, to), groups, until: at_second(until) }];
         LateChanges { version: 1, marks, backlog: None }
     }
 
@@ -146,8 +143,8 @@ mod tests {
     fn what_is_not_marked_is_stored_before_its_quarter_is_sealed() {
         let mut rng = fastrand::Rng::with_seed(3);
         for _ in 0..100_000 {
-            let now = at(rng.i64(0..10_000));
-            let reading = at(rng.i64(-3_000..10_000));
+            let now = at_second(rng.i64(0..10_000));
+            let reading = at_second(rng.i64(-3_000..10_000));
             let stored = now.saturating_add(TimeDelta::seconds(rng.i64(0..30)));
             let sealing = stored.saturating_add(TimeDelta::seconds(rng.i64(-60..=60)));
             let is_sealed = QuarterHour::of(reading).end() <= newest_sealable_edge(sealing);
@@ -161,14 +158,14 @@ mod tests {
         let late = late(-100, 0, 10);
         for (window, last) in [(0, 14), (1, 15), (60, 99), (300, 459)] {
             let since = |second| {
-                following(window).lacking_since(&late, (range(-200, -50), all), at(second))
+                following(window).lacking_since(&late, (range(-200, -50), all), at_second(second))
             };
             let told_for = last + 1 - 10;
-            assert_eq!(since(0), Some(at(-told_for)), "{window}");
-            assert_eq!(since(last), Some(at(last - told_for)), "{window}");
+            assert_eq!(since(0), Some(at_second(-told_for)), "{window}");
+            assert_eq!(since(last), Some(at_second(last - told_for)), "{window}");
             assert_eq!(since(last + 1), None, "{window}");
             // A change that is written last of all is noted as late before the mark ends.
-            let is_behind = |second| following(window).is_behind(at(10), at(second));
+            let is_behind = |second| following(window).is_behind(at_second(10), at_second(second));
             assert!(is_behind(last) && !is_behind(10 + i64::try_from(window).expect("small")));
         }
     }
@@ -177,12 +174,12 @@ mod tests {
     fn a_mark_is_about_its_time_and_its_devices() {
         let late = late(-100, 0, 10);
         let since = |span, id: &str| {
-            let groups = DeviceGroups::of(&id.parse().expect("an id"));
-            following(60).lacking_since(&late, (span, groups), at(90))
+            let groups = DeviceGroups::of(&device(id));
+            following(60).lacking_since(&late, (span, groups), at_second(90))
         };
         assert_eq!(since(range(-200, -100), "a"), None, "before");
-        assert_eq!(since(range(-200, -99), "a"), Some(at(0)));
-        assert_eq!(since(range(-1, 20), "a"), Some(at(0)));
+        assert_eq!(since(range(-200, -99), "a"), Some(at_second(0)));
+        assert_eq!(since(range(-1, 20), "a"), Some(at_second(0)));
         assert_eq!(since(range(0, 20), "a"), None, "behind");
         assert_eq!(since(range(-50, 20), "b"), None, "of another device");
     }
@@ -191,22 +188,23 @@ mod tests {
     fn the_mark_and_the_note_of_a_wrong_clock_are_not_believed() {
         let (all, hours) = (DeviceGroups::ALL, 9 * 3_600);
         let mut late = late(-100, 0, hours + 10);
-        late.backlog = Some(Backlog { since: at(hours), at: at(hours + 100) });
-        let since = |second| following(60).lacking_since(&late, (range(-200, 0), all), at(second));
+        late.backlog = Some(Backlog { since: at_second(hours), at: at_second(hours + 100) });
+        let since =
+            |second| following(60).lacking_since(&late, (range(-200, 0), all), at_second(second));
         assert_eq!(since(5), None);
-        assert_eq!(since(hours), Some(at(hours - 90)));
+        assert_eq!(since(hours), Some(at_second(hours - 90)));
     }
 
     #[test]
     fn what_is_folded_is_told_by_marks_and_notes() {
         let following = following(60);
         let mut known = late(-100, 0, 10);
-        assert_eq!(following.folded_until(&LateChanges::default(), at(50)), at(50));
-        assert_eq!(following.folded_until(&known, at(50)), at(-40));
-        assert_eq!(following.folded_until(&known, at(100)), at(100));
-        known.backlog = Some(Backlog { since: at(3), at: at(95) });
-        assert_eq!(following.folded_until(&known, at(99)), at(3));
-        assert_eq!(following.folded_until(&known, at(184)), at(3));
-        assert_eq!(following.folded_until(&known, at(185)), at(185));
+        assert_eq!(following.folded_until(&LateChanges::default(), at_second(50)), at_second(50));
+        assert_eq!(following.folded_until(&known, at_second(50)), at_second(-40));
+        assert_eq!(following.folded_until(&known, at_second(100)), at_second(100));
+        known.backlog = Some(Backlog { since: at_second(3), at: at_second(95) });
+        assert_eq!(following.folded_until(&known, at_second(99)), at_second(3));
+        assert_eq!(following.folded_until(&known, at_second(184)), at_second(3));
+        assert_eq!(following.folded_until(&known, at_second(185)), at_second(185));
     }
 }

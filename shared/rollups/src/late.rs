@@ -112,16 +112,14 @@ mod tests {
     use std::sync::Mutex as Cell;
     use std::time::Duration;
 
+    use domain::given::at_second;
+
     use super::*;
     use crate::{Following, MARKED_AHEAD};
     use futures_util::FutureExt as _;
     use table::ReadLateChanges as _;
     use table::given::invocation;
     use table::memory_db::MemoryDb;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
-    }
 
     /// A table that counts what is stored, and sometimes loses the answer, so that the SDK repeats the request.
     #[derive(Default)]
@@ -166,13 +164,13 @@ mod tests {
                 *store.loses.lock().expect("unharmed") = rng.u8(..4) == 0;
                 let n = rng.usize(..3);
                 let device = &devices[rng.usize(..4)];
-                let reading = at(second - rng.i64(1_600..4_000_000));
+                let reading = at_second(second - rng.i64(1_600..4_000_000));
                 let before = store.stored.lock().expect("unharmed").len();
-                let changed = [(device, reading), (device, at(second))];
-                let (now, invocation) = (at(second), invocation());
+                let changed = [(device, reading), (device, at_second(second))];
+                let (now, invocation) = (at_second(second), invocation());
                 let until = instances[n].mark(&store, changed, now, &invocation);
                 let until = until.now_or_never().expect("memory").expect("marked");
-                assert!(until.is_some_and(|until| until > at(second)), "seed {seed}");
+                assert!(until.is_some_and(|until| until > at_second(second)), "seed {seed}");
                 writes[n].extend(
                     (before < store.stored.lock().expect("unharmed").len()).then_some(second),
                 );
@@ -183,9 +181,12 @@ mod tests {
                     let range =
                         TimeRange::new(*reading, reading.saturating_add(TimeDelta::seconds(1)));
                     let asked = (range.expect("a range"), DeviceGroups::of(device));
-                    let told = following.lacking_since(&late, asked, at(second));
+                    let told = following.lacking_since(&late, asked, at_second(second));
                     let is_due = second - when < 90;
-                    assert!(!is_due || told.is_some_and(|it| it <= at(*when)), "seed {seed}");
+                    assert!(
+                        !is_due || told.is_some_and(|it| it <= at_second(*when)),
+                        "seed {seed}"
+                    );
                 }
             }
             for of_instance in writes {
@@ -202,7 +203,7 @@ mod tests {
         let store = Counted::default();
         let (device, invocation) = ("a".parse().expect("an id"), invocation());
         let marking = LateMarking::new(MARKED_AHEAD);
-        let marked = marking.mark(&store, [(&device, at(0))], at(0), &invocation);
+        let marked = marking.mark(&store, [(&device, at_second(0))], at_second(0), &invocation);
         assert_eq!(marked.now_or_never().expect("memory").expect("no error"), None);
         assert!(store.stored.lock().expect("unharmed").is_empty());
     }
@@ -212,8 +213,8 @@ mod tests {
         let store = Counted::default();
         let (device, invocation) = ("a".parse().expect("an id"), invocation());
         let marking = LateMarking::new(MARKED_AHEAD);
-        for now in [at(32_400), at(0)] {
-            let marked = marking.mark(&store, [(&device, at(-9_000))], now, &invocation);
+        for now in [at_second(32_400), at_second(0)] {
+            let marked = marking.mark(&store, [(&device, at_second(-9_000))], now, &invocation);
             let until = marked.now_or_never().expect("memory").expect("no error");
             assert_eq!(until, Some(now.saturating_add(MARKED_AHEAD)));
         }

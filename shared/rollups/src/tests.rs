@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use chrono::TimeDelta;
+use domain::given::at_minute;
 use domain::{
     Bucket, ConditionsSchema, DeviceId, Encoding, Extent, FoldRules, FoldSettings, LocalDate,
     QuarterHour, Reading, Rollup, RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
@@ -39,7 +40,7 @@ impl Bench {
             },
             seen: SeenRooms::default(),
             retention: Retention::default(),
-            now: at(60),
+            now: at_minute(60),
             invocation: given::invocation(),
         }
     }
@@ -67,7 +68,7 @@ impl Bench {
     }
 
     async fn delete(&self, minute: i64) {
-        let key = ReadingKey { at: at(minute), device: device() };
+        let key = ReadingKey { at: at_minute(minute), device: device() };
         self.store.delete_readings(&[key], &self.invocation).await;
     }
 
@@ -76,9 +77,9 @@ impl Bench {
     }
 
     async fn day(&self, zone: &str) -> Folded {
-        let zone: Zone = zone.parse().expect("a zone");
+        let zone: Zone = given::zone(zone);
         self.fold()
-            .day(zone, zone.date(at(0)), Timestamp::MAX, Assumed::Nothing)
+            .day(zone, zone.date(at_minute(0)), Timestamp::MAX, Assumed::Nothing)
             .await
             .expect("memory")
     }
@@ -94,23 +95,17 @@ impl Bench {
 }
 
 fn device() -> DeviceId {
-    "d".parse().expect("an id")
-}
-
-/// That many minutes after 2026-01-11T16:00:00Z.
-fn at(minute: i64) -> Timestamp {
-    let start = Timestamp::from_millis(1_768_147_200_000).expect("a timestamp");
-    start.saturating_add(TimeDelta::minutes(minute))
+    given::device("d")
 }
 
 fn quarter(n: i64) -> QuarterHour {
-    QuarterHour::of(at(15 * n))
+    QuarterHour::of(at_minute(15 * n))
 }
 
 fn reading(minute: i64, value: &str) -> Reading {
     given::reading(
         "d",
-        at(minute),
+        at_minute(minute),
         None,
         &["temperature", "cumulative_kwh_p"].map(|it| (it, value)),
     )
@@ -140,16 +135,16 @@ async fn an_emptied_rollup_stays_for_a_week() {
     let bench = Bench::keeping(30, 30, 30);
     bench.write(1, "20").await;
     bench.quarter(0).await;
-    assert_eq!(bench.stored_quarter(0).await.expires, Some(at(33 * 24 * 60)));
+    assert_eq!(bench.stored_quarter(0).await.expires, Some(at_minute(33 * 24 * 60)));
     bench.delete(1).await;
     assert_eq!(bench.quarter(0).await, Folded::Stored);
     let emptied = bench.stored_quarter(0).await;
     assert!(emptied.rollup.is_empty());
     assert_eq!((emptied.version, emptied.raw_until), (2, None));
-    assert_eq!(emptied.expires, Some(at(60 + 7 * 24 * 60)));
+    assert_eq!(emptied.expires, Some(at_minute(60 + 7 * 24 * 60)));
     bench.write(2, "21").await;
     bench.quarter(0).await;
-    assert_eq!(bench.stored_quarter(0).await.expires, Some(at(33 * 24 * 60)));
+    assert_eq!(bench.stored_quarter(0).await.expires, Some(at_minute(33 * 24 * 60)));
 }
 
 #[tokio::test]
@@ -181,10 +176,10 @@ async fn readings_that_may_have_begun_to_expire_replace_no_rollup() {
     bench.write(1, "20").await;
     bench.quarter(0).await;
     let good = bench.stored_quarter(0).await;
-    assert_eq!(good.raw_until, Some(at(33 * 24 * 60 + 1)));
+    assert_eq!(good.raw_until, Some(at_minute(33 * 24 * 60 + 1)));
     // A longer retention allows a late reading, but the first one is nearly gone.
     bench.retention.readings = None;
-    bench.now = at(32 * 24 * 60 + 1);
+    bench.now = at_minute(32 * 24 * 60 + 1);
     bench.write(2, "99").await;
     for _ in 0..2 {
         assert_eq!(bench.quarter(0).await, Folded::Frozen);
@@ -192,7 +187,7 @@ async fn readings_that_may_have_begun_to_expire_replace_no_rollup() {
         assert_eq!(bench.stored_quarter(0).await, frozen, "flagged once");
     }
     // A minute earlier all readings were there for certain.
-    bench.now = at(32 * 24 * 60);
+    bench.now = at_minute(32 * 24 * 60);
     assert_eq!(bench.quarter(0).await, Folded::Stored);
     assert!(!bench.stored_quarter(0).await.is_frozen);
 }
@@ -202,12 +197,12 @@ async fn expired_readings_are_passed_over_and_no_expired_rollup_is_put() {
     let mut bench = Bench::keeping(30, 40, 40);
     bench.write(1, "20").await;
     bench.write(14, "21").await;
-    bench.now = at(33 * 24 * 60 + 2);
+    bench.now = at_minute(33 * 24 * 60 + 2);
     assert_eq!(bench.quarter(0).await, Folded::Stored);
     assert_eq!(bench.stored_quarter(0).await.rollup, folded(&[reading(14, "21")]));
     bench.retention.readings = None;
     bench.write(16, "22").await;
-    bench.now = at(60 * 24 * 60);
+    bench.now = at_minute(60 * 24 * 60);
     assert_eq!(bench.quarter(1).await, Folded::Skipped);
     assert_eq!(bench.store.rollups().len(), 1);
 }
@@ -219,7 +214,7 @@ async fn under_a_shorter_retention_a_stored_rollup_is_still_right() {
     bench.quarter(0).await;
     let expires = bench.stored_quarter(0).await.expires;
     bench.retention.quarters = Some(TimeDelta::days(1));
-    bench.now = at(10 * 24 * 60);
+    bench.now = at_minute(10 * 24 * 60);
     bench.write(2, "21").await;
     assert_eq!(bench.quarter(0).await, Folded::Stored);
     let stored = bench.stored_quarter(0).await;
@@ -256,11 +251,11 @@ async fn a_day_of_quarters_that_are_to_be_folded_again_is_to_be_folded_again() {
         bench.quarter(n).await;
     }
     // The change concerns the first quarter only; then the second is written late.
-    let extent = Extent { first: at(1), last: at(1) };
+    let extent = Extent { first: at_minute(1), last: at_minute(1) };
     bench.device.settings = FoldSettings { number: 1, changes: [(1, extent)].into() };
     bench.quarter(1).await;
     bench.day("UTC").await;
-    let date = Zone::UTC.date(at(0));
+    let date = Zone::UTC.date(at_minute(0));
     let is_outdated = async |bench: &Bench| {
         let day = bench.stored(Bucket::Day(date)).await;
         bench.device.is_outdated(&day)
@@ -270,7 +265,7 @@ async fn a_day_of_quarters_that_are_to_be_folded_again_is_to_be_folded_again() {
     bench.day("UTC").await;
     assert!(!is_outdated(&bench).await);
     // A change of other days leaves the quarters as they are, and the day right.
-    let extent = Extent { first: at(-2_000), last: at(-2_000) };
+    let extent = Extent { first: at_minute(-2_000), last: at_minute(-2_000) };
     bench.device.settings.number = 2;
     bench.device.settings.changes.insert(2, extent);
     bench.day("UTC").await;
@@ -288,29 +283,33 @@ async fn a_day_is_the_fold_of_its_quarters() {
         bench.quarter(n).await;
     }
     assert_eq!(bench.day("Asia/Tokyo").await, Folded::Stored);
-    let tokyo: Zone = "Asia/Tokyo".parse().expect("a zone");
-    let day = bench.stored(Bucket::Day("2026-01-12".parse().expect("a date"))).await;
-    assert_eq!(day.range, tokyo.day(tokyo.date(at(0))).expect("a day"));
+    let tokyo: Zone = given::zone("Asia/Tokyo");
+    let day = bench.stored(Bucket::Day(given::date("2026-01-12"))).await;
+    assert_eq!(day.range, tokyo.day(tokyo.date(at_minute(0))).expect("a day"));
     assert_eq!(day.zone.as_deref(), Some("Asia/Tokyo"));
     let inside = [reading(-15, "20"), reading(0, "21"), reading(15, "22")];
     assert_eq!(day.rollup, folded(&inside));
     assert_eq!(day.expires, Some(day.range.from().saturating_add(TimeDelta::days(53))));
     // Its quarters expire before it does, the first one first.
-    assert_eq!(day.raw_until, Some(at(43 * 24 * 60 - 15)));
+    assert_eq!(day.raw_until, Some(at_minute(43 * 24 * 60 - 15)));
 }
 
 #[tokio::test]
 async fn an_open_day_has_its_parts_that_are_over_and_a_slower_clock_takes_nothing_from_it() {
     let bench = Bench::new();
-    let date: LocalDate = "2026-01-11".parse().expect("a date");
+    let date: LocalDate = given::date("2026-01-11");
     // 07:45, 08:00 and 16:00 of a day that ends at 24:00.
     let minutes = [-8 * 60 - 15, -8 * 60, 0];
     for minute in minutes {
         bench.write(minute, "20").await;
-        bench.fold().quarter(QuarterHour::of(at(minute)), Assumed::Nothing).await.expect("memory");
+        bench
+            .fold()
+            .quarter(QuarterHour::of(at_minute(minute)), Assumed::Nothing)
+            .await
+            .expect("memory");
     }
     let fold = async |until| {
-        let folded = bench.fold().day(Zone::UTC, date, at(until), Assumed::Nothing).await;
+        let folded = bench.fold().day(Zone::UTC, date, at_minute(until), Assumed::Nothing).await;
         folded.expect("memory")
     };
     assert_eq!(fold(-8 * 60 - 1).await, Folded::Skipped);
@@ -326,15 +325,19 @@ async fn an_open_day_has_its_parts_that_are_over_and_a_slower_clock_takes_nothin
     ] {
         assert_eq!(fold(until).await, Folded::Stored);
         let day = bench.stored(Bucket::Day(date)).await;
-        assert_eq!((day.range.from(), day.range.to()), (at(-16 * 60), at(end)), "{until}");
+        assert_eq!(
+            (day.range.from(), day.range.to()),
+            (at_minute(-16 * 60), at_minute(end)),
+            "{until}"
+        );
         assert_eq!(day.rollup.metrics.values().map(|it| it.count).max(), Some(count), "{until}");
     }
     // Of another zone it is no part.
-    let lagos: Zone = "Africa/Lagos".parse().expect("a zone");
-    let folded = bench.fold().day(lagos, date, at(-9 * 60), Assumed::Nothing).await;
+    let lagos: Zone = given::zone("Africa/Lagos");
+    let folded = bench.fold().day(lagos, date, at_minute(-9 * 60), Assumed::Nothing).await;
     assert_eq!(folded.expect("memory"), Folded::Stored);
     let day = bench.stored(Bucket::Day(date)).await;
-    assert_eq!((day.range.from(), day.range.to()), (at(-17 * 60), at(-9 * 60)));
+    assert_eq!((day.range.from(), day.range.to()), (at_minute(-17 * 60), at_minute(-9 * 60)));
 }
 
 #[tokio::test]
@@ -347,12 +350,16 @@ async fn a_part_of_a_day_is_completed_late_only_while_its_quarters_are_there() {
         let mut bench = Bench::keeping(30, 30, 300);
         bench.write(-8 * 60, "20").await;
         bench.write(0, "21").await;
-        bench.fold().quarter(QuarterHour::of(at(-8 * 60)), Assumed::Nothing).await.expect("memory");
-        let date: LocalDate = "2026-01-11".parse().expect("a date");
-        let part = bench.fold().day(Zone::UTC, date, at(0), Assumed::Nothing).await;
+        bench
+            .fold()
+            .quarter(QuarterHour::of(at_minute(-8 * 60)), Assumed::Nothing)
+            .await
+            .expect("memory");
+        let date: LocalDate = given::date("2026-01-11");
+        let part = bench.fold().day(Zone::UTC, date, at_minute(0), Assumed::Nothing).await;
         assert_eq!(part.expect("memory"), Folded::Stored);
         bench.quarter(0).await;
-        bench.now = at(minute);
+        bench.now = at_minute(minute);
         assert_eq!(bench.day("UTC").await, expected);
         let stored = bench.stored(Bucket::Day(date)).await.rollup;
         assert_eq!(stored.metrics.values().map(|it| it.count).max(), Some(count));
@@ -366,9 +373,9 @@ async fn a_day_of_another_zone_is_replaced() {
     bench.quarter(0).await;
     bench.day("UTC").await;
     assert_eq!(bench.day("Africa/Lagos").await, Folded::Stored);
-    let day = bench.stored(Bucket::Day("2026-01-11".parse().expect("a date"))).await;
+    let day = bench.stored(Bucket::Day(given::date("2026-01-11"))).await;
     assert_eq!((day.zone.as_deref(), day.version), (Some("Africa/Lagos"), 2));
-    assert_eq!(day.range.from(), at(-17 * 60));
+    assert_eq!(day.range.from(), at_minute(-17 * 60));
 }
 
 #[tokio::test]
@@ -376,10 +383,10 @@ async fn a_day_whose_quarters_have_expired_is_folded_from_readings_or_left() {
     let mut bench = Bench::new();
     bench.write(0, "21").await;
     bench.retention.quarters = Some(TimeDelta::days(1));
-    bench.now = at(30 * 24 * 60);
+    bench.now = at_minute(30 * 24 * 60);
     assert_eq!(bench.quarter(0).await, Folded::Skipped);
     assert_eq!(bench.day("UTC").await, Folded::Stored);
-    let day = Bucket::Day("2026-01-11".parse().expect("a date"));
+    let day = Bucket::Day(given::date("2026-01-11"));
     assert_eq!(bench.stored(day).await.rollup, folded(&[reading(0, "21")]));
 
     let mut bench = Bench::keeping(30, 30, 300);
@@ -388,7 +395,7 @@ async fn a_day_whose_quarters_have_expired_is_folded_from_readings_or_left() {
     bench.day("UTC").await;
     let good = bench.stored(day).await;
     bench.delete(0).await;
-    bench.now = at(40 * 24 * 60);
+    bench.now = at_minute(40 * 24 * 60);
     assert_eq!(bench.day("UTC").await, Folded::Frozen);
     assert_eq!(bench.stored(day).await.rollup, good.rollup);
 }
@@ -399,12 +406,12 @@ async fn a_day_is_folded_from_quarters_that_were_put_under_a_longer_retention() 
     bench.write(0, "21").await;
     bench.quarter(0).await;
     bench.day("UTC").await;
-    let day = Bucket::Day("2026-01-11".parse().expect("a date"));
+    let day = Bucket::Day(given::date("2026-01-11"));
     let good = bench.stored(day).await;
     // Its readings are gone, and by the present retention its quarters should be too.
     bench.retention.quarters = Some(TimeDelta::days(1));
     bench.delete(0).await;
-    bench.now = at(40 * 24 * 60);
+    bench.now = at_minute(40 * 24 * 60);
     assert_eq!(bench.day("UTC").await, Folded::Stored);
     assert_eq!(bench.stored(day).await.rollup, good.rollup);
 }
@@ -413,8 +420,8 @@ async fn a_day_is_folded_from_quarters_that_were_put_under_a_longer_retention() 
 async fn a_day_without_quarters_has_no_rollup() {
     let bench = Bench::new();
     assert_eq!(bench.day("UTC").await, Folded::Skipped);
-    let apia: Zone = "Pacific/Apia".parse().expect("a zone");
-    let skipped: LocalDate = "2011-12-30".parse().expect("a date");
+    let apia: Zone = given::zone("Pacific/Apia");
+    let skipped: LocalDate = given::date("2011-12-30");
     let folded =
         bench.fold().day(apia, skipped, Timestamp::MAX, Assumed::Nothing).await.expect("memory");
     assert_eq!(folded, Folded::Skipped);
@@ -428,7 +435,7 @@ async fn a_range_is_folded_with_one_query_of_readings() {
         bench.write(minute, "20").await;
     }
     bench.quarter(3).await;
-    let range = TimeRange::new(at(0), at(60)).expect("a range");
+    let range = given::range(at_minute(0), at_minute(60));
     let before = bench.store.calls().reads;
     let window = bench.fold().quarters_of(range, Assumed::Absent).await.expect("memory");
     assert_eq!(window.folded, [quarter(0), quarter(3)].into());
@@ -535,7 +542,7 @@ async fn a_rollup_that_keeps_changing_is_left_for_another_time() {
 
 fn indexing(version: u8) -> Indexing {
     let metric = |name: &str| {
-        let name = name.parse().expect("a name");
+        let name = given::metric(name);
         SchemaMetric { name, encoding: Encoding::Signed, bits: 12 }
     };
     let metrics = ["temperature", "cumulative_kwh_p"].map(metric);
@@ -571,7 +578,7 @@ async fn a_quarter_whose_readings_have_expired_comes_into_the_index_as_it_is() {
     bench.write(1, "20").await;
     bench.quarter(0).await;
     let first = bench.stored_quarter(0).await;
-    bench.now = at(0).saturating_add(TimeDelta::days(100));
+    bench.now = at_minute(0).saturating_add(TimeDelta::days(100));
     bench.delete(1).await;
     bench.device = bench.device.clone().indexed(&indexing(1));
     for indexed in [1, 0] {

@@ -257,6 +257,7 @@ pub fn forbidden(detail: &str) -> Problem {
 mod tests {
     use api::gateway;
     use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+    use domain::given::{at_second, home, room};
     use domain::token_of;
     use serde_json::json;
     use table::AddToken as _;
@@ -289,10 +290,7 @@ mod tests {
 
     #[test]
     fn a_view_token_permits_looks_at_its_own_rooms_and_homes_and_nothing_else() {
-        let view = ViewScope {
-            rooms: ["hall".parse().expect("an id")].into(),
-            homes: ["villa".parse().expect("an id")].into(),
-        };
+        let view = ViewScope { rooms: [room("hall")].into(), homes: [home("villa")].into() };
         let grant = Grant { scope: Some(Scope::View(view)), token: None };
         let permits = |access, place| grant.check(Asked { access, place }).is_ok();
         for (place, permitted) in [
@@ -325,7 +323,7 @@ mod tests {
 
     impl Bench {
         async fn new(auth: Auth, tokens: &[Token]) -> Self {
-            let (store, clock) = (MemoryDb::default(), TestClock::at(at(0)));
+            let (store, clock) = (MemoryDb::default(), TestClock::at(at_second(0)));
             for token in tokens {
                 store.add_token(token, &invocation()).await.expect("memory");
             }
@@ -347,10 +345,6 @@ mod tests {
             let answer = answer.map(drop).map_err(|it| (it.kind.status(), it.detail));
             (answer, self.store.calls().reads - before)
         }
-    }
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
     }
 
     #[tokio::test]
@@ -376,7 +370,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_ends_when_it_says_also_where_it_is_cached() {
-        let token = Token { expires: Some(at(10)), ..token("read", Scope::Read) };
+        let token = Token { expires: Some(at_second(10)), ..token("read", Scope::Read) };
         let bench = Bench::new(Auth::On, &[token]).await;
         assert_eq!(bench.ask(&secret("read"), Access::Read).await, (Ok(()), 1));
         bench.clock.advance(Duration::from_millis(9_999));

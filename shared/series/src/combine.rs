@@ -115,10 +115,11 @@ pub fn value_of(function: Function, row: &RowValues) -> Option<Quotient> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given;
 
     #[test]
     fn gauges_give_their_mean_and_powers_their_sum() {
-        let exact = |text: &str| Exact::parse(text).expect("a number");
+        let exact = |text: &str| given::exact(text);
         let (a, b) = (exact("20"), exact("30"));
         let both = [a.into(), b.into()];
         assert_eq!(Combine::Mean.value(Function::Mean, &both), Some(exact("25")));

@@ -124,13 +124,11 @@ pub(crate) fn joined(mut ranges: Vec<TimeRange>) -> Vec<TimeRange> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(millis: i64) -> Timestamp {
-        Timestamp::from_millis(millis).expect("a timestamp")
-    }
+    use chrono::TimeDelta;
+    use domain::given::{self, at_millis};
 
     fn range(from: i64, to: i64) -> TimeRange {
-        TimeRange::new(at(from), at(to)).expect("a range")
+        given::range(at_millis(from), at_millis(to))
     }
 
     #[test]
@@ -149,8 +147,11 @@ mod tests {
         let of = |from, to| Grid::quarters(minutes(from, to)).0;
         assert_eq!(of(14, 31), [minutes(0, 15), minutes(15, 30), minutes(30, 45)]);
         assert_eq!(of(15, 30), [minutes(15, 30)]);
-        let last = TimeRange::new(at(Timestamp::MAX.as_millis() - 1), Timestamp::MAX);
-        assert_eq!(Grid::quarters(last.expect("a range")).0.len(), 1);
+        let last = given::range(
+            Timestamp::MAX.saturating_add(TimeDelta::milliseconds(-1)),
+            Timestamp::MAX,
+        );
+        assert_eq!(Grid::quarters(last).0.len(), 1);
     }
 
     #[test]

@@ -4,20 +4,21 @@ mod budget;
 mod pages;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use chrono::TimeDelta;
+use domain::given::{self, at, metric, number, range};
 use domain::{
-    Bucket, CalendarUnit, Decimal, Device, DeviceObservation, Exact, Extent, FoldRules,
-    FoldSettings, MetricKind, MetricName, MetricRollup, MetricRule, Neighbours, QuarterHour,
-    Reading, Rollup, Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
+    Bucket, CalendarUnit, Device, DeviceObservation, Exact, Extent, FoldRules, FoldSettings,
+    MetricKind, MetricName, MetricRollup, MetricRule, Neighbours, QuarterHour, Reading, Rollup,
+    Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
 };
 use fastrand::Rng;
 use rollups::Following;
+use table::given::invocation;
 use table::memory_db::MemoryDb;
 use table::{
-    Deadline, Expected, Invocation, KeepRollupState as _, PutReadings as _, PutRollups as _,
-    RollupKey, RollupState, StoredRollup,
+    Expected, Invocation, KeepRollupState as _, PutReadings as _, PutRollups as _, RollupKey,
+    RollupState, StoredRollup,
 };
 
 use super::budget::MAX_ROW_VALUES;
@@ -34,34 +35,14 @@ const GAUGE: &str = "temperature";
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
 
-fn at(text: &str) -> Timestamp {
-    Timestamp::parse(text, Timestamp::MIN).expect("a timestamp")
-}
-
-fn range(from: Timestamp, to: Timestamp) -> TimeRange {
-    TimeRange::new(from, to).expect("a range")
-}
-
 fn plus(at: Timestamp, millis: i64) -> Timestamp {
     at.saturating_add(TimeDelta::milliseconds(millis))
-}
-
-fn metric(name: &str) -> MetricName {
-    name.parse().expect("a name")
-}
-
-fn number(text: &str) -> Decimal {
-    Decimal::parse(text).expect("a number")
-}
-
-fn invocation() -> Invocation {
-    Invocation::until(Deadline::after(Duration::from_secs(60)))
 }
 
 fn reading(at: Timestamp, room: &str, values: &[(&str, String)]) -> Reading {
     let values = values.iter().map(|(name, value)| (metric(name), number(value)));
     let room = Some(room.parse().expect("an id"));
-    Reading::new("d".parse().expect("an id"), at, room, values.collect()).expect("a reading")
+    Reading::new(given::device("d"), at, room, values.collect()).expect("a reading")
 }
 
 /// A device's readings, what is rolled up of them, and the device.
@@ -78,8 +59,8 @@ impl Home {
         store.put_readings(&readings, None, &invocation()).await;
         let mut observation = DeviceObservation::of(&readings[0]);
         readings.iter().for_each(|reading| observation.see(reading));
-        let device = observation.new_device("d".parse().expect("an id"), |_| true);
-        Self { store, device, readings, zone: zone.parse().expect("a zone") }
+        let device = observation.new_device(given::device("d"), |_| true);
+        Self { store, device, readings, zone: given::zone(zone) }
     }
 
     /// A meter that is reset, dips, boots and falls silent, with pauses of minutes to days.
@@ -366,7 +347,7 @@ async fn rows_are_the_fold_of_the_readings_whatever_is_rolled_up() {
             home.roll_up(range(since, sealed), || days.u8(0..4) > 0).await;
         }
         let asked = if random.bool() { zone } else { ZONES[random.usize(0..ZONES.len())].0 };
-        let asked: Zone = asked.parse().expect("a zone");
+        let asked: Zone = given::zone(asked);
         let edges = [plus(first, random.i64(0..DAY)), plus(end, -random.i64(0..DAY))];
         let whole = range(edges[0], edges[1]);
         let unit = CalendarUnit::ALL[random.usize(2..CalendarUnit::ALL.len())];
@@ -514,7 +495,7 @@ async fn both_days_of_a_clock_change_are_whole() {
             .collect();
         let home = Home::of(readings, "Europe/Berlin").await;
         home.roll_up(range(plus(first, -HOUR), plus(first, 30 * HOUR)), || true).await;
-        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = given::zone("Europe/Berlin");
         let grid = Grid::of(CalendarUnit::Day, range(first, plus(first, 1)), zone).expect("one");
         let rows = &home.answer(&grid, Level::Days, plus(first, 9 * DAY)).await[&metric(COUNTER)];
         let expected = Exact::from(hours * 4_i64);
@@ -538,7 +519,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
     let horizon = horizon.read(&home.store, Timestamp::MAX, &invocation()).await.expect("memory");
     let grid = Grid::total(range(first, plus(first, 2 * DAY)));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
-        let rooms = [room.parse().expect("an id")].into();
+        let rooms = [given::room(room)].into();
         let ask = Ask {
             device: &home.device,
             rooms: Some(&rooms),
@@ -574,7 +555,7 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
         home.roll_up(range(first, minute(sealed.max(1))), || true).await;
         let horizon = KnownState::new(Following::default());
         let horizon = horizon.read(&home.store, minute(90), &invocation()).await.expect("memory");
-        let rooms = ["hall".parse().expect("an id")].into();
+        let rooms = [given::room("hall")].into();
         // Of 600 W those are the minutes in the hall: to the reading in the loft, and from the return for 15.
         for (from, to, minutes) in [(0, 90, 18 + 15), (0, 22, 18), (22, 90, 15), (16, 30, 2)] {
             let grid = Grid::total(range(minute(from), minute(to)));

@@ -65,14 +65,11 @@ pub fn entry_companions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{Decimal, DeviceObservation, DevicePatch, Edit, Reading, Stay, Timestamp};
+    use domain::given::{self, at_millis, metric, number, room};
+    use domain::{DeviceObservation, DevicePatch, Edit, Reading, Stay};
 
-    fn at(millis: i64) -> Timestamp {
-        Timestamp::from_millis(millis).expect("a timestamp")
-    }
-
-    fn stay(room: &str, since: i64, until: Option<i64>) -> Stay {
-        Stay { room: room.parse().expect("an id"), since: at(since), until: until.map(at) }
+    fn stay(id: &str, since: i64, until: Option<i64>) -> Stay {
+        Stay { room: room(id), since: at_millis(since), until: until.map(at_millis) }
     }
 
     #[test]
@@ -85,7 +82,7 @@ mod tests {
             };
             let old = device.clone();
             let patch = DevicePatch { room, ..DevicePatch::default() };
-            *device = patch.edited(device, at(now)).expect("a room");
+            *device = patch.edited(device, at_millis(now)).expect("a room");
             let companions = companions(&old, device).into_iter();
             let kept = companions.map(|it| match it {
                 Companion::KeepStay(DeviceStay { stay, .. }) => stay,
@@ -93,10 +90,10 @@ mod tests {
             });
             kept.collect()
         };
-        let metrics = [("t".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
-        let reading = Reading::new("d".parse().expect("an id"), at(0), None, metrics.into());
+        let metrics = [(metric("t"), number("1"))];
+        let reading = Reading::new(given::device("d"), at_millis(0), None, metrics.into());
         let observation = DeviceObservation::of(&reading.expect("a reading"));
-        let device = &mut observation.new_device("d".parse().expect("an id"), |_| true);
+        let device = &mut observation.new_device(given::device("d"), |_| true);
         assert_eq!(kept(Edit::Set("a"), 5, device), [stay("a", 5, None)]);
         assert_eq!(kept(Edit::Set("a"), 6, device), []);
         assert_eq!(kept(Edit::Keep, 6, device), []);

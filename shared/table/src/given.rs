@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use alerts::{Anchor, Fold, LinkKey, Message, News, Phase, Rule, State, Subject, Told};
-use chrono::TimeDelta;
+pub use domain::given::*;
 use domain::{
-    Bucket, ChannelId, Decimal, Device, DeviceId, DeviceObservation, QuarterHour, Reading, Rollup,
-    Room, SWEEP_GROUPS, Scope, TimeRange, Timestamp, Token, TokenHash,
+    Bucket, DeviceId, QuarterHour, Reading, Rollup, Room, SWEEP_GROUPS, Scope, TimeRange,
+    Timestamp, Token, TokenHash,
 };
 
 use crate::{
@@ -50,36 +50,6 @@ pub fn token(name: &str, scope: Scope) -> Token {
     }
 }
 
-/// A number.
-#[must_use]
-pub fn number(text: &str) -> Decimal {
-    Decimal::parse(text).expect("a number")
-}
-
-/// A reading of metrics with their numbers.
-#[must_use]
-pub fn reading(
-    device: &str,
-    at: Timestamp,
-    room: Option<&str>,
-    metrics: &[(&str, &str)],
-) -> Reading {
-    let metrics =
-        metrics.iter().map(|(name, value)| (name.parse().expect("a metric's name"), number(value)));
-    let room = room.map(|id| id.parse().expect("an id"));
-    Reading::new(device.parse().expect("an id"), at, room, metrics.collect()).expect("a reading")
-}
-
-/// The device that its readings tell of.
-#[must_use]
-pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device {
-    let mut readings = readings.into_iter();
-    let first = readings.next().expect("one or more");
-    let mut observation = DeviceObservation::of(first);
-    readings.for_each(|reading| observation.see(reading));
-    observation.new_device(first.device.clone(), |_| true)
-}
-
 /// Registers the devices that readings tell of.
 pub async fn register_devices_of(store: &impl RegisterDevices, readings: &[Reading]) {
     let mut of_devices: BTreeMap<&DeviceId, Vec<&Reading>> = BTreeMap::new();
@@ -93,7 +63,7 @@ pub async fn register_devices_of(store: &impl RegisterDevices, readings: &[Readi
 
 /// Registers a room, which begins with a timestamp.
 pub async fn register_room(store: &impl RegisterDevices, id: &str, first_seen: Timestamp) {
-    let room = Room::new(id.parse().expect("an id"), first_seen);
+    let room = Room::new(room(id), first_seen);
     store.register_room(&room, &invocation()).await.expect("written");
 }
 
@@ -151,7 +121,7 @@ pub async fn put_first(store: &impl PutRollups, rollup: &StoredRollup) {
 /// The identity of a rule's state on a device.
 #[must_use]
 pub fn alert_key(rule: &str, device: &str) -> AlertKey {
-    let subject = Subject::Device(device.parse().expect("an id"));
+    let subject = Subject::Device(domain::given::device(device));
     AlertKey { rule: rule.parse().expect("an id"), subject }
 }
 
@@ -169,58 +139,51 @@ pub fn alert_rule(id: &str, changed: Timestamp) -> StoredRule {
 /// A state as it is put for the first time: an episode that lasts, with all that a state can have.
 #[must_use]
 pub fn firing(rule: &str, device: &str) -> StoredAlertState {
-    let at = |minute| {
-        let start = Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp");
-        start.saturating_add(TimeDelta::minutes(minute))
-    };
     let fold = |minute| Fold {
-        phase: Phase::Recovering { since: at(0), fired: at(10), clear: at(minute) },
+        phase: Phase::Recovering {
+            since: at_minute(0),
+            fired: at_minute(10),
+            clear: at_minute(minute),
+        },
         value: Some(number("-0.12345678901234567890123456789012345678")),
-        seen: Some(at(minute)),
+        seen: Some(at_minute(minute)),
         is_silent: true,
     };
     let told = Told {
         is_firing: true,
-        since: Some(at(0)),
-        fired: Some(at(10)),
-        until: Some(at(10)),
-        sent: Some(at(11)),
+        since: Some(at_minute(0)),
+        fired: Some(at_minute(10)),
+        until: Some(at_minute(10)),
+        sent: Some(at_minute(11)),
     };
     let state = State {
-        changed: at(-60),
+        changed: at_minute(-60),
         fold: fold(60),
-        judged: Some(at(60)),
-        anchor: Anchor { at: at(0), fold: fold(0) },
+        judged: Some(at_minute(60)),
+        anchor: Anchor { at: at_minute(0), fold: fold(0) },
         told,
         number: 1,
-        acknowledged: Some(at(0)),
+        acknowledged: Some(at_minute(0)),
         links: vec![LinkKey::new([7; 16]).hash(); 3],
-        due: Some(at(65)),
+        due: Some(at_minute(65)),
     };
     let state = AlertState::Episodes(Box::new(state));
-    StoredAlertState::next(None, alert_key(rule, device), state, at(60))
+    StoredAlertState::next(None, alert_key(rule, device), state, at_minute(60))
 }
 
 /// A message with all that it can have.
 #[must_use]
 pub fn message(number: u64, news: News) -> Message {
-    let at = |text| Timestamp::parse_absolute(text).expect("a timestamp");
     Message {
         number,
         news,
         since: at("2026-01-11T16:00:00Z"),
         fired: at("2026-01-11T16:10:00Z"),
         ended: Some(at("2026-01-11T17:00:00Z")),
-        value: Some(self::number("-0.12345678901234567890123456789012345678")),
+        value: Some(domain::given::number("-0.12345678901234567890123456789012345678")),
         seen: Some(at("2026-01-11T17:00:00Z")),
         is_silent: false,
     }
-}
-
-/// The id of a channel.
-#[must_use]
-pub fn channel_id(id: &str) -> ChannelId {
-    id.parse().expect("an id")
 }
 
 /// A channel as it is put for the first time.

@@ -133,23 +133,20 @@ impl LateChanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
-    }
+    use domain::given::{self, at_second};
 
     fn mark(from: i64, to: i64, device: &str, until: i64) -> LateMark {
         LateMark {
-            range: TimeRange::new(at(from), at(to)).expect("a range"),
-            groups: DeviceGroups::of(&device.parse().expect("an id")),
-            until: at(until),
+            range: given::range(at_second(from), at_second(to)),
+            groups: DeviceGroups::of(&given::device(device)),
+            until: at_second(until),
         }
     }
 
     #[test]
     fn groups_are_sets() {
         let groups: Vec<DeviceGroups> =
-            ["a", "b", "c"].map(|id| DeviceGroups::of(&id.parse().expect("an id"))).to_vec();
+            ["a", "b", "c"].map(|id| DeviceGroups::of(&given::device(id))).to_vec();
         let [a, b, c] = groups[..] else { panic!("three") };
         assert!(a != b && b != c, "{groups:?}");
         let both = a.with(b);
@@ -173,7 +170,7 @@ mod tests {
                     let until = second + rng.i64(-30..30);
                     let new = mark(from, from + rng.i64(1..500), device, until);
                     all.push(new);
-                    stored.marks = stored.marks_with(new, at(second));
+                    stored.marks = stored.marks_with(new, at_second(second));
                 }
                 assert!(stored.marks.len() <= MAX_MARKS);
                 let is_said = |it: &LateMark| stored.marks.iter().any(|known| known.covers(it));
@@ -186,7 +183,7 @@ mod tests {
     fn a_mark_is_forgotten_when_no_answer_tells_of_it() {
         let stored = LateChanges { marks: vec![mark(0, 1, "a", 0)], ..LateChanges::default() };
         let new = mark(5, 6, "a", 610);
-        assert_eq!(stored.marks_with(new, at(599)).len(), 2);
-        assert_eq!(stored.marks_with(new, at(600)), [new]);
+        assert_eq!(stored.marks_with(new, at_second(599)).len(), 2);
+        assert_eq!(stored.marks_with(new, at_second(600)), [new]);
     }
 }

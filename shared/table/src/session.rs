@@ -186,6 +186,7 @@ fn read_present<T: Decode>(found: Item) -> StoreResult<Option<T>> {
 
 #[cfg(test)]
 mod tests {
+    use domain::given::room;
     use domain::{Device, DeviceUpdate, Stay, Timestamp};
 
     use super::*;
@@ -205,7 +206,7 @@ mod tests {
     async fn a_transaction_that_is_throttled_is_made_again() {
         let db = MemoryDb::default();
         let device = registered(&db).await;
-        let stay = Stay::begun("hall".parse().expect("an id"), Timestamp::MIN);
+        let stay = Stay::begun(room("hall"), Timestamp::MIN);
         db.fail(on(PutItem, Stays), 0, StoreError::Throttled("on demand".into()));
         let begun = db.begin_stay(&device, &stay, &invocation()).await.expect("begun");
         assert_eq!(begun, UpdateOutcome::Updated(device.with_stay(Some(stay.clone()))));
@@ -222,7 +223,7 @@ mod tests {
     async fn a_transaction_whose_condition_does_not_hold_is_refused_at_once() {
         let db = MemoryDb::default();
         let device = registered(&db).await;
-        let stay = Stay::begun("hall".parse().expect("an id"), Timestamp::MIN);
+        let stay = Stay::begun(room("hall"), Timestamp::MIN);
         db.begin_stay(&device, &stay, &invocation()).await.expect("begun");
 
         // The device has a stay now, so the one that was read is an old version.

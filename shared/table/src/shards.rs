@@ -80,6 +80,7 @@ impl fmt::Display for Shards {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given::device;
 
     /// The 99.9 % quantile of chi-square with so many degrees of freedom, by Wilson and Hilferty.
     fn quantile(degrees: f64) -> f64 {
@@ -90,7 +91,7 @@ mod tests {
     fn chi_square(ids: &[String], shards: Shards) -> f64 {
         let mut sizes = vec![0.0_f64; shards.number().into()];
         for id in ids {
-            let Shard(n) = shards.of(&id.parse().expect("an id"));
+            let Shard(n) = shards.of(&device(id));
             sizes[usize::from(n.unwrap_or_default())] += 1.0;
         }
         let size = f64::from(u32::try_from(ids.len()).expect("few"));
@@ -141,7 +142,7 @@ mod tests {
             let shards = Shards::new(number).expect("a number");
             let all: Vec<_> = shards.all().collect();
             for n in 0..100 {
-                let shard = shards.of(&format!("d{n}").parse().expect("an id"));
+                let shard = shards.of(&device(&format!("d{n}")));
                 assert!(all.contains(&shard));
                 assert_eq!(Shard::parse(&shard.of_name("DEVICE"), "DEVICE"), Some(shard));
             }

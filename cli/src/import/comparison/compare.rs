@@ -596,6 +596,8 @@ fn write_take_back(tally: &Tally, earlier: &Earlier, report: &mut Report) -> usi
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use domain::given::at;
+
     use super::*;
     use crate::import::fake_server::{self, Reply};
 
@@ -635,7 +637,7 @@ mod tests {
             }
         });
         let client = Client::new(&server.url, None).unwrap();
-        let now = Timestamp::parse_absolute("2026-02-01T00:00:00Z").unwrap();
+        let now = at("2026-02-01T00:00:00Z");
         let comparison = Comparison::begin(&client, None, GoesOn::No(None), now).unwrap();
         for value in [1, 2] {
             let json = format!(

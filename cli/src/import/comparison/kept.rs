@@ -296,6 +296,7 @@ impl TryFrom<KeptBefore> for Before {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given::{device, exact, metric, room};
 
     #[test]
     fn what_was_there_is_known_again_and_a_torn_line_is_not() {
@@ -303,14 +304,13 @@ mod tests {
         let path = directory.path().join("before");
         let (mut kept, earlier) = Kept::open(path.clone(), GoesOn::No(None)).unwrap();
         assert!(earlier.unwrap().devices.is_empty());
-        let totals = Totals { count: 3, sum: Exact::parse("0.30").unwrap() };
-        let of_month =
-            OfMonth { metrics: [("t".parse().unwrap(), totals)].into(), days: [1, 31].into() };
+        let totals = Totals { count: 3, sum: exact("0.30") };
+        let of_month = OfMonth { metrics: [(metric("t"), totals)].into(), days: [1, 31].into() };
         let before =
             Before { is_new: false, months: [("2026-01".parse().unwrap(), of_month)].into() };
-        kept.add_device(&"d".parse().unwrap(), Some(&before)).unwrap();
-        kept.add_device(&"e".parse().unwrap(), None).unwrap();
-        kept.add_room(&"hall".parse().unwrap(), true).unwrap();
+        kept.add_device(&device("d"), Some(&before)).unwrap();
+        kept.add_device(&device("e"), None).unwrap();
+        kept.add_room(&room("hall"), true).unwrap();
         kept.add_report("stopped".into()).unwrap();
         kept.add_refused("{}".to_owned()).unwrap();
         kept.file.write_all(b"{\"device\":\"f\",\"bef").unwrap();
@@ -327,7 +327,7 @@ mod tests {
         assert!(earlier.is_none(), "nobody knows what was there");
         let (mut kept, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();
         assert!(earlier.is_none(), "an empty file tells nothing");
-        kept.add_device(&"late".parse().unwrap(), None).unwrap();
+        kept.add_device(&device("late"), None).unwrap();
         let (_, earlier) = Kept::open(path.clone(), GoesOn::Read).unwrap();
         assert!(earlier.is_none(), "nor does what was found later");
         let (_, earlier) = Kept::open(path, GoesOn::No(None)).unwrap();
@@ -341,7 +341,7 @@ mod tests {
         let devices = |goes_on| {
             let (mut kept, earlier) = Kept::open(path.clone(), goes_on).unwrap();
             let found = earlier.unwrap().devices.len();
-            kept.add_device(&"d".parse().unwrap(), None).unwrap();
+            kept.add_device(&device("d"), None).unwrap();
             kept.add_window("w", &Tally::new(domain::Zone::UTC)).unwrap();
             found
         };
@@ -371,7 +371,7 @@ mod tests {
             }
             kept.add_window(window, &tally).unwrap();
         }
-        kept.add_device(&"late".parse().unwrap(), None).unwrap();
+        kept.add_device(&device("late"), None).unwrap();
         let months = |tally: &Tally| {
             let kept = KeptDevice::from(&tally.devices[&"d".parse().unwrap()]);
             serde_json::to_string(&kept.months).unwrap()
@@ -379,7 +379,7 @@ mod tests {
         for _ in 0..2 {
             let (_, earlier) = Kept::open(path.clone(), GoesOn::After("b")).unwrap();
             let earlier = earlier.unwrap();
-            assert!(earlier.devices.contains_key(&"late".parse().unwrap()));
+            assert!(earlier.devices.contains_key(&device("late")));
             let mut again = Tally::new(domain::Zone::UTC);
             earlier.stored.into_iter().for_each(|(id, stored)| again.absorb(id, stored));
             assert_eq!(months(&again), months(&all));

@@ -368,13 +368,14 @@ fn read_hours(text: &str) -> anyhow::Result<BTreeMap<Timestamp, Extremes>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given::{self, zone};
 
     #[test]
     fn rows_are_read_to_the_last_digit() {
         let text = "timestamp,partial,coverage,a_b.count,a_b.sum,t.count,t.sum\n\
                     2025-12-31T23:00:00.000Z,,1,2,10000000000000000000000000000000000000000.1,,\n\
                     2026-01-31T23:00:00.000Z,true,,,,,\n";
-        let rows = read(text, "Europe/Berlin".parse().unwrap()).unwrap();
+        let rows = read(text, zone("Europe/Berlin")).unwrap();
         let [(_, date, metrics)] = &rows[..] else { panic!("{}", rows.len()) };
         assert_eq!(date, "2026-01-01");
         let totals = &metrics[&"a_b".parse().unwrap()];
@@ -392,7 +393,7 @@ mod tests {
         let hours = read_hours(text).unwrap();
         let [(start, metrics)] = &hours.iter().collect::<Vec<_>>()[..] else { panic!("{hours:?}") };
         assert_eq!(start.to_string(), "2026-01-11T16:00:00.000Z");
-        let exact = |text: &str| Exact::parse(text).unwrap();
+        let exact = |text: &str| given::exact(text);
         let expected = ("power".parse().unwrap(), (exact("0"), exact("2000.5")));
         assert_eq!(**metrics, BTreeMap::from([expected]));
     }

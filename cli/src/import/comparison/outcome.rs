@@ -79,12 +79,13 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
-    use domain::Exact;
+
+    use domain::given::exact;
 
     use super::*;
 
     fn totals((count, sum): (i64, &str)) -> Totals {
-        Totals { count, sum: Exact::parse(sum).unwrap() }
+        Totals { count, sum: exact(sum) }
     }
 
     #[test]

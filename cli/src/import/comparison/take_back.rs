@@ -90,6 +90,7 @@ pub(super) fn brought(devices: &[&DeviceId], rooms: &[RoomId]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use domain::Zone;
+    use domain::given::{device, room};
 
     use super::*;
     use crate::import::comparison::known::OfMonth;
@@ -137,8 +138,8 @@ mod tests {
         assert_eq!(quoted("sensor.a::b"), "sensor.a::b");
         assert_eq!(quoted("a b'c$(d)"), r"'a b'\''c$(d)'");
         assert_eq!(quoted(""), "''");
-        let ids: Vec<DeviceId> = ["a", "--b"].iter().map(|id| id.parse().unwrap()).collect();
-        let lines = brought(&ids.iter().collect::<Vec<_>>(), &["--hall".parse().unwrap()]);
+        let ids: Vec<DeviceId> = ["a", "--b"].iter().map(|id| device(id)).collect();
+        let lines = brought(&ids.iter().collect::<Vec<_>>(), &[room("--hall")]);
         assert_eq!(
             lines,
             [

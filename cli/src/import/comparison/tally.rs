@@ -269,13 +269,14 @@ pub(super) fn month_and_day(date: &str) -> (Month, u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given;
 
     fn reading(text: &str) -> Reading {
         local::read_reading(text, Timestamp::MAX).unwrap()
     }
 
     fn tally(zone: &str) -> Tally {
-        let mut tally = Tally::new(zone.parse().unwrap());
+        let mut tally = Tally::new(given::zone(zone));
         for (at, value) in [
             ("2026-01-30T12:00:00Z", "0.1"),
             ("2026-01-31T23:30:00Z", "0.2"),

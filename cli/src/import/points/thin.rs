@@ -572,6 +572,7 @@ fn owner(line: &SentLine) -> &str {
 mod tests {
     use super::*;
     use crate::import::sources::Way;
+    use domain::given::metric;
 
     /// 2026-01-11T16:00:00Z.
     const AT: i64 = 1_768_147_200;
@@ -595,7 +596,7 @@ mod tests {
 
     /// Thins for a table that has these metrics as counters.
     fn thinned_by(groups: Vec<Group>, before: i64, counters: &[&str]) -> Vec<Vec<String>> {
-        let known: BTreeSet<MetricName> = counters.iter().map(|it| it.parse().unwrap()).collect();
+        let known: BTreeSet<MetricName> = counters.iter().map(|it| metric(it)).collect();
         let at = |second: i64| Timestamp::from_millis((AT + second) * 1_000).unwrap();
         let thinned = Thinned::new(
             groups.into_iter().map(Ok),

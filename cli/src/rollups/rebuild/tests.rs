@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::given::always;
 use domain::{
     ConditionsSchema, DevicePatch, Edit, Encoding, MetricKind, MetricPatch, Order, Reading,
     SchemaMetric, Zone,
@@ -43,7 +44,7 @@ struct House {
 fn readings(rng: &mut Rng) -> Vec<Reading> {
     let mut readings = Vec::new();
     for device in DEVICES {
-        let mut at = Timestamp::parse_absolute("2025-03-20T07:03:00Z").unwrap();
+        let mut at = given::at("2025-03-20T07:03:00Z");
         let mut total = 0.0;
         for _ in 0..rng.usize(60..120) {
             let gap = if rng.usize(0..20) == 0 { 4_000_000 } else { 9_000 };
@@ -74,7 +75,7 @@ impl House {
         let store = DynamoStore::connect(system.store_config(), Layout::default());
         let store = store.as_laid_out(&invocation()).await.unwrap();
         let metric = |name: &str| SchemaMetric {
-            name: name.parse().unwrap(),
+            name: given::metric(name),
             encoding: Encoding::Float,
             bits: 8,
         };
@@ -92,7 +93,7 @@ impl House {
         house.system.settle().await.unwrap();
         let kind = Edit::Set(MetricKind::Counter);
         let metric = MetricPatch { kind, ..MetricPatch::default() };
-        let metrics = [("temperature".parse().unwrap(), metric)].into();
+        let metrics = [(given::metric("temperature"), metric)].into();
         let patch = DevicePatch { metrics, ..DevicePatch::default() };
         let device = DEVICES[rng.usize(..2)].parse().unwrap();
         house.store.edit_device(&device, &patch, SystemClock.now(), &invocation()).await.unwrap();
@@ -105,7 +106,7 @@ impl House {
 
     async fn rollups(&self) -> Vec<StoredRollup> {
         let mut rollups = Vec::new();
-        let all = TimeRange::new(Timestamp::MIN, Timestamp::MAX).unwrap();
+        let all = always();
         let dates = "0001-01-01".parse().unwrap()..="9999-12-31".parse().unwrap();
         for device in self.devices().await {
             let (id, invocation) = (device.id(), invocation());
@@ -152,7 +153,7 @@ impl House {
             let (store, invocation) = (&self.store, &invocation());
             let now = SystemClock.now();
             let fold = Fold { store, device, seen: &seen, retention: &retention, now, invocation };
-            let all = TimeRange::new(Timestamp::MIN, Timestamp::MAX).unwrap();
+            let all = always();
             let quarters = fold.quarters_of(all, Assumed::Nothing).await.unwrap().folded;
             let dates: BTreeSet<_> = quarters.iter().map(|it| zone.date(it.start())).collect();
             for date in dates {

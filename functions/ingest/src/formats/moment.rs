@@ -59,10 +59,11 @@ impl Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given;
 
     fn settled(text: &str, arrived: &str, zone: &str) -> String {
-        let arrived = Timestamp::parse_absolute(arrived).expect("a timestamp");
-        match Moment::parse(text).settle(arrived, zone.parse().expect("a zone")) {
+        let arrived = given::at(arrived);
+        match Moment::parse(text).settle(arrived, given::zone(zone)) {
             (Some(at), false) => at.to_string(),
             (None, true) => "off".to_owned(),
             other => panic!("{text}: {other:?}"),
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn without_a_clock_it_is_the_arrival_and_what_no_device_says_is_believed() {
-        let now = Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp");
+        let now = given::at("2026-01-11T16:00:00Z");
         assert_eq!(Moment::Arrival.settle(now, Zone::UTC), (None, false));
         let known = Moment::Known(Timestamp::MIN).settle(now, Zone::UTC);
         assert_eq!(known, (Some(Timestamp::MIN), false));

@@ -359,16 +359,17 @@ pub(crate) mod tests {
     use super::*;
     use crate::formats::scale::SAME;
 
-    /// What a format makes of a text: each device with its moment, its parts with their values, what is refused and what is not
+    /// What a format makes of a text: each device with its name and its moment, its parts with their values, what is refused and what is not
     /// stored.
     pub(crate) fn shown(
-        read: fn(&Value) -> Result<Vec<Payload>, Unknown>,
+        read: impl Fn(&Value) -> Result<Vec<Payload>, Unknown>,
         text: &str,
     ) -> Result<Vec<String>, &'static str> {
         let value = serde_json::from_str(text).expect("JSON");
         let payloads = read(&value).map_err(|Unknown(expected)| expected)?;
         let mut shown = Vec::new();
-        for Payload { device, moment, parts, refused, ignored, .. } in payloads {
+        for Payload { device, name, moment, parts, refused, ignored, .. } in payloads {
+            shown.extend(name.map(|name| format!("called {name}")));
             let device = device.unwrap_or_default();
             for (part, values) in parts {
                 let values = values.iter().map(|(name, it)| {

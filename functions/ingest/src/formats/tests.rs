@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use domain::given::{cases, number};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::payload::Row;
+use super::payload::tests::shown;
 use super::scale::Scaled;
 use super::*;
 
@@ -112,7 +114,7 @@ fn whatever_tells_how_far_it_is_open_is_100_when_open() {
             _ => 100,
         };
         let scaled = scale.apply(&Value::from(open)).expect("a number");
-        let hundred = domain::Decimal::parse("100").expect("a number");
+        let hundred = number("100");
         assert_eq!(scaled, Scaled::Value(hundred), "{maker} {key}");
     }
     let expected = [
@@ -131,6 +133,34 @@ fn whatever_tells_how_far_it_is_open_is_100_when_open() {
         "Zigbee2MQTT tilt: tilt_opening",
     ];
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+}
+
+/// The texts say what each group of payloads states; `nothing` is a payload that is known and has no numbers.
+#[test]
+fn a_payload_is_read_as_its_case_says() {
+    for (operation, expected, text) in [
+        ("PostTasmota", tasmota::EXPECTED, include_str!("cases/tasmota.txt")),
+        ("PostShelly", shelly::EXPECTED, include_str!("cases/shelly.txt")),
+        ("PostZigbee2Mqtt", zigbee2mqtt::EXPECTED, include_str!("cases/zigbee2mqtt.txt")),
+        ("PostSwitchBot", switchbot::EXPECTED, include_str!("cases/switchbot.txt")),
+        ("PostRemo", remo::EXPECTED, include_str!("cases/remo.txt")),
+        ("PostThingsStack", things_stack::EXPECTED, include_str!("cases/things_stack.txt")),
+        ("PostChirpStack", chirpstack::EXPECTED, include_str!("cases/chirpstack.txt")),
+    ] {
+        let format = PAYLOADS.iter().find(|format| format.operation == operation);
+        let Read::Tree(read) = &format.expect(operation).read else { panic!("{operation}") };
+        for case in cases(text) {
+            let found = match shown(|payload| read(payload, Timestamp::MAX), case.given) {
+                Ok(lines) if lines.is_empty() => vec!["nothing".to_owned()],
+                Ok(lines) => lines,
+                Err(why) => {
+                    assert_eq!(why, expected, "{operation}, {case}");
+                    vec!["not understood".to_owned()]
+                }
+            };
+            assert_eq!(found, case.expected, "{operation}, {case}");
+        }
+    }
 }
 
 fn payloads() -> impl Strategy<Value = Value> {

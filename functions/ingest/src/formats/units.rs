@@ -145,7 +145,8 @@ pub(crate) fn metrics() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use domain::Decimal;
+
+    use domain::given::number;
 
     use super::*;
 
@@ -168,7 +169,7 @@ mod tests {
             ("rhum", "44", "humidity 44"),
         ] {
             let (metric, conversion) = of_name(name, name).expect(name);
-            let value = conversion.apply(Decimal::parse(value).expect("a number"));
+            let value = conversion.apply(number(value));
             assert_eq!(format!("{metric} {}", value.expect("a number")), expected, "{name}");
         }
         for name in

@@ -57,31 +57,28 @@ impl<'a> Sender<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn id(text: &str) -> DeviceId {
-        text.parse().expect("an id")
-    }
+    use domain::given::device;
 
     #[test]
     fn a_known_sender_cannot_speak_for_another_and_need_not_name_itself() {
-        let one = WritableDevices::Only([id("d")].into());
-        let two = WritableDevices::Only([id("d"), id("e")].into());
+        let one = WritableDevices::Only([device("d")].into());
+        let two = WritableDevices::Only([device("d"), device("e")].into());
         for (sender, unnamed, foreign) in [
             (Sender::Anyone, None, false),
-            (Sender::Topic(id("d")), Some("d"), true),
+            (Sender::Topic(device("d")), Some("d"), true),
             (Sender::Holder(&one), Some("d"), true),
             (Sender::Holder(&two), None, false),
         ] {
-            assert_eq!(sender.device(None).ok(), unnamed.map(id), "{sender:?}");
+            assert_eq!(sender.device(None).ok(), unnamed.map(device), "{sender:?}");
             for own in ["d", "d:part", "d:part:1"] {
-                assert_eq!(sender.device(Some(id(own))).ok(), Some(id(own)));
+                assert_eq!(sender.device(Some(device(own))).ok(), Some(device(own)));
             }
             let is_anyone = matches!(sender, Sender::Anyone);
-            assert_eq!(sender.device(Some(id("dd"))).is_ok(), is_anyone, "no part of d");
-            let other = sender.device(Some(id("e")));
+            assert_eq!(sender.device(Some(device("dd"))).is_ok(), is_anyone, "no part of d");
+            let other = sender.device(Some(device("e")));
             assert_eq!(other.as_ref().is_err_and(Refusal::is_foreign), foreign, "{sender:?}");
         }
-        let refusal = Sender::Topic(id("d")).device(Some(id("e"))).expect_err("another's");
+        let refusal = Sender::Topic(device("d")).device(Some(device("e"))).expect_err("another's");
         assert_eq!(refusal.to_string(), "device_id is \"e\", which is not the sender's");
     }
 }

@@ -200,23 +200,24 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{Decimal, DeviceObservation, Place, Timestamp};
+    use domain::given::{self, at, metric, number};
+    use domain::{DeviceObservation, Place, Timestamp};
     use runtime::clock::TestClock;
 
     fn clock() -> TestClock {
-        TestClock::at(Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp"))
+        TestClock::at(at("2026-01-11T16:00:00Z"))
     }
 
     fn device(id: &str, place: Place) -> Device {
-        let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
-        let any = Reading::stored(id.parse().expect("an id"), Timestamp::MIN, None, metrics.into());
+        let metrics = [(metric("co2"), number("1"))];
+        let any = Reading::stored(given::device(id), Timestamp::MIN, None, metrics.into());
         let new = DeviceObservation::of(&any.expect("a reading"));
-        let new = new.new_device(id.parse().expect("an id"), |_| true);
+        let new = new.new_device(given::device(id), |_| true);
         new.changed(|it| it.place = place).expect("a device")
     }
 
     fn room(n: usize) -> RoomId {
-        format!("room-{n}").parse().expect("an id")
+        given::room(&format!("room-{n}"))
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use domain::{Device, DeviceId, Edit, Hints, RoomPatch};
+use domain::given::{label, metric};
+use domain::{Edit, Hints, RoomPatch};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use table::memory_db::on;
@@ -35,13 +36,6 @@ impl Bench {
     pub(super) async fn lines(&self, path: &str, body: &str) -> (i64, String) {
         let Answer(status, _, text) = self.write(path, &json!({}), body.as_bytes()).await;
         (status, text)
-    }
-
-    pub(super) async fn device(&self, id: &str) -> Device {
-        let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        let id: DeviceId = id.parse().expect("an id");
-        let found = self.store.devices(&invocation).await.expect("memory").found;
-        found.into_iter().find(|device| *device.id() == id).expect("registered")
     }
 }
 
@@ -373,8 +367,7 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
     assert_eq!(info.unit.as_ref().map(domain::Unit::as_str), Some("kWh"));
     assert_eq!(device.shown_name().map(domain::Label::as_str), Some("Meter"));
     assert_eq!(device.source().tags["area"], "Living Room");
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
-    let rooms = bench.store.rooms(&invocation).await.expect("memory").found;
+    let rooms = bench.store.rooms(&invocation()).await.expect("memory").found;
     assert_eq!(rooms[0].name.as_ref().map(domain::Label::as_str), Some("Living Room"));
 
     let before = bench.store.calls().registry_writes;
@@ -382,22 +375,22 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
     assert_eq!(bench.store.calls().registry_writes, before, "it is known");
     // A room that the registry function has registered, or whose name a person took away, has the sender's.
     let named = |name: Option<&str>| RoomPatch {
-        name: name.map_or(Edit::Clear, |it| Edit::Set(it.parse().expect("one"))),
+        name: name.map_or(Edit::Clear, |it| Edit::Set(label(it))),
         ..RoomPatch::default()
     };
     for (set, shown) in [(None, "Living Room"), (Some("Salon"), "Salon")] {
         let id = "Living_Room".parse().expect("an id");
-        bench.store.edit_room(&id, &named(set), &invocation).await.expect("memory");
+        bench.store.edit_room(&id, &named(set), &invocation()).await.expect("memory");
         bench.clock.advance(Duration::from_secs(120));
         for second in [2, 3] {
             bench.lines("/write?precision=s", &line(1_768_147_200 + second, "")).await;
-            let rooms = bench.store.rooms(&invocation).await.expect("memory").found;
+            let rooms = bench.store.rooms(&invocation()).await.expect("memory").found;
             assert_eq!(rooms[0].name.as_ref().map(domain::Label::as_str), Some(shown));
         }
     }
     let patch = DevicePatch {
         metrics: [(
-            "energy".parse().expect("a name"),
+            metric("energy"),
             domain::MetricPatch {
                 kind: Edit::Set(domain::MetricKind::Gauge),
                 ..Default::default()
@@ -406,11 +399,7 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
         .into(),
         ..DevicePatch::default()
     };
-    bench
-        .store
-        .edit_device(device.id(), &patch, bench.clock.now(), &invocation)
-        .await
-        .expect("edited");
+    bench.edit(device.id().as_str(), patch).await;
     for n in 2..4 {
         bench.lines("/write?precision=s", &line(1_768_147_200 + n, ",battery=5")).await;
     }
@@ -452,8 +441,7 @@ async fn a_device_has_no_more_metrics_in_a_race() {
     let (status, text) = write(&body).await;
     assert_eq!(status, 503, "{text}");
     assert!(text.contains("2 of 4 lines are not stored, send them again: 1, 3"), "{text}");
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
-    assert!(bench.store.devices(&invocation).await.expect("memory").found.is_empty());
+    assert!(bench.devices().await.is_empty());
     let (status, text) = write(&line(255, 257, 4)).await;
     assert_eq!(status, 400, "of the same instance: {text}");
     assert_eq!(write(&line(0, 256, 4)).await.0, 204);
@@ -537,8 +525,7 @@ async fn a_device_is_taught_by_those_of_its_lines_that_are_stored() {
             .collect();
         stored += taught_by.len();
         refused += lines.len() - taught_by.len();
-        let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        let devices = bench.store.devices(&invocation).await.expect("memory").found;
+        let devices = bench.devices().await;
         let tags = &devices[0].source().tags;
         let of: Vec<usize> =
             (0..lines.len()).filter(|n| tags.contains_key(&format!("tag{n}"))).collect();
@@ -629,23 +616,21 @@ async fn a_room_that_is_registered_meanwhile_gets_its_name_all_the_same() {
     let bench = Bench::new();
     let Pipeline { registry, places, store, .. } = &bench.ingest.pipeline;
     let memory = (registry, places);
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let mut log = WideEvent::begin("ingest");
     let reading = given::reading("d", bench.clock.now(), Some("living_room"), &[("t", "1")]);
     let hints = Hints {
-        room_names: [("living_room".parse().expect("an id"), "living room".parse().expect("one"))]
-            .into(),
+        room_names: [(given::room("living_room"), "living room".parse().expect("one"))].into(),
         ..Hints::default()
     };
     let readings = std::iter::once(&reading);
-    let known = look_up(memory, store, readings, Mode::default(), &invocation, &mut log)
+    let known = look_up(memory, store, readings, Mode::default(), &invocation(), &mut log)
         .await
         .expect("memory");
     given::register_room(store, "living_room", bench.clock.now()).await;
     let mut stored = Stored::default();
     stored.add(reading, hints);
-    register(memory, store, &known, &stored, &invocation, &mut log).await;
-    let rooms = store.rooms(&invocation).await.expect("memory").found;
+    register(memory, store, &known, &stored, &invocation(), &mut log).await;
+    let rooms = store.rooms(&invocation()).await.expect("memory").found;
     let names: Vec<_> =
         rooms.iter().map(|room| room.name.as_ref().map(ToString::to_string)).collect();
     assert_eq!(names, [Some("living room".to_owned())]);
@@ -658,23 +643,22 @@ async fn a_device_that_others_change_meanwhile_is_taught_all_the_same() {
     let bench = Bench::new();
     let Pipeline { registry, places, store, .. } = &bench.ingest.pipeline;
     let memory = (registry, places);
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let mut log = WideEvent::begin("ingest");
     let reading = given::reading("d", bench.clock.now(), None, &[("t", "1")]);
-    let named = |name: &str| Hints { name: Some(name.parse().expect("one")), ..Hints::default() };
+    let named = |name: &str| Hints { name: Some(label(name)), ..Hints::default() };
     let tagged = Hints { tags: [("of".to_owned(), "line".to_owned())].into(), ..Hints::default() };
     let readings = std::iter::once(&reading);
-    let known = look_up(memory, store, readings, Mode::default(), &invocation, &mut log)
+    let known = look_up(memory, store, readings, Mode::default(), &invocation(), &mut log)
         .await
         .expect("memory");
     given::register_devices_of(store, std::slice::from_ref(&reading)).await;
     let mut stored = Stored::default();
     stored.add(reading, tagged);
-    let registering = register(memory, store, &known, &stored, &invocation, &mut log).await;
+    let registering = register(memory, store, &known, &stored, &invocation(), &mut log).await;
     let now = bench.device("d").await;
-    store.teach_device(&now, &named("another"), &invocation).await.expect("memory");
+    store.teach_device(&now, &named("another"), &invocation()).await.expect("memory");
     let untaught =
-        teach(memory, store, (&known, registering), &stored, &invocation, &mut log).await;
+        teach(memory, store, (&known, registering), &stored, &invocation(), &mut log).await;
     assert!(untaught.is_none(), "{untaught:?}");
     let device = bench.device("d").await;
     assert_eq!(device.source().tags.get("of").map(String::as_str), Some("line"));
@@ -688,8 +672,7 @@ async fn lines_whose_devices_could_not_be_taught_are_sent_again() {
     bench.clock.advance(Duration::from_millis(1));
     let line = |n: usize| format!("m,host=h{n} value={n} {AT}\n");
     let taught = async |count: usize| {
-        let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        let devices = bench.store.devices(&invocation).await.expect("memory").found;
+        let devices = bench.devices().await;
         let taught = devices.iter().filter(|it| it.source().tags.contains_key("host"));
         assert_eq!(taught.count(), count);
     };

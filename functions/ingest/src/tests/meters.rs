@@ -1,19 +1,18 @@
 //! What counts as the energy of the devices that payloads make: each counter once, and what is sold apart.
 
+use domain::given::{cases, metric, number};
 use domain::{DeviceId, Meter, MetricName};
-use table::ReadRegistry as _;
 
 use super::*;
 
 impl Bench {
     /// What counts as used and as sold of each device of the table that measures energy or power.
     async fn meters(&self) -> Vec<String> {
-        let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        let devices = self.store.devices(&invocation).await.expect("memory").found;
+        let devices = self.devices().await;
         let names = |names: &[&MetricName]| {
             names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join("+")
         };
-        let shown = |it: &domain::Device| {
+        let shown = |it: &Device| {
             let meter = Meter::of(it.metrics())?;
             Some(format!("{}: {}/{}", it.id(), names(&meter.used), names(&meter.sold)))
         };
@@ -23,140 +22,15 @@ impl Bench {
     }
 }
 
-/// Payloads as devices sent them, as makers document them and as people recorded them.
-const PAYLOADS: &[(&str, &str, &[&str])] = &[
-    (
-        "tasmota?device=d",
-        r#"{"Time":"2018-02-15T17:37:10","ENERGY":{"TotalStartTime":"2018-11-14T18:39:40","Total":6.294,"Yesterday":5.340,"Today":0.954,"Period":217,"Power":2635,"ApparentPower":2650,"ReactivePower":282,"Factor":0.99,"Voltage":227,"Current":11.661}}"#,
-        &["d: cumulative_kwh_p/"],
-    ),
-    (
-        "tasmota?device=d",
-        r#"{"Time":"2026-11-22T10:00:00","ENERGY":{"Total":[0.005,1.507],"Power":[1000,2000]}}"#,
-        &["d: cumulative_kwh_p_a+cumulative_kwh_p_b/"],
-    ),
-    (
-        "tasmota?device=d",
-        r#"{"Time":"2026-11-22T10:00:00","ENERGY":{"Total":[10,20,30],"ExportActive":[1,1,1],"Power":[1,2,3]}}"#,
-        &[
-            "d: cumulative_kwh_p_a+cumulative_kwh_p_b+cumulative_kwh_p_c/cumulative_kwh_n_a+cumulative_kwh_n_b+cumulative_kwh_n_c",
-        ],
-    ),
-    (
-        "tasmota?device=d",
-        r#"{"Time":"2026-11-22T10:00:00","ENERGY":{"Total":10,"ExportActive":1,"Power":[1,2,3]}}"#,
-        &["d: cumulative_kwh_p/cumulative_kwh_n"],
-    ),
-    (
-        "tasmota?device=d",
-        r#"{"Time":"2026-11-22T10:00:00","ENERGY":{"ExportActive":[1,1],"Power":[1,2]}}"#,
-        &["d: /cumulative_kwh_n_a+cumulative_kwh_n_b"],
-    ),
-    (
-        "tasmota?device=d",
-        r#"{"Time":"2026-11-22T10:00:00","ENERGY":{"Power":[1,2]}}"#,
-        &["d: current_w_a+current_w_b/"],
-    ),
-    (
-        "shelly",
-        r#"{"src":"s","method":"NotifyStatus","params":{"ts":1787950560.02,"switch:0":{"id":0,"aenergy":{"by_minute":[0,0,0],"minute_ts":1787950560,"total":1885.832},"apower":0.0}}}"#,
-        &["s: cumulative_kwh_p/"],
-    ),
-    (
-        "shelly",
-        r#"{"src":"s","method":"NotifyStatus","params":{"switch:0":{"id":0,"aenergy":{"total":5},"ret_aenergy":{"total":1},"apower":1},"switch:1":{"id":1,"aenergy":{"total":7},"apower":2}}}"#,
-        &["s: cumulative_kwh_p/cumulative_kwh_n", "s:switch:1: cumulative_kwh_p/"],
-    ),
-    (
-        "shelly",
-        r#"{"src":"s","method":"NotifyStatus","params":{"em:0":{"id":0,"a_act_power":120.1,"b_act_power":0.0,"c_act_power":0.0,"total_act_power":120.1}}}"#,
-        &["s: current_w/"],
-    ),
-    (
-        "shelly",
-        r#"{"src":"s","method":"NotifyStatus","params":{"em:0":{"a_act_power":1,"b_act_power":2,"c_act_power":3}}}"#,
-        &["s: current_w_a+current_w_b+current_w_c/"],
-    ),
-    (
-        "shelly",
-        r#"{"src":"s","method":"NotifyFullStatus","params":{"em:0":{"total_act_power":2413.825},"emdata:0":{"id":0,"a_total_act_energy":3105576.42,"a_total_act_ret_energy":0,"b_total_act_energy":195765.72,"b_total_act_ret_energy":0,"c_total_act_energy":2114072.05,"c_total_act_ret_energy":0,"total_act":5415414.19,"total_act_ret":0.0}}}"#,
-        &["s: cumulative_kwh_p/cumulative_kwh_n"],
-    ),
-    (
-        "shelly",
-        r#"{"src":"s","method":"NotifyStatus","params":{"emdata:0":{"a_total_act_energy":1,"b_total_act_energy":2,"c_total_act_energy":3,"a_total_act_ret_energy":4,"b_total_act_ret_energy":5,"c_total_act_ret_energy":6}}}"#,
-        &[
-            "s: cumulative_kwh_p_a+cumulative_kwh_p_b+cumulative_kwh_p_c/cumulative_kwh_n_a+cumulative_kwh_n_b+cumulative_kwh_n_c",
-        ],
-    ),
-    (
-        "shelly",
-        r#"{"src":"s","method":"NotifyStatus","params":{"em1:0":{"act_power":1},"em1data:0":{"total_act_energy":10,"total_act_ret_energy":2},"em1:1":{"act_power":3},"em1data:1":{"total_act_energy":20,"total_act_ret_energy":4}}}"#,
-        &["s: cumulative_kwh_p/cumulative_kwh_n", "s:em1:1: cumulative_kwh_p/cumulative_kwh_n"],
-    ),
-    (
-        "shelly",
-        r#"{"mac":"M","unixtime":0,"relays":[{"ison":true},{"ison":false}],"meters":[{"power":5,"total":60},{"power":7,"total":120}]}"#,
-        &["M: cumulative_kwh_p/", "M:relay:1: cumulative_kwh_p/"],
-    ),
-    (
-        "shelly",
-        r#"{"mac":"M","unixtime":0,"emeters":[{"power":12.5,"total":80481.0,"total_returned":9.5},{"power":1,"total":2,"total_returned":0},{"power":1,"total":3,"total_returned":0}]}"#,
-        &[
-            "M: cumulative_kwh_p_a+cumulative_kwh_p_b+cumulative_kwh_p_c/cumulative_kwh_n_a+cumulative_kwh_n_b+cumulative_kwh_n_c",
-        ],
-    ),
-    (
-        "shelly",
-        r#"{"mac":"M","unixtime":0,"emeters":[{"power":12.5,"total":80481.0,"total_returned":9.5},{"power":1,"total":2,"total_returned":0}]}"#,
-        &["M: cumulative_kwh_p/cumulative_kwh_n", "M:emeter:1: cumulative_kwh_p/cumulative_kwh_n"],
-    ),
-    (
-        "tasmota?device=d",
-        r#"{"SML":{"Total_in":42000.5,"Total_out":0,"Power_curr":538}}"#,
-        &["d:SML: cumulative_kwh_p/cumulative_kwh_n"],
-    ),
-    (
-        "zigbee2mqtt?device=d",
-        r#"{"power_a":1,"power_b":2,"power_ab":3,"energy_a":10,"energy_b":20,"energy_produced_a":1,"energy_produced_b":0}"#,
-        &["d: cumulative_kwh_p_a+cumulative_kwh_p_b/cumulative_kwh_n_a+cumulative_kwh_n_b"],
-    ),
-    (
-        "zigbee2mqtt?device=d",
-        r#"{"current":0.05,"energy":12.34,"linkquality":120,"power":10.4,"state":"ON","voltage":231,"last_seen":"2020-02-26T20:44:09+01:00"}"#,
-        &["d: cumulative_kwh_p/"],
-    ),
-    (
-        "zigbee2mqtt?device=d",
-        r#"{"energy":12.34,"produced_energy":3,"power":-10.4}"#,
-        &["d: cumulative_kwh_p/cumulative_kwh_n"],
-    ),
-    ("zigbee2mqtt?device=d", r#"{"produced_energy":3,"power":-10.4}"#, &["d: /cumulative_kwh_n"]),
-    // The power without a phase in its name is that of phase A.
-    (
-        "zigbee2mqtt?device=d",
-        r#"{"power":1,"power_phase_b":2,"power_phase_c":3}"#,
-        &["d: current_w+current_w_b+current_w_c/"],
-    ),
-    (
-        "switchbot",
-        r#"{"statusCode":100,"body":{"deviceId":"B","deviceType":"Plug Mini (JP)","power":"on","voltage":100.5,"weight":12.5,"electricityOfDay":30,"electricCurrent":125}}"#,
-        &["B: current_w/"],
-    ),
-    (
-        "remo?device=d",
-        r#"{"smart_meter":{"echonetlite_properties":[{"epc":211,"val":"1"},{"epc":215,"val":"6"},{"epc":224,"val":"80481"},{"epc":225,"val":"1"},{"epc":227,"val":"9"},{"epc":231,"val":"599"}]}}"#,
-        &["d: cumulative_kwh_p/cumulative_kwh_n"],
-    ),
-];
-
+/// The payloads are as devices sent them, as makers document them and as people recorded them.
 #[tokio::test]
 async fn every_counter_of_a_payload_counts_once_and_only_in_its_direction() {
-    for (address, payload, expected) in PAYLOADS {
+    for case in cases(include_str!("corpus/meters.txt")) {
         let bench = Bench::new();
+        let (address, payload) = case.given.split_once(' ').expect("an address and a payload");
         let (status, text) = bench.payload(&format!("/readings/{address}"), payload).await;
-        assert_eq!(status, 201, "{payload}: {text}");
-        assert_eq!(bench.meters().await, *expected, "{payload}");
+        assert_eq!(status, 201, "{case}: {text}");
+        assert_eq!(bench.meters().await, case.expected, "{case}");
     }
 }
 
@@ -209,17 +83,11 @@ async fn a_role_that_a_person_set_is_not_taught_again_and_a_known_device_learns_
     };
     let role_after = async |second: i64, role: Edit<domain::Role>| {
         let patch = DevicePatch {
-            metrics: [(
-                "energy".parse().expect("a name"),
-                domain::MetricPatch { role, ..Default::default() },
-            )]
-            .into(),
+            metrics: [(metric("energy"), domain::MetricPatch { role, ..Default::default() })]
+                .into(),
             ..DevicePatch::default()
         };
-        let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        let id = "sensor.solar".parse().expect("an id");
-        let now = bench.clock.now();
-        bench.store.edit_device(&id, &patch, now, &invocation).await.expect("memory");
+        bench.edit("sensor.solar", patch).await;
         for n in 0..3 {
             bench.clock.advance(Duration::from_secs(61));
             assert_eq!(bench.lines("/write?precision=s", &line(second + n)).await.0, 204);
@@ -240,13 +108,11 @@ fn any_metrics_of_the_vocabulary_together_count_once() {
     let ends = ["", "_a", "_b", "_c"];
     let all: Vec<String> =
         kinds.iter().flat_map(|kind| ends.map(|end| format!("{kind}{end}"))).collect();
-    let id: DeviceId = "d".parse().expect("an id");
+    let id: DeviceId = given::device("d");
     for chosen in 1_u32..1 << all.len() {
         let names = (0..all.len()).filter(|n| chosen & (1 << n) != 0).map(|n| &*all[n]);
         let names: Vec<&str> = names.collect();
-        let metrics = names
-            .iter()
-            .map(|name| (name.parse().expect("a name"), Decimal::parse("1").expect("a number")));
+        let metrics = names.iter().map(|name| (metric(name), number("1")));
         let reading = Reading::new(id.clone(), Timestamp::MIN, None, metrics.collect());
         let observation = domain::DeviceObservation::of(&reading.expect("a reading"));
         let mut metrics = observation.new_device(id.clone(), |_| true).into_parts().metrics;

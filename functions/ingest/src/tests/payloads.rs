@@ -1,7 +1,6 @@
 //! Devices' own payloads and readings in addresses: whose they are, when they were measured, who may send them.
 
 use domain::Label;
-use table::ReadRegistry as _;
 
 use super::*;
 
@@ -246,17 +245,12 @@ async fn an_admin_token_is_not_taken_in_an_address() {
 #[tokio::test]
 async fn what_has_no_readings_by_its_topic_is_not_counted() {
     let bench = Bench::new();
-    let (_, receipt) = bench
-        .send(topic_message("roomtide/tasmota/plug/tele/LWT", "Online"))
-        .await
-        .expect("nobody repeats it");
+    let (_, receipt) = bench.reply(topic_message("roomtide/tasmota/plug/tele/LWT", "Online")).await;
     assert_eq!(receipt, json!({"accepted": 0}));
     let log = bench.log.lock().expect("no panic").clone();
     assert!(!log.contains("readings.rejected"), "{log}");
-    let (_, receipt) = bench
-        .send(topic_message("roomtide/tasmota/plug/tele/SENSOR", "21.5"))
-        .await
-        .expect("nobody repeats it");
+    let (_, receipt) =
+        bench.reply(topic_message("roomtide/tasmota/plug/tele/SENSOR", "21.5")).await;
     let message = receipt["rejected"][0]["message"].as_str().expect("text");
     assert!(message.starts_with("The payload is not Tasmota's"), "{message}");
     let log = bench.log.lock().expect("no panic").clone();
@@ -315,8 +309,7 @@ async fn a_device_is_called_as_people_named_it() {
     let devices = bench.store.readings().iter().map(|it| it.device.clone()).collect::<Vec<_>>();
     let [device] = devices.as_slice() else { panic!("one: {devices:?}") };
     assert!(device.as_str().starts_with("K_che:Lampe__1-"), "{device:?}");
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
-    let known = bench.store.devices(&invocation).await.expect("memory").found;
+    let known = bench.devices().await;
     assert_eq!(known[0].source().name.as_ref().map(Label::as_str), Some("Küche/Lampe &1"));
 }
 
@@ -361,8 +354,7 @@ async fn parts_have_ids_of_their_own_whatever_they_are_called() {
     let shelly =
         r#"{"mac":"S","tmp":{},"ext_temperature":{"0":{"tC":1},"0/1":{"tC":2},"0_1":{"tC":3}}}"#;
     assert_eq!(bench.payload("/readings/shelly", shelly).await.0, 201);
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
-    let known = bench.store.devices(&invocation).await.expect("memory").found;
+    let known = bench.devices().await;
     let shown: Vec<_> = known
         .iter()
         .map(|device| {
@@ -394,7 +386,7 @@ async fn flood(bench: &Bench, topic: &str, sensors: std::ops::Range<usize>) -> (
     let sensors = sensors.map(|n| (format!("S{n}"), json!({"Temperature": 1})));
     let body = Value::Object(sensors.collect()).to_string();
     let (_, receipt) = bench.reply(topic_message(topic, &body)).await;
-    let devices = bench.store.devices(&invocation()).await.expect("listed").found;
+    let devices = bench.devices().await;
     (receipt, devices.len())
 }
 
@@ -434,7 +426,7 @@ async fn a_device_introduces_32_parts_by_mqtt_and_known_ones_go_on() {
     bench.clock.advance(Duration::from_secs(120));
     assert_eq!(flood(&bench, topic, 3_000..3_010).await.1, 32);
     // What is known goes on, the device itself is no part, and another one has parts of its own.
-    let known = bench.store.devices(&invocation()).await.expect("listed").found;
+    let known = bench.devices().await;
     let name = known[0].id().as_str().strip_prefix("plug:S").expect("a part").to_owned();
     let n: usize = name.parse().expect("a number");
     assert_eq!(flood(&bench, topic, n..n + 1).await.0["accepted"], 1);

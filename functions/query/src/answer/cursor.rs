@@ -133,12 +133,13 @@ fn decode_in(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given::{self, device};
 
     #[test]
     fn a_cursor_opens_only_for_its_own_query() {
         let timestamp = |millis| Timestamp::from_millis(millis).expect("a timestamp");
-        let range = TimeRange::new(timestamp(1), timestamp(9)).expect("a range");
-        let position = ReadingKey { at: timestamp(5), device: "d".parse().expect("an id") };
+        let range = given::range(timestamp(1), timestamp(9));
+        let position = ReadingKey { at: timestamp(5), device: device("d") };
         let cursor = encode_range("a", range, &position);
         assert_eq!(decode_range("a", &cursor), Ok((range, position)));
         assert!(decode_range("b", &cursor).is_err());

@@ -122,6 +122,7 @@ pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<M
 
 #[cfg(test)]
 mod tests {
+    use domain::given::{metric, number};
     use serde::Serialize;
 
     use super::*;
@@ -141,14 +142,12 @@ mod tests {
     }
 
     fn sample(text: &'static str, values: &[(&str, &str)]) -> Sample {
-        let value = |(name, value): &(&str, &str)| {
-            (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
-        };
+        let value = |(name, value): &(&str, &str)| (metric(name), number(value));
         Sample(text, values.iter().map(value).collect())
     }
 
     fn sheet(known: &[&str]) -> Sheet {
-        let known = known.iter().map(|name| name.parse().expect("a name")).collect();
+        let known = known.iter().map(|name| metric(name)).collect();
         Sheet::new(Columns { own: &["a", "b"], known })
     }
 

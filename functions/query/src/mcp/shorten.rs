@@ -97,6 +97,7 @@ pub(super) fn local(at: Timestamp, zone: Zone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::given;
 
     fn answer(rows: usize) -> Map<String, Value> {
         let rows: Vec<Value> = (0..rows).map(|n| json!({"n": n})).collect();
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_home_and_other_texts_stay() {
-        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = given::zone("Europe/Berlin");
         let mut value = json!({
             "winter": "2026-01-10T23:00:00.000Z",
             "summer": ["2026-06-30T22:00:00.000Z", {"at": "2026-06-30T22:00:00.125Z"}],

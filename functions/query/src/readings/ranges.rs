@@ -237,7 +237,8 @@ mod tests {
     use std::time::Duration;
 
     use api::endpoints::find_path;
-    use domain::Decimal;
+    use domain::given::{self, number};
+
     use runtime::clock::Deadline;
     use table::PutReadings as _;
     use table::memory_db::MemoryDb;
@@ -254,15 +255,15 @@ mod tests {
             .map(|n| {
                 let first = if are_new_each_time { n * metrics } else { 0 };
                 let name = |metric| format!("m{metric}").parse::<MetricName>().expect("a name");
-                let value = |metric| (name(metric), Decimal::parse("1").expect("a number"));
+                let value = |metric| (name(metric), number("1"));
                 let values = (first..first + metrics).map(value).collect();
-                let device = "d".parse().expect("an id");
+                let device = given::device("d");
                 Reading::stored(device, timestamp(n), None, values).expect("a reading")
             })
             .collect();
         store.put_readings(&readings, None, &invocation).await;
-        let device = domain::DeviceObservation::of(&readings[0])
-            .new_device("d".parse().expect("an id"), |_| true);
+        let device =
+            domain::DeviceObservation::of(&readings[0]).new_device(given::device("d"), |_| true);
         let text = "format=csv&limit=3000&from=1970-01-01T00:00:00Z";
         let request = Request { raw_query: text.to_owned(), ..Request::default() };
         let (endpoint, _) = find_path("GET", "/devices/d/readings").expect("an endpoint");

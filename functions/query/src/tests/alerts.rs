@@ -3,6 +3,7 @@
 use ::alerts::{LinkKey, News, State};
 use chrono::TimeDelta;
 use domain::TimeRange;
+use domain::given::{cases, rule_id};
 use futures_util::future::join_all;
 use table::given::{alert_rule, channel_id, firing, message};
 use table::{
@@ -43,11 +44,6 @@ fn ntfy() -> Value {
     json!({"kind": "ntfy", "name": "Phone", "topic": "geheim-1", "token": "tk_geheim"})
 }
 
-/// The one error of a refusal, as `member: message`.
-fn refusal(answer: &Answer) -> (i64, String) {
-    (answer.status, answer.json()["detail"].as_str().unwrap_or_default().to_owned())
-}
-
 /// A rule on each of some thermometers in a room.
 fn warm() -> Value {
     json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 8})
@@ -59,7 +55,12 @@ async fn a_rule_on_many_devices_is_saved_by_few_writes() {
     let bench = Bench::new().await;
     let hot: Vec<_> = (0..50)
         .map(|number| {
-            given::reading(&format!("t{number}"), at(60), Some("hall"), &[("temperature", "9")])
+            given::reading(
+                &format!("t{number}"),
+                at_minute(60),
+                Some("hall"),
+                &[("temperature", "9")],
+            )
         })
         .collect();
     given::store_home(&bench.store, &hot).await;
@@ -81,8 +82,7 @@ async fn a_rule_that_was_saved_says_so_though_something_fails_then() {
         bench.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         let answer = bench.put("/alerts/warm", &warm()).await;
         bench.store.end_troubles();
-        let is_stored =
-            bench.store.alert_rule(&"warm".parse().expect("an id"), &invocation()).await;
+        let is_stored = bench.store.alert_rule(&rule_id("warm"), &invocation()).await;
         let is_stored = is_stored.expect("read").is_some();
         let text = answer.text;
         unshown |= text.contains("The rule is saved, but not shown. ");
@@ -106,7 +106,7 @@ async fn a_rule_is_saved_shown_listed_and_deleted() {
     assert_eq!(saved["above"], "-12.5");
     assert_eq!(saved["clear_above"], "-15");
     assert_eq!((&saved["on"], &saved["recovery"]), (&json!(false), &json!(true)));
-    assert_eq!(saved["changed"], json!(at(60)));
+    assert_eq!(saved["changed"], json!(at_minute(60)));
     assert_eq!(saved["states"], json!([]));
     assert_eq!(saved["warnings"], json!(["there is no channel, so nobody is told"]));
 
@@ -122,20 +122,19 @@ async fn a_rule_is_saved_shown_listed_and_deleted() {
     let mut edited = shown.clone();
     edited["above"] = json!("-10");
     let edited = bench.put("/alerts/freezer", &edited).await.json();
-    assert_eq!(edited["changed"], json!(at(61)));
+    assert_eq!(edited["changed"], json!(at_minute(61)));
     // Two edits in one millisecond are two.
     let mut edited_again = edited.clone();
     edited_again["above"] = json!("-9");
     let edited_again = bench.put("/alerts/freezer", &edited_again).await.json();
-    assert_eq!(edited_again["changed"], json!(millis(61 * 60_000 + 1)));
+    assert_eq!(edited_again["changed"], json!(at_millis(61 * 60_000 + 1)));
 
     assert_eq!(
         bench.remove("/alerts/freezer").await.json(),
         json!({"deleted": 1, "has_more": false})
     );
     for url in ["/alerts/freezer", "/alerts/freezer/history"] {
-        let (status, detail) = refusal(&bench.get(url).await);
-        assert_eq!((status, detail.as_str()), (404, "There is no rule \"freezer\"."));
+        assert_eq!(bench.get(url).await.problem(), "404 There is no rule \"freezer\".");
     }
     assert_eq!(bench.remove("/alerts/freezer").await.status, 404);
 }
@@ -143,38 +142,10 @@ async fn a_rule_is_saved_shown_listed_and_deleted() {
 #[tokio::test]
 async fn a_rule_that_cannot_be_taken_is_refused_by_its_member_and_stored_nowhere() {
     let bench = Bench::new().await;
-    let with = |name: &str, value: Value| {
-        let mut rule = freezer();
-        rule[name] = value;
-        rule
-    };
-    for (rule, expected) in [
-        (json!([]), "The body is no JSON object"),
-        (json!({}), "name: is missing"),
-        (with("above", json!("warm")), "above: "),
-        (with("clear", json!(0)), "clear: must be at most above"),
-        (with("for", json!("13h")), "for: is \"13h\"; expected a time from 0s to 12h"),
-        (with("device", json!("a#b")), "device: contains '#'"),
-        (with("room", json!("r")), "device: needs exactly one of"),
-        (with("colour", json!("red")), "colour: is not known"),
-        (with("silent_for", json!("2h")), "above: needs exactly one of"),
-        (
-            with("no_data", json!("panic")),
-            "no_data: is \"panic\"; expected one of keep, fire, clear",
-        ),
-        (with("on", json!("yes")), "on: must be true or false"),
-        (
-            with("paused_until", json!("2099-01-01T00:00:00Z")),
-            "paused_until: must be at most a year",
-        ),
-        (with("paused_until", json!("-1h")), "paused_until: "),
-    ] {
-        let (status, detail) = refusal(&bench.put("/alerts/r", &rule).await);
-        assert!(status == 400 && detail.starts_with(expected), "{rule}: {status} {detail}");
-    }
+    bench.refuses(&json!({}), include_str!("refused/rules.txt")).await;
     for body in [r#"{"name": "a", "name": "b"}"#, "{", "\u{7f}"] {
         let answer = bench.send("PUT", "/alerts/r", json!({}), body).await;
-        assert_eq!(refusal(&answer).0, 400, "{body}");
+        assert_eq!(answer.status, 400, "{body}");
     }
     let nested = format!("{{\"name\": {}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
     assert_eq!(bench.send("PUT", "/alerts/r", json!({}), &nested).await.status, 400);
@@ -186,8 +157,8 @@ async fn a_rule_that_cannot_be_taken_is_refused_by_its_member_and_stored_nowhere
     ] {
         let body = if url.starts_with("/alerts") { freezer() } else { ntfy() };
         for answer in [bench.put(url, &body).await, bench.get(url).await, bench.remove(url).await] {
-            let (status, detail) = refusal(&answer);
-            assert!(status == 400 && detail.starts_with(field), "{url}: {status} {detail}");
+            let told = answer.problem();
+            assert!(told.starts_with(&format!("400 {field}")), "{url}: {told}");
         }
     }
     assert_eq!(bench.get("/alerts").await.json()["data"], json!([]));
@@ -220,21 +191,21 @@ async fn there_are_a_hundred_rules_and_ten_channels() {
     for n in 0..100 {
         assert_eq!(bench.put(&format!("/alerts/r{n}"), &freezer()).await.status, 200);
     }
-    let (status, detail) = refusal(&bench.put("/alerts/one-more", &freezer()).await);
-    assert!(status == 409 && detail.starts_with("There are 100 rules"), "{status} {detail}");
+    let told = bench.put("/alerts/one-more", &freezer()).await.problem();
+    assert!(told.starts_with("409 There are 100 rules"), "{told}");
     let mut edited = freezer();
     edited["name"] = json!("Other");
     assert_eq!(bench.put("/alerts/r7", &edited).await.status, 200, "one that is there");
     assert_eq!(bench.remove("/alerts/r8").await.status, 200);
     assert_eq!(bench.put("/alerts/one-more", &freezer()).await.status, 200);
     let listed = bench.get("/alerts").await;
-    assert_eq!(listed.json()["data"].as_array().map(Vec::len), Some(100));
+    assert_eq!(listed.rows().len(), 100);
 
     for n in 0..10 {
         assert_eq!(bench.put(&format!("/channels/c{n}"), &ntfy()).await.status, 200);
     }
-    let (status, detail) = refusal(&bench.put("/channels/one-more", &ntfy()).await);
-    assert!(status == 409 && detail.starts_with("There are 10 channels"), "{status} {detail}");
+    let told = bench.put("/channels/one-more", &ntfy()).await.problem();
+    assert!(told.starts_with("409 There are 10 channels"), "{told}");
     assert_eq!(bench.put("/channels/c3", &ntfy()).await.status, 200);
 }
 
@@ -318,10 +289,10 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
     let firing = firing("r", "b");
     bench.put_state(&firing).await;
     let mut once = ::alerts::Once::default();
-    once.told.insert(at(0), 1);
+    once.told.insert(at_minute(0), 1);
     for (rule, device, state) in [("r", "a", normal(&firing)), ("s", "a", AlertState::Once(once))] {
         let key = given::alert_key(rule, device);
-        bench.put_state(&StoredAlertState::next(None, key, state, at(60))).await;
+        bench.put_state(&StoredAlertState::next(None, key, state, at_minute(60))).await;
     }
     let listed = bench.get("/alerts").await.json();
     assert_eq!((&listed["firing"], &listed["pending"]), (&json!(1), &json!(0)));
@@ -336,19 +307,16 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
             "judged": "2026-01-11T17:00:00.000Z",
         })
     );
-    assert_eq!(
-        (&states[1]["subject"], &states[1]["phase"]),
-        (&json!("device:a"), &json!("normal"))
-    );
+    assert_has(&states[1], &json!({"subject": "device:a", "phase": "normal"}));
     assert_eq!(
         listed["data"][1]["states"],
-        json!([{"subject": "device:a", "phase": "told", "count": 1, "last": at(0)}])
+        json!([{"subject": "device:a", "phase": "told", "count": 1, "last": at_minute(0)}])
     );
     assert_eq!(bench.get("/alerts/r").await.json(), listed["data"][0]);
     // Of a rule on many devices the list shows some.
     for n in 0..30 {
         let key = given::alert_key("r", &format!("d{n}"));
-        bench.put_state(&StoredAlertState::next(None, key, normal(&firing), at(60))).await;
+        bench.put_state(&StoredAlertState::next(None, key, normal(&firing), at_minute(60))).await;
     }
     let listed = bench.get("/alerts").await.json();
     let rule = &listed["data"][0];
@@ -364,7 +332,7 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
 fn normal(of: &StoredAlertState) -> AlertState {
     let AlertState::Episodes(state) = &of.state else { panic!("episodes") };
     let mut state = State::clone(state);
-    state.fold.phase = ::alerts::Phase::Normal { from: at(0) };
+    state.fold.phase = ::alerts::Phase::Normal { from: at_minute(0) };
     state.acknowledged = None;
     AlertState::Episodes(Box::new(state))
 }
@@ -375,10 +343,10 @@ async fn a_pause_is_until_a_time_and_changes_nothing_else() {
     let saved = bench.put("/alerts/r", &freezer()).await.json();
     let pause = async |until: Value| bench.ask("/alerts/r/pause", &json!({"until": until})).await;
     for (until, expected) in [
-        (json!("2h"), at(180)),
-        (json!(at(90)), at(90)),
-        (json!("now+1d"), at(60 + 1_440)),
-        (json!("366d"), at(60 + 366 * 1_440)),
+        (json!("2h"), at_minute(180)),
+        (json!(at_minute(90)), at_minute(90)),
+        (json!("now+1d"), at_minute(60 + 1_440)),
+        (json!("366d"), at_minute(60 + 366 * 1_440)),
     ] {
         let answer = pause(until.clone()).await;
         assert_eq!(answer.json()["paused_until"], json!(expected), "{until}: {}", answer.text);
@@ -393,8 +361,8 @@ async fn a_pause_is_until_a_time_and_changes_nothing_else() {
         (json!({"until": "367d"}), "until: must be at most a year ahead"),
         (json!({"until": "2h", "why": "party"}), "why: unknown member; expected until"),
     ] {
-        let (status, detail) = refusal(&bench.ask("/alerts/r/pause", &body).await);
-        assert!(status == 400 && detail.starts_with(expected), "{body}: {status} {detail}");
+        let told = bench.ask("/alerts/r/pause", &body).await.problem();
+        assert!(told.starts_with(&format!("400 {expected}")), "{body}: {told}");
     }
     let answer = pause(Value::Null).await.json();
     assert_eq!((&answer["paused_until"], &answer["changed"]), (&Value::Null, &saved["changed"]));
@@ -406,20 +374,21 @@ async fn what_fires_is_acknowledged_and_nothing_else() {
     let bench = Bench::new().await;
     bench.put("/alerts/r", &freezer()).await;
     let acknowledge = async |body: Value| bench.ask("/alerts/r/acknowledge", &body).await;
-    let (status, detail) = refusal(&acknowledge(json!({})).await);
-    assert_eq!((status, detail.as_str()), (409, "The rule r does not fire."));
+    assert_eq!(acknowledge(json!({})).await.problem(), "409 The rule r does not fire.");
     let template = firing("r", "a");
     let AlertState::Episodes(mut state) = template.state.clone() else { panic!("episodes") };
     state.acknowledged = None;
     for device in ["a", "b"] {
         let key = given::alert_key("r", device);
         let state = AlertState::Episodes(state.clone());
-        bench.put_state(&StoredAlertState::next(None, key, state, at(60))).await;
+        bench.put_state(&StoredAlertState::next(None, key, state, at_minute(60))).await;
     }
     let key = given::alert_key("r", "c");
-    bench.put_state(&StoredAlertState::next(None, key, normal(&template), at(60))).await;
-    let (status, detail) = refusal(&acknowledge(json!({"subject": "device:c"})).await);
-    assert_eq!((status, detail.as_str()), (409, "The rule r does not fire for device:c."));
+    bench.put_state(&StoredAlertState::next(None, key, normal(&template), at_minute(60))).await;
+    assert_eq!(
+        acknowledge(json!({"subject": "device:c"})).await.problem(),
+        "409 The rule r does not fire for device:c."
+    );
     for body in [json!({"subject": "c"}), json!({"subject": 5}), json!({"device": "c"})] {
         assert_eq!(acknowledge(body).await.status, 400);
     }
@@ -437,15 +406,15 @@ async fn what_fires_is_acknowledged_and_nothing_else() {
 #[tokio::test]
 async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else() {
     let bench = Bench::new_with(true).await;
-    let rule = alert_rule("r", at(0));
+    let rule = alert_rule("r", at_minute(0));
     bench.store.put_alert_rule(&rule, &invocation()).await.expect("saved");
     let mut state = firing("r", "d");
     let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
     episodes.acknowledged = None;
     episodes.links.clear();
-    let by = [(channel_id("c"), at(60))];
+    let by = [(channel_id("c"), at_minute(60))];
     let told = vec![message(1, News::Fired), message(2, News::Repeated)];
-    let judgement = NewJudgement::new(&rule, state, told, &by, at(60));
+    let judgement = NewJudgement::new(&rule, state, told, &by, at_minute(60));
     bench.store.put_judgement(&judgement, &invocation()).await.expect("stored");
     let keys: Vec<LinkKey> = judgement.waiting().iter().filter_map(|it| it.key.clone()).collect();
     assert_eq!(keys.len(), 2);
@@ -466,9 +435,8 @@ async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else()
         json!({"rule": "s", "subject": "device:d", "key": keys[0].as_str()}),
         json!({"rule": "r", "subject": "room:d", "key": keys[0].as_str()}),
     ] {
-        let (status, detail) = refusal(&bench.ask("/acknowledge", &body).await);
-        let expected = "This link is of no episode that lasts.";
-        assert!(status == 404 && detail.starts_with(expected), "{status} {detail}");
+        let told = bench.ask("/acknowledge", &body).await.problem();
+        assert!(told.starts_with("404 This link is of no episode that lasts."), "{told}");
     }
     for body in [
         json!({}),
@@ -497,7 +465,7 @@ async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else()
     }
     // Once the episode is over, the link does nothing.
     let state = &bench.store.all_alert_states()[0];
-    let over = StoredAlertState::next(Some(state), state.key.clone(), normal(state), at(61));
+    let over = StoredAlertState::next(Some(state), state.key.clone(), normal(state), at_minute(61));
     bench.put_state(&over).await;
     assert_eq!(bench.ask("/acknowledge", &body(keys[1].as_str())).await.status, 404);
     assert!(!is_acknowledged());
@@ -512,17 +480,21 @@ async fn what_was_told_is_walked_newest_first_with_its_text() {
     bench.put("/alerts/r", &freezer()).await;
     bench.put("/alerts/q", &freezer()).await;
     for (n, id) in [(1, "r"), (2, "q"), (3, "r"), (4, "r")] {
-        let rule = alert_rule(id, at(60));
+        let rule = alert_rule(id, at_minute(60));
         let mut told = message(n, if n == 4 { News::Recovered } else { News::Fired });
         told.value = None;
-        let state =
-            StoredAlertState::next(None, given::alert_key(id, "a"), firing(id, "a").state, at(60));
+        let state = StoredAlertState::next(
+            None,
+            given::alert_key(id, "a"),
+            firing(id, "a").state,
+            at_minute(60),
+        );
         let mut state = state;
         state.version = if id == "q" { 1 } else { n.div_ceil(2) };
         if n == 4 {
             state.version = 3;
         }
-        let now = at(60 + i64::try_from(n).expect("small"));
+        let now = at_minute(60 + i64::try_from(n).expect("small"));
         let judgement = NewJudgement::new(&rule, state, vec![told], &[], now);
         let outcome = bench.store.put_judgement(&judgement, &invocation()).await.expect("asked");
         assert_eq!(outcome, table::JudgementOutcome::Stored, "{n}");
@@ -535,8 +507,11 @@ async fn what_was_told_is_walked_newest_first_with_its_text() {
     assert_eq!((pages.len(), numbers), (2, vec![Some(4), Some(3), Some(1)]));
     assert_eq!(rows[0]["news"], "recovered");
     assert_eq!(rows[1]["text"], "冷凍庫 ❄: Truhe: temperature above -12.5 °C for 10m since 16:00");
-    assert_eq!((&rows[1]["at"], &rows[1]["subject"]), (&json!(at(63)), &json!("device:a")));
-    let some = bench.get(&format!("/alerts/r/history?from={}&to={}", at(62), at(64))).await.json();
+    assert_eq!((&rows[1]["at"], &rows[1]["subject"]), (&json!(at_minute(63)), &json!("device:a")));
+    let some = bench
+        .get(&format!("/alerts/r/history?from={}&to={}", at_minute(62), at_minute(64)))
+        .await
+        .json();
     assert_eq!(some["data"].as_array().map(Vec::len), Some(1));
     let csv = bench.get("/alerts/r/history?format=csv&limit=1").await.text;
     assert!(
@@ -557,10 +532,7 @@ async fn what_was_told_is_walked_newest_first_with_its_text() {
     assert_eq!(bench.get(&url).await.status, 400);
     // What was told outlives its rule.
     assert_eq!(bench.remove("/alerts/r").await.status, 200);
-    assert_eq!(
-        bench.get("/alerts/r/history").await.json()["data"].as_array().map(Vec::len),
-        Some(3)
-    );
+    assert_eq!(bench.get("/alerts/r/history").await.rows().len(), 3);
 }
 
 #[tokio::test]
@@ -581,39 +553,10 @@ async fn a_channel_is_saved_and_its_secret_is_seen_by_nobody() {
     quiet["quiet_hours"] = Value::Null;
     assert_eq!(bench.put("/channels/phone", &quiet).await.json()["quiet_hours"], Value::Null);
     answers.extend([edited, shown, bench.get("/alerts").await]);
-    for (body, expected) in [
-        (json!({"kind": "slack", "name": "n"}), "address: is missing"),
-        (
-            json!({"kind": "slack", "name": "n", "address": "http://geheim.example/x"}),
-            "address: must begin with https://",
-        ),
-        (json!({"kind": "slack", "name": "n", "address": "https://10.0.0.5/geheim"}), "address: "),
-        (
-            json!({"kind": "home_assistant", "name": "n", "address": "https://127.0.0.1/geheim"}),
-            "address: ",
-        ),
-        (
-            json!({"kind": "telegram", "name": "n", "token": "geheim", "chat": 5}),
-            "token: must be the token",
-        ),
-        (
-            json!({"kind": "webhook", "name": "n", "address": "https://example.org/", "key": "geheim"}),
-            "key: must be whsec_",
-        ),
-        (json!({"kind": "ntfy", "name": "n", "topic": "geheim geheim"}), "topic: must be"),
-        (
-            json!({"kind": "ntfy", "name": "n", "topic": "t", "geheimnis": "x"}),
-            "geheimnis: is not known",
-        ),
-        (json!({"kind": "sms", "name": "n"}), "kind: is \"sms\""),
-        (
-            json!({"kind": "ntfy", "name": "n", "topic": "t", "quiet_hours": "22-7"}),
-            "quiet_hours: ",
-        ),
-    ] {
+    for case in cases(include_str!("refused/channels.txt")) {
+        let body: Value = serde_json::from_str(case.given).expect("JSON");
         let answer = bench.put("/channels/phone", &body).await;
-        let (status, detail) = refusal(&answer);
-        assert!(status == 400 && detail.starts_with(expected), "{body}: {status} {detail}");
+        assert!(answer.problem().starts_with(case.answer()), "{case}: {}", answer.problem());
         if body.get("geheimnis").is_none() {
             answers.push(answer);
         }
@@ -627,8 +570,7 @@ async fn a_channel_is_saved_and_its_secret_is_seen_by_nobody() {
     assert_eq!(bench.remove("/channels/phone").await.status, 404);
     assert_eq!(bench.get("/channels/phone").await.status, 404);
     // Nothing is left of its secret that a channel of the same id would get.
-    let (status, detail) = refusal(&bench.put("/channels/phone", &quiet).await);
-    assert_eq!((status, detail.as_str()), (400, "topic: is missing"));
+    assert_eq!(bench.put("/channels/phone", &quiet).await.problem(), "400 topic: is missing");
     for answer in &answers {
         assert!(!answer.text.contains("geheim"), "{}", answer.text);
     }
@@ -665,15 +607,16 @@ async fn e_mail_goes_to_the_topic_of_the_stack_and_to_no_other() {
     assert_eq!(bench.put("/channels/mail", &topic("roomtide-AlertTopic")).await.status, 200);
     let renamed = json!({"kind": "email", "name": "Post"});
     assert_eq!(bench.put("/channels/mail", &renamed).await.status, 200, "the topic stays");
-    let (status, detail) = refusal(&bench.put("/channels/mail", &topic("alerts")).await);
-    assert_eq!(status, 400);
-    assert!(detail.starts_with("topic_arn: is not the stack's output AlertTopic"), "{detail}");
+    let told = bench.put("/channels/mail", &topic("alerts")).await.problem();
+    assert!(told.starts_with("400 topic_arn: is not the stack's output AlertTopic"), "{told}");
     assert_eq!(stored(&bench).await.len(), 1);
 
     let bench = Bench::with_alert_topic(None);
-    let (status, detail) = refusal(&bench.put("/channels/mail", &topic("alerts")).await);
-    assert_eq!(status, 400);
-    assert!(detail.contains("deploy it with the parameter AlertEmail"), "{detail}");
+    let told = bench.put("/channels/mail", &topic("alerts")).await.problem();
+    assert!(
+        told.starts_with("400 ") && told.contains("deploy it with the parameter AlertEmail"),
+        "{told}"
+    );
     assert!(stored(&bench).await.is_empty());
 }
 
@@ -686,20 +629,20 @@ async fn a_channel_says_since_when_it_fails_and_what_waits() {
     let bench = Bench::new().await;
     bench.put("/channels/phone", &ntfy()).await;
     let known = stored(&bench).await.remove(0);
-    let failing = Some(Failing { since: at(10), next: at(90) });
+    let failing = Some(Failing { since: at_minute(10), next: at_minute(90) });
     bench.store.note_channel(&known, failing, &invocation()).await.expect("noted");
     for n in 1..=2 {
         let answer = bench.ask("/channels/phone/test", &json!({})).await;
         assert_eq!((answer.status, answer.json()), (200, json!({"waiting": 1})));
         let shown = bench.get("/channels/phone").await.json();
-        assert_eq!((&shown["waiting"], &shown["waiting_since"]), (&json!(n), &json!(at(60))));
-        assert_eq!((&shown["failing_since"], &shown["next"]), (&json!(at(10)), &json!(at(90))));
+        assert_has(&shown, &json!({"waiting": n, "waiting_since": at_minute(60)}));
+        assert_has(&shown, &json!({"failing_since": at_minute(10), "next": at_minute(90)}));
         bench.clock.advance(Duration::from_millis(1));
     }
     let waiting = &bench.store.all_waiting()[0];
     assert_eq!((waiting.told.message.news, waiting.told.rule.name.as_str()), (News::Test, "Phone"));
     let listed = bench.get("/alerts").await.json();
-    assert_eq!(listed["channels"][0]["failing_since"], json!(at(10)));
+    assert_eq!(listed["channels"][0]["failing_since"], json!(at_minute(10)));
     assert_eq!(listed["data"], json!([]), "a test is of no rule");
     // An edit lets it be tried at once.
     let edited =
@@ -771,7 +714,7 @@ async fn a_rule_is_judged_as_soon_as_it_is_saved_and_tells_nothing_twice() {
         || -> Vec<News> { bench.store.all_told().iter().map(|it| it.message.news).collect() };
     let saved = bench.put("/alerts/r", &rule(5)).await.json();
     let state = &saved["states"][0];
-    assert_eq!((&state["phase"], &state["since"]), (&json!("firing"), &json!(at(6))), "{saved}");
+    assert_has(state, &json!({"phase": "firing", "since": at_minute(6)}));
     assert_eq!((&state["value"], &state["acknowledged"]), (&json!("9"), &json!(false)));
     assert_eq!((&saved["firing"], &saved["warnings"]), (&json!(1), &Value::Null));
     let told = |news: &[News]| (news.to_vec(), bench.store.all_waiting().len());
@@ -822,7 +765,7 @@ async fn a_rule_about_silence_says_its_limit_as_a_number() {
 #[tokio::test]
 async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
     let bench = Bench::new().await;
-    let (from, to) = (at(-1_440), at(60));
+    let (from, to) = (at_minute(-1_440), at_minute(60));
     let preview = async |members: Value| {
         let mut body = json!({"from": from, "to": to});
         for (name, value) in members.as_object().expect("members") {
@@ -833,7 +776,7 @@ async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
     let warm = json!({"device": "a", "metric": "temperature", "above": 5, "for": "2m"});
     let answer = preview(json!({"rule": warm})).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
-    let episode = json!({"since": at(6), "fired": at(8), "ended": null});
+    let episode = json!({"since": at_minute(6), "fired": at_minute(8), "ended": null});
     let expected = json!({
         "from": from, "to": to, "episodes": 1, "has_more_subjects": false,
         "subjects": [{
@@ -845,7 +788,7 @@ async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
     let mut saved = warm.clone();
     saved["name"] = json!("Warm");
     let saved = bench.put("/alerts/r", &saved).await.json();
-    assert_eq!(saved["states"][0]["fired"], json!(at(8)));
+    assert_eq!(saved["states"][0]["fired"], json!(at_minute(8)));
     assert_eq!(preview(json!({"rule": saved})).await.json(), expected, "as it was answered");
 
     let room = json!({"room": "r", "metric": "temperature", "above": 5});
@@ -859,11 +802,7 @@ async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
     assert_eq!(subjects(&answer), ["device:b"]);
     let silence = json!({"device": "a", "silent_for": "30m"});
     let answer = preview(json!({"rule": silence})).await.json();
-    assert_eq!(
-        (&answer["episodes"], &answer["silent_after"]),
-        (&json!(1), &json!(1_800)),
-        "{answer}"
-    );
+    assert_has(&answer, &json!({"episodes": 1, "silent_after": 1_800}));
 
     let reads = bench.store.calls().reads;
     for (body, expected) in [
@@ -871,11 +810,11 @@ async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
         (json!({"rule": 5}), "rule: must be an object"),
         (json!({"rule": {"device": "a"}}), "above: needs exactly one of"),
         (
-            json!({"rule": warm, "from": at(60 - 32 * 1_440)}),
+            json!({"rule": warm, "from": at_minute(60 - 32 * 1_440)}),
             "from: is more than 31 days before to",
         ),
         (json!({"rule": warm, "from": "-32d", "to": null}), "from: is more than 31 days before to"),
-        (json!({"rule": warm, "from": at(61)}), "from: "),
+        (json!({"rule": warm, "from": at_minute(61)}), "from: "),
         (json!({"rule": warm, "to": "soon"}), "to: "),
         (json!({"rule": warm, "to": []}), "to: must be a time"),
         (json!({"rule": warm, "subject": "a"}), "subject: \"a\" is neither"),
@@ -884,12 +823,12 @@ async fn a_rule_is_tried_on_the_past_and_nothing_is_saved() {
             "days: unknown member; expected rule, from, to, subject",
         ),
     ] {
-        let (status, detail) = refusal(&preview(body.clone()).await);
-        assert!(status == 400 && detail.starts_with(expected), "{body}: {status} {detail}");
+        let told = preview(body.clone()).await.problem();
+        assert!(told.starts_with(&format!("400 {expected}")), "{body}: {told}");
     }
     assert_eq!(bench.store.calls().reads, reads, "what is refused costs no read");
     let other = preview(json!({"rule": warm, "subject": "device:b"})).await;
-    assert_eq!(refusal(&other), (400, "subject: the rule is not about device:b".to_owned()));
+    assert_eq!(other.problem(), "400 subject: the rule is not about device:b");
     let month = preview(json!({"rule": warm, "from": "-31d", "to": "now"})).await;
     assert_eq!((month.status, &month.json()["episodes"]), (200, &json!(1)));
     assert_eq!(bench.store.all_told().len(), 1, "of the rule that was saved");
@@ -902,7 +841,7 @@ async fn a_preview_says_that_late_readings_are_not_rolled_up() {
     let now = bench.clock.now();
     let seconds = |number| now.saturating_add(TimeDelta::seconds(number));
     let day = TimeDelta::days(1);
-    let (from, group) = (at(-1_440), DeviceGroups::of(&"a".parse().expect("an id")));
+    let (from, group) = (at_minute(-1_440), DeviceGroups::of(&given::device("a")));
     // An episode that reaches into the range may begin long before it.
     let marked =
         [(-31, -30, "a", true), (-33, -32, "a", false), (0, 1, "a", true), (0, 1, "b", false)];
@@ -912,7 +851,7 @@ async fn a_preview_says_that_late_readings_are_not_rolled_up() {
         let mark = LateMark { range: range.expect("a range"), groups: group, until: seconds(10) };
         let version = u64::try_from(version).expect("small");
         bench.store.put_late_marks(&[mark], version, &invocation()).await.expect("memory");
-        let asked = json!({"rule": rule(device), "from": from, "to": at(60)});
+        let asked = json!({"rule": rule(device), "from": from, "to": at_minute(60)});
         let answer = bench.ask("/alerts/preview", &asked).await.json();
         let lack = is_told.then(|| json!({"changes_since": seconds(-90)}));
         assert_eq!(answer.get("rollups_lack"), lack.as_ref(), "{first} {device}: {answer}");
@@ -930,7 +869,8 @@ async fn what_was_told_is_compared_with_what_the_readings_say_now() {
     assert_eq!(says().await, "same");
     assert_eq!(bench.get("/alerts/r/history").await.json()["data"][0]["now"], Value::Null);
     let store = async |minute: i64, temperature: &str| {
-        let reading = given::reading("a", at(minute), Some("r"), &[("temperature", temperature)]);
+        let reading =
+            given::reading("a", at_minute(minute), Some("r"), &[("temperature", temperature)]);
         bench.store(&[reading]).await;
     };
     // The first breach is corrected: it began a minute later.

@@ -79,11 +79,11 @@ pub(super) async fn stored(readings: &[Reading], sealed: Option<i64>) -> Bench {
             Rollup::fold(readings.iter().copied().filter(|it| range.contains(it.at)), &rules)
         };
         let mut buckets = BTreeMap::new();
-        for at in readings.iter().map(|it| it.at).filter(|it| *it < at(sealed)) {
+        for at in readings.iter().map(|it| it.at).filter(|it| *it < at_minute(sealed)) {
             let (quarter, date) = (QuarterHour::of(at), Zone::UTC.date(at));
             let day = Zone::UTC.day(date).expect("it exists");
             buckets.insert(RollupKey::quarter(id.clone(), quarter).bucket, quarter.range());
-            if day.to() <= super::at(sealed) {
+            if day.to() <= at_minute(sealed) {
                 buckets.insert(Bucket::Day(date), day);
             }
         }
@@ -130,7 +130,7 @@ async fn a_room_s_rows_are_those_that_the_room_itself_answers() {
                 200
             );
         }
-        let from = at(-DAYS * 1_440 + random.i64(0..1_000));
+        let from = at_minute(-DAYS * 1_440 + random.i64(0..1_000));
         for (metric, functions) in [
             ("temperature", "mean,min,max,count"),
             ("current_w", "mean,time_mean"),
@@ -139,8 +139,10 @@ async fn a_room_s_rows_are_those_that_the_room_itself_answers() {
             ("cumulative_kwh_p", "count"),
         ] {
             for every in ["&every=15m", "&every=1h", "&every=1d", ""] {
-                let asked =
-                    format!("from={from}&to={}&metric={metric}&fn={functions}{every}", at(0));
+                let asked = format!(
+                    "from={from}&to={}&metric={metric}&fn={functions}{every}",
+                    at_minute(0)
+                );
                 let told = format!("seed {seed} {sealed:?} {asked}");
                 let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
                 let home = bench.get(&format!("/homes/h/series?{asked}&rooms=1")).await.json();
@@ -211,8 +213,11 @@ async fn what_a_silent_meter_measures_too_is_left_out_of_its_room_s_row() {
             [("cumulative_kwh_p", "count"), ("cumulative_kwh_p", "increase"), ("current_w", "max")]
         {
             for (from, to) in [(-1_080, -885), (-1_080, -600), (-1_200, -885)] {
-                let asked =
-                    format!("from={}&to={}&metric={metric}&fn={functions}", at(from), at(to));
+                let asked = format!(
+                    "from={}&to={}&metric={metric}&fn={functions}",
+                    at_minute(from),
+                    at_minute(to)
+                );
                 let own = bench.get(&format!("/rooms/hall/series?{asked}")).await.json();
                 let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
                 let of_room = rows_of(&all).into_iter().find(|row| row["room_id"] == "hall");
@@ -240,8 +245,8 @@ async fn a_visit_elsewhere_before_the_range_takes_the_step_from_the_room() {
             for (from, every) in [(-2_900, "15m"), (-2_925, "1m"), (-2_880, "1h"), (-2_880, "1d")] {
                 let asked = format!(
                     "from={}&to={}&metric=cumulative_kwh_p&fn=increase&every={every}",
-                    at(from),
-                    at(-2_830)
+                    at_minute(from),
+                    at_minute(-2_830)
                 );
                 let own = bench.get(&format!("/rooms/hall/series?{asked}")).await.json();
                 let own = having(rows_of(&own), "cumulative_kwh_p");
@@ -281,8 +286,11 @@ async fn the_share_of_a_silent_device_is_the_room_s_in_which_it_was() {
             (-2_340, -2_220, [Some(1.0), None]),
             (-2_880, 0, [Some(10.0), Some(1.0)]),
         ] {
-            let asked =
-                format!("from={}&to={}&metric=cumulative_kwh_p&fn=increase", at(from), at(to));
+            let asked = format!(
+                "from={}&to={}&metric=cumulative_kwh_p&fn=increase",
+                at_minute(from),
+                at_minute(to)
+            );
             let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
             let found = ["attic", "hall"].map(|room| {
                 let mut rows = rows_of(&all).into_iter().filter(|row| row["room_id"] == room);
@@ -290,7 +298,11 @@ async fn the_share_of_a_silent_device_is_the_room_s_in_which_it_was() {
             });
             assert_eq!(found, wanted, "{sealed:?} {asked}: {all}");
         }
-        let asked = format!("from={}&to={}&metric=current_w&fn=time_mean", at(-2_275), at(-2_270));
+        let asked = format!(
+            "from={}&to={}&metric=current_w&fn=time_mean",
+            at_minute(-2_275),
+            at_minute(-2_270)
+        );
         let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
         let rooms: Vec<Value> = rows_of(&all).iter().map(|row| row["room_id"].clone()).collect();
         assert_eq!(rooms, ["attic"], "{sealed:?}: {all}");
@@ -304,12 +316,12 @@ async fn rows_by_room_come_as_csv_and_not_together_with_rows_by_device() {
     bench.store(&[reading("a", "hall"), reading("b", "loft")]).await;
     assert_eq!(bench.patch("/devices/b", r#"{"room": null}"#).await.status, 200);
     let mut roomless = without_room(reading("b", "loft"));
-    roomless.at = at(1);
+    roomless.at = at_minute(1);
     bench.store.put_readings(&[roomless], None, &invocation()).await;
-    let asked = format!("/series?from={}&to={}&fn=mean&rooms=1", at(0), at(15));
+    let asked = format!("/series?from={}&to={}&fn=mean&rooms=1", at_minute(0), at_minute(15));
     let csv = bench.get(&format!("{asked}&format=csv")).await.text;
     let rows = ["timestamp,room_id,device_id,partial,coverage,temperature.mean".to_owned()];
-    let row = |of: &str| format!("{},{of},20", at(0));
+    let row = |of: &str| format!("{},{of},20", at_minute(0));
     let rows: Vec<String> =
         rows.into_iter().chain(["hall,,,", "loft,,,", ",b,,0.13"].map(row)).collect();
     assert_eq!(csv.lines().collect::<Vec<_>>(), rows);
@@ -325,7 +337,8 @@ async fn what_a_device_sent_before_it_had_a_room_is_in_no_row_and_the_answer_say
     let of = |device, minute, value| numbers(device, minute, "hall", &[("temperature", value)]);
     let before = without_room(of("a", 0, "10"));
     bench.store(&[before, of("a", 15, "20"), without_room(of("b", 0, "5"))]).await;
-    let asked = |of: i64| format!("from={}&to={}&metric=temperature&fn=sum", at(of), at(30));
+    let asked =
+        |of: i64| format!("from={}&to={}&metric=temperature&fn=sum", at_minute(of), at_minute(30));
     let rooms = bench.get(&format!("/series?rooms=1&{}", asked(0))).await.json();
     let rows: Vec<_> = rows_of(&rooms).iter().map(|it| it["value"].clone()).collect();
     assert_eq!(
@@ -349,7 +362,7 @@ async fn a_device_that_has_been_in_more_rooms_than_rollups_name_is_named() {
     };
     // 40 rooms within a quarter of an hour.
     let third = |mut reading: Reading| {
-        reading.at = at(0).saturating_add(reading.at.since(at(0)) / 3);
+        reading.at = at_minute(0).saturating_add(reading.at.since(at_minute(0)) / 3);
         reading
     };
     let count_of = |answer: &Value| -> i64 {
@@ -359,7 +372,8 @@ async fn a_device_that_has_been_in_more_rooms_than_rollups_name_is_named() {
         let readings: Vec<Reading> =
             (0..15).map(|n| of("few", n)).chain((0..40).map(|n| third(of("many", n)))).collect();
         let bench = stored(&readings, sealed).await;
-        let asked = format!("from={}&to={}&metric=temperature&fn=count", at(0), at(15));
+        let asked =
+            format!("from={}&to={}&metric=temperature&fn=count", at_minute(0), at_minute(15));
         let whole = bench.get(&format!("/series?rooms=1&{asked}")).await.json();
         assert_eq!(count_of(&whole), 55, "{whole}");
         assert_eq!(bench.send("DELETE", "/rooms/many35", json!({}), "").await.status, 200);
@@ -400,7 +414,7 @@ async fn a_chart_of_a_large_house_is_small() {
     let bench = Bench::empty();
     bench.store(&readings).await;
     for metric in metrics {
-        let asked = format!("from={}&to={}&metric={metric}", at(-1_440), at(0));
+        let asked = format!("from={}&to={}&metric={metric}", at_minute(-1_440), at_minute(0));
         let url = format!("/series?{asked}&every=30m&fn=mean,min,max&rooms=1");
         let answer = bench.send("GET", &url, json!({"accept-encoding": "gzip"}), "").await;
         assert_eq!(answer.status, 200, "{}", answer.text);

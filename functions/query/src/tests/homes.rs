@@ -22,7 +22,7 @@ impl Bench {
                 device = *known;
                 bench.store.update_device(&device, &learned, &invocation()).await.expect("memory");
             }
-            given::register_room(&bench.store, room, at(minute)).await;
+            given::register_room(&bench.store, room, at_minute(minute)).await;
         }
         for (room, home) in [("r1", "h"), ("r2", "h"), ("s", "summer")] {
             let (url, body) = (format!("/rooms/{room}"), json!({"home": home}).to_string());
@@ -44,7 +44,7 @@ impl Bench {
 #[tokio::test]
 async fn a_home_is_the_rooms_that_name_it() {
     let bench = Bench::of_homes().await;
-    let (first_seen, later) = (at(0).to_string(), at(5).to_string());
+    let (first_seen, later) = (at_minute(0).to_string(), at_minute(5).to_string());
     let home = json!({"home_id": "h", "rooms": 2, "first_seen": first_seen});
     let summer = json!({"home_id": "summer", "rooms": 1, "first_seen": first_seen});
     assert_eq!(bench.get("/homes").await.json()["data"], json!([home, summer]));
@@ -84,7 +84,7 @@ async fn an_unknown_home_is_not_found_and_one_that_another_instance_knows_is() {
     }
     assert_eq!(bench.get("/homes/a%20b").await.status, 400);
     let patch = domain::RoomPatch {
-        home: domain::Edit::Set("new".parse().expect("an id")),
+        home: domain::Edit::Set(given::home("new")),
         ..domain::RoomPatch::default()
     };
     let room = "attic".parse().expect("an id");
@@ -95,7 +95,7 @@ async fn an_unknown_home_is_not_found_and_one_that_another_instance_knows_is() {
 #[tokio::test]
 async fn the_series_of_a_home_has_every_reading_of_its_rooms_and_no_other() {
     let bench = Bench::of_homes().await;
-    let range = format!("from={}&to={}", at(0), at(15));
+    let range = format!("from={}&to={}", at_minute(0), at_minute(15));
     let count = async |path: &str| {
         let url = format!("{path}/series?{range}&fn=count&metric=temperature&devices=1");
         let answer = bench.get(&url).await.json();
@@ -119,7 +119,7 @@ async fn the_series_of_a_home_has_every_reading_of_its_rooms_and_no_other() {
 #[tokio::test]
 async fn the_conditions_of_a_home_are_those_of_its_devices() {
     let bench = Bench::of_homes().await;
-    let range = format!("from={}&to={}", at(0), at(15));
+    let range = format!("from={}&to={}", at_minute(0), at_minute(15));
     let url = |path: &str| format!("{path}/conditions?{range}&temperature=0..");
     assert_eq!(bench.ids(&url("/homes/h"), "device_id").await, ["a", "b", "gone"]);
     assert_eq!(bench.ids(&url("/rooms/r2"), "device_id").await, ["b"]);
@@ -135,7 +135,7 @@ async fn what_is_behind_a_meter_is_left_out_of_the_sum_of_a_home_that_has_both()
     }
     bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await;
     bench.patch("/rooms/loft", r#"{"home": "h"}"#).await;
-    let range = format!("from={}&to={}", at(0), at(15));
+    let range = format!("from={}&to={}", at_minute(0), at_minute(15));
     let url = format!("/homes/h/energy?{range}");
     let alone = bench.get(&url).await.json();
     assert_eq!(alone["data"][0]["kwh"].to_string(), "0.015", "the plug alone: {alone}");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use domain::given::number;
 use domain::{
     Bucket, Decimal, Device, DeviceId, FoldRules, MetricName, QuarterHour, Rollup, RoomId,
     SourceField, TimeRange, Zone,
@@ -59,21 +60,21 @@ fn points() -> Vec<(Device, Vec<Reading>)> {
         } else {
             tags.values().map(String::as_str).collect::<Vec<_>>().join(":")
         };
-        let id: DeviceId = id.parse().expect("an id");
+        let id = given::device(&id);
         let room = tags.get("room").map(|room| room.parse().expect("an id"));
         let at: i64 = time.parse().expect("a time");
         let reading = readings.entry((id.clone(), at)).or_insert((room, BTreeMap::new()));
         for field in fields.split(',') {
             let (name, value) = field.split_once('=').expect("a field");
             let metric = if is_native { measurement } else { name };
-            let metric: MetricName = metric.parse().expect("a name");
+            let metric: MetricName = given::metric(metric);
             if !is_native {
                 let source = taught.entry(id.clone()).or_default();
                 source.tags.clone_from(&tags);
                 let (measurement, field) = (measurement.to_owned(), name.to_owned());
                 source.fields.insert(metric.clone(), SourceField { measurement, field });
             }
-            reading.1.insert(metric, Decimal::parse(value).expect("a number"));
+            reading.1.insert(metric, number(value));
         }
     }
     let mut devices: BTreeMap<DeviceId, Vec<Reading>> = BTreeMap::new();
@@ -121,7 +122,7 @@ async fn roll_up(
 /// The home of the points, rolled up to a timestamp where one is given.
 async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
     let bench = Bench::empty();
-    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     for (device, readings) in points() {
         bench.store.put_readings(&readings, None, &invocation()).await;
         bench.store.register_device(&device, &invocation()).await.expect("memory");
@@ -129,12 +130,12 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
             given::register_room(&bench.store, room.as_str(), readings[0].at).await;
         }
         if let Some((zone, to)) = rolled_up {
-            let to = Timestamp::parse_absolute(to).expect("a time");
-            roll_up(&bench.store, &device, &readings, zone.parse().expect("a zone"), to).await;
+            let to = given::at(to);
+            roll_up(&bench.store, &device, &readings, given::zone(zone), to).await;
         }
     }
     if let Some((zone, to)) = rolled_up {
-        let sealed = Timestamp::parse_absolute(to).expect("a time");
+        let sealed = given::at(to);
         given::seal(&bench.store, zone, sealed).await;
     }
     bench
@@ -253,7 +254,7 @@ async fn what_is_too_much_is_refused_before_anything_is_read() {
 #[tokio::test]
 async fn what_would_cost_too_much_or_show_too_many_series_is_refused() {
     let bench = home(None).await;
-    bench.clock.set(Timestamp::parse_absolute("2028-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2028-01-20T00:00:00Z"));
     let error = error_of(&bench, "SELECT median(value) FROM temperature").await;
     assert!(error.starts_with("max-select-read-units limit exceeded: ("), "{error}");
     assert!(error.contains("/2000); narrow the time range"), "{error}");
@@ -263,7 +264,7 @@ async fn what_would_cost_too_much_or_show_too_many_series_is_refused() {
     for n in 0..501 {
         given::register_devices_of(&bench.store, &[reading(&format!("many-{n}"), 0, "r")]).await;
     }
-    bench.clock.set(Timestamp::parse_absolute("2028-01-20T01:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2028-01-20T01:00:00Z"));
     let query = "SELECT mean(value) FROM /.*/ WHERE time > now() - 1h GROUP BY device";
     let error = error_of(&bench, query).await;
     assert!(error.starts_with("max-select-series limit exceeded: (5"), "{error}");
@@ -272,12 +273,12 @@ async fn what_would_cost_too_much_or_show_too_many_series_is_refused() {
 #[tokio::test]
 async fn a_device_counts_in_each_room_for_its_time_there() {
     let bench = Bench::empty();
-    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     let readings: Vec<Reading> =
         (0..40).map(|minute| reading("a", minute, if minute < 25 { "r" } else { "s" })).collect();
     bench.store(&readings).await;
     let device = given::device_of(&readings);
-    let to = Timestamp::parse_absolute("2026-01-19T00:00:00Z").expect("a time");
+    let to = given::at("2026-01-19T00:00:00Z");
     roll_up(&bench.store, &device, &readings, Zone::UTC, to).await;
     given::seal(&bench.store, "UTC", to).await;
     for (condition, expected) in [("", json!([25, 15])), ("WHERE room = 's'", json!([15]))] {
@@ -292,7 +293,7 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
 #[tokio::test]
 async fn a_condition_finds_rooms_that_are_not_registered() {
     let bench = Bench::empty();
-    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     let readings: Vec<Reading> = (0..40)
         .map(|minute| reading("a", minute, if minute < 25 { "lost" } else { "s" }))
         .collect();
@@ -301,7 +302,7 @@ async fn a_condition_finds_rooms_that_are_not_registered() {
     let s = "s".parse().expect("an id");
     given::register_room(&bench.store, "s", readings[0].at).await;
     let device = given::device_of(&readings);
-    let to = Timestamp::parse_absolute("2026-01-19T00:00:00Z").expect("a time");
+    let to = given::at("2026-01-19T00:00:00Z");
     for is_folded in [false, true] {
         if is_folded {
             roll_up(&bench.store, &device, &readings, Zone::UTC, to).await;
@@ -327,7 +328,7 @@ async fn a_condition_finds_rooms_that_are_not_registered() {
 #[tokio::test]
 async fn a_tag_that_is_no_part_of_the_id_is_that_of_each_reading() {
     let bench = Bench::empty();
-    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     let moved = |id: &str| [reading(id, 0, "a"), reading(id, 5, "b"), reading(id, 9, "b")];
     // Of the second, the room is a part of the id: its readings were in another room since somebody said so.
     for (id, taught) in [("t1", "b"), ("t2:a", "a")] {
@@ -335,7 +336,7 @@ async fn a_tag_that_is_no_part_of_the_id_is_that_of_each_reading() {
         bench.store.put_readings(&readings, None, &invocation()).await;
         let tags = [("sensor", id), ("room", taught)].map(|(name, it)| (name.into(), it.into()));
         let field = SourceField { measurement: "air".into(), field: "t".into() };
-        let fields = [("temperature".parse().expect("a name"), field)].into();
+        let fields = [(given::metric("temperature"), field)].into();
         let source = domain::Source { tags: tags.into(), fields, ..domain::Source::default() };
         let device = given::device_of(&readings).changed(|it| it.source = source).expect("one");
         bench.store.register_device(&device, &invocation()).await.expect("memory");
@@ -382,8 +383,8 @@ async fn write_lines(
     fields: &[(&str, &str, &str)],
     rows: &[&[Option<i64>]],
 ) {
-    let metric = |name: &str| -> MetricName { name.parse().expect("a name") };
-    let id: DeviceId = id.parse().expect("an id");
+    let metric = |name: &str| -> MetricName { given::metric(name) };
+    let id: DeviceId = given::device(id);
     let mut readings = Vec::new();
     for (n, row) in rows.iter().enumerate() {
         let cells = fields.iter().zip(*row).filter_map(|((name, ..), value)| {
@@ -420,7 +421,7 @@ async fn values_of(bench: &Bench, query: &str) -> Value {
 #[tokio::test]
 async fn the_fields_of_a_point_are_joined_again() {
     let bench = Bench::empty();
-    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     let tags = [("device", "x")];
     let values = [Some(12), Some(13), None, Some(15)];
     let whole: Vec<[Option<i64>; 1]> = values.iter().map(|it| [*it]).collect();
@@ -462,7 +463,7 @@ async fn the_fields_of_a_point_are_joined_again() {
 #[tokio::test]
 async fn transformed_points_of_a_subquery_come_in_the_order_of_time() {
     let bench = Bench::empty();
-    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     let rows = |values: [Option<i64>; 8]| values.map(|it| [it]);
     let alpha = rows([Some(20), None, Some(21), None, Some(22), None, Some(23), None]);
     let beta = rows([None, Some(10), None, Some(12), None, Some(14), None, Some(16)]);
@@ -492,7 +493,7 @@ async fn transformed_points_of_a_subquery_come_in_the_order_of_time() {
 #[tokio::test]
 async fn a_field_is_found_whatever_its_case() {
     let bench = Bench::empty();
-    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     let rows: [&[Option<i64>]; 2] = [&[Some(50)], &[Some(60)]];
     write_lines(&bench, "a::inv", &[("host", "a")], &[("fout", "inv", "FOUT")], &rows).await;
     write_lines(&bench, "b::inv", &[("host", "b")], &[("fout", "inv", "Fout")], &[&[Some(70)]])
@@ -514,7 +515,7 @@ async fn a_field_is_found_whatever_its_case() {
 #[tokio::test]
 async fn a_field_with_a_unit_is_the_metric_that_it_is_now() {
     let bench = Bench::empty();
-    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     let changed = [("a", "temperature_c", "temperature_C"), ("b", "atmp", "atmp")];
     for (id, old, field) in changed {
         let fields = [(old, "sky", field), ("temperature", "sky", field)];

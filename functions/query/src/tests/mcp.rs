@@ -2,6 +2,7 @@
 
 use super::series::numbers;
 use super::*;
+use domain::given::cases;
 
 const VERSION: &str = "mcp-protocol-version";
 const MODERN: &str = "2026-07-28";
@@ -254,10 +255,7 @@ async fn rooms_and_devices_are_listed_with_metrics_and_units() {
         all["rooms"],
         json!([{"room_id": "kitchen", "home": "villa"}, {"room_id": "loft", "home": "villa"}])
     );
-    assert_eq!(
-        (&all["tz"], &all["now"]),
-        (&json!("Europe/Berlin"), &json!("2026-01-11T18:00:00+01:00"))
-    );
+    assert_has(&all, &json!({"tz": "Europe/Berlin", "now": "2026-01-11T18:00:00+01:00"}));
     let air = json!({
         "device_id": "air", "name": "Window", "room": "kitchen",
         "metrics": {"temperature": {"unit": "°C"}, "humidity": all["devices"][0]["metrics"]["humidity"]},
@@ -292,7 +290,7 @@ async fn of_many_rooms_some_are_listed_and_it_is_said_that_there_are_more() {
     let bench = Bench::empty();
     for (count, listed) in [(100, 100), (101, 100)] {
         for n in 0..count {
-            given::register_room(&bench.store, &format!("r{n:03}"), at(0)).await;
+            given::register_room(&bench.store, &format!("r{n:03}"), at_minute(0)).await;
         }
         let answer = bench.again().told("list_devices", json!({})).await;
         assert_eq!(answer["rooms"].as_array().map(Vec::len), Some(listed));
@@ -381,7 +379,7 @@ async fn a_series_has_rows_of_local_hours_and_no_readings() {
     assert_eq!(warm["timestamp"], "2026-01-11T17:00:00+01:00");
     assert_eq!(warm["temperature"], json!({"count": 60, "max": 30, "mean": 25, "min": 20}));
 
-    let range = json!({"from": at(0), "to": at(60)});
+    let range = json!({"from": at_minute(0), "to": at_minute(60)});
     let asked = |more: Value| {
         let mut arguments = range.clone();
         let more = more.as_object().expect("an object").clone();
@@ -417,7 +415,10 @@ async fn rows_beyond_the_limit_are_told_of_and_found() {
         seen.extend(rows(&answer).into_iter().map(|row| row["timestamp"].to_string()));
         let Some(more) = answer.get("more") else { break };
         assert_eq!(more["rows"], 60);
-        assert!(more["how"].as_str().is_some_and(|it| it.contains(&at(0).to_string())), "{more}");
+        assert!(
+            more["how"].as_str().is_some_and(|it| it.contains(&at_minute(0).to_string())),
+            "{more}"
+        );
         arguments["offset"] = more["offset"].clone();
     }
     assert_eq!(counts, [25, 25, 10]);
@@ -475,10 +476,7 @@ async fn events_and_conditions_have_the_units_of_their_metrics() {
 #[tokio::test]
 async fn health_tells_the_time_and_how_far_rollups_reach() {
     let health = Bench::house().await.told("health", json!({})).await;
-    assert_eq!(
-        (&health["status"], &health["now"]),
-        (&json!("pass"), &json!("2026-01-11T18:00:00+01:00"))
-    );
+    assert_has(&health, &json!({"status": "pass", "now": "2026-01-11T18:00:00+01:00"}));
     let until = health["rollups"]["folded_until"].as_str().expect("a timestamp");
     assert!(until.ends_with("+01:00"), "{until}");
     let empty = Bench::empty().told("health", json!({})).await;
@@ -488,91 +486,13 @@ async fn health_tells_the_time_and_how_far_rollups_reach() {
 #[tokio::test]
 async fn whatever_a_model_gets_wrong_is_named() {
     let bench = Bench::house().await;
-    let of_air = |more: Value| {
-        let mut arguments = json!({"device": "air", "metric": "temperature"});
-        let more = more.as_object().expect("an object").clone();
-        arguments.as_object_mut().expect("an object").extend(more);
-        arguments
-    };
-    for (tool, arguments, why) in [
-        ("health", json!({"x": 1}), "x: unknown argument; this tool takes none"),
-        (
-            "list_devices",
-            json!({"rooms": "r"}),
-            "rooms: unknown argument; expected one of room, home, limit, cursor",
-        ),
-        ("list_devices", json!({"limit": 0}), "limit: is 0; expected a whole number from 1 to 200"),
-        (
-            "list_devices",
-            json!({"limit": "9"}),
-            "limit: is \"9\"; expected a whole number from 1 to 200",
-        ),
-        ("list_devices", json!({"cursor": "x"}), "cursor"),
-        ("list_devices", json!({"room": "living room"}), "room: contains ' '"),
-        ("list_devices", json!({"room": 5.5}), "There is no room \"5.5\""),
-        ("list_devices", json!({"room": "cellar"}), "There is no room \"cellar\""),
-        (
-            "list_devices",
-            json!({"room": "loft", "home": "villa"}),
-            "home: is given beside another; give one of room, home",
-        ),
-        ("list_devices", json!({"home": "x"}), "There is no home \"x\""),
-        ("latest_values", json!({"device": "x"}), "There is no device \"x\""),
-        ("latest_values", json!({"device": ["air"]}), "device: is [\"air\"]; expected a text"),
-        ("find_devices", json!({"where": "temperature"}), "where"),
-        ("find_devices", json!({"tag": []}), "tag: is []; expected at least one text"),
-        ("find_devices", json!({"silent": "long"}), "silent"),
-        ("series", json!({"device": "air"}), "metric: is needed"),
-        (
-            "series",
-            of_air(json!({"metric": "co2"})),
-            "metric: co2 has not been sent; the metrics sent are humidity, temperature",
-        ),
-        ("series", of_air(json!({"every": "2h"})), "every: is \"2h\"; expected 1m or 5m"),
-        ("series", of_air(json!({"fn": ["median"]})), "fn: is \"median\"; expected some of mean"),
-        (
-            "series",
-            of_air(json!({"fn": "increase"})),
-            "fn: increase needs counters; temperature is something else",
-        ),
-        ("series", of_air(json!({"tz": "Berlin"})), "tz: "),
-        ("series", of_air(json!({"from": "yesterday"})), "from: "),
-        ("series", of_air(json!({"from": "2026-01-11T00:00:00"})), "from: "),
-        ("series", of_air(json!({"from": "now", "to": "-1h"})), "from"),
-        ("series", of_air(json!({"from": "-60d", "every": "1m"})), "every: makes more than"),
-        (
-            "series",
-            of_air(json!({"devices": "yes"})),
-            "devices: is \"yes\"; expected true or false",
-        ),
-        ("series", of_air(json!({"devices": true})), "devices: unknown parameter"),
-        ("series", of_air(json!({"offset": -1})), "offset: is -1"),
-        ("energy", json!({"device": "air"}), "metric: is needed"),
-        ("events", json!({}), "device: is needed"),
-        ("events", json!({"device": "meter", "metric": "x"}), "metric: x has not been sent"),
-        ("conditions", json!({"device": "air"}), "conditions: is needed"),
-        (
-            "conditions",
-            json!({"conditions": {"temperature": "25.."}}),
-            "device: is needed: one of device, room, home",
-        ),
-        ("conditions", json!({"device": "air", "conditions": "temperature>25"}), "conditions: is"),
-        (
-            "conditions",
-            json!({"device": "air", "conditions": {"temperature": "warm"}}),
-            "temperature",
-        ),
-        (
-            "conditions",
-            json!({"device": "air", "conditions": {"temperature": [25]}}),
-            "temperature: is [25]; expected a text",
-        ),
-    ] {
-        let told = bench.wrong(tool, arguments.clone()).await;
-        assert!(told.contains(why), "{tool} {arguments}: {told}");
+    for case in cases(include_str!("refused/tools.txt")) {
+        let (tool, arguments) = case.given.split_once(' ').expect("a tool and its arguments");
+        let told = bench.wrong(tool, serde_json::from_str(arguments).expect("JSON")).await;
+        assert!(told.contains(case.answer()), "{case}: {told}");
     }
     bench.store.fail_with([StoreError::Unavailable("connection refused".into())]);
-    let told = bench.wrong("series", of_air(json!({}))).await;
+    let told = bench.wrong("series", json!({"device": "air", "metric": "temperature"})).await;
     assert!(told.contains("cannot be reached") && !told.contains("refused"), "{told}");
     assert!(bench.log().contains(r#""mcp.tool":"series""#), "{}", bench.log());
 }

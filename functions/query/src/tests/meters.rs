@@ -60,26 +60,23 @@ impl Bench {
     async fn note_rooms(&self, readings: &[Reading]) {
         let pairs = readings.iter().filter_map(|it| Some((it.room.clone()?, it.device.clone())));
         for (room, device) in pairs.collect::<BTreeSet<_>>() {
-            let month = Month::of(at(0));
+            let month = Month::of(at_minute(0));
             let seen = Seen { room, device, first: month, last: month, version: 1 };
             assert!(
                 self.store.put_seen(&seen, Expected::Absent, &invocation()).await.expect("memory")
             );
         }
-        let walk = RoomWalk { begun: at(0), after: None, is_done: true };
+        let walk = RoomWalk { begun: at_minute(0), after: None, is_done: true };
         self.store.set_room_walk(&walk, &invocation()).await.expect("memory");
     }
 
     /// Teaches that a metric is the value of a line of one value.
     async fn teach(&self, device: &str, metric: &str) {
-        let id: domain::DeviceId = device.parse().expect("an id");
+        let id: domain::DeviceId = given::device(device);
         let known = self.store.device(&id, &invocation()).await.expect("memory");
         let field = SourceField { measurement: "kWh".to_owned(), field: "value".to_owned() };
         let hints = MetricHints { field: Some(field), ..MetricHints::default() };
-        let hints = Hints {
-            metrics: [(metric.parse().expect("a name"), hints)].into(),
-            ..Hints::default()
-        };
+        let hints = Hints { metrics: [(given::metric(metric), hints)].into(), ..Hints::default() };
         let known = known.expect("it is there");
         self.store.teach_device(&known, &hints, &invocation()).await.expect("memory");
     }
@@ -118,10 +115,7 @@ async fn phases_add_up_in_a_device_its_room_and_all_and_what_is_sold_stays_apart
     for of in ["/rooms/hall", ""] {
         let all = bench.energy(of, "&every=15m").await;
         assert_eq!((&all["total_kwh"], &all["total_kwh_sold"]), (&json!(8.5), &json!(24)), "{of}");
-        assert_eq!(
-            (&all["data"][0]["kwh"], &all["data"][0]["kwh_sold"]),
-            (&json!(2.125), &json!(6))
-        );
+        assert_has(&all["data"][0], &json!({"kwh": 2.125, "kwh_sold": 6}));
     }
     let one = bench.energy("/devices/meter", "&metric=cumulative_kwh_n_b").await;
     assert_eq!((&one["total_kwh"], &one["total_kwh_sold"]), (&json!(16), &Value::Null));
@@ -159,11 +153,7 @@ async fn a_device_with_nothing_but_what_it_sold_has_bought_nothing() {
     let bench = bench(&[("meter", &[("cumulative_kwh_n", 5), ("current_w", 1000)])]).await;
     for of in ["/devices/meter", "/rooms/hall"] {
         let energy = bench.energy(of, "").await;
-        assert_eq!(
-            (&energy["total_kwh"], &energy["total_kwh_sold"]),
-            (&Value::Null, &json!(5)),
-            "{of}"
-        );
+        assert_has(&energy, &json!({"total_kwh": null, "total_kwh_sold": 5}));
     }
 }
 
@@ -276,10 +266,7 @@ async fn a_net_meter_counts_its_falls_and_begins_again_with_its_cycle() {
     assert_eq!(net["total_kwh"], -2);
     let events = net["events"].as_array().expect("events");
     assert_eq!(events.len(), 1, "{net}");
-    assert_eq!(
-        (&events[0]["events"], &events[0]["timestamp"]),
-        (&json!(["reset"]), &json!(at(30)))
-    );
+    assert_has(&events[0], &json!({"events": ["reset"], "timestamp": at_minute(30)}));
     let by_quarter = bench.energy("/devices/meter", "&every=15m").await;
     assert_eq!(by_quarter["total_kwh"], -2);
 }
@@ -349,15 +336,15 @@ async fn a_plug_counts_in_its_room_while_its_meter_is_elsewhere() {
         let room = json!({"room": room_now}).to_string();
         assert_eq!(bench.patch("/devices/meter", &room).await.status, 200);
         let hall = async |from: i64, to: i64, further: &str| {
-            let range = format!("from={}&to={}{further}", at(from - 1_440), at(to - 1_440));
+            let range =
+                format!("from={}&to={}{further}", at_minute(from - 1_440), at_minute(to - 1_440));
             bench.get(&format!("/rooms/hall/energy?{range}")).await.json()
         };
         let told = format!("{sealed:?} {room_now}");
         let whole = hall(0, 705, "").await;
         // 16 steps of the plug, 15 of the meter within the hall, and 16 of the plug since the meter's last reading there.
         assert!((total(&whole) - (16.0 + 150.0 + 16.0)).abs() < 1e-9, "{told}: {whole}");
-        let during =
-            json!([{"from": at(240 - 1_440).to_string(), "to": at(465 - 1_440).to_string()}]);
+        let during = json!([{"from": at_minute(240 - 1_440).to_string(), "to": at_minute(465 - 1_440).to_string()}]);
         let expected =
             json!([{"device_id": "plug", "reason": "behind", "behind": "meter", "during": during}]);
         assert_eq!(whole["left_out"], expected, "{told}");
@@ -395,7 +382,7 @@ async fn a_plug_that_has_moved_on_is_named_as_left_out_and_its_steps_there_are_n
         (0..).zip(meter).map(|(n, (room, it))| kwh("meter", n * 15, room, it)).collect();
     bench.store(&[plug, meter].concat()).await;
     assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
-    let asked = format!("from={}&to={}&events=1", at(0), at(60));
+    let asked = format!("from={}&to={}&events=1", at_minute(0), at_minute(60));
     let of = async |room: &str, further: &str| {
         bench.get(&format!("/rooms/{room}/energy?{asked}{further}")).await.json()
     };
@@ -422,7 +409,7 @@ async fn a_power_that_is_held_when_its_meter_leaves_counts_once() {
     for (from, to, kwh) in
         [(-60, 60, 0.25), (0, 15, 0.25), (5, 10, 1.0 / 12.0), (10, 60, 1.0 / 12.0)]
     {
-        let asked = format!("from={}&to={}", at(from), at(to));
+        let asked = format!("from={}&to={}", at_minute(from), at_minute(to));
         let answer = bench.get(&format!("/rooms/a/energy?{asked}")).await.json();
         assert!((total(&answer) - kwh).abs() < 1e-9, "{from} to {to}: {answer}");
     }
@@ -441,8 +428,10 @@ async fn a_meter_that_moves_ahead_of_now_counts_in_each_part_as_in_the_whole() {
     bench.store(&[plug, meter].concat()).await;
     assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
     let hall = async |from, to| {
-        let answer =
-            bench.get(&format!("/rooms/hall/energy?from={}&to={}", at(from), at(to))).await.json();
+        let answer = bench
+            .get(&format!("/rooms/hall/energy?from={}&to={}", at_minute(from), at_minute(to)))
+            .await
+            .json();
         total(&answer)
     };
     // The meter counts up to its last reading there, and the plug from then on.
@@ -468,7 +457,7 @@ async fn what_rooms_count_beside_moving_meters_adds_up() {
             assert_eq!(bench.patch(&format!("/devices/{device}"), &behind).await.status, 200);
         }
         for room in ROOMS {
-            let of = |from: i64, to: i64| format!("from={}&to={}", at(from), at(to));
+            let of = |from: i64, to: i64| format!("from={}&to={}", at_minute(from), at_minute(to));
             let mut edges = vec![-3 * 1_440, 0];
             edges.extend((0..4).map(|_| random.i64(-3 * 1_440 + 1..0)));
             edges.sort_unstable();
@@ -503,7 +492,7 @@ async fn a_plug_counts_in_a_series_whose_metric_its_meter_lacks() {
     let both = [("current_w", "100"), ("cumulative_kwh_p", "5")];
     bench.store(&[values(0, "plug", &both), values(0, "meter", &both[1..])]).await;
     assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
-    let url = format!("/rooms/hall/series?from={}&to={}&metric=", at(0), at(15));
+    let url = format!("/rooms/hall/series?from={}&to={}&metric=", at_minute(0), at_minute(15));
     let watts = bench.get(&format!("{url}current_w&fn=mean")).await.json();
     assert_eq!((&watts["data"][0]["value"], &watts["left_out"]), (&json!(100), &Value::Null));
     let all = bench.get(&format!("{url}current_w,cumulative_kwh_p&fn=last")).await.json();
@@ -547,7 +536,7 @@ async fn what_a_meter_measured_and_no_device_behind_it_is_the_rest() {
         let rows = json!([2.5, 2.5, 2.5, 2.5]);
         assert_eq!(apart["total_kwh"], 60, "{of}");
         assert_eq!(rest(&apart), (json!(50), json!(10), rows), "{of}");
-        assert_eq!(apart["rest"][1]["timestamp"], json!(at(15)));
+        assert_eq!(apart["rest"][1]["timestamp"], json!(at_minute(15)));
         let sum = bench.energy(of, "").await;
         assert!(sum.get("counted_kwh").is_none() && sum.get("rest").is_none(), "{of}");
     }
@@ -563,7 +552,7 @@ async fn of_a_meter_that_measured_nothing_the_rest_is_not_known() {
     let watts = [("current_w", "400")];
     let later: Vec<_> = (8..=12).map(|n| numbers("plug", n * 15, "hall", &watts)).collect();
     bench.store(&later).await;
-    let asked = format!("from={}&to={}&every=1h&devices=1", at(0), at(180));
+    let asked = format!("from={}&to={}&every=1h&devices=1", at_minute(0), at_minute(180));
     let apart = bench.get(&format!("/energy?{asked}")).await.json();
     let (_, left, rows) = rest(&apart);
     assert_eq!(rows[0], json!(0.6), "{apart}");
@@ -587,7 +576,7 @@ async fn counted_and_rest_are_the_total_beside_moving_meters_too() {
             assert_eq!(bench.patch(&format!("/devices/{device}"), &behind).await.status, 200);
         }
         for of in ROOMS.iter().map(|room| format!("/rooms/{room}")).chain([String::new()]) {
-            let url = format!("{of}/energy?from={}&to={}", at(-3 * 1_440), at(0));
+            let url = format!("{of}/energy?from={}&to={}", at_minute(-3 * 1_440), at_minute(0));
             let apart = bench.get(&format!("{url}&devices=1&every=1d")).await.json();
             let sum = bench.get(&url).await.json();
             assert_eq!(apart["total_kwh"], sum["total_kwh"], "seed {seed} {of}");
@@ -634,7 +623,7 @@ async fn nobody_knows_the_rest_of_a_meter_that_is_silent() {
         assert_eq!(bench.patch(&format!("/devices/{plug}"), &behind).await.status, 200);
     }
     let of = async |from, to| {
-        let range = format!("from={}&to={}", at(from), at(to));
+        let range = format!("from={}&to={}", at_minute(from), at_minute(to));
         bench.get(&format!("/rooms/hall/energy?{range}&every=15m&devices=1")).await.json()
     };
     let silent = of(15, 30).await;

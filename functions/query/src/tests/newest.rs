@@ -21,7 +21,7 @@ impl House {
         let from = -40 * 3_600;
         let second = |n: i64, metric: &str| {
             let value = n.to_string();
-            given::reading("d", millis(n * 1_000), None, &[(metric, value.as_str())])
+            given::reading("d", at_millis(n * 1_000), None, &[(metric, value.as_str())])
         };
         let mut readings = Vec::new();
         readings.extend((from..=0).step_by(1_800).map(|n| second(n - 599, "slow")));
@@ -44,9 +44,9 @@ impl House {
     /// Folds the quarters up to a minute, and the days; the last as far as `day_until`.
     async fn seal(&self, quarters_until: i64, day_until: i64) {
         let id = self.readings[0].device.clone();
-        given::seal(&self.bench.store, "UTC", at(quarters_until)).await;
-        let mut from = at(-40 * 60);
-        while from < at(quarters_until) {
+        given::seal(&self.bench.store, "UTC", at_minute(quarters_until)).await;
+        let mut from = at_minute(-40 * 60);
+        while from < at_minute(quarters_until) {
             let quarter = QuarterHour::of(from);
             let rollup = self.folded(quarter.range());
             let stored = given::stored_quarter(&id, quarter, rollup);
@@ -54,9 +54,10 @@ impl House {
             from = quarter.end();
         }
         for begin in [-40 * 60, -16 * 60] {
-            let date = Zone::UTC.date(at(begin));
+            let date = Zone::UTC.date(at_minute(begin));
             let whole = Zone::UTC.day(date).expect("it exists");
-            let Ok(part) = TimeRange::new(whole.from(), whole.to().min(at(day_until))) else {
+            let Ok(part) = TimeRange::new(whole.from(), whole.to().min(at_minute(day_until)))
+            else {
                 continue;
             };
             let stored = given::stored_rollup(&id, Bucket::Day(date), part, self.folded(part));
@@ -66,7 +67,7 @@ impl House {
 
     /// What InfluxQL says is the last or the first value of a metric in a range of minutes.
     async fn selected(&self, function: &str, metric: &str, (from, to): (i64, i64)) -> Value {
-        let (from, to) = (at(from).as_millis(), at(to).as_millis());
+        let (from, to) = (at_minute(from).as_millis(), at_minute(to).as_millis());
         let text = format!(
             "SELECT {function}(value) FROM {metric} WHERE time >= {from}ms AND time < {to}ms"
         );
@@ -77,7 +78,8 @@ impl House {
 
     /// The same of all readings.
     fn expected(&self, is_last: bool, metric: &str, (from, to): (i64, i64)) -> Value {
-        let inside = self.readings.iter().filter(|it| at(from) <= it.at && it.at < at(to));
+        let inside =
+            self.readings.iter().filter(|it| at_minute(from) <= it.at && it.at < at_minute(to));
         let mut values = inside.filter_map(|it| {
             let (_, value) = it.metrics().iter().find(|(name, _)| name.as_str() == metric)?;
             Some(value.clone())
@@ -114,10 +116,10 @@ async fn what_no_day_has_yet_is_found_in_quarters_and_readings() {
         let house = House::sending(15).await;
         house.seal(quarters, days).await;
         let answer = house.newest().await;
-        assert_eq!(answer["metrics"]["slow"]["timestamp"], millis(-599_000).to_string());
-        let rare = millis((-26 * 3_600 + 7) * 1_000).to_string();
+        assert_eq!(answer["metrics"]["slow"]["timestamp"], at_millis(-599_000).to_string());
+        let rare = at_millis((-26 * 3_600 + 7) * 1_000).to_string();
         assert_eq!(answer["metrics"]["rare"]["timestamp"], rare, "{quarters} {days}");
-        let first_day = at(-40 * 60).to_string();
+        let first_day = at_minute(-40 * 60).to_string();
         assert_eq!(answer["as_of"], first_day, "{quarters} {days}");
     }
 }
@@ -129,7 +131,7 @@ async fn where_more_was_sent_than_is_read_the_answer_says_how_far_it_looked() {
     let answer = house.newest().await;
     let as_of = answer["as_of"].as_str().expect("a timestamp");
     assert!(
-        as_of > at(-30).to_string().as_str() && as_of < at(-3).to_string().as_str(),
+        as_of > at_minute(-30).to_string().as_str() && as_of < at_minute(-3).to_string().as_str(),
         "{answer}"
     );
     assert_eq!(answer["metrics"]["rare"]["value"], -26 * 3_600 + 7, "it may not be the newest");
@@ -146,12 +148,12 @@ async fn a_rollup_that_a_deletion_has_made_ahead_of_the_others_tells_nothing() {
     let house = House::sending(4).await;
     house.seal(-30, -8 * 60).await;
     let id = house.readings[0].device.clone();
-    for quarter in [QuarterHour::of(at(-1)), QuarterHour::of(at(300))] {
+    for quarter in [QuarterHour::of(at_minute(-1)), QuarterHour::of(at_minute(300))] {
         let stored = given::stored_quarter(&id, quarter, Rollup::default());
         given::put_first(&house.bench.store, &stored).await;
     }
     let answer = house.newest().await;
-    assert_eq!(answer["metrics"]["slow"]["timestamp"], millis(-599_000).to_string());
+    assert_eq!(answer["metrics"]["slow"]["timestamp"], at_millis(-599_000).to_string());
 }
 
 #[tokio::test]

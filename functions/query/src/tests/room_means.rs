@@ -138,7 +138,7 @@ async fn stored(home: &BTreeMap<String, Model>) -> Bench {
 }
 
 fn url(path: &str, further: &str) -> String {
-    format!("{path}?from={}&to={}&{further}", at(0), at(MINUTES))
+    format!("{path}?from={}&to={}&{further}", at_minute(0), at_minute(MINUTES))
 }
 
 fn close(found: &Value, expected: f64) -> bool {
@@ -344,7 +344,7 @@ async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     const DAYS: i64 = 8;
     let bench = Bench::on(MemoryDb::with_conditions_index(), false);
     let metric = |name: &str| SchemaMetric {
-        name: name.parse().expect("a name"),
+        name: given::metric(name),
         encoding: Encoding::Decimal(["-30", "100"].map(given::number).into()),
         bits: 10,
     };
@@ -374,7 +374,7 @@ async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     }
     let patch = bench.patch("/devices/freezer", r#"{"kind": "freezer"}"#).await;
     assert_eq!(patch.status, 200);
-    let asked = format!("from={}&to={}&explain=1", at(-DAYS * 1_440), at(0));
+    let asked = format!("from={}&to={}&explain=1", at_minute(-DAYS * 1_440), at_minute(0));
     for (conditions, plan) in
         [("temperature=-20..25&humidity=80..", "z-order"), ("humidity=80..", "plain")]
     {

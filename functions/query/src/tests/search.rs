@@ -1,11 +1,12 @@
 //! Devices by name, tag, attribute and newest value, as a client asks for them.
 
 use super::*;
+use domain::given::label;
 
 impl Answer {
     fn ids(&self) -> Vec<String> {
         assert_eq!(self.status, 200, "{}", self.text);
-        let rows = self.json()["data"].as_array().expect("a list").clone();
+        let rows = self.rows();
         rows.iter().map(|row| row["device_id"].as_str().expect("an id").to_owned()).collect()
     }
 }
@@ -57,7 +58,7 @@ async fn devices_are_found_by_all_that_is_said_of_them() {
 #[tokio::test]
 async fn the_name_that_a_sender_taught_is_found_until_a_person_sets_another() {
     let bench = Bench::empty();
-    let name = "Meter in the cellar".parse().expect("a name");
+    let name = label("Meter in the cellar");
     let device =
         given::device_of([&reading("d", 0, "r")]).changed(|it| it.source.name = Some(name));
     let device = device.expect("a device");

@@ -2,8 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, Device, DeviceId, FoldRules, MAX_KNOWN_METRICS, MetricName, QuarterHour, Rollup,
-    TimeRange, Zone,
+    Bucket, Device, DeviceId, FoldRules, MAX_KNOWN_METRICS, MetricName, QuarterHour, Rollup, Zone,
 };
 use table::{
     Backlog, DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _,
@@ -16,7 +15,7 @@ use super::*;
 const START: &str = "2026-01-11T16:00:00.000Z";
 
 pub(super) fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Reading {
-    given::reading(device, at(minute), Some(room), values)
+    given::reading(device, at_minute(minute), Some(room), values)
 }
 
 impl Bench {
@@ -38,16 +37,16 @@ impl Bench {
     }
 
     pub(super) async fn seal(&self, minute: i64, zone: &str) {
-        given::seal(&self.store, zone, at(minute)).await;
+        given::seal(&self.store, zone, at_minute(minute)).await;
     }
 
     /// Puts the rollup of a device's day, as if it were that of its stored readings.
     async fn put_day(&self, device: &Device, minute: i64, readings: &[Reading], expired: bool) {
-        let date = Zone::UTC.date(at(minute));
+        let date = Zone::UTC.date(at_minute(minute));
         let day = Zone::UTC.day(date).expect("it exists");
         let rollup = Rollup::fold(readings, &FoldRules::of(device));
         let stored = given::stored_rollup(device.id(), Bucket::Day(date), day, rollup);
-        let raw_until = expired.then_some(at(60));
+        let raw_until = expired.then_some(at_minute(60));
         given::put_first(&self.store, &StoredRollup { raw_until, ..stored }).await;
     }
 
@@ -57,16 +56,10 @@ impl Bench {
         let rollup = Rollup::fold(readings, &FoldRules::default());
         given::put_first(&self.store, &given::stored_quarter(device, quarter, rollup)).await;
     }
-
-    pub(super) async fn problem(&self, url: &str) -> String {
-        let answer = self.get(url).await;
-        let problem = answer.json();
-        format!("{} {}", answer.status, problem["detail"].as_str().unwrap_or_default())
-    }
 }
 
 fn hour(path: &str) -> String {
-    format!("{path}?from={START}&to={}", at(60))
+    format!("{path}?from={START}&to={}", at_minute(60))
 }
 
 #[tokio::test]
@@ -77,10 +70,10 @@ async fn a_series_has_a_row_for_each_unit() {
         "data": [
             {"timestamp": START, "coverage": 1,
                 "temperature": {"mean": 20, "min": 20, "max": 20, "count": 30}},
-            {"timestamp": at(30), "coverage": 1,
+            {"timestamp": at_minute(30), "coverage": 1,
                 "temperature": {"mean": 20, "min": 20, "max": 20, "count": 30}},
         ],
-        "from": START, "to": at(60), "every": "30m", "tz": "UTC",
+        "from": START, "to": at_minute(60), "every": "30m", "tz": "UTC",
         "source": "readings", "units": {"temperature": "°C"},
     });
     assert_eq!(answer.json(), expected);
@@ -94,13 +87,16 @@ async fn a_series_has_a_row_for_each_unit() {
 #[tokio::test]
 async fn a_range_is_widened_to_whole_units_and_an_unfinished_one_is_partial() {
     let bench = Bench::home().await;
-    let url =
-        format!("/devices/warm/series?from={}&to={}&every=1h&tz=Asia/Kathmandu", at(10), at(50));
+    let url = format!(
+        "/devices/warm/series?from={}&to={}&every=1h&tz=Asia/Kathmandu",
+        at_minute(10),
+        at_minute(50)
+    );
     let answer = bench.get(&url).await;
     assert_eq!(answer.header("cache-control"), "", "the last hour is not over");
     let answer = answer.json();
     // Kathmandu is ahead by 5 hours and 45 minutes.
-    assert_eq!((&answer["from"], &answer["to"]), (&json!(at(-45)), &json!(at(75))));
+    assert_eq!((&answer["from"], &answer["to"]), (&json!(at_minute(-45)), &json!(at_minute(75))));
     let rows = answer["data"].as_array().expect("rows");
     assert_eq!(
         (rows.len(), &rows[0]["partial"], &rows[1]["partial"]),
@@ -144,14 +140,14 @@ async fn coverage_is_the_same_from_rollups_and_from_readings() {
         .map(|n| numbers("warm", n, "loft", &[("temperature", "20"), ("current_w", "5")]))
         .collect();
     bench.store(&readings).await;
-    let id: DeviceId = "warm".parse().expect("an id");
+    let id: DeviceId = given::device("warm");
     for quarter in readings.chunk_by(|a, b| QuarterHour::of(a.at) == QuarterHour::of(b.at)) {
         bench.put_quarter(&id, quarter).await;
     }
     let url = format!(
         "/devices/warm/series?from={}&to={}&metric=temperature&fn=count&every=1h",
-        at(-180),
-        at(60)
+        at_minute(-180),
+        at_minute(60)
     );
     let answered = async |source: &str| {
         let answer = bench.get(&url).await.json();
@@ -196,9 +192,11 @@ async fn a_room_has_every_reading_that_names_it_whatever_the_devices_room_is_now
         bench.store(&readings).await;
         if let Some(minute) = sealed {
             bench.seal(minute, "UTC").await;
-            let device: DeviceId = "roamer".parse().expect("an id");
+            let device: DeviceId = given::device("roamer");
             let quarters = readings.chunk_by(|a, b| QuarterHour::of(a.at) == QuarterHour::of(b.at));
-            for of_quarter in quarters.filter(|it| QuarterHour::of(it[0].at).end() <= at(minute)) {
+            for of_quarter in
+                quarters.filter(|it| QuarterHour::of(it[0].at).end() <= at_minute(minute))
+            {
                 bench.put_quarter(&device, of_quarter).await;
             }
         }
@@ -216,10 +214,7 @@ async fn energy_adds_up_and_leaves_out_what_is_behind_another_meter() {
     let bench = Bench::home().await;
     let device = bench.get(&hour("/devices/meter/energy")).await.json();
     assert_eq!(device["total_kwh"], 0.58);
-    assert_eq!(
-        (&device["metric"], &device["source"]),
-        (&json!("cumulative_kwh_p"), &json!("counter"))
-    );
+    assert_has(&device, &json!({"metric": "cumulative_kwh_p", "source": "counter"}));
     let plug = bench.get(&hour("/devices/plug/energy")).await.json();
     assert_eq!((&plug["total_kwh"], &plug["source"]), (&json!(0.1), &json!("power")));
     let both = bench.get(&hour("/energy")).await.json();
@@ -246,20 +241,22 @@ async fn events_have_the_two_readings_of_their_step() {
     let events = bench.get(&hour("/devices/meter/events")).await.json();
     // At 30 the meter shows 0.00, which takes no part: it boots.
     let expected = json!([{
-        "timestamp": at(31), "device_id": "meter", "metric": "cumulative_kwh_p",
+        "timestamp": at_minute(31), "device_id": "meter", "metric": "cumulative_kwh_p",
         "events": ["reset"], "amount": 0.01, "size": -80.28,
-        "from": {"timestamp": at(29), "value": 80.29}, "to": {"timestamp": at(31), "value": 0.01},
+        "from": {"timestamp": at_minute(29), "value": 80.29}, "to": {"timestamp": at_minute(31), "value": 0.01},
         "verdicts": ["accept", "discard", "dip"],
     }]);
     assert_eq!((&events["data"], &events["has_more"]), (&expected, &json!(false)));
     let energy = bench.get(&format!("{}&events=1", hour("/energy"))).await.json();
     assert_eq!(energy["events"][0]["events"], json!(["reset"]));
     // The flag of a row whose share of the step is the last has its event too.
-    let cut = format!("from={START}&to={}&every=30m&events=1", at(30));
+    let cut = format!("from={START}&to={}&every=30m&events=1", at_minute(30));
     let cut = bench.get(&format!("/devices/meter/energy?{cut}")).await.json();
     assert_eq!(cut["data"][0]["flags"], json!(["reset"]), "{cut}");
     assert_eq!((&cut["events"], &cut["events_has_more"]), (&expected, &json!(false)));
-    let later = bench.get(&format!("/devices/meter/events?from={}&to={}", at(31), at(60))).await;
+    let later = bench
+        .get(&format!("/devices/meter/events?from={}&to={}", at_minute(31), at_minute(60)))
+        .await;
     assert_eq!(later.json()["data"], expected, "its later reading is here");
 }
 
@@ -274,7 +271,7 @@ async fn events_that_are_left_out_are_told() {
     let readings: Vec<Reading> = both.into_iter().flatten().collect();
     bench.store.put_readings(&readings, None, &invocation()).await;
     for (minutes, count, has_more) in [(300, 600, false), (600, 1_000, true)] {
-        let url = format!("/energy?from={}&to={}&events=1", at(0), at(minutes));
+        let url = format!("/energy?from={}&to={}&events=1", at_minute(0), at_minute(minutes));
         let energy = bench.get(&url).await.json();
         assert_eq!(energy["events"].as_array().map(Vec::len), Some(count), "{minutes} minutes");
         assert_eq!(energy["events_has_more"], has_more, "{minutes} minutes");
@@ -291,7 +288,8 @@ async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
     let meter = given::device_of(&gone[..1]);
     bench.put_day(&meter, -2_000, &gone, true).await;
     bench.seal(0, "UTC").await;
-    let url = format!("/devices/meter/events?from={}&to={}&format=csv", at(-3_000), at(0));
+    let url =
+        format!("/devices/meter/events?from={}&to={}&format=csv", at_minute(-3_000), at_minute(0));
     let expected = "timestamp,device_id,metric,events,amount,size,from_timestamp,from_value,\
                     to_timestamp,to_value,until,amount_if_wrapped,verdict,verdicts\n\
                     2026-01-10T00:00:00.000Z,meter,cumulative_kwh_p,reset,,,,,,,\
@@ -315,12 +313,12 @@ async fn a_change_of_settings_is_told_until_all_is_folded_again() {
         bench.put_day(&meter, minute(day), std::slice::from_ref(reading), false).await;
     }
     bench.seal(0, "UTC").await;
-    let range = |days: i64| format!("from={}&to={}", at(minute(0)), at(minute(days)));
+    let range = |days: i64| format!("from={}&to={}", at_minute(minute(0)), at_minute(minute(days)));
     let select = |days: i64| {
         let question = format!(
             "SELECT max(value) FROM cumulative_kwh_p WHERE time >= '{}' AND time < '{}' GROUP BY time(1d)",
-            at(minute(0)),
-            at(minute(days))
+            at_minute(minute(0)),
+            at_minute(minute(days))
         );
         format!(
             "/query?db=home&q={}",
@@ -418,7 +416,7 @@ async fn a_device_that_was_in_a_room_after_ten_years_elsewhere_is_found() {
     bench.store(&[days[0].clone(), days[3_690].clone(), days[3_699].clone()]).await;
     let mover = given::device_of(&days[..1]);
     for reading in &days {
-        let minute = reading.at.since(at(0)).num_minutes();
+        let minute = reading.at.since(at_minute(0)).num_minutes();
         bench.put_day(&mover, minute, std::slice::from_ref(reading), false).await;
     }
     bench.seal(0, "UTC").await;
@@ -440,7 +438,7 @@ async fn readings_are_deleted_only_between_two_given_ends() {
         assert!(answer.status == 400 && answer.text.contains(expected), "{}", answer.text);
     }
     assert_eq!(delete(&hour("/devices/nobody/readings")).await.status, 404);
-    let url = format!("/devices/meter/readings?from={}&to={}", at(10), at(20));
+    let url = format!("/devices/meter/readings?from={}&to={}", at_minute(10), at_minute(20));
     assert_eq!(delete(&url).await.json(), json!({"deleted": 10, "has_more": false, "left": 0}));
     assert_eq!(delete(&url).await.json(), json!({"deleted": 0, "has_more": false, "left": 0}));
     let left = bench.get(&hour("/devices/meter/readings")).await.json();
@@ -448,14 +446,14 @@ async fn readings_are_deleted_only_between_two_given_ends() {
     let many: Vec<Reading> =
         (0..1_001).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
     bench.store(&many).await;
-    let url = format!("/devices/many/readings?from={}&to={}", at(0), at(2_000));
+    let url = format!("/devices/many/readings?from={}&to={}", at_minute(0), at_minute(2_000));
     assert_eq!(delete(&url).await.json(), json!({"deleted": 1_000, "has_more": true, "left": 1}));
     assert_eq!(delete(&url).await.json(), json!({"deleted": 1, "has_more": false, "left": 0}));
     for (stored, left) in [(1_999, "left"), (2_000, "left_at_least")] {
         let most: Vec<Reading> =
             (0..stored).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
         bench.store.put_readings(&most, None, &invocation()).await;
-        let url = format!("/devices/many/readings?from={}&to={}", at(0), at(11_000));
+        let url = format!("/devices/many/readings?from={}&to={}", at_minute(0), at_minute(11_000));
         let expected = json!({"deleted": 1_000, "has_more": true, left: stored - 1_000});
         assert_eq!(delete(&url).await.json(), expected);
     }
@@ -479,31 +477,7 @@ async fn a_metric_beyond_those_that_are_kept_of_a_device_is_refused_as_such() {
 async fn every_mistake_is_named_with_what_to_do() {
     let bench = Bench::home().await;
     bench.clock.advance(Duration::from_secs(40 * 86_400));
-    for (url, expected) in [
-        ("/series?every=2h", "400 every: is \"2h\"; expected 1m or 5m"),
-        ("/series?tz=Mars", "400 tz: \"Mars\" is not a time zone"),
-        (
-            "/series?metric=co2",
-            "400 metric: co2 has not been sent; the metrics sent are cumulative_kwh_p, \
-             current_w, temperature",
-        ),
-        ("/devices/warm/series?metric=temperature&fn=increase", "400 fn: increase needs counters"),
-        (
-            "/devices/warm/series?metric=temperature&fn=time_mean",
-            "400 fn: time_mean needs gauges in W",
-        ),
-        ("/devices/warm/energy", "400 metric: is needed: no metric of the device is a counter"),
-        ("/devices/warm/energy?metric=temperature", "400 metric: temperature is no counter"),
-        ("/energy?metric=a,b", "400 metric: names 2 metrics"),
-        ("/series?every=1m&from=-8d", "400 every: makes more than 10000 rows"),
-        ("/devices/nobody/series", "404 There is no device"),
-        ("/rooms/nowhere/energy", "404 There is no room"),
-        ("/series?from=-41d", "422 There are no rollups yet"),
-        ("/series?from=-41d&every=1d", "422 There are no rollups yet"),
-    ] {
-        let found = bench.problem(url).await;
-        assert!(found.starts_with(expected), "{url}: {found}");
-    }
+    bench.refuses(&json!({}), include_str!("refused/series.txt")).await;
     bench.seal(60, "UTC").await;
     let found = bench.problem("/series?from=-41d&every=1d").await;
     assert!(found.starts_with("422 The rollups of"), "{found}");
@@ -538,28 +512,7 @@ async fn what_has_expired_is_told_with_the_instant_from_which_there_is_more() {
 #[tokio::test]
 async fn settings_that_mean_nothing_are_refused() {
     let bench = Bench::home().await;
-    for (url, body, expected) in [
-        ("/devices/plug", r#"{"behind": "plug"}"#, "behind: is the device itself"),
-        ("/devices/plug", r#"{"behind": "nobody"}"#, "behind: there is no device nobody"),
-        (
-            "/devices/warm",
-            r#"{"metrics": {"temperature": {"max_w": 5}}}"#,
-            "max_w: is a setting of counters",
-        ),
-        (
-            "/devices/warm",
-            r#"{"metrics": {"temperature": {"hold": "5m"}}}"#,
-            "hold: is a setting of gauges in W",
-        ),
-        (
-            "/devices/warm",
-            r#"{"metrics": {"temperature": {"kind": "counter", "max_w": 5}}}"#,
-            "max_w: needs a metric in Wh",
-        ),
-    ] {
-        let answer = bench.patch(url, body).await;
-        assert!(answer.status == 400 && answer.text.contains(expected), "{body}: {}", answer.text);
-    }
+    bench.refuses(&json!({}), include_str!("refused/settings.txt")).await;
     assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
     let cycle = bench.patch("/devices/meter", r#"{"behind": "plug"}"#).await;
     assert!(cycle.text.contains("plug is itself behind meter"), "{}", cycle.text);
@@ -569,8 +522,8 @@ async fn settings_that_mean_nothing_are_refused() {
             "verdicts": [{"timestamp": 1768149060, "verdict": "discard"}]}}}"#;
     let shown = bench.patch("/devices/meter", body).await.json();
     let metric = &shown["metrics"]["cumulative_kwh_p"];
-    assert_eq!(metric["exchanges"], json!([{"timestamp": at(30), "old": 8029, "new": 0}]));
-    assert_eq!(metric["verdicts"], json!([{"timestamp": at(31), "verdict": "discard"}]));
+    assert_eq!(metric["exchanges"], json!([{"timestamp": at_minute(30), "old": 8029, "new": 0}]));
+    assert_eq!(metric["verdicts"], json!([{"timestamp": at_minute(31), "verdict": "discard"}]));
     let hold = bench.patch("/devices/plug", r#"{"metrics": {"current_w": {"hold": "90s"}}}"#).await;
     assert_eq!(hold.json()["metrics"]["current_w"]["hold"], "90s");
     let cleared = bench
@@ -586,18 +539,18 @@ async fn a_verdict_that_changes_nothing_is_refused_and_names_the_reading() {
     let verdicts = |list: &[(i64, &str)]| {
         let list: Vec<Value> = list
             .iter()
-            .map(|(minute, verdict)| json!({"timestamp": at(*minute), "verdict": verdict}))
+            .map(|(minute, verdict)| json!({"timestamp": at_minute(*minute), "verdict": verdict}))
             .collect();
         json!({"metrics": {"cumulative_kwh_p": {"verdicts": list}}}).to_string()
     };
-    let [ordinary, fall, first] = [at(5), at(31), at(0)];
+    let [ordinary, fall, first] = [at_minute(5), at_minute(31), at_minute(0)];
     for (list, expected) in [
         (
             (5, "accept"),
             format!(
                 "{ordinary}: the step from 80.04 at {} to 80.05 is no fall and not suspect, so no \
                  verdict changes anything",
-                at(4)
+                at_minute(4)
             ),
         ),
         (
@@ -605,18 +558,18 @@ async fn a_verdict_that_changes_nothing_is_refused_and_names_the_reading() {
             format!(
                 "{fall}: reset changes nothing of the step from 80.29 at {} to 0.01; these do: \
                  accept, discard, dip",
-                at(29)
+                at_minute(29)
             ),
         ),
         ((31, "wrap"), format!("{fall}: wrap changes nothing of the step")),
         ((0, "discard"), format!("{first}: 80 is the first value; no step ends there")),
         (
             (30, "discard"),
-            format!("{}: there is no reading of cumulative_kwh_p above zero", at(30)),
+            format!("{}: there is no reading of cumulative_kwh_p above zero", at_minute(30)),
         ),
         (
             (90, "discard"),
-            format!("{}: there is no reading of cumulative_kwh_p above zero", at(90)),
+            format!("{}: there is no reading of cumulative_kwh_p above zero", at_minute(90)),
         ),
     ] {
         let answer = bench.patch("/devices/meter", &verdicts(&[list])).await;
@@ -647,7 +600,7 @@ async fn a_fall_that_may_be_a_wrap_is_told_with_both_figures_until_it_is_judged(
     bench.clock.advance(Duration::from_secs(3 * 86_400));
     let settings = r#"{"metrics": {"cumulative_kwh_p": {"modulus": 1000, "max_w": 12000}}}"#;
     assert_eq!(bench.patch("/devices/meter", settings).await.status, 200);
-    let url = format!("/devices/meter/energy?from={START}&to={}&events=1", at(3_610));
+    let url = format!("/devices/meter/energy?from={START}&to={}&events=1", at_minute(3_610));
     let open = bench.get(&url).await.json();
     assert_eq!(
         (&open["total_kwh"], &open["data"][0]["flags"]),
@@ -659,7 +612,7 @@ async fn a_fall_that_may_be_a_wrap_is_told_with_both_figures_until_it_is_judged(
         [&json!(28.8), &json!(220.94), &json!(["accept", "discard", "reset", "wrap", "dip"])]
     );
     let judge = |verdict: &str| {
-        let one = json!([{"timestamp": at(3_600), "verdict": verdict}]);
+        let one = json!([{"timestamp": at_minute(3_600), "verdict": verdict}]);
         json!({"metrics": {"cumulative_kwh_p": {"verdicts": one}}}).to_string()
     };
     for (verdict, total, flag) in [
@@ -709,13 +662,14 @@ async fn health_tells_how_far_the_rollups_reach() {
     assert_eq!(before["rollups"], json!(null));
     bench.seal(30, "Europe/Berlin").await;
     let after = bench.get("/health?details=1").await.json();
-    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30), "queue": null, "backlog": null, "folded_until": bench.clock.now(), "at": bench.clock.now()});
+    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at_minute(30), "queue": null, "backlog": null, "folded_until": bench.clock.now(), "at": bench.clock.now()});
     assert_eq!(after["rollups"], rollups);
-    let depth = Some(QueueDepth { messages: 3, at: at(31) });
-    let advanced = bench.store.advance_sealed(&[0].into(), at(45), depth, &invocation()).await;
+    let depth = Some(QueueDepth { messages: 3, at: at_minute(31) });
+    let advanced =
+        bench.store.advance_sealed(&[0].into(), at_minute(45), depth, &invocation()).await;
     advanced.expect("memory");
     let busy = bench.get("/health?details=1").await.json();
-    assert_eq!(busy["rollups"]["queue"], json!({"messages": 3, "at": at(31)}));
+    assert_eq!(busy["rollups"]["queue"], json!({"messages": 3, "at": at_minute(31)}));
 }
 
 #[tokio::test]
@@ -724,7 +678,7 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
     bench.seal(30, "UTC").await;
     let now = bench.clock.now();
     let ago = |seconds| now.saturating_add(-TimeDelta::seconds(seconds));
-    let range = format!("from={}&to={}", at(0), at(60));
+    let range = format!("from={}&to={}", at_minute(0), at_minute(60));
     let by_rollups = [
         format!("/devices/warm/series?{range}&every=1h"),
         format!("/rooms/hall/energy?{range}"),
@@ -734,8 +688,8 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
         format!(
             "/query?db=home&q=SELECT%20mean(value)%20FROM%20temperature%20WHERE%20time%3E='{}'%20AND%20time%3C'{}'%20\
              GROUP%20BY%20time({every})",
-            at(0),
-            at(60)
+            at_minute(0),
+            at_minute(60)
         )
     };
     for path in &by_rollups {
@@ -775,7 +729,7 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
     }
     // What is marked is told, by every instance at once, of its own time and of no readings.
     let mark = |from: i64, to: i64| LateMark {
-        range: TimeRange::new(at(from), at(to)).expect("a range"),
+        range: given::range(at_minute(from), at_minute(to)),
         groups: DeviceGroups::ALL,
         until: now.saturating_add(TimeDelta::seconds(10)),
     };
@@ -798,7 +752,11 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
     assert_eq!(folded, json!(ago(90)));
     bench.store.put_late_marks(&[], 2, &invocation()).await.expect("memory");
     let depth = Some(QueueDepth { messages: 2, at: now });
-    bench.store.advance_sealed(&[0].into(), at(30), depth, &invocation()).await.expect("memory");
+    bench
+        .store
+        .advance_sealed(&[0].into(), at_minute(30), depth, &invocation())
+        .await
+        .expect("memory");
     let answer = bench.again().get(&by_rollups[0]).await.json();
     assert_eq!(answer["rollups_lack"], json!({"quarters": 2}));
     let answer = bench.again().get(&format!("{}&chunked=true", query("15m"))).await.json();
@@ -833,7 +791,7 @@ async fn large_home(devices: usize) -> Bench {
     };
     bench.store(&(0..devices).flat_map(of).collect::<Vec<_>>()).await;
     assert_eq!(bench.patch("/rooms/r", r#"{"home": "h"}"#).await.status, 200);
-    bench.clock.set(at(90_000));
+    bench.clock.set(at_minute(90_000));
     bench
 }
 
@@ -842,7 +800,7 @@ async fn an_answer_of_too_many_values_is_refused_before_any_reading_is_read() {
     let bench = large_home(150).await;
     let day = 1_440;
     let url = |minutes: i64| {
-        let (from, to) = (at(86_400), at(86_400 + minutes));
+        let (from, to) = (at_minute(86_400), at_minute(86_400 + minutes));
         format!("/homes/h/series?metric=temperature&every=1m&from={from}&to={to}")
     };
     assert_eq!(bench.get(&url(day)).await.status, 200);
@@ -861,9 +819,9 @@ async fn an_answer_of_too_many_values_is_refused_before_any_reading_is_read() {
 #[tokio::test]
 async fn an_answer_that_would_cost_too_much_is_refused_with_what_to_ask_instead() {
     let bench = large_home(150).await;
-    given::seal(&bench.store, "UTC", at(86_400)).await;
+    given::seal(&bench.store, "UTC", at_minute(86_400)).await;
     let url = |path: &str, days: i64| {
-        let (from, to) = (at(0), at(days * 1_440));
+        let (from, to) = (at_minute(0), at_minute(days * 1_440));
         format!("{path}?metric=temperature&every=1h&from={from}&to={to}")
     };
     assert_eq!(bench.get(&url("/homes/h/series", 10)).await.status, 200);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::alerts::{self, News, Observation, Past};
+use domain::given::rule_id;
 use table::{
     AlertState, DeleteReadings as _, EditAlertRules as _, FinishLooks as _, Looked, NoteLooks as _,
     PutReadings as _, ReadAlertStates as _, ReadLooks as _, ReadingKey, StoredRule,
@@ -36,7 +37,7 @@ struct Freezer {
 impl Freezer {
     async fn new(hold: i64, clear_hold: i64) -> Self {
         let store = MemoryDb::default();
-        let (clock, hint) = (TestClock::at(timestamp(0)), CountedHint::default());
+        let (clock, hint) = (TestClock::at(at_minute(0)), CountedHint::default());
         let permitted = store.for_role(<MemoryDb as Store>::PERMISSIONS);
         let registry =
             Registry::new(permitted, MemoryQueue::default(), clock.clone(), Telemetry::silent());
@@ -44,15 +45,15 @@ impl Freezer {
             "name": "Freezer", "device": "d", "metric": "temperature", "above": 30, "clear": 28,
             "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"),
         });
-        let rule = alerts::Rule::from_json(members, timestamp(-1)).expect("a rule");
-        let rule = StoredRule { id: "r".parse().expect("an id"), version: 1, rule };
+        let rule = alerts::Rule::from_json(members, at_minute(-1)).expect("a rule");
+        let rule = StoredRule { id: rule_id("r"), version: 1, rule };
         store.put_alert_rule(&rule, &given::invocation()).await.expect("memory");
         let registry = registry.with_hint(hint.clone());
         Self { store, registry, hint, clock, minutely: Judging::new(), rule }
     }
 
     async fn write(&self, minute: i64, value: i64) -> Reading {
-        let at = timestamp(minute);
+        let at = at_minute(minute);
         let reading = given::reading("d", at, None, &[("temperature", &value.to_string())]);
         let readings = std::slice::from_ref(&reading);
         self.store.put_readings(readings, None, &given::invocation()).await;
@@ -121,7 +122,7 @@ async fn a_breach_is_told_once_and_its_end_once_and_a_hint_is_asked_for_each() {
         (4, 29, &[News::Fired]),
         (5, 28, &[News::Fired, News::Recovered]),
     ] {
-        freezer.clock.set(timestamp(minute));
+        freezer.clock.set(at_minute(minute));
         let reading = freezer.write(minute, value).await;
         for _ in 0..2 {
             assert!(freezer.deliver(std::slice::from_ref(&reading)).await);
@@ -134,7 +135,7 @@ async fn a_breach_is_told_once_and_its_end_once_and_a_hint_is_asked_for_each() {
 #[tokio::test]
 async fn what_lies_beyond_the_clearing_limit_or_is_late_makes_no_state() {
     let freezer = Freezer::new(0, 0).await;
-    freezer.clock.set(timestamp(100));
+    freezer.clock.set(at_minute(100));
     let clear = freezer.write(99, 28).await;
     let late = freezer.write(39, 99).await;
     for reading in [clear, late] {
@@ -164,7 +165,7 @@ async fn what_cannot_be_judged_becomes_a_look_and_holds_up_no_registry() {
     let mut left = 0;
     for failing in 0..16 {
         let freezer = Freezer::new(0, 0).await;
-        freezer.clock.set(timestamp(1));
+        freezer.clock.set(at_minute(1));
         let reading = freezer.write(1, 31).await;
         freezer.store.fail_after(failing, [StoreError::TimedOut]);
         let is_done = freezer.deliver(std::slice::from_ref(&reading)).await;
@@ -175,7 +176,7 @@ async fn what_cannot_be_judged_becomes_a_look_and_holds_up_no_registry() {
         }
         left += freezer.looks().await;
         assert_eq!(freezer.looks().await == 0, freezer.news() == [News::Fired], "{failing}");
-        freezer.minute(timestamp(2), true).await;
+        freezer.minute(at_minute(2), true).await;
         assert_eq!(freezer.news(), [News::Fired], "{failing}");
         assert_eq!(freezer.looks().await, 0);
     }
@@ -185,7 +186,7 @@ async fn what_cannot_be_judged_becomes_a_look_and_holds_up_no_registry() {
 #[tokio::test]
 async fn where_no_look_can_be_left_the_record_comes_again() {
     let freezer = Freezer::new(0, 0).await;
-    freezer.clock.set(timestamp(1));
+    freezer.clock.set(at_minute(1));
     let known = freezer.write(0, 20).await;
     assert!(freezer.deliver(&[known]).await);
     let reading = freezer.write(1, 31).await;
@@ -200,27 +201,27 @@ async fn where_no_look_can_be_left_the_record_comes_again() {
 #[tokio::test]
 async fn a_panic_of_judging_is_a_look_too() {
     let freezer = Freezer::new(0, 0).await;
-    freezer.clock.set(timestamp(1));
+    freezer.clock.set(at_minute(1));
     let known = freezer.write(0, 20).await;
     assert!(freezer.deliver(&[known]).await);
     let reading = freezer.write(1, 31).await;
     freezer.store.panic_after(2, "a mistake of ours");
     assert!(freezer.deliver(&[reading]).await);
     assert_eq!((freezer.looks().await, freezer.news().len()), (1, 0));
-    freezer.minute(timestamp(2), true).await;
+    freezer.minute(at_minute(2), true).await;
     assert_eq!(freezer.news(), [News::Fired]);
 }
 
 #[tokio::test]
 async fn a_rule_that_is_gone_tells_nothing_and_its_state_ends() {
     let freezer = Freezer::new(5, 0).await;
-    freezer.clock.set(timestamp(1));
+    freezer.clock.set(at_minute(1));
     let reading = freezer.write(1, 31).await;
     assert!(freezer.deliver(&[reading]).await);
     assert_eq!(freezer.is_firing(), Some(false), "it is pending");
     let id = &freezer.rule.id;
     freezer.store.delete_alert_rule(id, &given::invocation()).await.expect("memory");
-    freezer.minute(timestamp(7), true).await;
+    freezer.minute(at_minute(7), true).await;
     assert_eq!((freezer.news().len(), freezer.is_firing()), (0, None));
 }
 
@@ -323,8 +324,8 @@ impl Schedule {
     /// Deletes a reading, as a person does: what is deleted is looked at again.
     async fn delete(&mut self) {
         let Some(minute) = self.some_minute() else { return };
-        let at = timestamp(minute);
-        let device = "d".parse().expect("an id");
+        let at = at_minute(minute);
+        let device = given::device("d");
         let key = ReadingKey { at, device };
         let invocation = given::invocation();
         self.freezer.store.delete_readings(std::slice::from_ref(&key), &invocation).await;
@@ -336,7 +337,7 @@ impl Schedule {
     fn clock(&mut self) -> Timestamp {
         let is_wrong = self.has_bad_clocks && self.rng.u8(..6) == 0;
         let days = if is_wrong { self.rng.i64(0..2) * 2 - 1 } else { 0 };
-        timestamp(self.now + days * 1_440)
+        at_minute(self.now + days * 1_440)
     }
 
     /// Delivers the first batch, perhaps again, with some that were delivered before, or to a process that dies.
@@ -392,7 +393,7 @@ impl Schedule {
         }
         let from = self.now - 30;
         if self.readings.range(from..from + 15).any(|(_, value)| *value > 30) {
-            let touched = [(Looked::Device("d".parse().expect("an id")), timestamp(from))];
+            let touched = [(Looked::Device(given::device("d")), at_minute(from))];
             self.freezer.store.note_looks(&touched, &given::invocation()).await;
         }
     }
@@ -400,16 +401,16 @@ impl Schedule {
     /// What is wrong at rest.
     fn wrong(&self) -> Option<String> {
         let observation = |(minute, value): (&i64, &i64)| Observation {
-            at: timestamp(*minute),
+            at: at_minute(*minute),
             value: Some(given::number(&value.to_string())),
         };
         let readings: Vec<Observation> =
             self.readings.range(..=self.now + 2).map(observation).collect();
         let silent_after = TimeDelta::minutes(60);
-        let from = readings.first().map_or(timestamp(self.now), |it| it.at);
+        let from = readings.first().map_or(at_minute(self.now), |it| it.at);
         let rule = &self.freezer.rule.rule;
         let mut past = Past::begin(rule, (silent_after, &[]), from, true);
-        past.take(&readings, timestamp(self.now));
+        past.take(&readings, at_minute(self.now));
         let episodes = past.episodes();
         let is_firing = episodes.last().is_some_and(|it| it.ended.is_none());
         let news = self.freezer.news();
@@ -436,7 +437,7 @@ impl Schedule {
 }
 
 fn reading_of(minute: i64, value: i64) -> Reading {
-    given::reading("d", timestamp(minute), None, &[("temperature", &value.to_string())])
+    given::reading("d", at_minute(minute), None, &[("temperature", &value.to_string())])
 }
 
 async fn run(seed: u64, design: Design) -> Option<String> {

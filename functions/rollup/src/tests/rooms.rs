@@ -15,7 +15,7 @@ fn in_room(device: &str, at: Timestamp, room: &str) -> Reading {
 impl Bench {
     /// Stores a reading that names a room; its record.
     async fn write_in(&self, device: &str, minute: i64, room: &str) -> Value {
-        let reading = in_room(device, at(minute), room);
+        let reading = in_room(device, at_minute(minute), room);
         self.store.put_readings(&[reading], None, &self.invocation).await;
         let mut record = record("INSERT", device, minute);
         record["dynamodb"]["NewImage"]["room"] = json!({"S": room});
@@ -32,7 +32,7 @@ impl Bench {
 
     /// Deletes a device with all that it has.
     async fn delete_device(&self, device: &str, minute: i64) {
-        let (id, now) = (id(device), at(minute));
+        let (id, now) = (given::device(device), at_minute(minute));
         self.store.begin_deletion(&id, now, &self.invocation).await.expect("memory");
         let all = self.store.belongings(&id, 1_000, &self.invocation).await.expect("memory");
         self.store.remove_belongings(&all.found, &self.invocation).await;
@@ -91,10 +91,10 @@ async fn a_reading_that_is_left_to_the_sweep_is_noted_with_the_stream() {
     assert_eq!(bench.store.calls(), state_read, "an instance asks once who was in which room");
 
     // What is remembered of a device that was deleted counts for six hours, until the sweep notes its rooms.
-    let all = bench.store.belongings(&id("d"), 100, &bench.invocation).await.expect("memory");
+    let all = bench.store.belongings(&device("d"), 100, &bench.invocation).await.expect("memory");
     bench.store.remove_belongings(&all.found, &bench.invocation).await;
     assert_eq!(bench.noted(), []);
-    bench.clock.set(at(361));
+    bench.clock.set(at_minute(361));
     let again = bench.write_in("d", 360, "hall").await;
     bench.deliver(&[again]).await;
     assert_eq!(bench.noted(), [row("d", "hall", "2026-01 to 2026-01")]);
@@ -118,7 +118,7 @@ async fn the_rooms_of_a_device_that_was_deleted_and_has_come_again_are_noted_aga
 async fn all_rooms_of_a_quarter_are_noted_however_many_a_rollup_names() {
     let bench = Bench::new().await;
     let many = i64::try_from(MAX_ROLLUP_ROOMS).expect("small") + 9;
-    let second = |n| at(-30).saturating_add(TimeDelta::seconds(n));
+    let second = |n| at_minute(-30).saturating_add(TimeDelta::seconds(n));
     let readings: Vec<Reading> =
         (0..many).map(|n| in_room("d", second(n), &format!("room-{n:02}"))).collect();
     bench.store.put_readings(&readings, None, &bench.invocation).await;
@@ -167,8 +167,8 @@ async fn rooms_of_older_rollups_are_noted_once_when_no_older_function_can_be_at_
     // The walk is interrupted anywhere, and goes on.
     for calls in 0..12 {
         old.store.fail_after(calls, [StoreError::Throttled("busy".into())]);
-        old.clock.set(at(11));
-        drop(old.rollup.handle_schedule(deadline()).await);
+        old.clock.set(at_minute(11));
+        drop(old.rollup.handle_schedule(minute()).await);
         old.store.end_troubles();
     }
     old.schedule().await;

@@ -15,8 +15,8 @@ const SMALL: u32 = 5;
 
 /// A minute of the quarter from 17:00 on in which the group of `d` is swept.
 fn turn() -> i64 {
-    let group = i64::try_from(sweep_group(&id("d"))).expect("small");
-    let minute = (group - at(0).as_millis() / 60_000).rem_euclid(15);
+    let group = i64::try_from(sweep_group(&device("d"))).expect("small");
+    let minute = (group - at_minute(0).as_millis() / 60_000).rem_euclid(15);
     60 + minute
 }
 
@@ -27,19 +27,19 @@ async fn the_state_of_a_new_table_is_complete_from_the_beginning_of_time() {
     let state = bench.state().await;
     assert_eq!((state.zone.as_str(), state.since), ("Asia/Tokyo", Timestamp::MIN));
     // 15:45 ends 15 minutes ago; 16:00 is not sealable before 16:11.
-    assert_eq!(state.sealed, [at(-15); SWEEP_GROUPS]);
+    assert_eq!(state.sealed, [at_minute(-15); SWEEP_GROUPS]);
 }
 
 #[tokio::test]
 async fn a_mark_tells_what_waits_in_the_queue_and_no_queue_holds_it_up() {
     let bench = Bench::new().await;
     bench.minutes(60, 60).await;
-    let queue = |messages| Some(QueueDepth { messages, at: at(60) });
+    let queue = |messages| Some(QueueDepth { messages, at: at_minute(60) });
     assert_eq!(bench.state().await.queue, queue(0));
     bench.work.fail(true);
     bench.minutes(75, 75).await;
     let state = bench.state().await;
-    assert_eq!((state.sealed, state.queue), ([at(60); SWEEP_GROUPS], queue(0)));
+    assert_eq!((state.sealed, state.queue), ([at_minute(60); SWEEP_GROUPS], queue(0)));
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn the_state_of_a_table_with_devices_is_complete_from_now_on() {
     bench.register("d").await;
     let record = bench.write("d", 0, "1").await;
     bench.deliver(&[record]).await;
-    assert_eq!(bench.state().await.since, at(0));
+    assert_eq!(bench.state().await.since, at_minute(0));
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn a_home_is_swept_at_once_and_its_marks_are_written_once() {
     // Nothing of 16:15, which has no reading; 16:45 is not over yet.
     let stored = |minute| bench.quarter("d", minute).map(|it| it.version);
     assert_eq!([stored(0), stored(15), stored(30), stored(45)], [Some(1), None, Some(1), None]);
-    assert_eq!(bench.state().await.sealed, [at(45); SWEEP_GROUPS]);
+    assert_eq!(bench.state().await.sealed, [at_minute(45); SWEEP_GROUPS]);
     // An hour is behind: windows of one quarter, of two and of the last one.
     assert_eq!(bench.store.calls().registry_writes - writes, 5, "two rollups and the marks");
     bench.minutes(61, 70).await;
@@ -108,7 +108,7 @@ async fn each_group_of_a_fleet_is_swept_in_its_minute_and_each_quarter_once() {
     bench.minutes(75, 104).await;
     assert_eq!([stored(0), stored(30), stored(45), stored(60)], [Some(1); 4]);
     let state = bench.state().await;
-    assert!(state.sealed() >= at(75), "{}", state.sealed());
+    assert!(state.sealed() >= at_minute(75), "{}", state.sealed());
     assert_eq!(bench.logged("rollup.lag_seconds"), 900);
 }
 
@@ -117,22 +117,22 @@ async fn marks_of_a_clock_that_was_ahead_are_set_back_and_what_they_hid_is_folde
     let bench = Bench::new().await;
     bench.minutes(20, 20).await;
     bench.minutes(20 + 9 * 60, 20 + 9 * 60).await;
-    assert_eq!(bench.state().await.sealed, [at(9 * 60); SWEEP_GROUPS]);
+    assert_eq!(bench.state().await.sealed, [at_minute(9 * 60); SWEEP_GROUPS]);
     // The clock is right again; an older program left this to a sweep that had passed.
     bench.write("d", 21, "1").await;
     bench.minutes(22, 22).await;
     assert_eq!(bench.logged("level"), "WARN");
     let told = bench.logged("rollup.clock");
-    assert!(told.as_str().is_some_and(|it| it.contains(&at(9 * 60).to_string())), "{told}");
-    assert_eq!(bench.state().await.sealed, [at(0); SWEEP_GROUPS]);
+    assert!(told.as_str().is_some_and(|it| it.contains(&at_minute(9 * 60).to_string())), "{told}");
+    assert_eq!(bench.state().await.sealed, [at_minute(0); SWEEP_GROUPS]);
     bench.minutes(45, 45).await;
     assert_eq!(bench.quarter("d", 15).map(|it| it.version), Some(1));
     assert_eq!(bench.logged("level"), "INFO");
     // Two clocks that differ by what they may differ set nothing back.
     bench.minutes(76, 76).await;
-    bench.clock.set(at(75).saturating_add(-TimeDelta::seconds(1)));
+    bench.clock.set(at_minute(75).saturating_add(-TimeDelta::seconds(1)));
     bench.schedule().await;
-    assert_eq!(bench.state().await.sealed, [at(60); SWEEP_GROUPS]);
+    assert_eq!(bench.state().await.sealed, [at_minute(60); SWEEP_GROUPS]);
 }
 
 #[tokio::test]
@@ -143,10 +143,10 @@ async fn a_day_is_swept_when_it_ends() {
     // Tokyo's midnight is 23 hours after the start. The schedule was off for the day.
     bench.minutes(23 * 60, 23 * 60 + 10).await;
     let end = bench.day("d", "2026-01-12").map(|day| day.range.to());
-    assert_eq!(end, Some(at(15 * 60)), "the part that is over");
+    assert_eq!(end, Some(at_minute(15 * 60)), "the part that is over");
     bench.minutes(23 * 60 + 11, 23 * 60 + 26).await;
     let day = bench.day("d", "2026-01-12").expect("it is over");
-    assert_eq!(day.range.to(), at(23 * 60));
+    assert_eq!(day.range.to(), at_minute(23 * 60));
     assert_eq!(day.rollup, folded(&[reading("d", 0, "1"), reading("d", 15, "2")]));
     assert_eq!(bench.day("d", "2026-01-11"), None, "it has no quarter");
 }
@@ -162,7 +162,7 @@ async fn an_open_day_is_swept_after_8_and_16_hours_and_what_comes_late_is_in_it(
     bench.minutes(0, third + 10).await;
     assert_eq!(day(), None);
     bench.minutes(third + 11, third + 11).await;
-    assert_eq!(day(), Some((at(third), folded(&[reading("d", 0, "1")]))));
+    assert_eq!(day(), Some((at_minute(third), folded(&[reading("d", 0, "1")]))));
     let version = || bench.day("d", "2026-01-12").map(|day| day.version);
     // What is behind the part does not change it.
     let record = bench.write("d", third + 1, "2").await;
@@ -172,16 +172,16 @@ async fn an_open_day_is_swept_after_8_and_16_hours_and_what_comes_late_is_in_it(
     let record = bench.write("d", third - 1, "2").await;
     bench.deliver(&[record]).await;
     let early = [reading("d", 0, "1"), reading("d", third - 1, "2")];
-    assert_eq!(day(), Some((at(third), folded(&early))));
+    assert_eq!(day(), Some((at_minute(third), folded(&early))));
     assert!(bench.message("d", 0).await);
     assert_eq!(version(), Some(3), "a message folds it too");
     bench.minutes(third + 31, two_thirds + 11).await;
     let record = bench.delete("d", third - 1).await;
     bench.deliver(&[record]).await;
     let left = [reading("d", 0, "1"), reading("d", third, "2"), reading("d", third + 1, "2")];
-    assert_eq!(day(), Some((at(two_thirds), folded(&left))));
+    assert_eq!(day(), Some((at_minute(two_thirds), folded(&left))));
     bench.minutes(two_thirds + 12, 23 * 60 + 11).await;
-    assert_eq!(day(), Some((at(23 * 60), folded(&left))));
+    assert_eq!(day(), Some((at_minute(23 * 60), folded(&left))));
     assert_eq!(version(), Some(6), "once each: twice at 8 hours, at 16, late, and at the end");
 }
 
@@ -214,10 +214,10 @@ async fn all_groups_catch_up_at_once_after_an_outage() {
     let bench = Bench::new().await;
     bench.write("d", 0, "1").await;
     bench.write("d", 3 * 24 * 60, "1").await;
-    bench.clock.set(at(10 * 24 * 60));
+    bench.clock.set(at_minute(10 * 24 * 60));
     bench.schedule().await;
     assert_eq!(bench.logged("rollup.groups").as_array().expect("a list").len(), SWEEP_GROUPS);
-    assert_eq!(bench.state().await.sealed, [at(10 * 24 * 60 - 15); SWEEP_GROUPS]);
+    assert_eq!(bench.state().await.sealed, [at_minute(10 * 24 * 60 - 15); SWEEP_GROUPS]);
     assert!(bench.quarter("d", 3 * 24 * 60).is_some());
     assert!(bench.day("d", "2026-01-15").is_some());
 }
@@ -240,11 +240,11 @@ async fn a_sweep_that_never_has_time_for_a_day_of_all_devices_moves_on() {
     let reached = async |bench: &Bench| bench.state().await.sealed();
     for invocation in 0..100 {
         let bench = Bench::with(first.store.clone(), "Asia/Tokyo", SMALL);
-        bench.clock.set(at(2 * day));
+        bench.clock.set(at_minute(2 * day));
         bench.store.fail_after(CALLS, [StoreError::TimedOut]);
-        let done = bench.rollup.handle_schedule(deadline()).await;
+        let done = bench.rollup.handle_schedule(minute()).await;
         bench.store.end_troubles();
-        if done.is_ok() && reached(&bench).await >= at(2 * day - 15) {
+        if done.is_ok() && reached(&bench).await >= at_minute(2 * day - 15) {
             assert!(invocation > 2, "the time sufficed");
             let last = format!("many-{}", DEVICES - 1);
             assert!((0..day).step_by(15).all(|minute| bench.quarter(&last, minute).is_some()));
@@ -271,9 +271,9 @@ async fn a_sweep_that_never_has_time_to_read_a_window_of_all_devices_moves_on() 
             .slow_down(on(Action::Query, Target::Readings), Duration::from_secs(time_of_reading));
 
         let mut invocations = 0;
-        while first.state().await.sealed() < at(minutes) {
+        while first.state().await.sealed() < at_minute(minutes) {
             let bench = Bench::with(first.store.clone(), "Asia/Tokyo", 500);
-            bench.clock.set(at(minutes + 15));
+            bench.clock.set(at_minute(minutes + 15));
             let deadline = Deadline::after(Duration::from_mins(5));
             bench.rollup.handle_schedule(deadline).await.expect("what is done is noted");
             invocations += 1;
@@ -293,7 +293,7 @@ async fn a_group_that_fails_holds_up_no_other_and_no_new_settings() {
     for others in [1, 120] {
         let bench = Bench::new().await;
         let ids = (0..).map(|n| format!("other-{n}"));
-        let ids = ids.filter(|other| sweep_group(&id(other)) != sweep_group(&id("d")));
+        let ids = ids.filter(|other| sweep_group(&device(other)) != sweep_group(&device("d")));
         let ids: Vec<String> = ids.take(others).collect();
         for other in &ids {
             bench.register(other).await;
@@ -303,19 +303,20 @@ async fn a_group_that_fails_holds_up_no_other_and_no_new_settings() {
         bench.damage("d", 31).await;
         bench.write("d", 31, "1").await;
         bench.work.fail(true);
-        let before = bench.state().await.sealed[sweep_group(&id("d"))];
+        let before = bench.state().await.sealed[sweep_group(&device("d"))];
         bench.set_max_w(&ids[0], "7").await;
 
         for minute in 120..135 {
-            bench.clock.set(at(minute));
-            let done = bench.rollup.handle_schedule(deadline()).await;
+            bench.clock.set(at_minute(minute));
+            let done = bench.rollup.handle_schedule(given::minute()).await;
             assert!(matches!(done, Err(NotDone::Queue(_))), "{done:?}");
             assert_eq!(bench.logged("level"), "ERROR");
         }
         let sealed = bench.state().await.sealed;
         for (group, sealed) in sealed.into_iter().enumerate() {
-            let is_failing = group == sweep_group(&id("d"));
-            let expected = if is_failing { before..at(31) } else { at(105)..at(135) };
+            let is_failing = group == sweep_group(&device("d"));
+            let expected =
+                if is_failing { before..at_minute(31) } else { at_minute(105)..at_minute(135) };
             assert!(
                 expected.contains(&sealed),
                 "{others} others: {group} is sealed up to {sealed}"
@@ -331,14 +332,14 @@ async fn a_group_that_fails_holds_up_no_other_and_no_new_settings() {
 async fn a_breach_in_a_sealed_quarter_is_looked_at_though_an_invocation_ends_before() {
     for calls in 0.. {
         let bench = Bench::new().await;
-        let rule = given::alert_rule("r", at(0));
+        let rule = given::alert_rule("r", at_minute(0));
         assert!(bench.store.put_alert_rule(&rule, &bench.invocation).await.expect("memory"));
-        let hot = given::reading("d", at(0), None, &[("temperature", "9")]);
+        let hot = given::reading("d", at_minute(0), None, &[("temperature", "9")]);
         bench.store.put_readings(&[hot], None, &bench.invocation).await;
 
-        bench.clock.set(at(30));
+        bench.clock.set(at_minute(30));
         bench.store.fail_after(calls, [StoreError::Unavailable("lost".into())]);
-        let is_done = bench.rollup.handle_schedule(deadline()).await.is_ok();
+        let is_done = bench.rollup.handle_schedule(minute()).await.is_ok();
         bench.store.end_troubles();
         bench.schedule().await;
         let looks = bench.store.looks(None, 9, &bench.invocation).await.expect("memory");
@@ -359,13 +360,13 @@ async fn a_fleet_that_is_far_behind_is_swept_group_by_group() {
         first.register(&format!("other-{n}")).await;
         first.write(&format!("other-{n}"), 0, "1").await;
     }
-    first.clock.set(at(60));
+    first.clock.set(at_minute(60));
     // After the writes of some groups the time is over.
     first.store.fail_after(120, [StoreError::TimedOut]);
-    first.rollup.handle_schedule(deadline()).await.expect_err("its time is over");
+    first.rollup.handle_schedule(minute()).await.expect_err("its time is over");
     first.store.end_troubles();
     let sealed = first.state().await.sealed;
-    let done = sealed.iter().filter(|sealed| **sealed == at(45)).count();
+    let done = sealed.iter().filter(|sealed| **sealed == at_minute(45)).count();
     assert!(done > 0 && done < SWEEP_GROUPS, "{sealed:?}");
 }
 
@@ -373,18 +374,18 @@ async fn a_fleet_that_is_far_behind_is_swept_group_by_group() {
 async fn nothing_is_sealed_where_the_table_failed() {
     let bench = Bench::new().await;
     bench.write("d", 0, "1").await;
-    bench.clock.set(at(turn()));
+    bench.clock.set(at_minute(turn()));
     // Whichever call fails, what is not folded is not sealed.
     for call in 0..20 {
         bench.store.fail_after(call, [StoreError::Throttled("for now".into())]);
-        let done = bench.rollup.handle_schedule(deadline()).await;
+        let done = bench.rollup.handle_schedule(minute()).await;
         bench.store.end_troubles();
         if done.is_ok() {
             break;
         }
-        let group = sweep_group(&id("d"));
+        let group = sweep_group(&device("d"));
         if bench.quarter("d", 0).is_none() {
-            assert!(bench.state().await.sealed[group] <= at(0), "call {call}");
+            assert!(bench.state().await.sealed[group] <= at_minute(0), "call {call}");
         }
         assert_eq!(bench.logged("level"), "ERROR");
     }
@@ -397,20 +398,20 @@ async fn a_bucket_that_fails_for_itself_holds_the_mark_of_no_other_up() {
     bench.damage("d", 0).await;
     bench.write("d", 0, "1").await;
     bench.write("d", 16, "1").await;
-    bench.clock.set(at(turn()));
+    bench.clock.set(at_minute(turn()));
     bench.schedule().await;
     let [left] = &bench.work.messages()[..] else { panic!("one message") };
-    assert_eq!((left.device.as_str(), left.quarter.start()), ("d", at(0)));
+    assert_eq!((left.device.as_str(), left.quarter.start()), ("d", at_minute(0)));
     assert!(bench.quarter("d", 16).is_some());
-    assert!(bench.state().await.sealed[sweep_group(&id("d"))] > at(15));
+    assert!(bench.state().await.sealed[sweep_group(&device("d"))] > at_minute(15));
     // Where the queue takes nothing either, it does.
     bench.damage("d", 61).await;
     bench.write("d", 61, "1").await;
     bench.work.fail(true);
-    bench.clock.set(at(turn() + 45));
-    let error = bench.rollup.handle_schedule(deadline()).await.expect_err("the queue is full");
+    bench.clock.set(at_minute(turn() + 45));
+    let error = bench.rollup.handle_schedule(minute()).await.expect_err("the queue is full");
     assert!(matches!(error, NotDone::Queue(_)), "{error}");
-    assert_eq!(bench.state().await.sealed[sweep_group(&id("d"))], at(60));
+    assert_eq!(bench.state().await.sealed[sweep_group(&device("d"))], at_minute(60));
 }
 
 #[tokio::test]
@@ -428,7 +429,7 @@ async fn new_settings_fold_again_what_they_concern() {
     assert_eq!((quarter.settings, quarter.version), (1, 2));
     assert_eq!(quarter.rollup, Folded::fold(&readings, &rules));
     assert_ne!(quarter.rollup, folded(&readings), "7 W is less than the default");
-    let refold = bench.store.refold(&id("d"), &bench.invocation).await.expect("memory");
+    let refold = bench.store.refold(&device("d"), &bench.invocation).await.expect("memory");
     assert_eq!(refold, table::Refold { settings: 1, under_way: None });
     // An exchange of the meter concerns one quarter.
     bench.exchange_meter("d", 17).await;
@@ -446,16 +447,16 @@ async fn a_fold_under_way_goes_on_where_it_stopped() {
     let later = 6 * 24 * 60;
     bench.minutes(later, later + 15).await;
     bench.set_max_w("d", "7").await;
-    let under_way = Some((1, at(3 * 24 * 60)));
+    let under_way = Some((1, at_minute(3 * 24 * 60)));
     let refold = table::Refold { settings: 0, under_way };
-    bench.store.set_refold(&id("d"), &refold, &bench.invocation).await.expect("memory");
+    bench.store.set_refold(&device("d"), &refold, &bench.invocation).await.expect("memory");
     bench.minutes(later + 16, later + 31).await;
     let settings = |day: i64| bench.quarter("d", day * 24 * 60).map(|it| it.settings);
     assert_eq!([0, 1, 2, 3, 4].map(settings), [Some(0), Some(0), Some(0), Some(1), Some(1)]);
     // Newer settings begin at the beginning.
     bench.set_max_w("d", "8").await;
     let refold = table::Refold { settings: 0, under_way };
-    bench.store.set_refold(&id("d"), &refold, &bench.invocation).await.expect("memory");
+    bench.store.set_refold(&device("d"), &refold, &bench.invocation).await.expect("memory");
     bench.minutes(later + 32, later + 47).await;
     assert_eq!([0, 1, 2, 3, 4].map(settings), [Some(2); 5]);
 }
@@ -471,7 +472,7 @@ async fn work_that_nobody_waits_for_takes_a_fifth_of_the_ceilings() {
     };
     let pace = pace::Pace::new(&settings);
     let clock = runtime::clock::Stopwatch::start();
-    let invocation = Invocation::until(deadline());
+    let invocation = given::invocation();
     invocation.add_read(20.0);
     pace.keep(&invocation).await;
     assert_eq!(clock.elapsed().as_millis(), 1_000);
@@ -491,7 +492,7 @@ async fn the_age_of_the_oldest_work_is_told_each_minute() {
     bench.minutes(60, 60).await;
     assert_eq!(age(), 0);
     // What waits in the queue is as old as the first count that met it.
-    let waiting = FoldRequest { device: id("d"), quarter: QuarterHour::of(at(0)) };
+    let waiting = FoldRequest { device: device("d"), quarter: QuarterHour::of(at_minute(0)) };
     bench.work.send(&[waiting], &bench.invocation).await.expect("memory");
     bench.minutes(75, 76).await;
     assert_eq!(age(), 60);
@@ -501,14 +502,14 @@ async fn the_age_of_the_oldest_work_is_told_each_minute() {
     bench.minutes(105, 106).await;
     assert_eq!(age(), 0);
     // What the stream brought late, as its handler noted it.
-    let backlog = Backlog { since: at(100), at: at(107) };
+    let backlog = Backlog { since: at_minute(100), at: at_minute(107) };
     bench.store.note_backlog(backlog, &bench.invocation).await.expect("memory");
     bench.minutes(107, 107).await;
     assert_eq!(age(), 7 * 60);
     // A sweep that fails leaves its quarter.
-    bench.clock.set(at(116));
+    bench.clock.set(at_minute(116));
     bench.store.fail_after(1, [StoreError::Throttled("x".into())]);
-    bench.rollup.handle_schedule(deadline()).await.expect_err("it fails");
+    bench.rollup.handle_schedule(minute()).await.expect_err("it fails");
     bench.store.end_troubles();
     assert_eq!((age(), bench.logged("requests.throttled")), (json!(900), json!(1)));
     bench.minutes(117, 117).await;

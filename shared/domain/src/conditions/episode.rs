@@ -146,48 +146,35 @@ fn note(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MINUTE: i64 = 60_000;
-
-    fn at(minute: i64) -> Timestamp {
-        Timestamp::from_millis(minute * MINUTE).expect("in range")
-    }
-
-    fn name(text: &str) -> MetricName {
-        text.parse().expect("a name")
-    }
-
-    fn number(text: &str) -> Decimal {
-        Decimal::parse(text).expect("a number")
-    }
+    use crate::given::{self, at_minute, device, metric, number};
 
     #[test]
     fn quarters_that_follow_each_other_are_one_episode() {
         let quarter = |n: i64, min: &str, max: &str| {
             let means = MetricMeans { mean: number(min), min: number(min), max: number(max) };
-            (QuarterHour::of(at(15 * n)), [(name("t"), means)].into())
+            (QuarterHour::of(at_minute(15 * n)), [(metric("t"), means)].into())
         };
         let matching = [quarter(1, "28", "29"), quarter(2, "27.5", "28.5"), quarter(4, "28", "28")];
         let found = episodes(&matching);
         let spans: Vec<_> = found.iter().map(|it| (it.range.from(), it.range.to())).collect();
-        assert_eq!(spans, [(at(15), at(45)), (at(60), at(75))]);
-        let extremes = &found[0].extremes[&name("t")];
+        assert_eq!(spans, [(at_minute(15), at_minute(45)), (at_minute(60), at_minute(75))]);
+        let extremes = &found[0].extremes[&metric("t")];
         assert_eq!((extremes.min.as_str(), extremes.max.as_str()), ("27.5", "29"));
         assert!(episodes(&[]).is_empty());
     }
 
     fn reading(minute: i64, metrics: &[(&str, &str)]) -> Reading {
-        let metrics = metrics.iter().map(|(of, value)| (name(of), number(value))).collect();
-        Reading::new("d".parse().expect("an id"), at(minute), None, metrics).expect("valid")
+        let metrics = metrics.iter().map(|(of, value)| (metric(of), number(value))).collect();
+        Reading::new(device("d"), at_minute(minute), None, metrics).expect("valid")
     }
 
     fn exact(readings: &[Reading], (from, to): (i64, i64)) -> Vec<(Timestamp, Timestamp)> {
-        let condition = |metric: &str, text: &str| Condition {
-            metric: name(metric),
-            interval: text.parse().expect("an interval"),
+        let condition = |of: &str, text: &str| Condition {
+            metric: metric(of),
+            interval: given::interval(text),
         };
         let conditions = [condition("t", "28.."), condition("h", "70..")];
-        let range = TimeRange::new(at(from), at(to)).expect("a range");
+        let range = given::range(at_minute(from), at_minute(to));
         let found = exact_episodes(readings, &FoldRules::default(), &conditions, range);
         found.iter().map(|it| (it.range.from(), it.range.to())).collect()
     }
@@ -197,12 +184,12 @@ mod tests {
         let meter = "cumulative_kwh_p";
         let readings =
             [(1, "4"), (5, "0"), (9, "6"), (12, "0")].map(|(at, it)| reading(at, &[(meter, it)]));
-        let interval = "..5".parse().expect("an interval");
-        let conditions = [Condition { metric: name(meter), interval }];
-        let range = TimeRange::new(at(0), at(20)).expect("a range");
+        let interval = given::interval("..5");
+        let conditions = [Condition { metric: metric(meter), interval }];
+        let range = given::range(at_minute(0), at_minute(20));
         let found = exact_episodes(&readings, &FoldRules::default(), &conditions, range);
         let spans: Vec<_> = found.iter().map(|it| (it.range.from(), it.range.to())).collect();
-        assert_eq!(spans, [(at(1), at(9))]);
+        assert_eq!(spans, [(at_minute(1), at_minute(9))]);
     }
 
     #[test]
@@ -215,17 +202,23 @@ mod tests {
             reading(9, &[("h", "60")]),
             reading(12, &[("h", "71"), ("t", "28")]),
         ];
-        assert_eq!(exact(&readings, (0, 20)), [(at(3), at(9)), (at(12), at(20))]);
+        assert_eq!(
+            exact(&readings, (0, 20)),
+            [(at_minute(3), at_minute(9)), (at_minute(12), at_minute(20))]
+        );
     }
 
     #[test]
     fn a_value_holds_for_15_minutes_at_most_and_a_spike_alone_is_no_coincidence() {
-        assert_eq!(exact(&[reading(1, &[("t", "29"), ("h", "75")])], (0, 40)), [(at(1), at(16))]);
+        assert_eq!(
+            exact(&[reading(1, &[("t", "29"), ("h", "75")])], (0, 40)),
+            [(at_minute(1), at_minute(16))]
+        );
         let apart =
             [reading(1, &[("t", "40"), ("h", "10")]), reading(2, &[("t", "10"), ("h", "99")])];
         assert_eq!(exact(&apart, (0, 15)), []);
         assert_eq!(exact(&[], (0, 15)), []);
         let before = [reading(31, &[("t", "29")]), reading(36, &[("h", "75")])];
-        assert_eq!(exact(&before, (40, 55)), [(at(40), at(46))]);
+        assert_eq!(exact(&before, (40, 55)), [(at_minute(40), at_minute(46))]);
     }
 }

@@ -86,10 +86,7 @@ impl FromStr for Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn number(text: &str) -> Decimal {
-        Decimal::parse(text).expect("a number")
-    }
+    use crate::given::{self, number};
 
     #[test]
     fn both_ends_are_inside_and_either_may_be_open() {
@@ -99,7 +96,7 @@ mod tests {
             ("20..24", vec!["20", "22", "24"], vec!["19.999", "24.001"]),
             ("0", vec!["-0.0", "0"], vec!["0.1", "-0.1"]),
         ] {
-            let interval: Interval = text.parse().expect(text);
+            let interval: Interval = given::interval(text);
             assert_eq!(interval.to_string().parse(), Ok(interval.clone()));
             assert!(inside.iter().all(|it| interval.contains(&number(it))), "{text}");
             assert!(!outside.iter().any(|it| interval.contains(&number(it))), "{text}");

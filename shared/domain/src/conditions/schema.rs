@@ -250,15 +250,16 @@ fn seconds(at: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given::{self, device};
     use crate::{FoldRules, Reading};
     use proptest::prelude::*;
 
     fn metric(name: &str, encoding: Encoding, bits: u8) -> SchemaMetric {
-        SchemaMetric { name: name.parse().expect("a name"), encoding, bits }
+        SchemaMetric { name: given::metric(name), encoding, bits }
     }
 
     fn decimal(knots: &[&str]) -> Encoding {
-        let knots = knots.iter().map(|it| Decimal::parse(it).expect("a number"));
+        let knots = knots.iter().map(|it| given::number(it));
         Encoding::Decimal(knots.collect())
     }
 
@@ -272,11 +273,10 @@ mod tests {
 
     fn rollup(values: &[&[(&str, &str)]]) -> Rollup {
         let reading = |(n, metrics): (i64, &&[(&str, &str)])| {
-            let metrics = metrics.iter().map(|(name, value)| {
-                (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
-            });
+            let metrics =
+                metrics.iter().map(|(name, value)| (given::metric(name), given::number(value)));
             let at = Timestamp::from_millis(n).expect("in range");
-            Reading::new("d".parse().expect("an id"), at, None, metrics.collect()).expect("valid")
+            Reading::new(device("d"), at, None, metrics.collect()).expect("valid")
         };
         let readings: Vec<Reading> = (0..).zip(values).map(reading).collect();
         Rollup::fold(&readings, &FoldRules::default())
@@ -327,8 +327,7 @@ mod tests {
     }
 
     fn number() -> impl Strategy<Value = Decimal> {
-        (-4_000_i64..4_000, 0..3_i32)
-            .prop_map(|(n, e)| Decimal::parse(&format!("{n}e-{e}")).expect("few digits"))
+        (-4_000_i64..4_000, 0..3_i32).prop_map(|(n, e)| given::number(&format!("{n}e-{e}")))
     }
 
     proptest! {
@@ -347,8 +346,8 @@ mod tests {
             let metrics = vec![metric("a", encoding, 7), metric("b", Encoding::Signed, 5)];
             let schema = ConditionsSchema::new(1, metrics).expect("a schema");
             let (low, high) = if a <= b { (a, b) } else { (b, a) };
-            let interval: Interval = format!("{low}..{high}").parse().expect("an interval");
-            let name: MetricName = "a".parse().expect("a name");
+            let interval: Interval = given::interval(&format!("{low}..{high}"));
+            let name: MetricName = given::metric("a");
             let region = schema.region(&BTreeMap::from([(&name, &interval)]));
             let point = [schema.metrics()[0].code(&value), 31];
             prop_assert!(!interval.contains(&value) || region.contains(&point));

@@ -48,25 +48,22 @@ impl PartialOrd for Decimal {
 
 #[cfg(test)]
 mod tests {
+    use crate::given::number;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn decimal(text: &str) -> Decimal {
-        Decimal::parse(text).expect("a decimal")
-    }
-
     /// Up to 18 digits with up to 18 of them behind the point: `i128` counts them exactly.
     fn small() -> impl Strategy<Value = (i128, Decimal)> {
-        (-10_i64.pow(18)..10_i64.pow(18)).prop_map(|n| (n.into(), decimal(&format!("{n}e-18"))))
+        (-10_i64.pow(18)..10_i64.pow(18)).prop_map(|n| (n.into(), number(&format!("{n}e-18"))))
     }
 
     proptest! {
         #[test]
         fn it_agrees_with_integers((a, x) in small(), (b, y) in small()) {
-            prop_assert_eq!(x.checked_add(&y), Ok(decimal(&format!("{}e-18", a + b))));
-            prop_assert_eq!(x.checked_sub(&y), Ok(decimal(&format!("{}e-18", a - b))));
-            prop_assert_eq!(x.checked_mul(&y), Ok(decimal(&format!("{}e-36", a * b))));
+            prop_assert_eq!(x.checked_add(&y), Ok(number(&format!("{}e-18", a + b))));
+            prop_assert_eq!(x.checked_sub(&y), Ok(number(&format!("{}e-18", a - b))));
+            prop_assert_eq!(x.checked_mul(&y), Ok(number(&format!("{}e-36", a * b))));
             prop_assert_eq!(x.cmp(&y), a.cmp(&b));
             prop_assert_eq!(x.is_positive(), a > 0);
         }
@@ -74,24 +71,24 @@ mod tests {
 
     #[test]
     fn a_result_that_cannot_be_kept_exactly_is_an_error() {
-        let most = decimal(&"9".repeat(38));
-        let one = decimal("1");
-        assert_eq!(most.checked_add(&one), Ok(decimal("1e38")), "its zeros carry nothing");
-        let (large, small) = (decimal("1e20"), decimal("1e-20"));
+        let most = number(&"9".repeat(38));
+        let one = number("1");
+        assert_eq!(most.checked_add(&one), Ok(number("1e38")), "its zeros carry nothing");
+        let (large, small) = (number("1e20"), number("1e-20"));
         assert_eq!(large.checked_add(&small), Err(DecimalError::TooPrecise(41)));
-        assert_eq!(most.checked_sub(&decimal("0.1")), Err(DecimalError::TooPrecise(39)));
-        let huge = decimal("9e125");
+        assert_eq!(most.checked_sub(&number("0.1")), Err(DecimalError::TooPrecise(39)));
+        let huge = number("9e125");
         assert!(matches!(huge.checked_add(&huge), Err(DecimalError::OutOfRange(_))));
         assert!(matches!(huge.checked_mul(&huge), Err(DecimalError::OutOfRange(_))));
-        let tiny = decimal("1e-130");
+        let tiny = number("1e-130");
         assert!(matches!(tiny.checked_mul(&tiny), Err(DecimalError::OutOfRange(_))));
-        assert_eq!(tiny.checked_sub(&tiny), Ok(decimal("0")));
+        assert_eq!(tiny.checked_sub(&tiny), Ok(number("0")));
     }
 
     #[test]
     fn decimals_are_ordered_by_value_not_by_text() {
         let texts = ["-9e125", "-10", "-9.5", "-1e-130", "0", "1e-130", "0.5", "9", "10", "1e125"];
-        let ordered = texts.map(decimal);
+        let ordered = texts.map(number);
         assert!(ordered.is_sorted());
         let mut reversed: Vec<_> = ordered.iter().rev().cloned().collect();
         reversed.sort();

@@ -2,26 +2,19 @@
 //! series then say. Every figure is worked out by hand.
 
 use chrono::TimeDelta;
+use domain::given::{self, exact, number};
 use domain::{
-    CounterRule, Decimal, EnergyUnit, Exact, Exchange, Flag, Flags, MetricInfo, MetricRule,
-    Neighbours, QuarterHour, RowIncrease, Sample, Timestamp, Verdict, increases,
+    CounterRule, EnergyUnit, Exact, Exchange, Flag, Flags, MetricInfo, MetricRule, Neighbours,
+    QuarterHour, RowIncrease, Sample, Timestamp, Verdict, increases,
 };
 
 use super::{answer, fold, metric};
-
-fn number(text: &str) -> Decimal {
-    Decimal::parse(text).expect("a number")
-}
-
-fn parsed(text: &str) -> Exact {
-    Exact::parse(text).expect("a number")
-}
 
 /// A time in January 2026: day, hour and minute, and seconds if there are any.
 fn at(text: &str) -> Timestamp {
     let (day, time) = text.split_once(' ').expect("a day and a time");
     let seconds = if time.len() == 5 { ":00" } else { "" };
-    Timestamp::parse_absolute(&format!("2026-01-{day}T{time}{seconds}Z")).expect("a timestamp")
+    given::at(&format!("2026-01-{day}T{time}{seconds}Z"))
 }
 
 fn values(list: &[(&str, &str)]) -> Vec<Sample> {
@@ -45,7 +38,7 @@ fn meter() -> MetricInfo {
 }
 
 fn meter_in(unit: &str) -> MetricInfo {
-    MetricInfo { unit: Some(unit.parse().expect("a unit")), ..meter() }
+    MetricInfo { unit: Some(given::unit(unit)), ..meter() }
 }
 
 fn with_modulus(modulus: &str) -> MetricInfo {
@@ -217,7 +210,7 @@ fn a_fall_that_may_be_a_wrap_or_a_new_meter_is_told_with_both_figures_and_judged
     assert_counts(&info, &list, "28.9", &[Flag::Ambiguous]);
     let samples = values(&list);
     let if_wrapped = CounterRule::of(&info).if_wrapped(&samples[0], &samples[1]);
-    assert_eq!(if_wrapped, Some(parsed("220.94")));
+    assert_eq!(if_wrapped, Some(exact("220.94")));
     let judged =
         |verdict| MetricInfo { verdicts: [(at("06 19:16:22"), verdict)].into(), ..info.clone() };
     for (verdict, amount, flag) in [
@@ -387,7 +380,7 @@ fn hourly_values_are_shared_among_quarters() {
         rows(&meter(), &list, &edges(at("11 10:00"), at("11 11:15"), QuarterHour::LENGTH));
     let shares = ["0.021428571", "0.021428571", "0.021428572", "0.021428571", "0.014285715"];
     assert_eq!(amounts(&quarters), shares);
-    assert_eq!(sum(&quarters), parsed("0.1"));
+    assert_eq!(sum(&quarters), exact("0.1"));
 }
 
 #[test]
@@ -424,11 +417,11 @@ fn every_unit_of_energy_has_the_same_limits() {
         let info = meter_in(unit);
         let kwh = EnergyUnit::of(info.unit.as_ref()).expect("a unit of energy");
         // All that 50 kW make in an hour, and the tolerance of 1 kWh.
-        let total = |amount: &str| (&parsed("8") + &parsed(amount)).to_string();
+        let total = |amount: &str| (&exact("8") + &exact(amount)).to_string();
         let rise = |amount| [("11 10:00", "8".to_owned()), ("11 11:00", total(amount))];
         let list = rise(just);
         assert_counts(&info, &list.each_ref().map(|(t, v)| (*t, v.as_str())), just, &[]);
-        assert_eq!(kwh.to_kwh(&parsed(just)), parsed("51"));
+        assert_eq!(kwh.to_kwh(&exact(just)), exact("51"));
         let list = rise(too_much);
         let list = list.each_ref().map(|(t, v)| (*t, v.as_str()));
         assert_counts(&info, &list, "0", &[Flag::Suspect]);

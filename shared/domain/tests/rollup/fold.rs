@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
+use domain::given::number;
 use domain::{
-    Decimal, Exact, FoldRules, MAX_ROLLUP_ROOMS, MetricInfo, MetricRollup, OfKind, Reading, Rollup,
+    Exact, FoldRules, MAX_ROLLUP_ROOMS, MetricInfo, MetricRollup, OfKind, Reading, Rollup,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -166,7 +167,7 @@ proptest! {
 #[test]
 fn a_sum_loses_no_digit_of_the_smallest_value() {
     let value = |millis: i64, text: &str| {
-        let value = Decimal::parse(text).expect("a number");
+        let value = number(text);
         reading(millis, None, [(metric("charge"), value)].into())
     };
     let readings = [value(0, "1e20"), value(1, "1e-20"), value(2, "-1e20")];

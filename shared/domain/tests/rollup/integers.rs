@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::given::{self, number};
 use domain::{Decimal, Exchange, Flag, Flags, MetricInfo, Sample, Verdict};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::{HOUR, metric, thousandths, time};
+use super::{HOUR, at_millis, metric, thousandths};
 
 /// A value: milliseconds after the start, and thousandths.
 pub(crate) type Value = (i64, i128);
 
 pub(crate) fn samples(values: &[Value]) -> Vec<Sample> {
-    let sample = |(at, value): &Value| Sample::new(time(*at), thousandths(*value));
+    let sample = |(at, value): &Value| Sample::new(at_millis(*at), thousandths(*value));
     values.iter().map(sample).collect()
 }
 
@@ -37,12 +38,16 @@ impl Meter {
         let exchange =
             |(old, new): &(i128, i128)| Exchange { old: thousandths(*old), new: thousandths(*new) };
         MetricInfo {
-            unit: Some(self.unit.0.parse().expect("a unit")),
+            unit: Some(given::unit(self.unit.0)),
             max_w: self.max_w.map(|watts| thousandths(watts * 1000)),
             tolerance: self.tolerance.map(thousandths),
             modulus: self.modulus.map(thousandths),
-            exchanges: self.exchanges.iter().map(|(at, it)| (time(*at), exchange(it))).collect(),
-            verdicts: self.verdicts.iter().map(|(at, it)| (time(*at), *it)).collect(),
+            exchanges: self
+                .exchanges
+                .iter()
+                .map(|(at, it)| (at_millis(*at), exchange(it)))
+                .collect(),
+            verdicts: self.verdicts.iter().map(|(at, it)| (at_millis(*at), *it)).collect(),
             ..MetricInfo::from(&metric("cumulative_kwh_p"))
         }
     }
@@ -246,5 +251,5 @@ pub(crate) fn extreme() -> impl Strategy<Value = Decimal> {
         "0.12345678901234567890123456789012345678",
         "808.1",
     ];
-    prop::sample::select(texts.map(|text| Decimal::parse(text).expect("a number")).to_vec())
+    prop::sample::select(texts.map(number).to_vec())
 }

@@ -10,6 +10,7 @@ mod settings;
 
 use std::collections::BTreeMap;
 
+use domain::given::{self, at_millis, metric, number};
 use domain::{
     Decimal, Device, DeviceObservation, Exact, MetricInfo, MetricName, MetricRollup, MetricRule,
     Reading, Row, Sample, TimeRange, Timestamp,
@@ -19,31 +20,23 @@ const HOUR: i64 = 3_600_000;
 /// 2026-01-11T16:00:00Z, where a quarter of an hour begins.
 const START: i64 = 1_768_147_200_000;
 
-fn time(millis: i64) -> Timestamp {
-    Timestamp::from_millis(START + millis).expect("this century")
-}
-
 fn thousandths(value: i128) -> Decimal {
-    Decimal::parse(&format!("{value}e-3")).expect("a number")
+    number(&format!("{value}e-3"))
 }
 
 fn exact(digits: i128, exponent: i32) -> Exact {
-    Exact::parse(&format!("{digits}e{exponent}")).expect("a number")
-}
-
-fn metric(text: &str) -> MetricName {
-    text.parse().expect("a name")
+    given::exact(&format!("{digits}e{exponent}"))
 }
 
 fn reading(millis: i64, room: Option<&str>, metrics: BTreeMap<MetricName, Decimal>) -> Reading {
     let room = room.map(|room| room.parse().expect("an id"));
-    Reading::stored("meter".parse().expect("an id"), time(millis), room, metrics)
+    Reading::stored(given::device("meter"), at_millis(millis), room, metrics)
         .expect("it has a metric")
 }
 
 fn device(metrics: impl IntoIterator<Item = (MetricName, MetricInfo)>) -> Device {
     let any = reading(0, None, [(metric("temperature"), thousandths(21_500))].into());
-    let id = "meter".parse().expect("an id");
+    let id = given::device("meter");
     let device = DeviceObservation::of(&any).new_device(id, |_| true);
     device.changed(|it| it.metrics = metrics.into_iter().collect()).expect("few metrics")
 }
@@ -70,7 +63,7 @@ fn answer<T>(
     rule: &MetricRule,
     ask: impl Fn(&[Row<'_>]) -> T,
 ) -> T {
-    let range = |edge: &[Timestamp]| TimeRange::new(edge[0], edge[1]).expect("edges rise");
+    let range = |edge: &[Timestamp]| given::range(edge[0], edge[1]);
     let ranges: Vec<TimeRange> = edges.windows(2).map(range).collect();
     let inside = |range: TimeRange| values.iter().filter(move |it| range.contains(it.at));
     let rollups: Vec<_> = ranges.iter().map(|range| fold(inside(*range), rule)).collect();

@@ -1,12 +1,13 @@
 //! Net meters: falls are negative, a new cycle is a reset, and any grouping and any partition gives what integers say.
 
+use domain::given;
 use domain::{
     CounterRule, Flag, FoldRules, MetricInfo, MetricRule, Neighbours, OfKind, Rollup, Row,
     TimeRange, increases,
 };
 use proptest::prelude::*;
 
-use super::{device, exact, metric, reading, thousandths, time};
+use super::{at_millis, device, exact, metric, reading, thousandths};
 
 /// A value and the cycle that its reading tells, if it tells one; or a reading that has the cycle alone.
 type Reported = (Option<i128>, Option<i128>);
@@ -75,7 +76,7 @@ proptest! {
         edges.push(1_200_001);
         let ranges: Vec<TimeRange> = edges
             .windows(2)
-            .map(|edge| TimeRange::new(time(edge[0]), time(edge[1])).expect("edges rise"))
+            .map(|edge| given::range(at_millis(edge[0]), at_millis(edge[1])))
             .collect();
         let folds: Vec<Rollup> = ranges
             .iter()

@@ -8,7 +8,7 @@ use domain::{
 use proptest::prelude::*;
 
 use super::integers::{Value, counter, edges, extreme, pairs, resolved, samples, times, union};
-use super::{HOUR, answer, exact, metric, time};
+use super::{HOUR, answer, at_millis, exact, metric};
 
 /// The values between `from` and `to`, and those of the neighbours that are asked.
 fn visible(values: &[Value], from: i64, to: i64, before: bool, after: bool) -> Vec<Value> {
@@ -21,8 +21,8 @@ fn visible(values: &[Value], from: i64, to: i64, before: bool, after: bool) -> V
 fn neighbours(visible: &[Value], from: i64, to: i64) -> Neighbours {
     let visible = samples(visible);
     Neighbours {
-        before: visible.first().filter(|sample| sample.at < time(from)).cloned(),
-        after: visible.last().filter(|sample| sample.at >= time(to)).cloned(),
+        before: visible.first().filter(|sample| sample.at < at_millis(from)).cloned(),
+        after: visible.last().filter(|sample| sample.at >= at_millis(to)).cloned(),
     }
 }
 
@@ -48,7 +48,7 @@ proptest! {
         let counter = CounterRule::of(&meter.info());
         let values = samples(&values);
         let ask = |edges: &[i64]| {
-            let edges: Vec<Timestamp> = edges.iter().copied().map(time).collect();
+            let edges: Vec<Timestamp> = edges.iter().copied().map(at_millis).collect();
             answer(&values, &edges, &rule, |rows| increases(rows, &neighbours, &counter))
         };
 
@@ -102,8 +102,8 @@ proptest! {
         let rule = MetricRule::Power(hold);
         let values = samples(&values);
         let ask = |edges: &[i64]| {
-            let edges: Vec<Timestamp> = edges.iter().copied().map(time).collect();
-            answer(&values, &edges, &rule, |rows| areas(rows, &neighbours, hold, time(now)))
+            let edges: Vec<Timestamp> = edges.iter().copied().map(at_millis).collect();
+            answer(&values, &edges, &rule, |rows| areas(rows, &neighbours, hold, at_millis(now)))
         };
 
         let rows = ask(&edges);
@@ -138,9 +138,9 @@ proptest! {
         every in 1..HOUR,
     ) {
         let values: Vec<Sample> =
-            (0..).zip(values).map(|(n, value)| Sample::new(time(n * 500_000), value)).collect();
+            (0..).zip(values).map(|(n, value)| Sample::new(at_millis(n * 500_000), value)).collect();
         let info = MetricInfo::from(&metric("cumulative_kwh_p"));
-        let edges: Vec<Timestamp> = (0..=8).map(|n| time(n * every)).collect();
+        let edges: Vec<Timestamp> = (0..=8).map(|n| at_millis(n * every)).collect();
         let counting = || values.iter().filter(|sample| sample.value.is_positive());
         let neighbours =
             Neighbours { before: None, after: counting().find(|it| it.at >= edges[8]).cloned() };

@@ -1,6 +1,7 @@
 //! The settings of metrics: which changes count, and which readings each concerns.
 
 use chrono::TimeDelta;
+use domain::given::{self, label};
 use domain::{
     CounterRule, DEFAULT_HOLD, Device, DevicePatch, Edit, Exchange, Extent, FoldRules,
     FoldSettings, MetricInfo, MetricKind, MetricPatch, MetricRule, Verdict,
@@ -8,7 +9,7 @@ use domain::{
 use proptest::prelude::*;
 
 use super::integers::{Meter, counter, edges, meter, resolved, samples};
-use super::{device, fold, metric, thousandths, time};
+use super::{at_millis, device, fold, metric, thousandths};
 
 proptest! {
     #[test]
@@ -47,7 +48,7 @@ proptest! {
         let edges = resolved(&edges, &values);
         let values = samples(&values);
         for edge in edges.windows(2) {
-            let (start, end) = (time(edge[0]), time(edge[1]));
+            let (start, end) = (at_millis(edge[0]), at_millis(edge[1]));
             if extent.is_some_and(|extent| extent.first < end && start <= extent.last) {
                 continue;
             }
@@ -69,12 +70,12 @@ fn home() -> Device {
 fn extent(device: &mut Device, name: &str, patch: MetricPatch) -> Option<Extent> {
     let done = device.fold_settings().number;
     let patch = DevicePatch { metrics: [(metric(name), patch)].into(), ..DevicePatch::default() };
-    patch.apply(device, time(0));
+    patch.apply(device, at_millis(0));
     device.fold_settings().changed_since(done)
 }
 
 fn instant(millis: i64) -> Extent {
-    Extent { first: time(millis), last: time(millis) }
+    Extent { first: at_millis(millis), last: at_millis(millis) }
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn a_change_counts_where_it_changes_the_fold() {
         ("temperature", MetricPatch { hold: Edit::Set(TimeDelta::minutes(1)), ..none() }, None),
         (
             "temperature",
-            MetricPatch { verdicts: Edit::Set([(time(5), Verdict::Accept)].into()), ..none() },
+            MetricPatch { verdicts: Edit::Set([(at_millis(5), Verdict::Accept)].into()), ..none() },
             None,
         ),
         (
@@ -119,12 +120,15 @@ fn a_change_counts_where_it_changes_the_fold() {
         ("cumulative_kwh_p", MetricPatch { modulus: number(1), ..none() }, Some(Extent::ALL)),
         (
             "cumulative_kwh_p",
-            MetricPatch { verdicts: Edit::Set([(time(5), Verdict::Discard)].into()), ..none() },
+            MetricPatch {
+                verdicts: Edit::Set([(at_millis(5), Verdict::Discard)].into()),
+                ..none()
+            },
             Some(instant(5)),
         ),
         (
             "cumulative_kwh_p",
-            MetricPatch { exchanges: Edit::Set([(time(7), exchange)].into()), ..none() },
+            MetricPatch { exchanges: Edit::Set([(at_millis(7), exchange)].into()), ..none() },
             Some(instant(7)),
         ),
     ] {
@@ -142,7 +146,7 @@ fn units_without_a_limit_of_the_rise_are_alike() {
     let counter = MetricPatch { kind: Edit::Set(MetricKind::Counter), ..MetricPatch::default() };
     assert_eq!(extent(&mut device, "water", counter), Some(Extent::ALL));
     let patch = MetricPatch {
-        unit: Edit::Set("m³".parse().expect("a unit")),
+        unit: Edit::Set(given::unit("m³")),
         max_w: Edit::Set(thousandths(1000)),
         ..MetricPatch::default()
     };
@@ -155,7 +159,7 @@ fn units_without_a_limit_of_the_rise_are_alike() {
 fn a_changed_verdict_concerns_its_timestamp_and_an_unchanged_one_none() {
     let mut device = home();
     let verdicts = |list: &[(i64, Verdict)]| MetricPatch {
-        verdicts: Edit::Set(list.iter().map(|(at, verdict)| (time(*at), *verdict)).collect()),
+        verdicts: Edit::Set(list.iter().map(|(at, verdict)| (at_millis(*at), *verdict)).collect()),
         ..MetricPatch::default()
     };
     let mut judge = |patch| extent(&mut device, "cumulative_kwh_p", patch);
@@ -164,9 +168,9 @@ fn a_changed_verdict_concerns_its_timestamp_and_an_unchanged_one_none() {
     assert_eq!(judge(verdicts(&[(3, accept), (9, accept)])), Some(instant(9)));
     assert_eq!(judge(verdicts(&[(3, accept), (9, discard)])), Some(instant(9)));
     let moved = judge(verdicts(&[(4, accept), (9, discard)]));
-    assert_eq!(moved, Some(Extent { first: time(3), last: time(4) }));
+    assert_eq!(moved, Some(Extent { first: at_millis(3), last: at_millis(4) }));
     let clear = MetricPatch { verdicts: Edit::Clear, ..MetricPatch::default() };
-    assert_eq!(judge(clear), Some(Extent { first: time(4), last: time(9) }));
+    assert_eq!(judge(clear), Some(Extent { first: at_millis(4), last: at_millis(9) }));
     // Beside a setting that concerns everything, a verdict adds nothing.
     let both = MetricPatch { modulus: Edit::Set(thousandths(1)), ..verdicts(&[(3, accept)]) };
     assert_eq!(judge(both), Some(Extent::ALL));
@@ -176,22 +180,22 @@ fn a_changed_verdict_concerns_its_timestamp_and_an_unchanged_one_none() {
 fn one_patch_is_one_change_whatever_it_edits() {
     let mut device = home();
     let verdict = MetricPatch {
-        verdicts: Edit::Set([(time(5), Verdict::Accept)].into()),
+        verdicts: Edit::Set([(at_millis(5), Verdict::Accept)].into()),
         ..MetricPatch::default()
     };
     let hold = MetricPatch { hold: Edit::Set(TimeDelta::minutes(1)), ..MetricPatch::default() };
     let patch = DevicePatch {
-        name: Edit::Set("Meter".parse().expect("a label")),
-        behind: Edit::Set("main-meter".parse().expect("an id")),
+        name: Edit::Set(label("Meter")),
+        behind: Edit::Set(given::device("main-meter")),
         metrics: [(metric("cumulative_kwh_p"), verdict.clone()), (metric("current_w"), hold)]
             .into(),
         ..DevicePatch::default()
     };
-    device = patch.edited(&device, time(0)).expect("it has sent both");
+    device = patch.edited(&device, at_millis(0)).expect("it has sent both");
     let changes = [(1, Extent::ALL)].into();
     assert_eq!(*device.fold_settings(), FoldSettings { number: 1, changes });
     let unsent = DevicePatch { metrics: [(metric("unsent"), verdict)].into(), ..patch };
-    assert!(unsent.edited(&device, time(0)).is_err());
+    assert!(unsent.edited(&device, at_millis(0)).is_err());
 }
 
 #[test]
@@ -199,7 +203,7 @@ fn a_dropped_metric_counts_where_its_name_says_something_else() {
     let drop = |device: &mut Device, name: &str| {
         let dropped_metrics = [metric(name)].into();
         let patch = DevicePatch { dropped_metrics, ..DevicePatch::default() };
-        *device = patch.edited(device, time(0)).expect("a dropped metric");
+        *device = patch.edited(device, at_millis(0)).expect("a dropped metric");
         device.fold_settings().number
     };
     let mut device = home();
@@ -216,7 +220,7 @@ fn what_has_changed_since_a_number_is_all_that_is_known_of_the_newer_changes() {
     for n in 1..=17 {
         let verdict = if n % 2 == 0 { Verdict::Accept } else { Verdict::Discard };
         let mut verdicts = device.metrics()[&metric("cumulative_kwh_p")].verdicts.clone();
-        verdicts.insert(time(n), verdict);
+        verdicts.insert(at_millis(n), verdict);
         let patch = MetricPatch { verdicts: Edit::Set(verdicts), ..MetricPatch::default() };
         assert_eq!(extent(&mut device, "cumulative_kwh_p", patch), Some(instant(n)));
     }
@@ -225,8 +229,14 @@ fn what_has_changed_since_a_number_is_all_that_is_known_of_the_newer_changes() {
     assert_eq!(settings.changed_since(17), None);
     assert_eq!(settings.changed_since(18), None, "another process may be ahead");
     assert_eq!(settings.changed_since(16), Some(instant(17)));
-    assert_eq!(settings.changed_since(14), Some(Extent { first: time(15), last: time(17) }));
-    assert_eq!(settings.changed_since(1), Some(Extent { first: time(2), last: time(17) }));
+    assert_eq!(
+        settings.changed_since(14),
+        Some(Extent { first: at_millis(15), last: at_millis(17) })
+    );
+    assert_eq!(
+        settings.changed_since(1),
+        Some(Extent { first: at_millis(2), last: at_millis(17) })
+    );
     assert_eq!(settings.changed_since(0), Some(Extent::ALL), "the first is forgotten");
 }
 

@@ -63,13 +63,14 @@ impl FromIterator<Device> for Devices {
 mod tests {
     use std::collections::BTreeMap;
 
-    use domain::{Decimal, DeviceObservation, Reading, Timestamp};
+    use domain::given::{self, metric, number};
+    use domain::{DeviceObservation, Reading, Timestamp};
     use proptest::prelude::*;
 
     use super::*;
 
     fn device(id: &DeviceId, introduced_by: Option<String>) -> Device {
-        let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
+        let metrics = [(metric("co2"), number("1"))];
         let any = Reading::stored(id.clone(), Timestamp::MIN, None, metrics.into());
         let seen = DeviceObservation::of(&any.expect("a reading"));
         let device = seen.new_device(id.clone(), |_| false);
@@ -84,7 +85,7 @@ mod tests {
             let mut devices = Devices::default();
             let mut plain = BTreeMap::new();
             for (id, change) in changes {
-                let id: DeviceId = format!("d{id}").parse().expect("an id");
+                let id: DeviceId = given::device(&format!("d{id}"));
                 if change == 4 {
                     devices.remove(&id);
                     plain.remove(&id);

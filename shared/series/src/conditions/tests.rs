@@ -1,9 +1,9 @@
 //! Episodes against a filter over the folds of all readings, whichever way they are found.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use chrono::TimeDelta;
+use domain::given;
 use domain::{
     Basis, Bucket, Condition, ConditionsSchema, Decimal, Device, DeviceObservation, DevicePatch,
     Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch, QuarterHour, Reading, Rollup,
@@ -11,12 +11,13 @@ use domain::{
 };
 use fastrand::Rng;
 use rollups::Following;
+use table::given::invocation;
 use table::layout::CONDITIONS_INDEX;
 use table::memory_db::MemoryDb;
 use table::{
-    Deadline, DeleteReadings as _, Expected, Indexing, Invocation, KeepRollupState as _,
-    PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadRollups as _, Refold,
-    RollupKey, RollupState, SetConditionsReady as _, StoredRollup,
+    DeleteReadings as _, Expected, Indexing, KeepRollupState as _, PutConditionsSchema as _,
+    PutReadings as _, PutRollups as _, ReadRollups as _, Refold, RollupKey, RollupState,
+    SetConditionsReady as _, StoredRollup,
 };
 
 use super::plan::IndexPlan;
@@ -31,20 +32,16 @@ const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60;
 
 fn at(minute: i64) -> Timestamp {
-    let start = Timestamp::parse("2026-01-30T00:00:00Z", Timestamp::MIN).expect("a timestamp");
+    let start = given::at("2026-01-30T00:00:00Z");
     start.saturating_add(TimeDelta::milliseconds(minute * MINUTE))
 }
 
 fn range(from: i64, to: i64) -> TimeRange {
-    TimeRange::new(at(from), at(to)).expect("a range")
-}
-
-fn invocation() -> Invocation {
-    Invocation::until(Deadline::after(Duration::from_secs(60)))
+    given::range(at(from), at(to))
 }
 
 fn number(tenths: i64) -> Decimal {
-    Decimal::parse(&format!("{tenths}e-1")).expect("few digits")
+    given::number(&format!("{tenths}e-1"))
 }
 
 /// A device that measures now and then, in two rooms, with silences and without one of its metrics at times.
@@ -58,10 +55,9 @@ struct Home {
 }
 
 fn reading(minute: i64, room: Option<&str>, metrics: &[(&str, i64)]) -> Reading {
-    let metrics =
-        metrics.iter().map(|(name, tenths)| (name.parse().expect("a name"), number(*tenths)));
+    let metrics = metrics.iter().map(|(name, tenths)| (given::metric(name), number(*tenths)));
     let room = room.map(|it| it.parse().expect("an id"));
-    Reading::new("d".parse().expect("an id"), at(minute), room, metrics.collect()).expect("valid")
+    Reading::new(given::device("d"), at(minute), room, metrics.collect()).expect("valid")
 }
 
 fn random_readings(random: &mut Rng, days: i64) -> Vec<Reading> {
@@ -86,7 +82,7 @@ fn random_readings(random: &mut Rng, days: i64) -> Vec<Reading> {
 fn schema() -> ConditionsSchema {
     let metric = |name: &str, low, high| {
         let knots = Encoding::Decimal(vec![number(low), number(high)]);
-        SchemaMetric { name: name.parse().expect("a name"), encoding: knots, bits: 10 }
+        SchemaMetric { name: given::metric(name), encoding: knots, bits: 10 }
     };
     // Values beyond the domain are clamped.
     let metrics = vec![metric("temperature", 170, 280), metric("humidity", 200, 800)];
@@ -96,7 +92,7 @@ fn schema() -> ConditionsSchema {
 /// A schema with a metric that the periods of [`one_warm_hour`] lack.
 fn wider_schema() -> ConditionsSchema {
     let mut metrics = schema().metrics().to_vec();
-    metrics.push(SchemaMetric { name: "co2".parse().expect("a name"), ..metrics[0].clone() });
+    metrics.push(SchemaMetric { name: given::metric("co2"), ..metrics[0].clone() });
     ConditionsSchema::new(2, metrics).expect("a schema")
 }
 
@@ -118,7 +114,7 @@ impl Home {
         store.put_readings(&readings, None, &invocation()).await;
         let mut observation = DeviceObservation::of(&readings[0]);
         readings.iter().for_each(|reading| observation.see(reading));
-        let device = observation.new_device("d".parse().expect("an id"), |_| true);
+        let device = observation.new_device(given::device("d"), |_| true);
         let state = RollupState {
             zone: "UTC".to_owned(),
             since: Timestamp::MIN,
@@ -226,8 +222,8 @@ impl Home {
 
 fn request(conditions: &[(&str, String)], range: TimeRange) -> Question {
     let conditions = conditions.iter().map(|(name, values)| Condition {
-        metric: name.parse().expect("a name"),
-        interval: values.parse().expect("an interval"),
+        metric: given::metric(name),
+        interval: given::interval(values),
     });
     Question { conditions: conditions.collect(), range, is_exact: false }
 }
@@ -335,7 +331,7 @@ async fn after_a_change_of_settings_the_index_serves_again_once_the_rollups_foll
     let request = warm_and_damp();
     let patch = |verdicts: Edit<BTreeMap<Timestamp, Verdict>>, kind| {
         let metric = MetricPatch { kind, verdicts, ..MetricPatch::default() };
-        let metrics = [("water".parse().expect("a name"), metric)].into();
+        let metrics = [(given::metric("water"), metric)].into();
         DevicePatch { metrics, ..DevicePatch::default() }
     };
     patch(Edit::Keep, Edit::Set(MetricKind::Counter)).apply(&mut home.device, at(0));
@@ -568,8 +564,7 @@ async fn exact_episodes_begin_and_end_where_all_readings_say_so() {
             let to = random.i64(from / 15 + 1..=days * 96) * 15;
             let mut request = request(&texts, range(from, to));
             let grid = Grid::quarters(request.range);
-            let rooms: Option<BTreeSet<RoomId>> =
-                room.map(|it| [it.parse().expect("an id")].into());
+            let rooms: Option<BTreeSet<RoomId>> = room.map(|it| [given::room(it)].into());
             // What is asked may reach beyond now.
             let now = to - random.i64(0..15) * random.i64(0..2);
             let asks = [Ask { now: at(now), ..home.ask(&grid, rooms.as_ref()) }];
@@ -614,7 +609,7 @@ async fn exact_episodes_begin_and_end_where_all_readings_say_so() {
 #[test]
 fn a_range_is_cut_at_months_of_utc() {
     let months = matching::months(range(0, 40 * DAY));
-    let february = Zone::UTC.day("2026-02-01".parse().expect("a date")).expect("a day");
+    let february = Zone::UTC.day(given::date("2026-02-01")).expect("a day");
     assert_eq!((months.len(), months[1].from()), (3, february.from()));
     assert_eq!((months[0].from(), months[2].to()), (at(0), at(40 * DAY)));
 }

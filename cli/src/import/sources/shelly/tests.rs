@@ -1,5 +1,6 @@
 //! Tests of logs, as meters write them.
 
+use domain::given;
 use rust_decimal::Decimal;
 
 use super::*;
@@ -23,7 +24,7 @@ const TEN_MINUTES: &str = "Date/time UTC,Active energy Wh (2),Returned energy Wh
 ";
 
 fn log(text: &str) -> Log {
-    Log::read(TextLines::new(text.as_bytes()), "meter-1".parse().unwrap()).unwrap()
+    Log::read(TextLines::new(text.as_bytes()), given::device("meter-1")).unwrap()
 }
 
 /// The points by metric: minutes since the first row began, and values.
@@ -124,7 +125,7 @@ fn the_second_channel_of_the_first_generation_is_a_part() {
 #[test]
 fn a_log_without_rows_says_so() {
     let error = |text: &str| {
-        Log::read(TextLines::new(text.as_bytes()), "m".parse().unwrap()).err().unwrap().to_string()
+        Log::read(TextLines::new(text.as_bytes()), given::device("m")).err().unwrap().to_string()
     };
     assert!(error("a,b\n1,2\n").contains("no log of a Shelly meter"));
     assert!(error("timestamp,total_act_energy\n1771180620,x\n").contains("no row"));

@@ -7,6 +7,7 @@ use api::Request;
 use api::endpoints::{Access, find_path};
 use api::{Params, ProblemKind};
 use chrono::TimeDelta;
+use domain::given::{at_millis, label};
 use domain::{AttributeValue, Decimal, DeviceId, DevicePatch, Edit, Label, Reading};
 use domain::{SearchCondition, Timestamp};
 use form_urlencoded::byte_serialize;
@@ -68,11 +69,7 @@ const QUESTIONS: [&str; 32] = [
 ];
 
 fn now() -> Timestamp {
-    Timestamp::from_millis(1_768_147_200_000).expect("a timestamp")
-}
-
-fn label(text: &str) -> Label {
-    text.parse().expect("a label")
+    at_millis(0)
 }
 
 struct Fleet {
@@ -113,7 +110,7 @@ fn patch(rng: &mut fastrand::Rng) -> DevicePatch {
 }
 
 fn decimal(number: i64) -> Decimal {
-    Decimal::parse(&number.to_string()).expect("a number")
+    given::number(&number.to_string())
 }
 
 impl Fleet {
@@ -136,11 +133,11 @@ impl Fleet {
         let fleet = Self::empty();
         let mut batteries = BTreeMap::new();
         for n in 0..rng.usize(1..60) {
-            let id: DeviceId = format!("d{n}").parse().expect("an id");
+            let id: DeviceId = given::device(&format!("d{n}"));
             let battery = rng.bool().then(|| rng.i64(18..23));
             let at = now().saturating_add(-TimeDelta::minutes(rng.i64(0..240)));
             let (metric, value) = battery.map_or(("t", 1), |battery| ("battery", battery));
-            let values = [(metric.parse().expect("a name"), decimal(value))];
+            let values = [(given::metric(metric), decimal(value))];
             let room = Some(format!("r{}", rng.u8(0..3)).parse().expect("an id"));
             let reading = Reading::new(id.clone(), at, room, values.into()).expect("a reading");
             fleet.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
@@ -335,7 +332,7 @@ async fn an_index_that_lags_behind_shows_no_device_that_is_not_asked_for() {
             let expected = fleet.expected(&devices, &asked);
             assert!(found.is_subset(&expected), "{seed} {asked:?}: {found:?} of {expected:?}");
             let same = |id: &&String| {
-                let id: DeviceId = id.parse().expect("an id");
+                let id: DeviceId = given::device(id);
                 devices[&id] == before[&id]
             };
             let unchanged: BTreeSet<String> = expected.iter().filter(same).cloned().collect();

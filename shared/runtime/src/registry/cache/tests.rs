@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::clock::{Deadline, TestClock};
-use domain::{Decimal, DeviceObservation, Reading};
+use domain::given::{self, at_millis, metric, number};
+use domain::{DeviceObservation, Reading};
 use futures_util::FutureExt as _;
 use table::RegisterDevices as _;
 use table::memory_db::MemoryDb;
 
 fn setup() -> (MemoryDb, RegistryCache<TestClock>, TestClock, Invocation) {
-    let clock = TestClock::at(Timestamp::from_millis(1_768_147_200_000).expect("a timestamp"));
+    let clock = TestClock::at(at_millis(0));
     let cache = RegistryCache::new(Duration::from_secs(60), clock.clone());
     (MemoryDb::default(), cache, clock, Invocation::until(Deadline::after(Duration::from_secs(5))))
 }
@@ -78,7 +79,7 @@ impl ReadRegistry for Meanwhile<'_> {
 #[tokio::test]
 async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
     let (store, cache, _, invocation) = setup();
-    let kitchen: RoomId = "kitchen".parse().expect("an id");
+    let kitchen: RoomId = given::room("kitchen");
     let room = Room::new(kitchen.clone(), Timestamp::MIN);
     let (read, _) =
         cache.snapshot(&Meanwhile(&store, &cache, room), &invocation).await.expect("read");
@@ -163,7 +164,7 @@ impl ReadRegistry for Gate<'_> {
 }
 
 async fn add_room(store: &MemoryDb, id: &str, home: Option<&str>, invocation: &Invocation) {
-    let mut room = Room::new(id.parse().expect("an id"), Timestamp::MIN);
+    let mut room = Room::new(given::room(id), Timestamp::MIN);
     room.home = home.map(|home| home.parse().expect("an id"));
     store.register_room(&room, invocation).await.expect("memory");
 }
@@ -175,10 +176,10 @@ async fn add_devices(store: &MemoryDb, count: usize, invocation: &Invocation) {
 }
 
 fn device(n: usize) -> Device {
-    let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
-    let any = Reading::stored("d".parse().expect("an id"), Timestamp::MIN, None, metrics.into());
+    let metrics = [(metric("co2"), number("1"))];
+    let any = Reading::stored(given::device("d"), Timestamp::MIN, None, metrics.into());
     let observation = DeviceObservation::of(&any.expect("a reading"));
-    observation.new_device(format!("d{n}").parse().expect("an id"), |_| false)
+    observation.new_device(given::device(&format!("d{n}")), |_| false)
 }
 
 #[tokio::test]
@@ -302,12 +303,12 @@ async fn what_this_process_has_written_itself_is_there_at_once() {
     let (store, cache, _, invocation) = setup();
     add_devices(&store, 5_000, &invocation).await;
     cache.snapshot(&store, &invocation).await.expect("read");
-    let mut loft = Room::new("loft".parse().expect("an id"), Timestamp::MIN);
-    loft.home = Some("cabin".parse().expect("an id"));
+    let mut loft = Room::new(given::room("loft"), Timestamp::MIN);
+    loft.home = Some(given::home("cabin"));
     cache.keep_room(loft);
     cache.keep_device(device(5_000));
     let (known, _) = cache.snapshot(&store, &invocation).await.expect("read");
-    assert_eq!(known.rooms_of(&"cabin".parse().expect("an id")).count(), 1);
+    assert_eq!(known.rooms_of(&given::home("cabin")).count(), 1);
     assert_eq!(known.devices.len(), 5_001);
     assert_eq!(store.calls().reads, 2);
 }
@@ -322,8 +323,8 @@ async fn a_change_copies_no_device_and_room_but_its_own() {
     }
     let (before, _) = cache.snapshot(&store, &invocation).await.expect("read");
     cache.keep_device(device(1_234).next_version());
-    cache.keep_room(Room::new("room-x".parse().expect("an id"), Timestamp::MIN));
-    cache.forget_room(&"room-7".parse().expect("an id"));
+    cache.keep_room(Room::new(given::room("room-x"), Timestamp::MIN));
+    cache.forget_room(&given::room("room-7"));
     let deletion = Deletion::begin(Timestamp::MIN, 0);
     cache.keep_deleted(DeletedDevice { id: device(77).id().clone(), deletion });
     let after = cache.current().expect("read");

@@ -1,0 +1,226 @@
+//! What tests are given: short words for ids, timestamps, numbers, readings, the devices that readings tell of, and texts
+//! of cases.
+//! Holds no state.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+use std::str::FromStr;
+
+use chrono::TimeDelta;
+
+use crate::{
+    ChannelId, Decimal, Device, DeviceId, DeviceObservation, Exact, HomeId, Interval, Label,
+    LocalDate, MetricName, Reading, RoomId, RuleId, Stay, Tags, TimeRange, Timestamp, Unit, Zone,
+};
+
+/// 2026-01-11T16:00:00Z, in milliseconds: the timestamp from which tests count.
+pub const START: i64 = 1_768_147_200_000;
+
+/// A text as what it is of: a test's text is always a valid one.
+fn valid<T: FromStr<Err: Debug>>(text: &str) -> T {
+    text.parse().unwrap_or_else(|why| panic!("{text:?}: {why:?}"))
+}
+
+/// The id of a device.
+#[must_use]
+pub fn device(id: &str) -> DeviceId {
+    valid(id)
+}
+
+/// The id of a room.
+#[must_use]
+pub fn room(id: &str) -> RoomId {
+    valid(id)
+}
+
+/// The id of a home.
+#[must_use]
+pub fn home(id: &str) -> HomeId {
+    valid(id)
+}
+
+/// The id of a channel.
+#[must_use]
+pub fn channel_id(id: &str) -> ChannelId {
+    valid(id)
+}
+
+/// The id of a rule of alerts.
+#[must_use]
+pub fn rule_id(id: &str) -> RuleId {
+    valid(id)
+}
+
+/// The name of a metric.
+#[must_use]
+pub fn metric(name: &str) -> MetricName {
+    valid(name)
+}
+
+/// A label.
+#[must_use]
+pub fn label(text: &str) -> Label {
+    valid(text)
+}
+
+/// A unit.
+#[must_use]
+pub fn unit(text: &str) -> Unit {
+    valid(text)
+}
+
+/// Tags, one of each text.
+#[must_use]
+pub fn tags(texts: &[&str]) -> Tags {
+    Tags::try_from(texts.iter().map(|text| label(text)).collect::<Vec<_>>()).expect("tags")
+}
+
+/// A time zone.
+#[must_use]
+pub fn zone(name: &str) -> Zone {
+    valid(name)
+}
+
+/// A local day.
+#[must_use]
+pub fn date(text: &str) -> LocalDate {
+    valid(text)
+}
+
+/// A number.
+#[must_use]
+pub fn number(text: &str) -> Decimal {
+    Decimal::parse(text).expect(text)
+}
+
+/// A number of any length.
+#[must_use]
+pub fn exact(text: &str) -> Exact {
+    Exact::parse(text).expect(text)
+}
+
+/// A timestamp as a text has it.
+#[must_use]
+pub fn at(text: &str) -> Timestamp {
+    Timestamp::parse_absolute(text).expect(text)
+}
+
+/// That many milliseconds after the [`START`].
+#[must_use]
+pub fn at_millis(millis: i64) -> Timestamp {
+    let start = Timestamp::from_millis(START).expect("a timestamp");
+    start.saturating_add(TimeDelta::milliseconds(millis))
+}
+
+/// That many seconds after the [`START`].
+#[must_use]
+pub fn at_second(second: i64) -> Timestamp {
+    at_millis(second * 1_000)
+}
+
+/// That many minutes after the [`START`].
+#[must_use]
+pub fn at_minute(minute: i64) -> Timestamp {
+    at_second(minute * 60)
+}
+
+/// From one timestamp to another.
+#[must_use]
+pub fn range(from: Timestamp, to: Timestamp) -> TimeRange {
+    TimeRange::new(from, to).expect("a range")
+}
+
+/// All timestamps but the last millisecond of the year 9999.
+#[must_use]
+pub fn always() -> TimeRange {
+    range(Timestamp::MIN, Timestamp::MAX)
+}
+
+/// Metrics with their numbers.
+#[must_use]
+pub fn metrics(numbers: &[(&str, &str)]) -> BTreeMap<MetricName, Decimal> {
+    numbers.iter().map(|(name, value)| (metric(name), number(value))).collect()
+}
+
+/// A range of numbers.
+#[must_use]
+pub fn interval(text: &str) -> Interval {
+    valid(text)
+}
+
+/// A reading of metrics with their numbers.
+#[must_use]
+pub fn reading(
+    id: &str,
+    at: Timestamp,
+    in_room: Option<&str>,
+    numbers: &[(&str, &str)],
+) -> Reading {
+    Reading::new(device(id), at, in_room.map(room), metrics(numbers)).expect("a reading")
+}
+
+/// A stay in a room, from one minute after the [`START`] to another or until now.
+#[must_use]
+pub fn stay(in_room: &str, since: i64, until: Option<i64>) -> Stay {
+    Stay { room: room(in_room), since: at_minute(since), until: until.map(at_minute) }
+}
+
+/// The device that its readings tell of.
+#[must_use]
+pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device {
+    let mut readings = readings.into_iter();
+    let first = readings.next().expect("one or more");
+
+    let mut observation = DeviceObservation::of(first);
+    readings.for_each(|reading| observation.see(reading));
+    observation.new_device(first.device.clone(), |_| true)
+}
+
+/// A case of a text of [`cases`].
+#[derive(Debug)]
+pub struct Case<'a> {
+    line: usize,
+    statement: &'a str,
+    /// What is given.
+    pub given: &'a str,
+    /// The lines of what is expected of it.
+    pub expected: Vec<&'a str>,
+}
+
+impl<'a> Case<'a> {
+    /// The only line of what is expected.
+    #[must_use]
+    pub fn answer(&self) -> &'a str {
+        assert_eq!(self.expected.len(), 1, "{self}");
+        self.expected[0]
+    }
+}
+
+/// Where the case is, and what it states.
+impl fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, {}: {}", self.line, self.statement, self.given)
+    }
+}
+
+/// The cases of a text. A line that begins with `//` says what the cases below it state. A line without an indent is
+/// what is given, the indented lines below it are what is expected of it.
+#[must_use]
+pub fn cases(text: &str) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    let mut statement = "";
+    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()) {
+        if let Some(comment) = text.strip_prefix("// ") {
+            statement = comment;
+        } else if let Some(expected) = text.strip_prefix("    ") {
+            cases.last_mut().expect("something is given").expected.push(expected);
+        } else {
+            cases.push(Case { line, statement, given: text, expected: Vec::new() });
+        }
+    }
+
+    assert!(!cases.is_empty(), "no cases");
+    let empty = cases.iter().find(|case| case.statement.is_empty() || case.expected.is_empty());
+    assert!(empty.is_none(), "nothing is stated or expected: {empty:?}");
+    cases
+}
