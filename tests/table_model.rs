@@ -6,8 +6,8 @@ use domain::Order;
 use fastrand::Rng;
 use table::db::{
     AttributeChange, Db, If, ItemQuery, Keys, Path, What, Write, WriteOutcome, above, absent, add,
-    all, any, at_least, at_most, below, check, delete, fewer, holds, is, member, not_above,
-    present, put, remove, set, set_if_absent, take, upsert,
+    all, any, at_least, at_most, below, check, delete, fewer, holds, is, member, present, put,
+    remove, set, set_if_absent, take, upsert,
 };
 use table::given::invocation;
 use table::item::{Attribute, Item};
@@ -117,20 +117,19 @@ impl Schedule {
 
     fn condition(&mut self, depth: usize) -> If {
         let (path, value) = self.path_and_value();
-        let kinds = if depth == 0 { 8 } else { 10 };
+        let kinds = if depth == 0 { 7 } else { 9 };
         match self.random.usize(..kinds) {
             0 => absent(path),
             1 => present(path),
             2 => is(path, value),
             3 => holds(SET, self.one_of(&ELEMENTS)),
             4 => fewer(SET, self.random.usize(1..4)),
-            5 => not_above(NUMBERS[0], NUMBERS[1]),
-            6 | 7 => {
+            5 | 6 => {
                 let (path, number) = (self.number_path(), self.number());
                 let comparisons = [below, at_most, above, at_least];
                 comparisons[self.random.usize(..comparisons.len())](path, number)
             }
-            8 => any([self.condition(depth - 1), self.condition(depth - 1)]),
+            7 => any([self.condition(depth - 1), self.condition(depth - 1)]),
             _ => all([self.condition(depth - 1), self.condition(depth - 1)]),
         }
     }

@@ -50,7 +50,6 @@ impl<'a> Placeholders<'a> {
             If::Compare(path, op, value) => {
                 format!("{} {} {}", self.path(path), sign(*op), self.value(value))
             }
-            If::NotAbove(path, other) => format!("{} <= {}", self.path(path), self.path(other)),
             If::Holds(path, element) => {
                 let element = Attribute::S(element.clone());
                 format!("contains({}, {})", self.path(path), self.made_value(element))

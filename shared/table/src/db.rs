@@ -10,7 +10,7 @@ use domain::Order;
 
 pub use self::condition::{
     If, Op, Path, above, absent, absent_or, all, any, at_least, at_most, below, fewer, holds, is,
-    member, not_above, present, still,
+    member, present, still,
 };
 pub(crate) use self::write::set_as;
 pub use self::write::{

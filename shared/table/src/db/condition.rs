@@ -13,8 +13,6 @@ pub enum If {
     Present(Path),
     /// The value at the path is there, has the type of the given one and compares with it like this.
     Compare(Path, Op, Attribute),
-    /// There are values at both paths, and the first is not above the second.
-    NotAbove(Path, Path),
     /// The set of texts at the path has this element.
     Holds(Path, String),
     /// There is a set of texts at the path, with fewer elements than this.
@@ -113,12 +111,6 @@ pub fn above(path: impl Into<Path>, value: Attribute) -> If {
 #[must_use]
 pub fn at_least(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::AtLeast, value)
-}
-
-/// The value at the first path is that at the second or less.
-#[must_use]
-pub fn not_above(path: impl Into<Path>, other: impl Into<Path>) -> If {
-    If::NotAbove(path.into(), other.into())
 }
 
 /// There is nothing at the path, or the value there compares with this one.

@@ -57,10 +57,6 @@ pub(super) fn holds(condition: &If, item: Option<&Item>) -> bool {
         If::Compare(path, op, value) => {
             at(item, path).is_some_and(|known| compares(known, *op, value))
         }
-        If::NotAbove(path, other) => match (at(item, path), at(item, other)) {
-            (Some(value), Some(other)) => compares(value, Op::AtMost, other),
-            _ => false,
-        },
         If::Holds(path, element) => set_at(item, path).is_some_and(|set| set.contains(element)),
         If::Fewer(path, limit) => set_at(item, path).is_some_and(|set| set.len() < *limit),
         If::Any(conditions) => conditions.iter().any(|condition| holds(condition, item)),

@@ -154,7 +154,7 @@ fn check_condition(condition: &If) {
             assert!(!conditions.is_empty(), "no condition");
             conditions.iter().for_each(check_condition);
         }
-        If::Absent(_) | If::Present(_) | If::NotAbove(..) | If::Holds(..) | If::Fewer(..) => {}
+        If::Absent(_) | If::Present(_) | If::Holds(..) | If::Fewer(..) => {}
     }
 }
 
@@ -216,7 +216,6 @@ fn paths(condition: &If) -> Vec<&Path> {
         | If::Compare(path, ..)
         | If::Holds(path, _)
         | If::Fewer(path, _) => vec![path],
-        If::NotAbove(path, other) => vec![path, other],
         If::Any(conditions) | If::All(conditions) => conditions.iter().flat_map(paths).collect(),
     }
 }
@@ -227,7 +226,6 @@ fn condition_length(conditions: &[If], between: &str) -> usize {
         If::Absent(path) => "attribute_not_exists()".len() + path_length(path),
         If::Present(path) => "attribute_exists()".len() + path_length(path),
         If::Compare(path, ..) => path_length(path) + " >= ".len() + PLACEHOLDER,
-        If::NotAbove(path, other) => path_length(path) + " <= ".len() + path_length(other),
         If::Holds(path, _) => "contains(, )".len() + path_length(path) + PLACEHOLDER,
         If::Fewer(path, _) => "size() < ".len() + path_length(path) + PLACEHOLDER,
         If::Any(conditions) => "()".len() + condition_length(conditions, " OR "),
