@@ -321,6 +321,8 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
             let text = prefixes.iter().fold(statement.to_string(), |text, prefix| {
                 text.replace(&format!("\"{prefix}*\""), "")
             });
+            // Readings are in the partitions without a "#".
+            let text = text.replace(r#""*#*""#, "");
             assert!(!text.contains('*'), "{package}: {statement}");
             assert!(!statement.to_string().contains("Scan"), "{package}: {statement}");
         }
@@ -386,7 +388,8 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
                     needed.contains(&(action, *one)) && needed.contains(&(action, *other));
                 // No request of these names readings and other items at once.
                 let is_mixed = pk.contains('#') != other_pk.contains('#');
-                let is_split = package == "ingest" || action == Action::DeleteItem;
+                let is_split = !READS.contains(&action)
+                    && (package == "ingest" || action == Action::DeleteItem);
                 assert_eq!(
                     may(&statements, action, &[pk, other_pk]),
                     are_needed && !(is_mixed && is_split),
@@ -403,12 +406,11 @@ fn no_role_may_write_a_new_kind_of_item() {
     let resources = resources();
     let (table, _) = only(&resources, "AWS::DynamoDB::Table");
     let whole = json!({"Fn::GetAtt": [table, "Arn"]});
-    let reads = [Action::GetItem, Action::BatchGetItem, Action::Query];
     for package in PACKAGES {
         let statements = statements_on(&resources, package, &whole);
-        for action in actions_of_all().difference(&reads.into()) {
+        for action in actions_of_all().into_iter().filter(|action| !READS.contains(action)) {
             for partition in ["NEW#", "NEW#some-device"] {
-                assert!(!may(&statements, *action, &[partition]), "{package}: {action:?}");
+                assert!(!may(&statements, action, &[partition]), "{package}: {action:?}");
             }
         }
     }
@@ -423,6 +425,9 @@ fn statements_on(resources: &Map<String, Value>, package: &str, resource: &Value
 fn actions_of_all() -> BTreeSet<Action> {
     PACKAGES.iter().flat_map(|package| permissions(package)).map(|(action, _)| action).collect()
 }
+
+/// The actions that change nothing.
+const READS: [Action; 3] = [Action::GetItem, Action::BatchGetItem, Action::Query];
 
 /// The places of the table itself, each with the key of a partition.
 const PARTITIONS: [(Target, &str); 22] = [
@@ -562,10 +567,7 @@ fn applies(condition: &Value, partitions: &[&str]) -> bool {
         };
         let is_like = |it: &&str| {
             let all = expected.as_array().expect("a list of patterns");
-            all.iter().map(text).any(|pattern| match pattern.strip_suffix('*') {
-                Some(prefix) => it.starts_with(prefix),
-                None => pattern == *it,
-            })
+            all.iter().map(text).any(|pattern| matches_pattern(it, pattern))
         };
         match operator.as_str() {
             "ForAnyValue:StringEquals" => partitions.iter().any(equals),
@@ -577,6 +579,16 @@ fn applies(condition: &Value, partitions: &[&str]) -> bool {
             other => panic!("a condition that this test does not know: {other}"),
         }
     })
+}
+
+/// Whether a text is like a pattern, in which `*` stands for any text.
+fn matches_pattern(text: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        None => text == pattern,
+        Some((before, behind)) => text.strip_prefix(before).is_some_and(|rest| {
+            (0..=rest.len()).any(|skipped| matches_pattern(&rest[skipped..], behind))
+        }),
+    }
 }
 
 /// `ForAllValues` holds of nothing: a request whose keys IAM does not know would be allowed.

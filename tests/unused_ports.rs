@@ -74,13 +74,29 @@ fn declared_ports(code: &str) -> Ports {
         while let Some((name, behind)) = rest.split_once('[') {
             let (_, behind) = behind.split_once("]{").expect("methods stand behind permissions");
             let end = end_of_block(behind);
-            let functions = behind[..end].split("fn ").skip(1);
-            let methods = functions.filter_map(|function| function.split(['(', '<']).next());
-            ports.insert(name.to_owned(), methods.map(str::to_owned).collect());
+            ports.insert(name.to_owned(), methods(&behind[..end]));
             rest = &behind[end + 1..];
         }
     }
+    ports.extend(written_ports(code));
     ports
+}
+
+/// The ports that are traits of their own, because one of their functions asks nothing.
+fn written_ports(code: &str) -> Ports {
+    let mut ports = Ports::new();
+    for (at, _) in code.match_indices("pub trait ") {
+        let declaration = &code[at + "pub trait ".len()..];
+        let (head, behind) = declaration.split_once('{').expect("a trait has a block");
+        let name = head.split([':', '<']).next().expect("a trait has a name").trim();
+        ports.insert(name.to_owned(), methods(&behind[..end_of_block(behind)]));
+    }
+    ports
+}
+
+fn methods(block: &str) -> BTreeSet<String> {
+    let functions = block.split("fn ").skip(1);
+    functions.filter_map(|function| function.split(['(', '<']).next()).map(str::to_owned).collect()
 }
 
 /// The package and all packages that it is built of, but for the table itself.
