@@ -52,7 +52,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let read = self.waiting_places.read_on(&self.store, &channel.id, now, &reading).await;
         let ReadTasks { tasks: mut free, unreadable, has_begun_later, is_cut, failure } = read;
         let is_part = is_cut || has_begun_later;
-        let is_whole = !is_part && failure.is_none() && unreadable.is_empty();
+        // What is damaged is sent by nobody, so nobody waits for it.
+        let is_whole = !is_part && failure.is_none();
         let count = is_whole.then_some(free.len());
         sent.is_cut |= is_part;
         sent.unreadable.extend(unreadable);
@@ -117,9 +118,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let named = named.map(|message| &message.told.alert.rule);
         let unknown: BTreeSet<_> = named.filter(|id| round.rules.get(id).is_none()).collect();
 
+        let reading = part_for_reading(round.beginning);
         let mut about = ReadAbout { found: BTreeSet::new(), unread: BTreeSet::new() };
         for id in unknown {
-            match self.store.alert_rule(id, round.beginning).await {
+            match self.store.alert_rule(id, &reading).await {
                 Ok(None) => drop(about.found.insert(id.clone())),
                 // What cannot be read was not deleted.
                 Ok(Some(_)) | Err(StoreError::Unreadable(_)) => {}

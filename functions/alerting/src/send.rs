@@ -27,8 +27,8 @@ use crate::post::Sender;
 use crate::sent::Sent;
 use crate::storm::{Storms, Told};
 use crate::waiting::{
-    Chosen, Waiting, choose, due, first_attempt, is_test, keep_repeated, leave, states_needed,
-    take_deleted,
+    Chosen, Waiting, choose, due, first_attempt, is_test, keep_repeated, leave, put_in_order,
+    states_needed, take_deleted,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
@@ -228,7 +228,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             leased.is_cut |= part.is_cut;
             leased.error = leased.error.or(part.error);
         }
-        leased.messages.sort_by_key(|message| message.told.key());
+        put_in_order(&mut leased.messages);
         match leased.error.take() {
             Some(error) if leased.messages.is_empty() => Err(error),
             _ => Ok(leased),

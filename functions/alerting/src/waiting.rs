@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{MAX_PAUSE, next_attempt};
 use domain::{RuleId, Timestamp, Zone};
-use table::{AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, WaitingMessage};
+use table::{
+    AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
+};
 
 /// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
 /// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
@@ -80,6 +82,25 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
             left.insert(alert.clone());
         }
         !is_left
+    });
+}
+
+/// Puts messages into the order in which they are told: by time, those of a state by number. Judgements of a state follow
+/// each other by number, and two processes may have made them by clocks or minutes that differ.
+pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
+    messages.sort_by_key(|message| message.told.message.number);
+
+    let mut latest: BTreeMap<AlertKey, Timestamp> = BTreeMap::new();
+    let mut places = BTreeMap::new();
+    for message in &*messages {
+        let place = latest.entry(message.told.alert.clone()).or_insert(message.told.at);
+        *place = message.told.at.max(*place);
+        places.insert(message.key(), *place);
+    }
+
+    messages.sort_by_key(|message| {
+        let ToldKey { alert, number, .. } = message.told.key();
+        (places[&message.key()], alert, number)
     });
 }
 
@@ -163,7 +184,7 @@ pub(crate) fn choose(
         }
         chosen.send.append(&mut messages);
     }
-    chosen.send.sort_by_key(|it| it.told.key());
+    put_in_order(&mut chosen.send);
     chosen
 }
 
@@ -200,5 +221,38 @@ fn is_true(message: &WaitingMessage, state: Option<&AlertState>) -> bool {
         Some(AlertState::Episodes(state)) => message.told.message.is_still_true(state),
         Some(AlertState::Once(_)) => true,
         None => !message.told.message.news.is_firing(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alerts::News;
+    use table::{ToldMessage, given};
+
+    use super::*;
+
+    fn waiting(device: &str, number: u64, second: i64) -> WaitingMessage {
+        let at = given::at_second(second);
+        let told = ToldMessage {
+            alert: given::alert_key("r", device),
+            at,
+            rule: given::alert_rule("r", at).rule,
+            message: given::message(number, News::Fired),
+        };
+        WaitingMessage::new(given::channel_id("c"), told, at)
+    }
+
+    /// A minute that began before judged later: its message has the earlier time and the later number.
+    #[test]
+    fn messages_of_a_state_are_told_by_number_whatever_their_times_are() {
+        let due = vec![waiting("a", 5, 10), waiting("a", 6, 0), waiting("b", 1, 5)];
+        let chosen = choose(due, &BTreeMap::new(), &Listing::default());
+        let order: Vec<_> = chosen
+            .send
+            .iter()
+            .map(|message| (message.told.alert.subject.to_string(), message.told.message.number))
+            .collect();
+        let expected = [("device:b", 1), ("device:a", 5), ("device:a", 6)];
+        assert_eq!(order, expected.map(|(subject, number)| (subject.to_owned(), number)));
     }
 }

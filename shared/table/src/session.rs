@@ -130,20 +130,28 @@ impl<'a, D: Db> Session<'a, D> {
     /// A page of a partition of alerts. An item that cannot be read is named: it would otherwise be told of by nobody.
     async fn alert_page<T: Decode + Send>(
         self,
-        query: ItemQuery,
+        mut query: ItemQuery,
         limit: usize,
         keep: impl Fn(&T) -> bool + Send + Sync,
     ) -> StoreResult<ListPage<T>> {
         let keep = |item: &Result<T, UnreadableItem>| item.as_ref().map_or(true, &keep);
-        let page = self.range(query, limit, keep, |_| 0).await?;
         let mut listing = Listing::default();
-        for item in page.items {
-            match item {
-                Ok(found) => listing.found.push(found),
-                Err(unreadable) => listing.unreadable.push(unreadable),
+        loop {
+            let page = self.range(query.clone(), limit, keep, |_| 0).await?;
+            for item in page.items {
+                match item {
+                    Ok(found) => listing.found.push(found),
+                    Err(unreadable) => listing.unreadable.push(unreadable),
+                }
             }
+
+            // A caller goes on behind the last item that can be read, so a page has one, or is the last.
+            let damaged = listing.unreadable.last().filter(|_| listing.found.is_empty());
+            let Some(UnreadableItem { pk, sk, .. }) = damaged.filter(|_| page.has_more) else {
+                return Ok(ListPage { listing, has_more: page.has_more });
+            };
+            query.start = Some(ItemKey { pk: pk.clone(), sk: sk.clone() }.into_item());
         }
-        Ok(ListPage { listing, has_more: page.has_more })
     }
 
     /// Reads a whole partition. Items that cannot be read stand apart.
@@ -192,14 +200,34 @@ mod tests {
     use super::*;
     use crate::Action::{DeleteItem, PutItem};
     use crate::Target::Stays;
-    use crate::given::{device_of, invocation, reading};
+    use crate::db::put;
+    use crate::given::{device, device_of, invocation, reading};
+    use crate::item::Kind as _;
     use crate::memory_db::{MemoryDb, on};
-    use crate::{Belonging, RegisterDevices as _, RemoveBelongings as _, UpdateRegistry as _};
+    use crate::{
+        Belonging, Look, Looked, RegisterDevices as _, RemoveBelongings as _, UpdateRegistry as _,
+    };
 
     async fn registered(db: &MemoryDb) -> Device {
         let device = device_of([&reading("d", Timestamp::MIN, None, &[("t", "1")])]);
         db.register_device(&device, &invocation()).await.expect("registered");
         device
+    }
+
+    #[tokio::test]
+    async fn more_damaged_items_than_a_page_holds_hide_none_behind_them() {
+        let (db, invocation) = (MemoryDb::default(), invocation());
+        let session = Session::new(&db, &invocation);
+        for n in 0..25 {
+            let look = Key::AlertLook(Looked::Device(device(&format!("a{n:02}"))));
+            session.write(put(item::key(&look))).await.expect("written");
+        }
+        let last = Look { what: device("b").into(), since: Timestamp::MIN, after: None, touch: 1 };
+        session.write(put(last.item())).await.expect("written");
+
+        let page = session.looks(None, 10).await.expect("read");
+        assert_eq!(page.listing.found, [last]);
+        assert_eq!((page.listing.unreadable.len(), page.has_more), (25, false));
     }
 
     #[tokio::test]
