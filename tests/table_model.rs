@@ -236,7 +236,8 @@ async fn written(db: &impl Db, write: Write) -> Answer<WriteOutcome> {
     Answer::of(db.write(write, &invocation()).await.map(outcome_in_order))
 }
 
-/// The writes that were refused, each with the item that is there.
+/// Makes one transaction. Returns for each write `None` if it was not refused, else the stored item, if there is one.
+/// An empty list if all were made.
 async fn transacted(db: &impl Db, writes: Vec<Write>) -> Answer<Vec<Option<Option<Item>>>> {
     let count = writes.len();
     Answer::of(db.transact(writes, &invocation()).await.map(|outcome| {

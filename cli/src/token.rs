@@ -206,7 +206,7 @@ async fn act(
     Ok(())
 }
 
-/// The id of a token that may be given itself. It is never shown, in an error either.
+/// The id of a token. If the text is the token itself, its hash, so that no error shows a token.
 fn hashed(id: String) -> String {
     if id.starts_with(TOKEN_PREFIX) { TokenHash::of(&id).to_string() } else { id }
 }

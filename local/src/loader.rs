@@ -46,7 +46,7 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
 /// The largest number of attempts at a window that somebody else changes meanwhile.
 const MAX_ATTEMPTS: usize = 5;
 
-/// What stores days that are over with their rollups.
+/// Stores past readings. Those of days that are over are stored together with their rollups, past the stream.
 pub struct Loader {
     functions: Functions,
     ingest: ingest::Ingest<Holding, SystemClock>,

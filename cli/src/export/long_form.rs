@@ -130,7 +130,7 @@ fn is_exact(text: &str, value: f64) -> bool {
         || Decimal::parse(&format!("{value:e}")).is_ok_and(|it| Ok(it) == Decimal::parse(text))
 }
 
-/// Nothing where every value is given back.
+/// Says how many values DOUBLE does not give back exactly, and the first of them. Writes nothing if there are none.
 impl fmt::Display for Inexact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { count, first: Some(first) } = self else { return Ok(()) };

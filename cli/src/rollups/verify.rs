@@ -120,7 +120,7 @@ enum Verdict {
     OlderSettings,
     /// What it sums up has begun to expire.
     Expiring,
-    /// The same, and a reading has changed since.
+    /// The rollup is marked as frozen: a reading changed too late for another fold.
     Frozen,
     /// There is no rollup, and the table had none at that time.
     Earlier,
@@ -226,7 +226,7 @@ fn mark_ahead(state: &RollupState, now: Timestamp) -> Option<Timestamp> {
     state.sealed.iter().copied().max().filter(|mark| *mark > newest_possible_mark(now))
 }
 
-/// By device, what the changes of its settings concern that the rollup function has not folded yet.
+/// By device, the range of time that the rollup function still has to fold again after a change of settings.
 async fn due_changes(
     store: &impl Table,
     devices: &[Device],

@@ -19,7 +19,7 @@ use crate::waiting::{MAX_READ, first_lease, is_test};
 pub(crate) const MAX_SINGLE: usize = 20;
 /// The time in which devices are counted.
 pub(crate) const WINDOW: TimeDelta = TimeDelta::minutes(10);
-/// The messages of a page.
+/// The number of told messages that one query reads.
 const PAGE: usize = 200;
 /// The most messages that are read of what was told: twice as many as are read of what waits, because what waits was told
 /// too and is not counted as sent.

@@ -204,8 +204,8 @@ fn has_waited(message: &WaitingMessage) -> bool {
     message.next > message.told.at
 }
 
-/// Whether newer messages of the subject were sent while the lease of a sender that died hid this one, and say something
-/// else: behind them it would be the last that a receiver hears, and wrong.
+/// Whether the message was overtaken: its sender died, newer messages of the subject were sent while the lease hid
+/// it, and it is no longer true. Sent now, it would be the receiver's last message, and wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.told.message.number,

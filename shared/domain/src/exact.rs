@@ -250,7 +250,8 @@ impl PartialOrd for Exact {
     }
 }
 
-/// As a [`Decimal`] writes it, if it is one; else in scientific notation. One number has one text.
+/// Writes a value that fits a [`Decimal`] as `Decimal` does, and any other in scientific notation. Equal values have
+/// the same text.
 impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_decimal() {

@@ -181,7 +181,7 @@ pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device 
 pub struct Case<'a> {
     line: usize,
     statement: &'a str,
-    /// What is given.
+    /// The input: the line without an indent.
     pub given: &'a str,
     /// The lines of what is expected of it.
     pub expected: Vec<&'a str>,

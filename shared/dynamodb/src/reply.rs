@@ -186,7 +186,7 @@ fn unprocessed(tables: Option<HashMap<String, UnprocessedKeys>>) -> Vec<ItemKey>
     keys.map(|Map(key)| ItemKey::of_item(&key)).collect()
 }
 
-/// A list of items, or lists by table.
+/// Hands out each item of an answer: of a list, or of the list of each table.
 struct ManyItems<'e>(Each<'e>);
 
 impl<'de> DeserializeSeed<'de> for ManyItems<'_> {

@@ -131,7 +131,7 @@ impl Interval {
     }
 }
 
-/// A time in 64 bits, the first or the last of these where it is beyond them.
+/// Converts to 64 bits. A time outside becomes `i64::MIN` or `i64::MAX`.
 fn within(at: i128) -> i64 {
     i64::try_from(at).unwrap_or(if at < 0 { i64::MIN } else { i64::MAX })
 }

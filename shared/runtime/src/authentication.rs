@@ -72,7 +72,8 @@ impl<C: Clock> Authenticator<C> {
         Self { auth, clock, cached: Mutex::default() }
     }
 
-    /// Refuses a request whose token is missing or cannot be one. Asks no table, so an unknown token passes.
+    /// Refuses a request without a token, or with a text that has not the form of a token. Does not look the token
+    /// up; `authorize` does.
     pub fn check_form(&self, request: &Request) -> Result<(), Problem> {
         if self.auth == Auth::On { formed(request).map(drop) } else { Ok(()) }
     }

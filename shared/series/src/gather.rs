@@ -75,7 +75,7 @@ impl Level {
     }
 }
 
-/// What is asked of one device.
+/// A request for the data of one device.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
     /// The device.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 ports! {
-    /// Pattern 18a: the rules of alerts.
+    /// The rules of alerts.
     ReadAlertRules [(GetItem, AlertRules), (Query, AlertRules)] {
         /// All rules as they are this moment, sorted by id.
         fn alert_rules() -> StoreResult<Listing<StoredRule>>;
@@ -29,7 +29,7 @@ ports! {
         fn delete_alert_rule(id: &RuleId) -> StoreResult<bool>;
     }
 
-    /// Pattern 18b: the channels, without what is secret.
+    /// The channels, without what is secret.
     ReadChannels [(Query, AlertChannels)] {
         /// All channels as they are this moment, sorted by id.
         fn channels() -> StoreResult<Listing<StoredChannel>>;
@@ -63,7 +63,7 @@ ports! {
         fn note_channel(known: &StoredChannel, failing: Option<Failing>) -> StoreResult<bool>;
     }
 
-    /// Patterns 19a to 19c: the states of rules.
+    /// The states of rules.
     ReadAlertStates [(BatchGetItem, AlertStates), (Query, AlertStates)] {
         /// Those of the states that there are, in any order, as they are this moment. No key is asked for twice.
         fn alert_states(keys: &[AlertKey]) -> StoreResult<Listing<StoredAlertState>>;
@@ -85,7 +85,7 @@ ports! {
         ) -> StoreResult<DueStates>;
     }
 
-    /// Patterns 19d and 19e: store a judgement.
+    /// Store a judgement.
     PutJudgements [(PutItem, AlertStates), (ConditionCheckItem, AlertRules), (PutItem, AlertTold), (PutItem, AlertWaiting)] {
         /// Stores a state in the place of the version before it and all its messages, or nothing: the rule must still be
         /// the one that it was judged by. A judgement that tells nothing is the state alone, put without a look at the
@@ -118,13 +118,13 @@ ports! {
         fn delete_alert_state(key: &AlertKey, version: u64) -> StoreResult<bool>;
     }
 
-    /// Pattern 20a: the messages that were told.
+    /// The messages that were told.
     ReadToldMessages [(Query, AlertTold)] {
         /// A page of the messages of a range, newest first. Those of one rule are found among all of the range.
         fn told_messages(query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>>;
     }
 
-    /// Pattern 20b: the messages that wait for a channel.
+    /// The messages that wait for a channel.
     ReadWaitingMessages [(Query, AlertWaiting)] {
         /// A page of the messages that wait for a channel, as they are this moment, in the order of their keys: also
         /// those that are not to be sent now, or that somebody is sending ([`WaitingMessage::is_free`]).
@@ -135,7 +135,7 @@ ports! {
         ) -> StoreResult<ListPage<WaitingMessage>>;
     }
 
-    /// Patterns 20c and 20d: a message is leased, sent, and deleted or postponed.
+    /// A message is leased, sent, and deleted or postponed.
     ///
     /// Of several that send at the same time one has the lease. Who dies with it leaves the message to the next one, once
     /// the lease is over.
@@ -159,20 +159,20 @@ ports! {
         ) -> StoreResult<bool>;
     }
 
-    /// Pattern 21a: note that devices and rules are to be looked at again.
+    /// Note that devices and rules are to be looked at again.
     NoteLooks [(UpdateItem, AlertLooks)] {
         /// Notes them, each with the earliest instant that was touched; an earlier one that is noted stays, and a rule
         /// begins anew. The outcome's positions are theirs. Done twice, they are looked at again, which is harmless.
         fn note_looks(touched: &[(Looked, Timestamp)]) -> PutOutcome;
     }
 
-    /// Pattern 21b: the devices and rules that are to be looked at again.
+    /// The devices and rules that are to be looked at again.
     ReadLooks [(Query, AlertLooks)] {
         /// A page of them: rules, then devices. What was noted a moment ago may be missing.
         fn looks(after: Option<&Looked>, limit: usize) -> StoreResult<ListPage<Look>>;
     }
 
-    /// Patterns 21c and 21f: a device was looked at again, or a rule on some of its devices.
+    /// A device was looked at again, or a rule on some of its devices.
     FinishLooks [(UpdateItem, AlertLooks), (DeleteItem, AlertLooks)] {
         /// Notes up to which device a rule was looked at, if nothing was touched since the look was read; returns whether
         /// it is noted. Done twice, the same is noted.
@@ -183,13 +183,13 @@ ports! {
         fn remove_look(look: &Look) -> StoreResult<bool>;
     }
 
-    /// Pattern 21d: when the system last ran.
+    /// When the system last ran.
     ReadRunning [(GetItem, AlertRunning)] {
         /// The mark, as it is this moment; `None` before alerts were judged for the first time.
         fn running_mark() -> StoreResult<Option<RunningMark>>;
     }
 
-    /// Pattern 21e: note that the system runs.
+    /// Note that the system runs.
     MarkRunning [(PutItem, AlertRunning)] {
         /// Puts the mark in the place of the expected one; returns whether it was so. Done twice, the second is refused,
         /// unless any mark is expected.

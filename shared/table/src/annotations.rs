@@ -36,7 +36,7 @@ pub struct AnnotationPage {
 }
 
 ports! {
-    /// Pattern 13: the annotations of a range.
+    /// The annotations of a range.
     ReadAnnotations [(Query, Annotations)] {
         /// A page of annotations, as they are this moment.
         fn annotations(query: &AnnotationQuery) -> StoreResult<AnnotationPage>;

@@ -119,13 +119,13 @@ pub trait Attributes {
     fn attributes(&self) -> Vec<NamedAttribute>;
 }
 
-/// Attributes of an item, or members of a map, that are one value.
+/// A value that is kept in several attributes of an item, or as the members of a map.
 pub(crate) trait Group: Attributes + Sized {
     /// Takes the value out of an item.
     fn take(item: &mut Item) -> Result<Self, ItemError>;
 }
 
-/// What is a whole item.
+/// A value that is a whole item.
 pub trait Kind: Attributes + Decode {
     /// The key of the item.
     fn key(&self) -> Key;

@@ -111,7 +111,7 @@ impl MemoryDb {
         self.state().frozen.remove(index.name);
     }
 
-    /// Lets one of the requests that `hits` matches fail, after so many of them that do not.
+    /// Makes one request fail: so many requests that match pass, the next one fails.
     pub fn fail(
         &self,
         hits: impl Fn(Permission) -> bool + Send + 'static,
@@ -194,7 +194,7 @@ impl MemoryDb {
     }
 }
 
-/// What an action on an item needs to be permitted.
+/// The permission that an action on an item needs.
 fn permission(action: Action, key: &ItemKey) -> Permission {
     (action, Target::of_partition(&key.pk))
 }

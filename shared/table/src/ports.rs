@@ -18,7 +18,7 @@ use crate::{
 };
 
 ports! {
-    /// Pattern 1: store readings.
+    /// Store readings.
     ///
     /// Done twice, it changes nothing: a reading is a full put under a key made of its device and timestamp.
     PutReadings [(BatchWriteItem, Readings)] {
@@ -27,7 +27,7 @@ ports! {
         fn put_readings(readings: &[Reading], retention: Option<TimeDelta>) -> PutOutcome;
     }
 
-    /// Patterns 1c and 1d: add metrics to readings that may be stored already.
+    /// Add metrics to readings that may be stored already.
     ///
     /// Done twice, it changes nothing: it only sets.
     MergeReadings [(PartiQLInsert, Readings), (UpdateItem, Readings)] {
@@ -36,7 +36,7 @@ ports! {
         fn merge_readings(readings: &[Reading], retention: Option<TimeDelta>) -> PutOutcome;
     }
 
-    /// Pattern 1e: store a reading that has no timestamp, at the timestamp of its arrival.
+    /// Store a reading that has no timestamp, at the timestamp of its arrival.
     AddArrival [(PutItem, Readings)] {
         /// Stores a reading at a free timestamp. A stored reading with the same `arrival` is this one: done twice,
         /// it changes nothing.
@@ -53,14 +53,14 @@ ports! {
         fn delete_readings(readings: &[ReadingKey]) -> PutOutcome;
     }
 
-    /// Patterns 3 and 4: readings of a device in a range.
+    /// Readings of a device in a range.
     QueryReadings [(Query, Readings)] {
         /// A page of one device's readings.
         fn device_readings(device: &DeviceId, query: &RangeQuery) -> StoreResult<Page>;
     }
 }
 
-/// Pattern 6: readings of a room in a range.
+/// Readings of a room in a range.
 pub trait QueryRoomReadings: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] =
@@ -100,7 +100,7 @@ impl<D: Db> QueryRoomReadings for D {
 }
 
 ports! {
-    /// Patterns 2a and 2b: list devices and rooms.
+    /// List devices and rooms.
     ReadRegistry [(Query, Devices), (Query, Rooms)] {
         /// All devices, sorted by id. Returns `MAX_CACHED_ENTRIES + 1` where there are more, so that the
         /// caller knows that the list is incomplete.
@@ -120,7 +120,7 @@ ports! {
         fn check_shards() -> StoreResult<()>;
     }
 
-    /// Patterns 2g and 2h: a page of rooms, and of a room's devices, however many there are.
+    /// A page of rooms, and of a room's devices, however many there are.
     PageRegistry [(Query, Rooms), (Query, RoomIndex)] {
         /// The rooms behind an id, sorted by id, as they are this moment.
         fn room_page(after: Option<&RoomId>, limit: usize) -> StoreResult<ListPage<Room>>;
@@ -134,7 +134,7 @@ ports! {
         ) -> StoreResult<Option<ListPage<Device>>>;
     }
 
-    /// Pattern 2c: look up one device or room.
+    /// Look up one device or room.
     LookUpRegistry [(GetItem, Devices), (GetItem, Rooms), (Query, Devices)] {
         /// One device, as it is this moment.
         fn device(id: &DeviceId) -> StoreResult<Option<Device>>;
@@ -148,7 +148,7 @@ ports! {
 }
 
 ports! {
-    /// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
+    /// Look up several devices and rooms, as they are this moment. No id is asked for twice.
     FindRegistry [(BatchGetItem, Devices), (BatchGetItem, Rooms), (Query, Devices)] {
         /// Those of the devices that are registered, in any order.
         fn find_devices(ids: &[DeviceId]) -> StoreResult<Listing<Device>>;
@@ -160,7 +160,7 @@ ports! {
         fn find_rooms(ids: &[RoomId]) -> StoreResult<Listing<Room>>;
     }
 
-    /// Pattern 12: find devices by the values of the index of attributes.
+    /// Find devices by the values of the index of attributes.
     SearchDevices [(Query, AttributeIndex), (GetItem, Attributes)] {
         /// Tells whether the index holds every device, apart from what was written a moment ago.
         fn is_indexed() -> StoreResult<bool>;
@@ -312,7 +312,7 @@ ports! {
         fn edit_room(id: &RoomId, patch: &RoomPatch) -> StoreResult<UpdateOutcome<Room>>;
     }
 
-    /// Pattern 11: the rooms in which a device has been, and the devices that have been in a room.
+    /// The rooms in which a device has been, and the devices that have been in a room.
     ReadStays [(Query, Stays)] {
         /// A page of a device's stays, in the order in which they began.
         fn stays_of(device: &DeviceId, query: &StayQuery) -> StoreResult<StayPage>;

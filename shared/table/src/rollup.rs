@@ -178,7 +178,7 @@ impl Indexing {
 pub struct StoredSchema {
     /// The schema.
     pub schema: ConditionsSchema,
-    /// Whether every rollup of 15 minutes is in the index as it says.
+    /// Whether the index has every rollup of 15 minutes under this schema.
     pub is_ready: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 ports! {
-    /// Patterns 8 and 9: rollups of a device in a range.
+    /// Rollups of a device in a range.
     ReadRollups [(GetItem, Rollups), (Query, Rollups)] {
         /// One rollup, as it is this moment.
         fn rollup(key: &RollupKey) -> StoreResult<Option<StoredRollup>>;
@@ -38,7 +38,7 @@ ports! {
         ) -> StoreResult<Vec<StoredRollup>>;
     }
 
-    /// Pattern 3b: all readings of a device in a range, with their expiry, as they are this moment.
+    /// All readings of a device in a range, with their expiry, as they are this moment.
     ReadStoredReadings [(Query, Readings)] {
         /// All of them, oldest first: for ranges that fit into memory.
         fn stored_readings(device: &DeviceId, range: TimeRange) -> StoreResult<Vec<StoredReading>>;
@@ -187,7 +187,7 @@ ports! {
         fn set_conditions_ready(version: u8) -> StoreResult<bool>;
     }
 
-    /// Pattern 11: rollups of 15 minutes by the address of their means.
+    /// Rollups of 15 minutes by the address of their means.
     QueryConditions [(Query, ConditionsIndex)] {
         /// At most `limit` rollups of a device in the month of a timestamp, between two addresses, both inside;
         /// behind `after`, if there is one.
@@ -196,7 +196,7 @@ ports! {
         ) -> StoreResult<ConditionsPage>;
     }
 
-    /// Patterns 2e and 2f: every device, at once or page by page, however many there are.
+    /// Every device, at once or page by page, however many there are.
     ListDevices [(Query, Devices)] {
         /// The devices behind an id, sorted by id, as they are this moment.
         fn device_page(after: Option<&DeviceId>, limit: usize) -> StoreResult<ListPage<Device>>;

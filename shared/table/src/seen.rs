@@ -77,7 +77,7 @@ ports! {
         fn put_seen(seen: &Seen, expected: Expected) -> StoreResult<bool>;
     }
 
-    /// Pattern 15: the devices that were seen in a room.
+    /// The devices that were seen in a room.
     ReadSeen [(Query, SeenIn)] {
         /// The devices that were seen in a room in some months, both inside, sorted by id: at most `limit`.
         fn seen_in(room: &RoomId, months: RangeInclusive<Month>, limit: usize) -> StoreResult<Vec<Seen>>;

@@ -31,7 +31,8 @@ struct Means<'a> {
     newest: BTreeMap<String, MeanOfHour>,
 }
 
-/// In how many quarters of an hour the table has its mean, and nothing else in the hour.
+/// An hour of a series, and in how many of its four quarters the table has the hour's mean. 0 if the table has other
+/// values in that hour.
 #[derive(Debug, Clone, Copy)]
 struct MeanOfHour {
     /// The hours since 1970.

@@ -159,8 +159,8 @@ impl Places {
         Some(&self.slots[begin..begin + WAYS])
     }
 
-    /// Puts a slot into the place of its device's, a free one or that of the device which was looked up longest
-    /// ago.
+    /// Stores a slot. It replaces the slot of the same device; else it takes a free slot; else it replaces the slot
+    /// that was looked up longest ago.
     fn put(&mut self, new: Slot) {
         if self.taken * 2 >= self.slots.len() && self.slots.len() < self.max_slots {
             self.grow();

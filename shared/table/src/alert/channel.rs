@@ -27,7 +27,7 @@ pub struct StoredChannel {
     pub created: Option<Timestamp>,
 }
 
-/// That a channel takes no message at present.
+/// A channel's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failing {
     /// Since when.

@@ -37,7 +37,7 @@ pub struct StoredAlertState {
     pub key: AlertKey,
     /// The number of times that it was put.
     pub version: u64,
-    /// The state.
+    /// What the rule has found on the subject so far.
     pub state: AlertState,
     /// When it expires. A state that is to be judged again does not.
     pub expires: Option<Timestamp>,

@@ -27,7 +27,7 @@ pub(crate) enum Damage {
     Missing,
     /// Its content cannot be.
     Invalid(Box<dyn Error + Send + Sync>),
-    /// The same of an attribute within it.
+    /// An attribute inside this one is damaged.
     Inner(ItemError),
 }
 
@@ -319,7 +319,8 @@ impl Form<TimeRange> for List {
     }
 }
 
-/// Declares the fields of a struct that is kept as a list, in the order of the list.
+/// Declares the fields of a struct that is kept as a list, in the order of the list. Each form must always have an
+/// attribute: a list has no absent places.
 macro_rules! list {
     ($type:ident { $($field:ident: $form:ty),+ $(,)? }) => {
         impl $crate::item::form::Form<$type> for $crate::item::form::List {

@@ -54,7 +54,7 @@ impl<D: Db> Session<'_, D> {
             .with(description(device).map(remove))
     }
 
-    /// Those of the devices noted to be behind a meter that are.
+    /// The devices that are behind the meter now. The meter's own list (`behind_it`) may name more.
     async fn still_behind(self, meter: &Device) -> StoreResult<Vec<DeviceId>> {
         if meter.behind_it().is_empty() {
             return Ok(Vec::new());

@@ -57,15 +57,16 @@ impl<D: Db> Session<'_, D> {
             {
                 room = self.room(into).await?;
                 if room.is_none() {
-                    let new = Room::new(into.clone(), now);
-                    beside.push(Companion::RegisterRoom(new.clone()));
-                    room = Some(new);
+                    let added = Room::new(into.clone(), now);
+                    beside.push(Companion::RegisterRoom(added.clone()));
+                    room = Some(added);
                 }
             }
 
             if self.db.layout().attribute_index {
                 beside.extend(search_companions(&old, &new));
             } else if patch.is_searchable() {
+                // Before the edit: an index that lacks it must not be trusted.
                 self.forget_index().await?;
             }
 

@@ -21,7 +21,8 @@ use crate::{Companion, Session, StoreResult, UpdateOutcome, companions};
 const METRICS_CHUNK: usize = 32;
 
 impl<D: Db> Session<'_, D> {
-    /// Adds what was learned of a device. A room is written only while the device's room is the one of `known`.
+    /// Adds what was learned of a device. A room is written only while the device's room is the one of `known`, and
+    /// an earlier first reading only while it is earlier: else nothing of the first update is written.
     pub async fn update_device(
         self,
         known: &Device,

@@ -31,9 +31,9 @@ impl<D: Db> Session<'_, D> {
         let mut bytes = 0;
         let mut skipped = 0;
         loop {
-            // Where most is skipped, each request asks for as much again as all before it. A limit would count what a
-            // filter leaves out.
+            // If most items are skipped, each request asks for as many as were skipped so far.
             let wanted = (limit + 1 - items.len()).max(skipped);
+            // DynamoDB's limit also counts the items that a filter leaves out.
             query.limit = query.filter.is_empty().then_some(wanted);
             let mut each =
                 |attributes: &mut dyn Iterator<Item = (String, Attribute)>| match T::decode(

@@ -1,4 +1,4 @@
-//! Readings on their way into the table and out of it, by their keys. Reads none.
+//! Stores, merges and deletes readings by their keys. Reads no reading.
 
 use chrono::TimeDelta;
 use domain::{Decimal, MetricName, Reading};
