@@ -102,8 +102,9 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
     })
 }
 
-/// `[count, sum, min, max, first, ms, last, ms]`, with ms from the start of the bucket; for a counter
-/// `[increase]`, `[increase, flags]` or `[increase, flags, cycle of first, cycle of last]` behind, for a power its area and the ms during which a value held.
+/// A gauge: `[count, sum, min, max, first, ms, last, ms]`, where ms counts from the start of the bucket. A counter appends
+/// one list: `[increase]`, `[increase, flags]` or `[increase, flags, cycle of first, cycle of last]`. A power appends its
+/// area and the ms during which a value held.
 fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
     let decimal = |number: &Decimal| Attribute::N(number.as_str().into());
     let since = |sample: &Sample| Attribute::number(sample.at.since(start).num_milliseconds());
@@ -117,21 +118,10 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
         decimal(&metric.last.value),
         since(&metric.last),
     ];
+
     match &metric.of_kind {
         OfKind::Gauge => {}
-        OfKind::Counter { increase, flags } => {
-            let mut counted = vec![from_exact(increase)];
-            let cycles = [&metric.first.cycle, &metric.last.cycle];
-            let has_cycle = cycles.iter().any(|cycle| cycle.is_some());
-            let has_flags = has_cycle || !flags.is_empty();
-            counted.extend(has_flags.then(|| Attribute::number(flags.bits())));
-            // Text, because a counter need not tell its cycle in each reading.
-            let text = |it: &Option<Decimal>| {
-                Attribute::S(it.as_ref().map_or_else(String::new, ToString::to_string))
-            };
-            counted.extend(cycles.map(text).into_iter().filter(|_| has_cycle));
-            list.push(Attribute::L(counted));
-        }
+        OfKind::Counter { increase, flags } => list.push(from_counter(metric, increase, *flags)),
         OfKind::Power { area, held } => {
             list.push(from_exact(area));
             list.push(Attribute::number(held.num_milliseconds()));
@@ -140,46 +130,69 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
     Attribute::L(list)
 }
 
+fn from_counter(metric: &MetricRollup, increase: &Exact, flags: Flags) -> Attribute {
+    let (increase, bits) = (from_exact(increase), Attribute::number(flags.bits()));
+    let (first, last) = (metric.first.cycle.as_ref(), metric.last.cycle.as_ref());
+    Attribute::L(match (first, last) {
+        (None, None) if flags.is_empty() => vec![increase],
+        (None, None) => vec![increase, bits],
+        _ => vec![increase, bits, from_cycle(first), from_cycle(last)],
+    })
+}
+
 fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
     let Attribute::L(parts) = attribute else { return None };
     let [count, sum, min, max, first, first_at, last, last_at, of_kind @ ..] = &parts[..] else {
         return None;
     };
-    let sample = |value: &Attribute, millis: &Attribute| {
+
+    let (of_kind, cycles) = to_kind(of_kind)?;
+    let [of_first, of_last] = cycles;
+    let sample = |value: &Attribute, millis: &Attribute, cycle: Option<Decimal>| {
         let at = Timestamp::from_millis(start.as_millis().checked_add(to_whole(millis)?)?).ok()?;
-        Some(Sample::new(at, to_decimal(value)?))
+        Some(Sample { cycle, ..Sample::new(at, to_decimal(value)?) })
     };
-    let (mut first, mut last) = (sample(first, first_at)?, sample(last, last_at)?);
-    let of_kind = match of_kind {
-        [] => OfKind::Gauge,
-        [Attribute::L(counted)] => {
-            let (increase, flags) = match &counted[..] {
-                [increase] => (increase, 0),
-                [increase, flags] => (increase, to_whole(flags)?),
-                [increase, flags, of_first, of_last] => {
-                    (first.cycle, last.cycle) = (to_cycle(of_first), to_cycle(of_last));
-                    (increase, to_whole(flags)?)
-                }
-                _ => return None,
-            };
-            let flags = Flags::from_bits(u8::try_from(flags).ok()?);
-            OfKind::Counter { increase: to_exact(increase)?, flags }
-        }
-        [area, held] => OfKind::Power {
-            area: to_exact(area)?,
-            held: TimeDelta::try_milliseconds(to_whole(held)?)?,
-        },
-        _ => return None,
-    };
+
     Some(MetricRollup {
         count: u64::try_from(to_whole(count)?).ok()?,
         sum: to_exact(sum)?,
         min: to_decimal(min)?,
         max: to_decimal(max)?,
-        first,
-        last,
+        first: sample(first, first_at, of_first)?,
+        last: sample(last, last_at, of_last)?,
         of_kind,
     })
+}
+
+/// What a metric has beyond a gauge, and the cycles of a counter's first and last value.
+fn to_kind(parts: &[Attribute]) -> Option<(OfKind, [Option<Decimal>; 2])> {
+    Some(match parts {
+        [] => (OfKind::Gauge, [None, None]),
+        [Attribute::L(counted)] => to_counter(counted)?,
+        [area, held] => {
+            let held = TimeDelta::try_milliseconds(to_whole(held)?)?;
+            (OfKind::Power { area: to_exact(area)?, held }, [None, None])
+        }
+        _ => return None,
+    })
+}
+
+fn to_counter(counted: &[Attribute]) -> Option<(OfKind, [Option<Decimal>; 2])> {
+    let (increase, flags, cycles) = match counted {
+        [increase] => (increase, 0, [None, None]),
+        [increase, flags] => (increase, to_whole(flags)?, [None, None]),
+        [increase, flags, first, last] => {
+            (increase, to_whole(flags)?, [to_cycle(first), to_cycle(last)])
+        }
+        _ => return None,
+    };
+    let flags = Flags::from_bits(u8::try_from(flags).ok()?);
+    Some((OfKind::Counter { increase: to_exact(increase)?, flags }, cycles))
+}
+
+/// Text, because a counter need not tell its cycle in each reading.
+fn from_cycle(cycle: Option<&Decimal>) -> Attribute {
+    Attribute::S(cycle.map_or_else(String::new, Decimal::to_string))
 }
 
 /// The cycle of a counter's value; an empty text where its reading tells none.

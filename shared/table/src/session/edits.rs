@@ -31,59 +31,75 @@ impl<D: Db> Session<'_, D> {
     ) -> StoreResult<UpdateOutcome<Edited, DevicePatchError>> {
         let mut pauses = Pauses::default();
         for _ in 0..MAX_ATTEMPTS {
-            let Some(old) = self.device(id).await? else {
-                return Ok(UpdateOutcome::ConditionFailed(None));
-            };
-            let refused = |why| Ok(UpdateOutcome::ConditionFailed(Some(why)));
-            let new = match patch.edited(&old, now) {
-                Ok(new) => new,
-                Err(why) => return refused(why),
-            };
-
-            let change = MeterChange::of(&old, patch);
-            let mut beside = match self.meter_companions(change).await? {
-                Ok(companions) => companions,
-                Err(why) => return refused(why.into()),
-            };
-            if new == old && beside.is_empty() {
-                return Ok(UpdateOutcome::Updated(Edited { device: new, room: None }));
+            if let Some(outcome) = self.try_edit(id, patch, now).await? {
+                return Ok(outcome);
             }
-
-            let new = new.next_version();
-            beside.extend(companions(&old, &new));
-            let mut room = None;
-            if let Edit::Set(into) = &patch.room
-                && old.place().room() != Some(into)
-            {
-                room = self.room(into).await?;
-                if room.is_none() {
-                    let added = Room::new(into.clone(), now);
-                    beside.push(Companion::RegisterRoom(added.clone()));
-                    room = Some(added);
-                }
-            }
-
-            if self.db.layout().attribute_index {
-                beside.extend(search_companions(&old, &new));
-            } else if patch.is_searchable() {
-                // Before the edit: an index that lacks it must not be trusted.
-                self.forget_index().await?;
-            }
-
-            let update = self.device_update(patch, &old, &new);
-            match self.write_device(&new, update, beside).await? {
-                UpdateOutcome::Updated(device) => {
-                    return Ok(UpdateOutcome::Updated(Edited { device, room }));
-                }
-                // Somebody was faster: the edit is made of what is there after a while.
-                UpdateOutcome::ConditionFailed(_) => {
-                    if !pauses.pause(self.invocation).await {
-                        break;
-                    }
-                }
+            if !pauses.pause(self.invocation).await {
+                break;
             }
         }
         Err(StoreError::Contended(format!("the device {id}")))
+    }
+
+    /// One attempt at an edit, made of what is stored now. `None` if somebody else wrote in between.
+    async fn try_edit(
+        self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> StoreResult<Option<UpdateOutcome<Edited, DevicePatchError>>> {
+        let refused = |why| Ok(Some(UpdateOutcome::ConditionFailed(why)));
+        let Some(old) = self.device(id).await? else { return refused(None) };
+        let new = match patch.edited(&old, now) {
+            Ok(new) => new,
+            Err(why) => return refused(Some(why)),
+        };
+
+        let change = MeterChange::of(&old, patch);
+        let mut beside = match self.meter_companions(change).await? {
+            Ok(companions) => companions,
+            Err(why) => return refused(Some(why.into())),
+        };
+        if new == old && beside.is_empty() {
+            return Ok(Some(UpdateOutcome::Updated(Edited { device: new, room: None })));
+        }
+
+        let new = new.next_version();
+        beside.extend(companions(&old, &new));
+        let (room, registered) = self.room_of_edit(&old, patch, now).await?;
+        beside.extend(registered);
+
+        if self.db.layout().attribute_index {
+            beside.extend(search_companions(&old, &new));
+        } else if patch.is_searchable() {
+            // Before the edit: an index that lacks it must not be trusted.
+            self.forget_index().await?;
+        }
+
+        let update = self.device_update(patch, &old, &new);
+        Ok(match self.write_device(&new, update, beside).await? {
+            UpdateOutcome::Updated(device) => Some(UpdateOutcome::Updated(Edited { device, room })),
+            UpdateOutcome::ConditionFailed(_) => None,
+        })
+    }
+
+    /// The room into which an edit moves a device, and its registration if it is new.
+    async fn room_of_edit(
+        self,
+        old: &Device,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> StoreResult<(Option<Room>, Option<Companion>)> {
+        let Edit::Set(into) = &patch.room else { return Ok((None, None)) };
+        if old.place().room() == Some(into) {
+            return Ok((None, None));
+        }
+
+        if let Some(known) = self.room(into).await? {
+            return Ok((Some(known), None));
+        }
+        let added = Room::new(into.clone(), now);
+        Ok((Some(added.clone()), Some(Companion::RegisterRoom(added))))
     }
 
     /// Edits a room.

@@ -77,13 +77,17 @@ impl<D: Db> Session<'_, D> {
         }
     }
 
-    /// Notes that the index is complete where there is nothing to put into it.
+    /// Notes that the index is complete if no device has anything to put into it. Returns whether it is complete.
     pub async fn mark_indexed(self, now: Timestamp) -> StoreResult<bool> {
-        if !self.db.layout().attribute_index || self.is_indexed().await? {
-            return Ok(self.db.layout().attribute_index);
+        if !self.db.layout().attribute_index {
+            return Ok(false);
+        }
+        if self.is_indexed().await? {
+            return Ok(true);
         }
 
-        // Of two marks the versions differ: one that an edit takes away and another puts again is not ended here.
+        // The version tells this mark from later ones: if an edit deletes it and another process puts one, the last
+        // write below is refused.
         let version = u64::try_from(now.as_millis()).unwrap_or(0);
         let mut mark = item::key(&Key::Indexed);
         mark.insert(VERSION.to_owned(), Attribute::number(version));
