@@ -13,10 +13,18 @@ use serde::de::DeserializeOwned;
 /// new one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = new_beside(path);
-    let mut file = private::options().create(true).truncate(true).open(&new)?;
+    let replaced = write(&new, bytes).and_then(|()| fs::rename(&new, path));
+    if replaced.is_err() {
+        // On a full disk each attempt would leave one more. What is wrong with the disk is said by the first error.
+        let _ = fs::remove_file(&new);
+    }
+    replaced
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = private::options().create(true).truncate(true).open(path)?;
     file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    file.sync_all()
 }
 
 /// Checks that the file can be written, before anything is done whose progress it keeps. Leaves it as it is.
@@ -92,6 +100,16 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_leaves_nothing_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("taken");
+        fs::create_dir_all(path.join("by a directory")).unwrap();
+        replace(&path, b"[1]").unwrap_err();
+        let left: Vec<_> = fs::read_dir(&directory).unwrap().map(|it| it.unwrap().path()).collect();
+        assert_eq!(left, [path]);
+    }
 
     #[test]
     #[cfg(unix)]

@@ -55,7 +55,7 @@ pub(super) fn read(mut file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<
     let mut lines = HashMap::new();
     for record in reader.records() {
         let record = record.context("the file is no CSV")?;
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = record.position().map_or(0, |position| line_of(position, &bytes));
         match edit(&columns, &record, line) {
             Err(reasons) => {
                 wrong.extend(reasons.into_iter().map(|reason| Refusal { line, reason }));
@@ -72,6 +72,14 @@ pub(super) fn read(mut file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<
         }
     }
     Ok((edits, wrong))
+}
+
+/// The line on which a record begins. The reader's position is before the rest of a line end of two characters, and before
+/// empty lines.
+fn line_of(position: &csv::Position, file: &[u8]) -> u64 {
+    let start = usize::try_from(position.byte()).unwrap_or(file.len()).min(file.len());
+    let ends = file[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+    position.line() + ends.filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// The line with the quote that is open at the end of the file: the reader would take all behind it for one cell.
@@ -293,6 +301,18 @@ mod tests {
                 "line 8: column model: has the value \"1\" twice",
             ]
         );
+    }
+
+    #[test]
+    fn a_line_has_its_number_whatever_ends_the_lines() {
+        for end in ["\n", "\r\n"] {
+            let file = ["device_id,name", "a,A", "", "a b,B", "a,C", ""].join(end);
+            let (edits, wrong) = read(file.as_bytes()).unwrap();
+            assert_eq!(edits[0].line, 2, "{end:?}");
+            let lines: Vec<u64> = wrong.iter().map(|refusal| refusal.line).collect();
+            assert_eq!(lines, [4, 5], "{end:?}");
+            assert!(wrong[1].to_string().contains("line 2 already"), "{}", wrong[1]);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::refusals::Refusals;
 use super::resume;
 use super::rolled_up::{self, Waited};
 use crate::client::{Ask, Client, without_login};
-use crate::output::print;
+use crate::output::{print, print_error};
 use crate::{progress, sample_home};
 
 /// The end of a report if the server does not tell whether everything is rolled up.
@@ -138,8 +138,11 @@ impl<'a> Compared<'a> {
         sent: anyhow::Result<T>,
         client: &Client,
     ) -> anyhow::Result<T> {
-        if sent.is_err() {
-            self.stopped(client)?;
+        if sent.is_err()
+            && let Err(error) = self.stopped(client)
+        {
+            // Why the import stopped is said last, and matters more.
+            print_error(format_args!("{error:#}"));
         }
         sent
     }

@@ -127,13 +127,17 @@ pub(crate) async fn restore(
         let mut batch = Vec::with_capacity(CONCURRENCY);
         while batch.len() < CONCURRENCY {
             let mut text = String::new();
-            let context = || format!("line {} of {}", line + 1, path.display());
+            let number = line + 1;
+            let context = || format!("line {number} of {}", path.display());
             if reader.read_line(&mut text).with_context(context)? == 0 {
                 is_over = true;
                 break;
             }
-            let saved = parse(&text).with_context(context)?;
             line += 1;
+            if text.trim().is_empty() {
+                continue;
+            }
+            let saved = parse(&text).with_context(context)?;
             let mut rollup = match saved {
                 Saved::Rollup(rollup) => *rollup,
                 Saved::Stay(of) => {

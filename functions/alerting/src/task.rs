@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use chrono::TimeDelta;
 use domain::{ChannelId, Timestamp};
 use table::{
     Invocation, Listing, Look, Looked, StoreError, StoreResult, StoredAlertState, UnreadableItem,
@@ -25,6 +26,8 @@ const STATES: usize = 1_000;
 const LOOKS: usize = 100;
 /// The messages of a page.
 const MESSAGES: usize = 100;
+/// For how long a place is kept: each minute goes on from the last one, and another process may have done the rest since.
+const MAX_KEPT: TimeDelta = TimeDelta::minutes(2);
 /// The most tasks of a kind that a minute reads.
 const MAX_TASKS: usize = 10_000;
 
@@ -146,6 +149,7 @@ pub(crate) struct KeptPlace<T: Task>(Mutex<BTreeMap<T::Owner, Kept<T>>>);
 /// A place, and those before it that are taken together with what may follow it.
 #[derive(Debug)]
 struct Kept<T: Task> {
+    at: Timestamp,
     place: T::Place,
     part: Vec<T>,
 }
@@ -166,9 +170,10 @@ impl<T: Task> KeptPlace<T> {
         invocation: &Invocation,
     ) -> ReadTasks<T> {
         let kept = self.lock().remove(owner);
+        let kept = kept.filter(|kept| kept.at <= now && now.since(kept.at) < MAX_KEPT);
         let has_begun_later = kept.is_some();
         let (mut place, mut tasks) = match kept {
-            Some(Kept { place, part }) => (Some(place), part),
+            Some(Kept { place, part, .. }) => (Some(place), part),
             None => (None, Vec::new()),
         };
 
@@ -191,7 +196,7 @@ impl<T: Task> KeptPlace<T> {
         let is_cut = place.is_some();
         if let Some(place) = place {
             let part = tasks.extract_if(.., |task| task.belongs_to(&place)).collect();
-            self.lock().insert(owner.clone(), Kept { place, part });
+            self.lock().insert(owner.clone(), Kept { at: now, place, part });
         }
         ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure }
     }

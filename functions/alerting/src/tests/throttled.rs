@@ -8,8 +8,9 @@ use domain::Timestamp;
 use serde_json::Value;
 use table::Action::{BatchGetItem, DeleteItem, GetItem, Query, UpdateItem};
 use table::Target::{AlertSecrets, AlertStates, AlertTold, AlertWaiting};
+use table::given::invocation;
 use table::memory_db::on;
-use table::{Action, StoreError, Target};
+use table::{Action, SendWaitingMessages as _, StoreError, Target};
 
 use super::{Reply, World};
 
@@ -404,4 +405,26 @@ async fn under_random_throttling_the_news_of_each_device_are_heard_in_their_orde
             }
         }
     }
+}
+
+/// A part that this process had kept would be counted with what is told hours later.
+#[tokio::test]
+async fn a_part_that_another_process_has_sent_is_forgotten() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let rule = world.rule_on_each("r").await;
+    for device in 0..150 {
+        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
+    }
+    world.store.fail(on(Query, AlertWaiting), 1, StoreError::Throttled("for now".into()));
+    world.minute().await.expect_err("a part is not read");
+    assert_eq!(world.receiver.take(), []);
+    for message in &world.store.all_waiting() {
+        assert!(world.store.finish_waiting(message, &invocation()).await.expect("asked"));
+    }
+
+    world.pass(TimeDelta::hours(5));
+    world.tell(&rule, "d149", News::Recovered, &[("a", NOW)]).await;
+    world.minutes(2).await;
+    assert_eq!(world.receiver.bodies()[0]["title"], "Warm: d149");
 }
