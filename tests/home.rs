@@ -124,7 +124,10 @@ pub(crate) struct Home<S> {
     pub(crate) receiver: Receiver,
     pub(crate) work: MemoryWorkQueue,
     pub(crate) letters: MemoryQueue,
-    options: Options,
+    registry_max_age: Duration,
+    zone: Zone,
+    retention: Retention,
+    deadline: fn() -> Deadline,
     ingest: OnceLock<Ingest<S, TestClock>>,
     query: OnceLock<Query<S, TestClock>>,
     registry: OnceLock<Registry<S, MemoryQueue, TestClock>>,
@@ -134,14 +137,19 @@ pub(crate) struct Home<S> {
 
 impl<S: Store> Home<S> {
     pub(crate) fn with(store: S, options: Options) -> Self {
+        let Options { clock, log, registry_max_age, zone, retention, deadline, work, letters } =
+            options;
         Self {
             store,
-            clock: options.clock.clone(),
-            log: options.log.clone(),
+            clock,
+            log,
             receiver: Receiver::default(),
-            work: options.work.clone(),
-            letters: options.letters.clone(),
-            options,
+            work,
+            letters,
+            registry_max_age,
+            zone,
+            retention,
+            deadline,
             ingest: OnceLock::new(),
             query: OnceLock::new(),
             registry: OnceLock::new(),
@@ -160,7 +168,7 @@ impl<S: Store> Home<S> {
     pub(crate) fn ingest(&self) -> &Ingest<S, TestClock> {
         self.ingest.get_or_init(|| {
             let settings = ingest::Settings {
-                registry_max_age: self.options.registry_max_age,
+                registry_max_age: self.registry_max_age,
                 auth: Auth::Owner,
                 ..ingest::Settings::default()
             };
@@ -172,7 +180,7 @@ impl<S: Store> Home<S> {
     pub(crate) fn query(&self) -> &Query<S, TestClock> {
         self.query.get_or_init(|| {
             let settings = query::Settings {
-                registry_max_age: self.options.registry_max_age,
+                registry_max_age: self.registry_max_age,
                 auth: Auth::Owner,
                 ..query::Settings::default()
             };
@@ -191,8 +199,8 @@ impl<S: Store> Home<S> {
     fn rollup(&self) -> &Rollup<S, MemoryWorkQueue, MemoryQueue, TestClock> {
         self.rollup.get_or_init(|| {
             let settings = rollup::Settings {
-                zone: self.options.zone,
-                retention: self.options.retention,
+                zone: self.zone,
+                retention: self.retention,
                 following: rollups::Following::default(),
                 max_read_units: u32::MAX,
                 max_write_units: u32::MAX,
@@ -230,7 +238,7 @@ impl<S: Store> Home<S> {
         body: Option<&Value>,
     ) -> Answer {
         let event = request(method, path, parameters, body);
-        self.ask_until(event, (self.options.deadline)()).await
+        self.ask_until(event, (self.deadline)()).await
     }
 
     /// The same, by a deadline.
@@ -248,15 +256,17 @@ impl<S: Store> Home<S> {
 
     /// An answer that has what was asked for.
     pub(crate) async fn found(&self, path: &str, parameters: &str) -> Answer {
-        let answer = self.get(path, parameters).await;
-        assert_eq!(answer.status, 200, "{path}?{parameters}: {}", answer.body);
-        answer
+        self.found_within(1, path, parameters).await
     }
 
-    /// The same on a busy machine, which has no time for some requests.
+    /// Like `found`, but asks up to ten times more after a 503: a busy machine has no time for some requests.
     pub(crate) async fn found_in_the_end(&self, path: &str, parameters: &str) -> Answer {
+        self.found_within(11, path, parameters).await
+    }
+
+    async fn found_within(&self, attempts: usize, path: &str, parameters: &str) -> Answer {
         let mut answer = self.get(path, parameters).await;
-        for _ in 0..10 {
+        for _ in 1..attempts {
             if answer.status != 503 {
                 break;
             }
@@ -268,7 +278,7 @@ impl<S: Store> Home<S> {
 
     /// Sends a request to the function `ingest`.
     pub(crate) async fn send(&self, event: ingest::Event) -> Answer {
-        self.send_until(event, (self.options.deadline)()).await
+        self.send_until(event, (self.deadline)()).await
     }
 
     /// The same, by a deadline.
@@ -287,7 +297,7 @@ impl<S: Store> Home<S> {
 
     /// Hands a batch of the stream to a function. Returns the number of the first record that failed.
     pub(crate) async fn hand(&self, consumer: Consumer, records: &[Value]) -> Option<usize> {
-        self.hand_until(consumer, records, (self.options.deadline)()).await
+        self.hand_until(consumer, records, (self.deadline)()).await
     }
 
     /// The same, by a deadline.
@@ -329,13 +339,13 @@ impl<S: Store> Home<S> {
     /// Hands a message of the queue to the function `rollup`. Returns whether it is done.
     pub(crate) async fn fold(&self, message: &FoldRequest) -> bool {
         let event = message_event(message);
-        let answer = Box::pin(self.rollup().handle_queue(event, (self.options.deadline)())).await;
+        let answer = Box::pin(self.rollup().handle_queue(event, (self.deadline)())).await;
         answer.batch_item_failures.is_empty()
     }
 
     /// The minute of the function `rollup`.
     pub(crate) async fn schedule(&self) -> Result<(), rollup::NotDone> {
-        Box::pin(self.rollup().handle_schedule((self.options.deadline)())).await
+        Box::pin(self.rollup().handle_schedule((self.deadline)())).await
     }
 
     /// The same at a moment, so many milliseconds after the start; it is done.
@@ -355,7 +365,7 @@ impl<S: Store> Home<S> {
 
     /// Hands the JSON of an event to the function of that name, as Lambda does. Returns what Lambda returns.
     pub(crate) async fn invoke(&self, function: &str, event: &str) -> Value {
-        let deadline = (self.options.deadline)();
+        let deadline = (self.deadline)();
         match function {
             "ingest" => {
                 let reply = Box::pin(self.ingest().handle(read(event), deadline)).await;

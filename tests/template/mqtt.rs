@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    PACKAGES, actions, all, dead_letter_queue, function, number, resources, role, sends,
-    statements_of, template, text,
+    PACKAGES, actions, all, dead_letter_queue, function, matches_pattern, number, resources, role,
+    sends, statements_of, template, text,
 };
 use crate::architecture::root;
 
@@ -185,11 +185,7 @@ fn may(output: &str, action: &str, place: &str) -> bool {
     let place = place.replace("DEVICE", "THING").replace("boiler", "THING");
     allowed(output).into_iter().any(|(allowed, pattern)| {
         let pattern = pattern.replace("TOPIC", "roomtide");
-        let matches = match pattern.strip_suffix('*') {
-            Some(prefix) => place.starts_with(prefix),
-            None => pattern == place,
-        };
-        allowed == format!("iot:{action}") && matches
+        allowed == format!("iot:{action}") && matches_pattern(&place, &pattern)
     })
 }
 

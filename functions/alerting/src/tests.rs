@@ -17,6 +17,7 @@ use domain::{RuleId, Timestamp};
 use runtime::clock::{Deadline, TestClock};
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
+pub(crate) use table::given::at;
 use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{
@@ -95,13 +96,25 @@ pub(crate) struct World {
 
 pub(crate) const NOON: &str = "2026-01-11T12:00:00Z";
 
-pub(crate) fn at(text: &str) -> Timestamp {
-    Timestamp::parse_absolute(text).expect("a timestamp")
-}
-
 impl World {
     pub(crate) fn new() -> Self {
         Self::with_heartbeat(None)
+    }
+
+    /// With a channel `a` and a rule `r`.
+    pub(crate) async fn with_rule() -> (Self, StoredRule) {
+        let world = Self::new();
+        world.channel("a", None).await;
+        let rule = world.rule("r", false).await;
+        (world, rule)
+    }
+
+    /// The same with a rule that can storm.
+    pub(crate) async fn with_rule_on_each() -> (Self, StoredRule) {
+        let world = Self::new();
+        world.channel("a", None).await;
+        let rule = world.rule_on_each("r").await;
+        (world, rule)
     }
 
     pub(crate) fn with_heartbeat(heartbeat: Option<Url>) -> Self {

@@ -35,7 +35,7 @@ pub(crate) use self::device::{Described, Labels};
 pub use self::device::{DeviceItem, description, from_device, tombstone_expires};
 pub use self::error::{ItemError, UnreadableItem};
 pub use self::form::mark;
-pub(crate) use self::form::{Form, List, Listed, Members, Said, Seconds, Text, part};
+pub(crate) use self::form::{Form, List, Members, Said, Seconds, Text, listed, part};
 pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading};
 pub use self::rollup::group_name;
 pub use self::search_entry::from_search_entry;
@@ -141,10 +141,15 @@ pub trait Kind: Attributes + Decode {
 #[must_use]
 pub(crate) fn with_key(under: &Key, attributes: impl IntoIterator<Item = NamedAttribute>) -> Item {
     let mut item = key(under);
-    for (name, value) in attributes {
-        item.extend(value.map(|value| (name.to_owned(), value)));
-    }
+    item.extend(present(attributes));
     item
+}
+
+/// The attributes that have a value.
+fn present(
+    attributes: impl IntoIterator<Item = NamedAttribute>,
+) -> impl Iterator<Item = (String, Attribute)> {
+    attributes.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }
 
 /// The key attributes of an item.

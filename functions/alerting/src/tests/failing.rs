@@ -15,9 +15,7 @@ const NOW: Timestamp = Timestamp::MIN;
 
 /// A channel that fails, and the message that waits for it.
 async fn fail() -> (World, StoredRule) {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.receiver.will([Reply::Status(404)]);
     world.minute().await.expect("done");
@@ -109,9 +107,7 @@ async fn a_channel_that_delivers_fails_no_longer_whatever_the_table_throttles() 
 
 #[tokio::test]
 async fn a_channel_fails_and_says_why_though_a_message_is_not_given_back() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.receiver.will([Reply::Status(404)]);
     let given_back = on(UpdateItem, AlertWaiting);

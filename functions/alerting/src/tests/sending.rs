@@ -68,9 +68,7 @@ async fn the_messages_of_a_minute_are_one_message_in_the_order_of_time() {
 
 #[tokio::test]
 async fn a_channel_that_fails_is_tried_again_and_holds_up_no_other() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.receiver.will([Reply::Status(500)]);
     world.minute().await.expect("done: a receiver's failure is not ours");
@@ -106,9 +104,7 @@ async fn a_channel_that_fails_is_tried_again_and_holds_up_no_other() {
 
 #[tokio::test]
 async fn a_channel_that_a_person_has_to_mend_fails_at_once_and_its_secret_is_in_no_log() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     for status in [404, 301] {
         world.receiver.will([Reply::Status(status)]);
@@ -127,9 +123,7 @@ async fn a_channel_that_a_person_has_to_mend_fails_at_once_and_its_secret_is_in_
 
 #[tokio::test]
 async fn a_receiver_that_asks_for_a_pause_gets_it() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.receiver.will([Reply::After(429, 300)]);
     world.minute().await.expect("done");
@@ -143,9 +137,7 @@ async fn a_receiver_that_asks_for_a_pause_gets_it() {
 
 #[tokio::test]
 async fn a_pause_that_a_receiver_asks_for_holds_later_messages_and_no_test() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.receiver.will([Reply::After(429, 300), Reply::After(429, 300)]);
     world.minute().await.expect("done");
@@ -175,9 +167,7 @@ async fn a_pause_that_a_receiver_asks_for_holds_later_messages_and_no_test() {
 /// The refusal of a repetition says nothing of the request whose answer was lost.
 #[tokio::test]
 async fn what_may_have_arrived_is_marked_by_all_later_attempts() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.receiver.will([Reply::Lost, Reply::Status(503), Reply::Status(429)]);
     world.minute().await.expect("done");
@@ -190,9 +180,7 @@ async fn what_may_have_arrived_is_marked_by_all_later_attempts() {
 
 #[tokio::test]
 async fn what_was_tried_for_a_day_goes_with_the_first_message_that_gets_through() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
     world.receiver.will(vec![Reply::Status(500); 1_000]);
@@ -216,9 +204,7 @@ async fn what_was_tried_for_a_day_goes_with_the_first_message_that_gets_through(
 
 #[tokio::test]
 async fn a_channel_that_was_edited_is_tried_at_once() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.receiver.will(vec![Reply::Status(404); 1_000]);
     world.minutes(26 * 60).await;
@@ -354,9 +340,7 @@ async fn what_waits_for_a_channel_that_was_deleted_goes_to_no_later_one() {
 
 #[tokio::test]
 async fn the_messages_of_a_rule_that_was_deleted_are_dropped() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     world.delete_rule("r").await;
     world.minute().await.expect("done");
@@ -409,9 +393,7 @@ async fn after_a_crash_between_any_two_calls_each_message_arrives() {
     let mut was_repeated = false;
     for is_panic in [true, false] {
         for calls in 0.. {
-            let world = World::new();
-            world.channel("a", None).await;
-            let rule = world.rule("r", false).await;
+            let (world, rule) = World::with_rule().await;
             world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
             world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
             if is_panic {
@@ -455,9 +437,7 @@ async fn after_a_crash_between_any_two_calls_each_message_arrives() {
 #[tokio::test]
 async fn what_a_sender_that_died_had_is_sent_though_newer_messages_follow() {
     for calls in 0.. {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule("r", false).await;
+        let (world, rule) = World::with_rule().await;
         world.tell(&rule, "freezer", News::Fired, &[("a", world.now())]).await;
         world.minute().await.expect("done");
         world.pass(TimeDelta::seconds(5));
@@ -491,9 +471,7 @@ async fn what_a_sender_that_died_had_is_sent_though_newer_messages_follow() {
 async fn what_a_sender_that_died_had_is_not_said_after_newer_news() {
     let mut was_overtaken = false;
     for calls in 0.. {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule("r", false).await;
+        let (world, rule) = World::with_rule().await;
         world.tell(&rule, "freezer", News::Fired, &[("a", world.now())]).await;
         world.store.panic_after(calls, "killed");
         if world.minute().await.is_ok() {
@@ -673,9 +651,7 @@ fn fail_twice_after(world: &World, calls: usize) {
 
 #[tokio::test]
 async fn without_the_zone_and_the_mark_messages_are_sent() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     // Rules and channels are read before.
     fail_twice_after(&world, 2);
@@ -718,9 +694,7 @@ async fn a_message_that_is_not_leased_holds_up_no_other() {
     let mut leases = 0;
     // Rules, channels, zone and mark are read before.
     for calls in 4.. {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule("r", false).await;
+        let (world, rule) = World::with_rule().await;
         for device in ["freezer", "fridge", "cellar"] {
             world.tell(&rule, device, News::Fired, &[("a", NOW)]).await;
         }
@@ -751,9 +725,7 @@ async fn a_message_that_is_not_leased_holds_up_no_other() {
 async fn what_is_delivered_and_not_deleted_is_leased_for_longer_than_an_invocation() {
     let mut is_found = false;
     for calls in 0..20 {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule("r", false).await;
+        let (world, rule) = World::with_rule().await;
         world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
         world.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
         let has_failed = world.minute().await.is_err();
@@ -869,9 +841,7 @@ fn devices(world: &World) -> Vec<String> {
 async fn a_message_whose_state_cannot_be_read_holds_up_no_other() {
     let mut was_left = false;
     for calls in 0..20 {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule("r", false).await;
+        let (world, rule) = World::with_rule().await;
         let later = world.now().saturating_add(TimeDelta::minutes(5));
         world.tell(&rule, "freezer", News::Fired, &[("a", later)]).await;
         world.pass(TimeDelta::minutes(20));
@@ -901,9 +871,7 @@ async fn a_message_whose_state_cannot_be_read_holds_up_no_other() {
 async fn what_waits_is_read_on_where_the_table_let_no_more_in() {
     let mut was_cut = false;
     for calls in 0..8 {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule("r", false).await;
+        let (world, rule) = World::with_rule().await;
         for device in 0..150 {
             world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
         }

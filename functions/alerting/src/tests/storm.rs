@@ -31,9 +31,7 @@ fn devices(body: &Value) -> BTreeSet<&str> {
 
 #[tokio::test]
 async fn twenty_devices_are_told_one_by_one_and_more_by_their_count() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule_on_each("r").await;
+    let (world, rule) = World::with_rule_on_each().await;
     for device in 0..MAX_SINGLE {
         tell(&world, &rule, device, News::Fired).await;
         world.minute().await.expect("done");
@@ -78,9 +76,7 @@ async fn twenty_devices_are_told_one_by_one_and_more_by_their_count() {
 
 #[tokio::test]
 async fn what_fires_at_once_on_a_thousand_devices_is_one_request_with_a_short_link() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule_on_each("r").await;
+    let (world, rule) = World::with_rule_on_each().await;
     for device in 0..1_000 {
         tell(&world, &rule, device, News::Fired).await;
     }
@@ -137,9 +133,7 @@ async fn what_a_storm_holds_keeps_no_message_of_another_rule_waiting() {
 #[tokio::test]
 async fn what_a_sender_that_died_had_is_not_held_by_the_count_that_has_its_device() {
     for died_with in [3, MAX_SINGLE + 5] {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule_on_each("r").await;
+        let (world, rule) = World::with_rule_on_each().await;
         for device in 0..died_with {
             tell(&world, &rule, device, News::Fired).await;
         }
@@ -172,9 +166,7 @@ async fn what_a_sender_that_died_had_is_not_held_by_the_count_that_has_its_devic
 
 #[tokio::test]
 async fn what_was_told_by_a_clock_that_was_ahead_is_sent_at_once_and_holds_nothing_for_hours() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule_on_each("r").await;
+    let (world, rule) = World::with_rule_on_each().await;
     world.pass(TimeDelta::hours(5));
     for device in 0..25 {
         world.tell(&rule, &format!("d{device:04}"), News::Fired, &[("a", world.now())]).await;
@@ -219,9 +211,7 @@ async fn a_rule_on_one_device_reads_nothing_of_what_was_told() {
 async fn in_a_random_storm_each_devices_last_news_arrives_and_requests_are_few() {
     for seed in 0..20 {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule_on_each("r").await;
+        let (world, rule) = World::with_rule_on_each().await;
         let (mut firing, mut requests) = (BTreeMap::new(), Vec::new());
         let mut heard: BTreeMap<String, bool> = BTreeMap::new();
         let rate = rng.usize(1..15);

@@ -57,9 +57,7 @@ async fn tell_steps(world: &World, device: &str, count: usize, next: Timestamp) 
 #[tokio::test]
 async fn what_follows_a_message_that_is_not_leased_waits_for_it_and_no_other_does() {
     for lease in 0..3 {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule("r", false).await;
+        let (world, rule) = World::with_rule().await;
         for (device, news) in
             [("freezer", News::Fired), ("freezer", News::Recovered), ("fridge", News::Fired)]
         {
@@ -84,9 +82,7 @@ async fn what_follows_a_message_that_is_not_leased_waits_for_it_and_no_other_doe
 /// What was leased would wait for the end of its lease, and be marked as a repetition.
 #[tokio::test]
 async fn what_is_not_sent_for_want_of_the_secret_is_sent_a_minute_later_for_the_first_time() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
     throttle(&world, GetItem, AlertSecrets, 0);
     world.minute().await.expect_err("the secret is not read");
@@ -101,9 +97,7 @@ async fn what_is_not_sent_for_want_of_the_secret_is_sent_a_minute_later_for_the_
 #[tokio::test]
 async fn what_cannot_be_dropped_is_not_said_after_what_followed_it() {
     for deletion in 0..2 {
-        let world = World::new();
-        world.channel("a", None).await;
-        let rule = world.rule("r", false).await;
+        let (world, rule) = World::with_rule().await;
         let later = world.now().saturating_add(TimeDelta::minutes(5));
         for news in [News::Recovered, News::Fired, News::Recovered] {
             world.pass(TimeDelta::seconds(1));
@@ -168,9 +162,7 @@ async fn what_follows_a_message_that_is_sent_and_not_deleted_is_the_last_that_is
 /// A page has a hundred messages.
 #[tokio::test]
 async fn what_follows_a_message_at_the_end_of_what_was_read_waits_for_it() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule("r", false).await;
+    let (world, rule) = World::with_rule().await;
     for device in 0..100 {
         world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
     }
@@ -192,9 +184,7 @@ async fn what_follows_a_message_at_the_end_of_what_was_read_waits_for_it() {
 
 /// A rule on each device has messages about so many, which waited over quiet hours: no longer among those of late.
 async fn store_storm(devices: usize) -> World {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule_on_each("r").await;
+    let (world, rule) = World::with_rule_on_each().await;
     let later = world.now().saturating_add(TimeDelta::hours(2));
     for device in 0..devices {
         world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", later)]).await;
@@ -226,9 +216,7 @@ async fn a_storm_that_is_read_in_parts_is_told_as_a_whole() {
 /// What waits unread was not sent: else the others would wait for ten minutes.
 #[tokio::test]
 async fn a_storm_of_late_that_is_read_in_parts_is_told_at_once() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule_on_each("r").await;
+    let (world, rule) = World::with_rule_on_each().await;
     for device in 0..150 {
         world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
     }
@@ -265,9 +253,7 @@ async fn what_is_left_of_a_storm_is_told_by_its_count() {
 /// The newest page of what was told is read, with ten devices of the rule, and not the one with ten others.
 #[tokio::test]
 async fn a_count_of_a_part_of_what_was_told_is_not_said() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule_on_each("r").await;
+    let (world, rule) = World::with_rule_on_each().await;
     let other = world.rule_on_each("other").await;
     let to_a = &[("a", NOW)][..];
     for (rule, name, count, channels) in [
@@ -410,9 +396,7 @@ async fn under_random_throttling_the_news_of_each_device_are_heard_in_their_orde
 /// A part that this process had kept would be counted with what is told hours later.
 #[tokio::test]
 async fn a_part_that_another_process_has_sent_is_forgotten() {
-    let world = World::new();
-    world.channel("a", None).await;
-    let rule = world.rule_on_each("r").await;
+    let (world, rule) = World::with_rule_on_each().await;
     for device in 0..150 {
         world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
     }

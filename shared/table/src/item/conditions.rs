@@ -6,10 +6,10 @@ use super::attribute::{
 };
 use super::fields::{invalid, other_kind, parse_key};
 use super::form::{
-    At, Damage, Form, List, Listed, Mark, Maybe, Number, RoomOrNone, Seconds, Text, Whole, list,
-    members, part,
+    At, List, Listed, Mark, Maybe, Members, Number, RoomOrNone, Seconds, Text, Whole, list, listed,
+    part,
 };
-use super::kind::{kind, take};
+use super::kind::{group, kind, take};
 use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute};
 use crate::keys::{self, Key};
 use crate::rollup::{Indexed, IndexedQuarter, RollupKey, StoredSchema};
@@ -85,10 +85,9 @@ kind! { StoredSchema = ConditionsSchema {
 
 impl Attributes for ConditionsSchema {
     fn attributes(&self) -> Vec<NamedAttribute> {
-        let metrics = self.metrics().iter().filter_map(List::attribute);
         vec![
             (VERSION, part::<Whole, _>(&self.version())),
-            (SCHEMA, Some(Attribute::L(metrics.collect()))),
+            (SCHEMA, Some(listed::<Members, _>(self.metrics()))),
         ]
     }
 }
@@ -96,55 +95,45 @@ impl Attributes for ConditionsSchema {
 impl Group for ConditionsSchema {
     fn take(item: &mut Item) -> Result<Self, ItemError> {
         let version = take::<Whole, _>(item, VERSION)?;
-        let metrics = take::<Listed<List>, _>(item, SCHEMA)?;
+        let metrics = take::<Listed<Members>, _>(item, SCHEMA)?;
         Self::new(version, metrics).map_err(invalid(SCHEMA))
     }
 }
 
-/// A metric of the schema is a map, and the domain of its encoding a list.
-impl Form<SchemaMetric> for List {
-    fn attribute(metric: &SchemaMetric) -> Option<Attribute> {
-        let domain = match &metric.encoding {
-            Encoding::Decimal(knots) => part::<Listed<Number>, _>(knots),
-            Encoding::Time(from, to) => part::<Listed<At>, _>(&vec![*from, *to]),
-            Encoding::Unsigned | Encoding::Signed | Encoding::Float => {
-                Some(Attribute::L(Vec::new()))
-            }
-        };
-        let members = [
-            (NAME, part::<Text, _>(&metric.name)),
-            (BITS, part::<Whole, _>(&metric.bits)),
-            (ENCODING, Some(Attribute::S(metric.encoding.name().to_owned()))),
-            (DOMAIN, domain),
-        ];
-        let named = |(name, value): NamedAttribute| Some((name.to_owned(), value?));
-        Some(Attribute::M(members.into_iter().filter_map(named).collect()))
-    }
+group! { SchemaMetric { name: Text = NAME, encoding: Encoding, bits: Whole = BITS } }
 
-    fn value(attribute: Option<Attribute>) -> Result<SchemaMetric, Damage> {
-        to_metric(&mut members(attribute)?).map_err(Damage::Inner)
+/// The name of the encoding, and its domain as a list.
+impl Attributes for Encoding {
+    fn attributes(&self) -> Vec<NamedAttribute> {
+        let domain = match self {
+            Self::Decimal(knots) => listed::<Number, _>(knots),
+            Self::Time(from, to) => listed::<At, _>([from, to]),
+            Self::Unsigned | Self::Signed | Self::Float => Attribute::L(Vec::new()),
+        };
+        vec![(ENCODING, Some(Attribute::S(self.name().to_owned()))), (DOMAIN, Some(domain))]
     }
 }
 
-fn to_metric(members: &mut Item) -> Result<SchemaMetric, ItemError> {
-    if !matches!(members.get(DOMAIN), Some(Attribute::L(_))) {
-        return Err(ItemError::Missing(DOMAIN));
-    }
-    let encoding: String = take::<Text, _>(members, ENCODING)?;
-    let encoding = match encoding.as_str() {
-        "decimal" => Encoding::Decimal(take::<Listed<Number>, _>(members, DOMAIN)?),
-        "time" => {
-            let ends: Vec<Timestamp> = take::<Listed<At>, _>(members, DOMAIN)?;
-            let [from, to] = ends[..] else { return Err(ItemError::Missing(DOMAIN)) };
-            Encoding::Time(from, to)
+impl Group for Encoding {
+    fn take(item: &mut Item) -> Result<Self, ItemError> {
+        let name: String = take::<Text, _>(item, ENCODING)?;
+        let without_domain = match name.as_str() {
+            "decimal" => return take::<Listed<Number>, _>(item, DOMAIN).map(Self::Decimal),
+            "time" => {
+                let ends: Vec<Timestamp> = take::<Listed<At>, _>(item, DOMAIN)?;
+                let [from, to] = ends[..] else { return Err(ItemError::Missing(DOMAIN)) };
+                return Ok(Self::Time(from, to));
+            }
+            "unsigned" => Self::Unsigned,
+            "signed" => Self::Signed,
+            "float" => Self::Float,
+            _ => return Err(ItemError::Missing(ENCODING)),
+        };
+        match item.remove(DOMAIN) {
+            Some(Attribute::L(_)) => Ok(without_domain),
+            _ => Err(ItemError::Missing(DOMAIN)),
         }
-        "unsigned" => Encoding::Unsigned,
-        "signed" => Encoding::Signed,
-        "float" => Encoding::Float,
-        _ => return Err(ItemError::Missing(ENCODING)),
-    };
-    let name = take::<Text, _>(members, NAME)?;
-    Ok(SchemaMetric { name, encoding, bits: take::<Whole, _>(members, BITS)? })
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::attribute::{
 use super::fields::{invalid, other_kind, parse_key};
 use super::form::{
     At, ByText, Damage, Form, List, Listed, Mark, Maybe, Members, Millis, Number, OrDefault,
-    Readable, Said, Text, TextSet, Whole, element, list, members, part,
+    Readable, Said, Text, TextSet, Whole, element, list, listed, members, part,
 };
 use super::kind::{group, kind, take};
 use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute, with_key};
@@ -213,7 +213,7 @@ pub(crate) struct Labels;
 
 impl Form<Tags> for Labels {
     fn attribute(tags: &Tags) -> Option<Attribute> {
-        Some(Attribute::L(tags.iter().map(Attribute::text).collect()))
+        Some(listed::<Text, _>(&**tags))
     }
 
     fn value(attribute: Option<Attribute>) -> Result<Tags, Damage> {
@@ -267,7 +267,8 @@ impl Form<BTreeMap<MetricName, MetricInfo>> for Metrics {
 
 fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, Damage> {
     let mut members = members(Some(info))?;
-    if take::<Word, MetricKind>(&mut members.clone(), KIND).is_err() {
+    let kind: Result<MetricKind, Damage> = Word::value(members.get(KIND).cloned());
+    if kind.is_err() {
         let (kind, _) = name.well_known();
         members.extend(Word::attribute(&kind).map(|kind| (KIND.to_owned(), kind)));
     }

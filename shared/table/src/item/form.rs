@@ -9,7 +9,7 @@ use std::str::FromStr;
 use chrono::TimeDelta;
 use domain::{Decimal, RoomId, TimeRange, Timestamp};
 
-use super::{Attribute, Attributes, Group, Item, ItemError};
+use super::{Attribute, Group, Item, ItemError, present};
 
 /// A form in which values of a type are kept.
 pub(crate) trait Form<T> {
@@ -226,7 +226,7 @@ where
     F: Form<C::Item>,
 {
     fn attribute(values: &C) -> Option<Attribute> {
-        Some(Attribute::L(values.into_iter().filter_map(F::attribute).collect()))
+        Some(listed::<F, _>(values))
     }
 
     fn value(attribute: Option<Attribute>) -> Result<C, Damage> {
@@ -297,7 +297,7 @@ pub(crate) struct Members;
 
 impl<T: Group> Form<T> for Members {
     fn attribute(group: &T) -> Option<Attribute> {
-        Some(Attribute::M(item_of(group)))
+        Some(Attribute::M(present(group.attributes()).collect()))
     }
 
     fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
@@ -345,6 +345,11 @@ pub(crate) fn part<F: Form<T>, T>(value: &T) -> Option<Attribute> {
     F::attribute(value)
 }
 
+/// A list of values of one form.
+pub(crate) fn listed<'a, F: Form<T>, T: 'a>(values: impl IntoIterator<Item = &'a T>) -> Attribute {
+    Attribute::L(values.into_iter().filter_map(F::attribute).collect())
+}
+
 /// A list of these elements.
 pub(super) fn list_of<const N: usize>(parts: [Option<Attribute>; N]) -> Attribute {
     Attribute::L(parts.into_iter().flatten().collect())
@@ -373,13 +378,8 @@ pub(super) fn members(attribute: Option<Attribute>) -> Result<Item, Damage> {
     }
 }
 
-/// The attributes of a group that have a value, by name.
-pub(super) fn item_of(group: &impl Attributes) -> Item {
-    let named = |(name, value): (&'static str, Option<Attribute>)| Some((name.to_owned(), value?));
-    group.attributes().into_iter().filter_map(named).collect()
-}
-
-fn text(attribute: Option<Attribute>) -> Result<String, Damage> {
+/// The text of an attribute that is one.
+pub(super) fn text(attribute: Option<Attribute>) -> Result<String, Damage> {
     match attribute {
         Some(Attribute::S(text)) => Ok(text),
         _ => Err(Damage::Missing),

@@ -45,7 +45,7 @@ macro_rules! kind {
                 };
                 Ok(Self {
                     $($part,)*
-                    $($field: $crate::item::kind::kind!(@take item, $form $(, $name)?),)+
+                    $($field: $crate::item::kind::kind!(@take &mut item, $form $(, $name)?),)+
                 })
             }
         }
@@ -56,23 +56,23 @@ macro_rules! kind {
     (@named $value:expr, $group:ty) => {
         $crate::item::Attributes::attributes($value)
     };
-    (@take $item:ident, $form:ty, $name:expr) => {
-        $crate::item::kind::take::<$form, _>(&mut $item, $name)?
+    (@take $item:expr, $form:ty, $name:expr) => {
+        $crate::item::kind::take::<$form, _>($item, $name)?
     };
-    (@take $item:ident, $group:ty) => {
-        <$group as $crate::item::Group>::take(&mut $item)?
+    (@take $item:expr, $group:ty) => {
+        <$group as $crate::item::Group>::take($item)?
     };
 }
 pub(super) use kind;
 
-/// Declares a [`Group`](super::Group): by field of the struct its form and its attribute.
+/// Declares a [`Group`](super::Group): by field of the struct its form and its attribute, or a group.
 macro_rules! group {
-    ($type:ident { $($field:ident: $form:ty = $name:expr),+ $(,)? }) => {
-        $crate::item::kind::kind!(@attributes $type { $($field: $form = $name),+ });
+    ($type:ident { $($field:ident: $form:ty $(= $name:expr)?),+ $(,)? }) => {
+        $crate::item::kind::kind!(@attributes $type { $($field: $form $(= $name)?),+ });
 
         impl $crate::item::Group for $type {
             fn take(item: &mut $crate::item::Item) -> Result<Self, $crate::item::ItemError> {
-                Ok(Self { $($field: $crate::item::kind::take::<$form, _>(item, $name)?),+ })
+                Ok(Self { $($field: $crate::item::kind::kind!(@take item, $form $(, $name)?)),+ })
             }
         }
     };

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::attribute::{ARRIVAL, METRICS, NAMED, NAMED_ROOM};
 use super::fields::{foreign_key, invalid};
-use super::form::mark;
+use super::form::{mark, text};
 use super::{Attribute, Decode, ItemError};
 use crate::keys::{self, Key};
 use domain::{Decimal, MetricName, Reading, RoomId, Timestamp};
@@ -61,7 +61,7 @@ impl Decode for Arrival {
         attributes: impl IntoIterator<Item = (String, Attribute)>,
     ) -> Result<Self, ItemError> {
         let found = attributes.into_iter().find(|(name, _)| name == ARRIVAL);
-        Ok(Self(found.and_then(|(_, value)| string(value))))
+        Ok(Self(found.and_then(|(_, value)| text(Some(value)).ok())))
     }
 }
 
@@ -86,8 +86,8 @@ impl Decode for Reading {
         let (mut is_named, mut metrics) = (false, BTreeMap::new());
         for (name, value) in attributes {
             match (name.as_str(), value) {
-                (keys::PK, value) => pk = string(value),
-                (keys::SK, value) => sk = string(value),
+                (keys::PK, value) => pk = text(Some(value)).ok(),
+                (keys::SK, value) => sk = text(Some(value)).ok(),
                 (keys::ROOM, value) => room = Some(to_room_id(value, keys::ROOM)?),
                 (NAMED_ROOM, value) => named_room = Some(to_room_id(value, NAMED_ROOM)?),
                 (NAMED, _) => is_named = true,
@@ -114,15 +114,8 @@ impl Decode for Reading {
 }
 
 fn to_room_id(value: Attribute, attribute: &'static str) -> Result<RoomId, ItemError> {
-    let id = string(value).ok_or(ItemError::Missing(attribute))?;
+    let id = text(Some(value)).map_err(|damage| damage.in_attribute(attribute))?;
     RoomId::try_from(id).map_err(invalid(attribute))
-}
-
-fn string(attribute: Attribute) -> Option<String> {
-    match attribute {
-        Attribute::S(text) => Some(text),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

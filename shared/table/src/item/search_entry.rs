@@ -1,6 +1,6 @@
 //! The item of a value by which a device is found: its key, and the keys of the index. Is never read.
 
-use super::{Attribute, Item, key};
+use super::{Attribute, Item, with_key};
 use crate::keys::{self, Key};
 use crate::layout::Layout;
 use domain::{DeviceId, SearchEntry};
@@ -9,11 +9,8 @@ use domain::{DeviceId, SearchEntry};
 #[must_use]
 pub fn from_search_entry(device: &DeviceId, entry: &SearchEntry, layout: Layout) -> Item {
     let shard = layout.shards.of(device);
-    let mut item = key(&Key::SearchEntry(device.clone(), entry.clone()));
-    let keys = [
-        (keys::ATTRIBUTE, shard.of_name(entry.subject.as_str())),
-        (keys::VALUE, keys::search_place(&entry.value, device)),
-    ];
-    item.extend(keys.map(|(name, text)| (name.to_owned(), Attribute::S(text))));
-    item
+    let subject = Attribute::S(shard.of_name(entry.subject.as_str()));
+    let value = Attribute::S(keys::search_place(&entry.value, device));
+    let under = Key::SearchEntry(device.clone(), entry.clone());
+    with_key(&under, [(keys::ATTRIBUTE, Some(subject)), (keys::VALUE, Some(value))])
 }

@@ -10,7 +10,7 @@ use crate::db::{
     still, update, upsert,
 };
 use crate::item::attribute::{BACKLOG, DONE, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE};
-use crate::item::{Attribute, Kind as _, List, Listed, group_name};
+use crate::item::{Attribute, Kind as _, List, group_name, listed};
 use crate::keys::Key;
 use crate::{
     Backlog, InsertOutcome, LateChanges, LateMark, QueueDepth, Refold, RollupState, RoomWalk,
@@ -42,7 +42,7 @@ impl<D: Db> Session<'_, D> {
         let before = (version > 0).then(|| Attribute::number(version));
         let marks = upsert(&Key::LateChanges)
             .when([still(VERSION, before)])
-            .with([set_as::<Listed<List>, _>(MARKS, &marks.to_vec())])
+            .with([set(MARKS, listed::<List, _>(marks))])
             .with([set(VERSION, Attribute::number(version + 1))]);
         Ok(match self.write(marks).await? {
             WriteOutcome::Done(_) => None,
