@@ -57,6 +57,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let count = is_whole.then_some(free.len());
         sent.is_cut |= is_part;
         sent.unreadable.extend(unreadable);
+        sent.is_unread = failure.is_some();
         sent.error = failure;
 
         leave(&mut free, |message| message.is_leased(now));

@@ -27,8 +27,8 @@ use crate::post::Sender;
 use crate::sent::Sent;
 use crate::storm::{Storms, Told};
 use crate::waiting::{
-    Chosen, Waiting, choose, due, first_attempt, is_test, keep_repeated, leave, put_in_order,
-    states_needed, take_deleted,
+    Chosen, Waiting, choose, due, first_attempt, is_test, leave, put_in_order, states_needed,
+    take_deleted, take_repeated,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
@@ -150,8 +150,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         of_deleted.truncate(MAX_MESSAGES);
         let mut due = due(waiting, channel, round.rules.zone, now);
 
-        let storms = self.storms(channel, &due, sent, round).await;
-        leave(&mut due, |message| storms.holds(message));
+        let repeated = take_repeated(&mut due);
+        let (storms, mut due, later) = if repeated.is_empty() {
+            let storms = self.storms(channel, &due, sent, round).await;
+            leave(&mut due, |message| storms.holds(message));
+            (storms, due, Vec::new())
+        } else {
+            sent.is_cut |= !due.is_empty();
+            (Storms::told_again(&repeated), repeated, due)
+        };
         sent.due_since = due.iter().map(|message| message.told.at.max(message.next)).min();
         sent.is_cut |= due.len() > MAX_MESSAGES;
         due.truncate(MAX_MESSAGES);
@@ -164,13 +171,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             is_test(message)
                 || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
         });
-        let mut chosen = choose(due, &storms.counted, &states.found);
+        let mut chosen = choose(due, &later, &storms.counted, &states.found);
         chosen.drop.extend(of_deleted);
-
-        let all = chosen.send.len();
-        chosen.send.retain(|message| !storms.is_later(message));
-        keep_repeated(&mut chosen.send);
-        sent.is_cut |= chosen.send.len() < all;
         for message in &mut chosen.send {
             message.storm = storms.number(message);
         }
@@ -347,13 +349,18 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
         let postponed = some_at_once(postponed).await;
 
+        // A test goes through a pause that the receiver asked for, and does not end it.
+        let pause = channel.failing.map(|failing| failing.next);
+        let pause = pause.filter(|next| *next <= now.saturating_add(MAX_PAUSE));
+        let next = pause.map_or(soonest, |next| soonest.max(next));
+
         let is_second = leased.iter().any(|it| it.attempts > 1);
         let is_only_tested = leased.iter().all(is_test);
         let is_told_at_once = failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
         // Also where one is not given back: its lease ends by itself.
         if is_told_at_once || is_second || channel.failing.is_some() {
             let since = channel.failing.map_or(now, |failing| failing.since);
-            let failing = Failing { since, next: soonest };
+            let failing = Failing { since, next };
             self.store.note_channel(channel, Some(failing), invocation).await?;
         }
         postponed.map(drop)

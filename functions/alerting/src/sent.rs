@@ -25,6 +25,8 @@ pub(crate) struct Sent {
     pub(crate) failing_since: Option<Timestamp>,
     /// Since when the oldest of the messages that were read is due.
     pub(crate) due_since: Option<Timestamp>,
+    /// Whether some of the messages that wait were not read.
+    pub(crate) is_unread: bool,
     /// Whether the time did not suffice.
     pub(crate) is_cut: bool,
     /// What was wrong with the table.
@@ -40,6 +42,8 @@ pub(crate) struct AllSent {
     dropped: usize,
     cut: usize,
     failing_since: Option<Timestamp>,
+    /// Whether older messages may be due, which were not read.
+    is_unread: bool,
     failures: Vec<String>,
     error: Option<StoreError>,
 }
@@ -56,6 +60,7 @@ impl AllSent {
             let left_since = sent.error.as_ref().and(sent.due_since);
             let since = [all.failing_since, sent.failing_since, left_since];
             all.failing_since = since.into_iter().flatten().min();
+            all.is_unread |= sent.is_unread;
             all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
             let damaged = sent.unreadable.iter().take(MAX_NAMED);
             all.failures.extend(damaged.map(|message| format!("{channel}: {}", chain(message))));
@@ -88,14 +93,18 @@ impl AllSent {
             self.channels = later.channels;
             self.cut = later.cut;
             self.failing_since = later.failing_since;
+            self.is_unread = later.is_unread;
         }
     }
 
     /// Notes it in the log event. An error is what was wrong with the table.
     pub(crate) fn note(self, now: Timestamp, log: &mut WideEvent) -> StoreResult<()> {
         if let Some(channels) = self.channels {
-            let seconds = self.failing_since.map_or(0, |since| now.since(since).num_seconds());
-            log.seconds(UNDELIVERED, seconds.max(0));
+            // Nothing is told where nobody knows: the alarm counts that as undelivered.
+            if self.failing_since.is_some() || !self.is_unread {
+                let seconds = self.failing_since.map_or(0, |since| now.since(since).num_seconds());
+                log.seconds(UNDELIVERED, seconds.max(0));
+            }
             log.set("alerting.channels", channels);
         }
         log.set("alerting.messages", self.messages);

@@ -13,7 +13,7 @@ use domain::{ChannelId, RuleId, TimeRange, Timestamp};
 use table::{Invocation, ReadToldMessages, ToldKey, ToldMessage, ToldQuery, WaitingMessage};
 
 use crate::sent::Sent;
-use crate::waiting::{MAX_READ, first_lease, is_test};
+use crate::waiting::{MAX_READ, is_test};
 
 /// The most devices of a rule that are told one by one within [`WINDOW`].
 pub(crate) const MAX_SINGLE: usize = 20;
@@ -30,14 +30,10 @@ const MAX_TOLD: usize = 2 * MAX_READ;
 pub(crate) struct Storms {
     /// Those that are told by their count now, each with the number of devices.
     pub(crate) counted: BTreeMap<RuleId, usize>,
-    /// Those whose count was told in the last ten minutes: their messages wait, but for those that a dead sender leased.
+    /// Those whose count was told in the last ten minutes: their messages wait.
     pub(crate) held: BTreeSet<RuleId>,
     /// How many messages of those that are told by their count are due.
     due: BTreeMap<RuleId, usize>,
-    /// Those that may have arrived, each with the number of devices that was told.
-    retold: BTreeMap<RuleId, usize>,
-    /// The lease of what is told again.
-    lease: Option<Timestamp>,
 }
 
 /// What was told of late.
@@ -98,8 +94,7 @@ impl Storms {
             waiting.entry(&alert.rule).or_default().insert(&alert.subject);
         }
         let unsent: BTreeSet<ToldKey> = due.iter().map(|it| it.told.key()).collect();
-        let lease = first_lease(due);
-        let mut storms = Self { retold: retold(due, lease), lease, ..Self::default() };
+        let mut storms = Self { due: count_by_rule(due), ..Self::default() };
         for (rule, waiting) in waiting {
             let sent = told.messages.iter().filter(|it| it.alert.rule == *rule);
             let sent = sent.filter(|it| !unsent.contains(&it.key()));
@@ -107,9 +102,7 @@ impl Storms {
             let all = sent.union(&waiting).count();
             // Nobody knows the count of what was read in part. The devices that are due are a count of their own.
             let known = if told.is_whole { all } else { waiting.len() };
-            if let Some(devices) = storms.retold.get(rule) {
-                storms.counted.insert(rule.clone(), *devices);
-            } else if let Some(devices) = begun.get(rule) {
+            if let Some(devices) = begun.get(rule) {
                 storms.counted.insert(rule.clone(), known.max(*devices));
             } else if sent.len() > MAX_SINGLE {
                 storms.held.insert(rule.clone());
@@ -117,13 +110,18 @@ impl Storms {
                 storms.counted.insert(rule.clone(), known);
             }
         }
-
-        for message in due.iter().filter(|message| !is_test(message)) {
-            if !storms.is_later(message) {
-                *storms.due.entry(message.told.alert.rule.clone()).or_default() += 1;
-            }
-        }
         storms
+    }
+
+    /// The storms of messages that are told again, each with the number that was told. A storm that holds other messages
+    /// holds none of them: while a dead sender's lease lasted, they were missing among those that wait, so the count that
+    /// was told has their devices already.
+    pub(crate) fn told_again(repeated: &[WaitingMessage]) -> Self {
+        let counted = repeated.iter().filter_map(|message| {
+            let rule = message.told.alert.rule.clone();
+            Some((rule, message.storm?))
+        });
+        Self { counted: counted.collect(), due: count_by_rule(repeated), ..Self::default() }
     }
 
     /// The number of devices by which a message is told.
@@ -131,27 +129,18 @@ impl Storms {
         self.counted.get(&message.told.alert.rule).copied().filter(|_| !is_test(message))
     }
 
-    /// Whether a message is of a rule that is told again, and was no part of it: it is told on its own, after it.
-    pub(crate) fn is_later(&self, message: &WaitingMessage) -> bool {
-        let is_retold = self.retold.contains_key(&message.told.alert.rule);
-        is_retold && message.lease != self.lease && !is_test(message)
-    }
-
-    /// Whether a message waits. What a dead sender leased goes at once: while the lease lasted, the message was missing
-    /// among those that wait, so the count that was told has its device already.
+    /// Whether a message waits.
     pub(crate) fn holds(&self, message: &WaitingMessage) -> bool {
-        !is_test(message) && message.lease.is_none() && self.held.contains(&message.told.alert.rule)
+        !is_test(message) && self.held.contains(&message.told.alert.rule)
     }
 }
 
-/// The storms that are told again, each with the number of devices that was told.
-fn retold(due: &[WaitingMessage], lease: Option<Timestamp>) -> BTreeMap<RuleId, usize> {
-    let repeated = due.iter().filter(|message| lease.is_some() && message.lease == lease);
-    let counted = repeated.filter_map(|message| {
-        let rule = message.told.alert.rule.clone();
-        Some((rule, message.storm?))
-    });
-    counted.collect()
+fn count_by_rule(messages: &[WaitingMessage]) -> BTreeMap<RuleId, usize> {
+    let mut count = BTreeMap::new();
+    for message in messages.iter().filter(|message| !is_test(message)) {
+        *count.entry(message.told.alert.rule.clone()).or_default() += 1;
+    }
+    count
 }
 
 /// What was told in the last ten minutes, as far as it can be read: with less, messages that a storm would hold are sent.

@@ -22,7 +22,8 @@ use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditChannels as _, JudgementOutcome,
-    NewJudgement, PutJudgements as _, ReadAlertRules, StoredAlertState, StoredChannel, StoredRule,
+    NewJudgement, PutJudgements as _, PutTestMessages as _, ReadAlertRules, StoredAlertState,
+    StoredChannel, StoredRule, WaitingMessage,
 };
 
 use crate::{Alerting, Carrier, Event, NoEmail, NotDone, Settings};
@@ -288,6 +289,13 @@ impl World {
         let judgement = NewJudgement::new(rule, state, vec![message], &channels, self.now());
         let put = self.store.put_judgement(&judgement, &invocation()).await.expect("asked");
         assert_eq!(put, JudgementOutcome::Stored);
+    }
+
+    /// Somebody tests a channel.
+    pub(crate) async fn test_channel(&self, id: &str) {
+        let name = "Roomtide".parse().expect("a name");
+        let message = WaitingMessage::test(given::channel_id(id), name, self.now());
+        assert!(self.store.put_test_message(&message, &invocation()).await.expect("asked"));
     }
 
     /// The state of a channel.

@@ -52,23 +52,20 @@ pub(crate) fn take_deleted(
     messages.extract_if(.., is_deleted).collect()
 }
 
-/// Until when the sender leased its messages that died first, or had no answer first.
-pub(crate) fn first_lease(messages: &[WaitingMessage]) -> Option<Timestamp> {
-    messages.iter().filter_map(|message| message.lease).min()
-}
-
-/// Keeps the messages of the first of the senders that died or had no answer, with the older ones of their states. Who has
-/// them knows them by the id of the request, which is that of the same messages.
-pub(crate) fn keep_repeated(messages: &mut Vec<WaitingMessage>) {
-    let Some(first) = first_lease(messages) else { return };
+/// Takes out the messages of the first of the senders that died or had no answer, with the older ones of their states. Who
+/// has them knows them by the id of the request, which is that of the same messages.
+pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
+    let Some(first) = messages.iter().filter_map(|message| message.lease).min() else {
+        return Vec::new();
+    };
     let repeated = messages.iter().filter(|message| message.lease == Some(first));
     let last: BTreeMap<AlertKey, u64> =
         repeated.map(|message| (message.told.alert.clone(), message.told.message.number)).collect();
-    let is_kept = |message: &WaitingMessage| {
+    let is_repeated = |message: &mut WaitingMessage| {
         let number = message.told.message.number;
         last.get(&message.told.alert).is_some_and(|last| number <= *last)
     };
-    messages.retain(is_kept);
+    messages.extract_if(.., is_repeated).collect()
 }
 
 /// Takes out messages that wait on, and what follows them: of a state the older message goes first. A test says nothing of
@@ -122,7 +119,10 @@ pub(crate) fn due(
         it.attempts > 0 && next_attempt(first, it.attempts, now, None).is_none()
     };
     let mut due = messages;
-    due.retain(|it| is_test(it) || !is_blocked && (!is_quiet || it.told.rule.ignores_quiet_hours));
+    leave(&mut due, |message| {
+        let is_held = is_blocked || is_quiet && !message.told.rule.ignores_quiet_hours;
+        is_held && !is_test(message)
+    });
     if channel.failing.is_some() && due.iter().all(is_given_up) {
         due.clear();
     }
@@ -145,16 +145,19 @@ pub(crate) fn states_needed(
 
 /// Chooses among messages that are due. Of a subject whose messages waited, over quiet hours or because the channel
 /// failed, or are told by a count, the newest is sent, if it is still true; what is told once, of a budget's period or a
-/// counter's step, waits without being replaced. What a sender that died had is sent, unless newer messages of the subject
-/// went ahead and say something else.
+/// counter's step, waits without being replaced. What may have arrived is told again as it was, unless newer messages of
+/// the subject went ahead and say something else. `later` are those that are due and left to the next round.
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
+    later: &[WaitingMessage],
     counted: &BTreeMap<RuleId, usize>,
     states: &Listing<StoredAlertState>,
 ) -> Chosen {
     let damaged = states.damaged();
     let states: BTreeMap<&AlertKey, &AlertState> =
         states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
+    let later: BTreeMap<&AlertKey, &WaitingMessage> =
+        later.iter().map(|message| (&message.told.alert, message)).collect();
     let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
     let mut chosen = Chosen::default();
     for message in due {
@@ -175,12 +178,15 @@ pub(crate) fn choose(
         // No later message says what one of a period or a step says.
         let is_told_once = matches!(state, Some(AlertState::Once(_)));
         let is_newest_enough = !is_told_once && messages.iter().any(has_waited);
-        if is_told_by_count || is_newest_enough {
+        if messages.iter().any(|message| message.lease.is_some()) {
+            let newest = later.get(&key).copied().or(messages.last());
+            if newest.is_some_and(|newest| is_overtaken(newest, state)) {
+                chosen.drop.append(&mut messages);
+            }
+        } else if is_told_by_count || is_newest_enough {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
             let kept = messages.len() - usize::from(is_newest_true);
             chosen.drop.extend(messages.drain(..kept));
-        } else if messages.last().is_some_and(|newest| is_overtaken(newest, state)) {
-            chosen.drop.append(&mut messages);
         }
         chosen.send.append(&mut messages);
     }
@@ -198,14 +204,13 @@ fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bo
     counted.contains_key(&message.told.alert.rule)
 }
 
-/// Whether a message was postponed: until quiet hours end, or because it was not delivered. One whose sender died was
-/// not, so it is sent though a newer one follows it, unless that was sent first ([`is_overtaken`]).
+/// Whether a message was postponed: until quiet hours end, or because it was not delivered.
 fn has_waited(message: &WaitingMessage) -> bool {
     message.next > message.told.at
 }
 
-/// Whether the message was overtaken: its sender died, newer messages of the subject were sent while the lease hid
-/// it, and it is no longer true. Sent now, it would be the receiver's last message, and wrong.
+/// Whether what may have arrived was overtaken: newer messages of the subject were sent while it waited, and it is no
+/// longer true. Sent now, it would be the receiver's last message, and wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.told.message.number,
@@ -246,7 +251,7 @@ mod tests {
     #[test]
     fn messages_of_a_state_are_told_by_number_whatever_their_times_are() {
         let due = vec![waiting("a", 5, 10), waiting("a", 6, 0), waiting("b", 1, 5)];
-        let chosen = choose(due, &BTreeMap::new(), &Listing::default());
+        let chosen = choose(due, &[], &BTreeMap::new(), &Listing::default());
         let order: Vec<_> = chosen
             .send
             .iter()

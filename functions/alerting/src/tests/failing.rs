@@ -117,3 +117,18 @@ async fn a_channel_fails_and_says_why_though_a_message_is_not_given_back() {
     let failures = world.line()["alerting.failures"].to_string();
     assert!(failures.contains("the webhook answers 404"), "{failures}");
 }
+
+#[tokio::test]
+async fn a_test_that_fails_does_not_end_the_pause_that_the_receiver_asked_for() {
+    let (world, rule) = World::with_rule().await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::After(429, 1_800), Reply::Status(503)]);
+    world.minute().await.expect("done");
+    let pause = world.stored("a").await.failing;
+
+    world.minutes(1).await;
+    world.test_channel("a").await;
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take().len(), 2);
+    assert_eq!(world.stored("a").await.failing, pause);
+}

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use table::item::ItemError;
 use table::{
     AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteLooks as _,
-    PutReadings as _, PutTestMessages as _, ReadLooks as _, ReadRunning as _, RunningMark,
-    StoreError, UnreadableItem, WaitingMessage, given,
+    PutReadings as _, ReadLooks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem,
+    WaitingMessage, given,
 };
 
 use super::{Reply, World, at};
@@ -149,9 +149,7 @@ async fn a_pause_that_a_receiver_asks_for_holds_later_messages_and_no_test() {
         assert_eq!(world.receiver.take(), [], "{device}: within the pause");
     }
 
-    let name = "Roomtide".parse().expect("a name");
-    let message = WaitingMessage::test(given::channel_id("a"), name, world.now());
-    assert!(world.store.put_test_message(&message, &given::invocation()).await.expect("asked"));
+    world.test_channel("a").await;
     world.minute().await.expect("done");
     let [body] = &world.receiver.bodies()[..] else { panic!("the test") };
     assert_eq!(news(body), ["test"]);
@@ -355,20 +353,14 @@ async fn a_test_is_sent_whatever_the_channel_and_the_hour() {
     world.channel("a", Some("11:00-13:00")).await;
     let rule = world.rule("r", false).await;
     world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
-    let test = async || {
-        let name = "Roomtide".parse().expect("a name");
-        let message = WaitingMessage::test(given::channel_id("a"), name, world.now());
-        let put = world.store.put_test_message(&message, &given::invocation()).await;
-        assert!(put.expect("asked"));
-    };
-    test().await;
+    world.test_channel("a").await;
     world.receiver.will([Reply::Status(404)]);
     world.minute().await.expect("done");
     let [body] = &world.receiver.bodies()[..] else { panic!("the test") };
     assert_eq!(news(body), ["test"]);
     assert!(world.stored("a").await.failing.is_some(), "who tests is told");
     world.pass(TimeDelta::seconds(1));
-    test().await;
+    world.test_channel("a").await;
     world.minute().await.expect("done");
     let [body] = &world.receiver.bodies()[..] else { panic!("the second test") };
     assert_eq!(news(body), ["test"]);
@@ -892,4 +884,42 @@ async fn what_waits_is_read_on_where_the_table_let_no_more_in() {
         }
     }
     assert!(was_cut);
+}
+
+/// The receiver may have it, and knows it by the id of the request.
+#[tokio::test]
+async fn what_has_no_answer_is_told_again_as_it_was_before_what_follows_it() {
+    let (world, rule) = World::with_rule().await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::Lost]);
+    world.minute().await.expect("done");
+    let first = world.receiver.bodies();
+    let ids = world.receiver.take_ids();
+
+    world.pass(TimeDelta::seconds(11));
+    world.tell(&rule, "freezer", News::Recovered, &[("a", NOW)]).await;
+    world.minutes(1).await;
+    let again = world.receiver.bodies();
+    assert_eq!((again.len(), news(&again[0])), (1, news(&first[0])));
+    assert_eq!((world.receiver.take_ids(), &again[0]["is_repeated"]), (ids, &true.into()));
+    world.minute().await.expect("done");
+    let after: Vec<_> = world.receiver.bodies();
+    assert_eq!((after.len(), news(&after[0])), (1, vec!["recovered"]));
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// The channel has quiet hours since the first message, and the rule ignores them since the second.
+#[tokio::test]
+async fn what_follows_a_message_that_quiet_hours_hold_waits_for_it() {
+    let world = World::new();
+    world.channel("a", Some("11:00-13:00")).await;
+    let mut rule = world.rule("r", false).await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    rule.rule.ignores_quiet_hours = true;
+    world.tell(&rule, "freezer", News::Recovered, &[("a", NOW)]).await;
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take(), []);
+    world.minutes(61).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(news(body), ["fired", "recovered"]);
 }

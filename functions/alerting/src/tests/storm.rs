@@ -7,7 +7,9 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use serde_json::Value;
 use table::given::{self, invocation};
-use table::{NewJudgement, PutJudgements as _, SendWaitingMessages as _, StoredRule};
+use table::{
+    NewJudgement, PutJudgements as _, SendWaitingMessages as _, StoredRule, WaitingMessage,
+};
 
 use super::{Reply, World};
 use crate::sent::Sent;
@@ -138,8 +140,10 @@ async fn what_a_sender_that_died_had_is_not_held_by_the_count_that_has_its_devic
             tell(&world, &rule, device, News::Fired).await;
         }
         let lease = world.now().saturating_add(TimeDelta::minutes(1));
-        for message in &world.store.all_waiting() {
-            let leased = world.store.lease_waiting(message, lease, &invocation()).await;
+        let storm = (died_with > MAX_SINGLE).then_some(died_with);
+        for message in world.store.all_waiting() {
+            let message = WaitingMessage { storm, ..message };
+            let leased = world.store.lease_waiting(&message, lease, &invocation()).await;
             assert!(leased.expect("asked").is_some());
         }
         for device in 100..=100 + MAX_SINGLE {

@@ -412,3 +412,37 @@ async fn a_part_that_another_process_has_sent_is_forgotten() {
     world.minutes(2).await;
     assert_eq!(world.receiver.bodies()[0]["title"], "Warm: d149");
 }
+
+/// A device of the storm recovers before the storm is told again.
+#[tokio::test]
+async fn news_that_follow_what_is_told_again_change_neither_its_number_nor_its_id() {
+    let world = store_storm(25).await;
+    world.store.panic(on(DeleteItem, AlertWaiting), 0, "killed");
+    world.minute().await.expect_err("killed");
+    let first = world.receiver.bodies();
+    let ids = world.receiver.take_ids();
+    let rule = world.stored_rule("r").await;
+    world.tell(&rule, "d007", News::Recovered, &[("a", NOW)]).await;
+
+    world.minutes(1).await;
+    let again = world.receiver.bodies();
+    assert_eq!(world.receiver.take_ids(), ids);
+    assert_eq!(heard(&again, "id"), heard(&first, "id"));
+    assert_eq!((again.len(), &again[0]["title"]), (1, &"Warm: 25 devices".into()));
+
+    world.minutes(1).await;
+    assert_eq!(said_of(&world.receiver.bodies(), "d007", "news"), ["recovered"]);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// The alarm takes a missing number for undelivered messages.
+#[tokio::test]
+async fn nobody_says_that_all_is_delivered_who_could_not_read_what_waits() {
+    let (world, rule) = World::with_rule().await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    throttle(&world, Query, AlertWaiting, 0);
+    world.minute().await.expect_err("what waits is not read");
+    assert_eq!(world.line()["alerting.undelivered_seconds"], Value::Null);
+    world.minute().await.expect("done");
+    assert_eq!(world.line()["alerting.undelivered_seconds"], 0);
+}
