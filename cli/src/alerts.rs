@@ -4,9 +4,10 @@ mod file;
 mod members;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::{fs, io};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Subcommand;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{self, Answer, Ask, Client};
 use crate::output::{counted, print, print_error};
+use crate::progress_file;
 
 /// Part of the help.
 const AFTER_HELP: &str = "\
@@ -252,62 +254,68 @@ fn act(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn export(server: &Server, to: Option<&std::path::Path>) -> anyhow::Result<ExitCode> {
+fn export(server: &Server, to: Option<&Path>) -> anyhow::Result<ExitCode> {
     let (rules, channels) = (server.get("/alerts", "data")?, server.get("/channels", "data")?);
     let text = file::text(&rules["data"], &channels["data"])?;
     match to {
         Some(to) => {
             let name = to.display();
-            std::fs::write(to, text).with_context(|| format!("cannot write {name}"))?;
+            write(to, text.as_bytes()).with_context(|| format!("cannot write {name}"))?;
         }
         None => print(text.trim_end()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn import(server: &Server, from: &std::path::Path, dry_run: bool) -> anyhow::Result<ExitCode> {
+/// Writes a file: the old one stays where the new one cannot be written. A device, a pipe or a link stays what it is.
+fn write(to: &Path, bytes: &[u8]) -> io::Result<()> {
+    let is_replaced = fs::symlink_metadata(to).map_or(true, |found| found.is_file());
+    if is_replaced { progress_file::replace(to, bytes) } else { fs::write(to, bytes) }
+}
+
+fn import(server: &Server, from: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {
     let parts = file::read(from)?;
-    let (mut saved, mut refused) = (0, 0);
-    // Channels first: a rule may fire as soon as it is saved.
-    for (id, channel) in &parts.channels {
-        save(server, &of_channel(id, ""), channel, dry_run, (&mut saved, &mut refused))?;
-    }
-    for (id, rule) in &parts.rules {
-        save(server, &of_rule(id, ""), rule, dry_run, (&mut saved, &mut refused))?;
-    }
     if dry_run {
         let (rules, channels) = (parts.rules.len() as u64, parts.channels.len() as u64);
         let (rules, channels) = (counted(rules, "rule"), counted(channels, "channel"));
         print(format_args!("{rules} and {channels} would be saved"));
         return Ok(ExitCode::SUCCESS);
     }
+
+    // Channels first: a rule may fire as soon as it is saved.
+    let channels = parts.channels.iter().map(|(id, channel)| (of_channel(id, ""), channel));
+    let rules = parts.rules.iter().map(|(id, rule)| (of_rule(id, ""), rule));
+    let (mut saved, mut refused) = (0, 0);
+    for (path, members) in channels.chain(rules) {
+        match save(server, &path, members) {
+            Ok(true) => saved += 1,
+            Ok(false) => refused += 1,
+            Err(error) => {
+                let how_far = format!(
+                    "{saved} saved and {refused} refused before it; the same command saves the others"
+                );
+                return Err(error.context(how_far));
+            }
+        }
+    }
     print(format_args!("{saved} saved, {refused} refused"));
     Ok(if refused == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() })
 }
 
-fn save(
-    server: &Server,
-    path: &str,
-    members: &Map<String, Value>,
-    dry_run: bool,
-    (saved, refused): (&mut u64, &mut u64),
-) -> anyhow::Result<()> {
-    if dry_run {
-        return Ok(());
-    }
+/// Saves a rule or a channel, and says what is odd about it. Returns whether the server did not refuse it.
+fn save(server: &Server, path: &str, members: &Map<String, Value>) -> anyhow::Result<bool> {
     let answer = server.ask("PUT", path, Some(&Value::Object(members.clone())))?;
     match answer.status {
         200 => {
             warn(path, &server.client.read(path, &answer, "id")?);
-            *saved += 1;
+            Ok(true)
         }
         400 | 409 => {
-            *refused += 1;
             print_error(format_args!("{}: {}", &path[1..], answer.reason()));
+            Ok(false)
         }
-        _ => return Err(server.client.error(path, &answer)),
+        _ => Err(server.client.error(path, &answer)),
     }
-    Ok(())
 }
 
 /// Says what is odd about a rule that was saved.
@@ -407,5 +415,45 @@ mod tests {
             let error = act(&parsed(words).unwrap()).unwrap_err().to_string();
             assert!(error.starts_with("--json: ") && error.contains("TOML"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_import_that_stops_says_how_far_it_came() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("alerts.toml");
+        fs::write(&file, "[channels.a]\n[rules.odd]\n[rules.r]\n").unwrap();
+        for status in [403, 405] {
+            let server = fake_server::serve(move |_, request| match request.path.as_str() {
+                "/ready" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+                "/channels/a" => Reply::of(200, r#"{"id": "a"}"#),
+                "/alerts/odd" => Reply::of(400, r#"{"detail": "name: is missing"}"#),
+                _ => Reply::of(status, r#"{"detail": "no"}"#),
+            });
+            let words = ["alerts", "--url", &server.url, "import", file.to_str().unwrap()];
+            let error = format!("{:#}", act(&parsed(words).unwrap()).unwrap_err());
+            let expected = "1 saved and 1 refused before it; the same command saves the others: ";
+            assert!(error.starts_with(expected), "{error}");
+            assert!(error.contains(&format!("/alerts/r answers {status}")), "{error}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_export_that_cannot_be_written_leaves_the_old_file_and_a_device_stays_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("alerts.toml");
+        fs::write(&file, "old").unwrap();
+        write(&file, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+
+        // The name of the new file beside it is too long.
+        let long = directory.path().join("a".repeat(255));
+        fs::write(&long, "old").unwrap();
+        write(&long, b"new").unwrap_err();
+        assert_eq!(fs::read_to_string(&long).unwrap(), "old");
+
+        write(Path::new("/dev/null"), b"new").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        write(Path::new("/dev/full"), b"new").unwrap_err();
     }
 }

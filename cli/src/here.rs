@@ -97,7 +97,7 @@ impl Here {
         self.made.is_some() && !self.system.has_readings().unwrap_or(true)
     }
 
-    /// Closes the data, if nobody else uses them. A directory that is new and has no reading is removed: devices and rooms
+    /// Closes the data, if nobody else uses them. Data that are new and have no reading are removed: devices and rooms
     /// without readings are not stored either.
     pub(crate) async fn close(here: Arc<Self>) -> anyhow::Result<()> {
         let Some(here) = Arc::into_inner(here) else { return Ok(()) };
@@ -112,13 +112,15 @@ impl Here {
     }
 }
 
-/// Removes a directory that this process has made, and says so.
+/// Removes what this process has made, and says so.
 fn remove(made: Option<NewDirectory>, name: &str) {
     match made.map_or(Ok(false), NewDirectory::remove) {
-        Ok(true) => print(format_args!("{name} is removed again: it was new, and has no reading")),
+        Ok(true) => print(format_args!(
+            "what this command made in {name} is removed again: it has no reading"
+        )),
         Ok(false) => {}
         Err(error) => print(format_args!(
-            "{name} is new and has no reading, so it can be removed; this failed: {error:#}"
+            "what this command made in {name} has no reading, and can be removed; this failed: {error:#}"
         )),
     }
 }

@@ -243,8 +243,10 @@ fn a_full_disk_leaves_no_directory_in_which_nothing_is_stored() {
             limited.args(["-c", &script, "sh", PROGRAM, "import"]).arg(&file);
             let (code, said) = server::run_process(limited.arg("--data-dir").arg(&data));
             assert_eq!(code, Some(1), "{blocks}: {said}");
-            let removed =
-                format!("{} is removed again: it was new, and has no reading", data.display());
+            let removed = format!(
+                "what this command made in {} is removed again: it has no reading",
+                data.display()
+            );
             assert!(said.contains(&removed), "{blocks}: {said}");
             assert!(said.contains("disk") && !said.contains("damaged"), "{blocks}: {said}");
         }
