@@ -13,8 +13,8 @@ use crate::layout::Layout;
 use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
 use crate::shards::Shards;
 use crate::{
-    ChannelSecret, Look, RoomWalk, RunningMark, Seen, StoredAlertState, StoredChannel, StoredRule,
-    ToldMessage, WaitingMessage,
+    ChannelSecret, ItemKey, Look, RoomWalk, RunningMark, Seen, StoredAlertState, StoredChannel,
+    StoredRule, ToldMessage, WaitingMessage,
 };
 
 /// By item its name, the item in `DynamoDB`'s JSON, and the value that is read from it.
@@ -128,6 +128,21 @@ fn each_item_is_read_and_written_as_ever() {
         assert_eq!(read, value, "{name}");
         assert_eq!(to_object(&written), to_object(&item), "{name}");
     }
+}
+
+/// The device of all golden items is `d`.
+#[test]
+fn what_is_in_a_partition_of_a_device_is_deleted_with_it() {
+    let deleted = keys::partitions_of(&"d".parse().expect("an id"));
+    let mut of_device = 0;
+    for (name, item, _) in golden() {
+        let partition = ItemKey::of_item(&item).pk;
+        if partition.split('#').any(|part| part == "d") {
+            of_device += 1;
+            assert!(deleted.contains(&partition), "{name}: keys::partitions_of has no {partition}");
+        }
+    }
+    assert!(of_device > 0);
 }
 
 /// The index by room would show anything else that has this attribute.
