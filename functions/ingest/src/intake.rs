@@ -2,7 +2,7 @@
 //! registry.
 
 pub(crate) mod home_zone;
-pub(crate) mod mode;
+pub(crate) mod options;
 mod request;
 pub(crate) mod sender;
 pub(crate) mod submission;

@@ -2,13 +2,14 @@
 //!
 //! The way of a reading: `intake` says who sends it and in which format, `formats` reads drafts, `readings`
 //! makes readings of the good ones and names the bad ones, `store` completes them by what the `registry`
-//! knows, writes them and registers devices and rooms that are new, `replies` answers. Whatever cannot be
-//! registered the stream function will.
+//! knows, holds them to the `limits`, writes them and registers devices and rooms that are new, `replies` answers. Whatever
+//! cannot be registered the stream function will.
 
 mod event;
 mod first_questions;
 mod formats;
 mod intake;
+mod limits;
 mod pipeline;
 mod readings;
 mod registry;
@@ -16,6 +17,7 @@ mod replies;
 mod retry_memory;
 mod settings;
 mod store;
+mod store_request;
 #[cfg(test)]
 mod tests;
 mod write_lines;
@@ -29,13 +31,13 @@ use runtime::telemetry::{Telemetry, WideEvent};
 use table::{Invocation, StoreResult};
 
 use formats::Format;
-use intake::mode::Words;
+use intake::options::ReplyDialect;
 use intake::submission::Submission;
+use limits::counted_sender::CountedSender;
 use pipeline::Pipeline;
 use readings::{Assembled, assemble};
-use registry::introduced::Introducer;
-use replies::{Outcome, native};
-use store::Storing;
+use replies::{StoreReport, native};
+use store_request::StoreRequest;
 
 pub use event::{Event, Failure, Message, Reply, TopicMessage};
 pub use pipeline::Store;
@@ -64,7 +66,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     /// Reads the registry, at cold start. Where that fails the first request tries again.
     pub async fn load(&self) {
         let Pipeline { store, registry, .. } = &self.pipeline;
-        registry.load(store, "ingest.load", &self.telemetry).await;
+        registry.cache.load(store, "ingest.load", &self.telemetry).await;
     }
 
     /// Stores the readings of an event.
@@ -98,21 +100,21 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin("ingest");
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
-        let outcome = match submission {
+        let report = match submission {
             Ok(Some(submission)) => {
                 if let Some(device) = submission.sender.only_device() {
                     log.set("mqtt.device", device.as_str());
                 }
                 Box::pin(self.pipeline.take(&submission, &invocation, &mut log)).await
             }
-            Ok(None) => Outcome::default(),
-            Err(problem) => Outcome::refused(problem, &mut log),
+            Ok(None) => StoreReport::default(),
+            Err(problem) => StoreReport::refused(problem, &mut log),
         };
         log.emit(&invocation, &self.telemetry, &self.pipeline.clock);
-        match outcome.cause {
-            Some(cause) => Err(Failure::new(&outcome.not_stored, cause)),
+        match report.cause {
+            Some(cause) => Err(Failure::new(&report.not_stored, cause)),
             None => {
-                let Outcome { accepted, accepted_before, rejected, ignored, .. } = outcome;
+                let StoreReport { accepted, accepted_before, rejected, ignored, .. } = report;
                 let before = accepted_before.len();
                 Ok(Reply::Iot(Receipt::new(accepted, before, rejected, ignored)))
             }
@@ -137,10 +139,11 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Stores readings, in whichever JSON format. Nothing of a request is stored that names a device of another sender.
     async fn post_readings(&self, call: Call<'_>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, invocation, log, .. } = call;
-        let introducer = Introducer::of(&grant, &self.settings, Words::Native);
+        let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::Native);
         let operation = endpoint.operation;
         let submission =
             Submission::of_request(operation, request, &params, &grant, self.clock.now())?;
+
         let zone = self.zone_of(&submission, invocation).await.map_err(|error| {
             log.error("table.error", &error);
             Problem::from(&error)
@@ -150,9 +153,13 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             log.count("readings.rejected", assembled.rejected.len());
             return Err(native::foreign(assembled.rejected));
         }
-        let storing = Storing::of(&submission, introducer.as_ref());
-        let outcome = self.store(assembled, storing, invocation, log).await;
-        Ok(native::respond(outcome))
+
+        let request = StoreRequest {
+            arrival_id: &submission.arrival_id,
+            counted_sender: counted_sender.as_ref(),
+            ..StoreRequest::new(assembled, submission.options)
+        };
+        Ok(native::respond(self.store(request, invocation, log).await))
     }
 
     async fn take(
@@ -160,21 +167,29 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         submission: &Submission<'_>,
         invocation: &Invocation,
         log: &mut WideEvent,
-    ) -> Outcome {
+    ) -> StoreReport {
         let zone = match self.zone_of(submission, invocation).await {
             Ok(zone) => zone,
             Err(error) => {
                 log.error("table.error", &error);
-                return Outcome { not_stored: vec![0], cause: Some(error), ..Outcome::default() };
+                return StoreReport {
+                    not_stored: vec![0],
+                    cause: Some(error),
+                    ..StoreReport::default()
+                };
             }
         };
         match self.assemble(submission, zone, log) {
             Ok(assembled) => {
-                let introducer = Introducer::of_topic(&submission.sender, &self.settings);
-                let storing = Storing::of(submission, introducer.as_ref());
-                self.store(assembled, storing, invocation, log).await
+                let counted_sender = CountedSender::of_topic(&submission.sender, &self.settings);
+                let request = StoreRequest {
+                    arrival_id: &submission.arrival_id,
+                    counted_sender: counted_sender.as_ref(),
+                    ..StoreRequest::new(assembled, submission.options)
+                };
+                self.store(request, invocation, log).await
             }
-            Err(problem) => Outcome::refused(problem, log),
+            Err(problem) => StoreReport::refused(problem, log),
         }
     }
 

@@ -3,16 +3,15 @@
 
 use rollups::LateMarking;
 use runtime::clock::Clock;
-use runtime::registry::CachedRegistry;
 use table::{
     AddArrival, CountIntroduced, FindRegistry, FindToken, MarkLateChanges, MergeReadings,
     PutReadings, ReadRegistry, ReadRollupState, RegisterDevices, TeachRegistry,
 };
 
 use crate::intake::home_zone::HomeZone;
-use crate::registry::introduced::Counted;
-use crate::registry::metric_limit::MetricLimit;
-use crate::registry::places::KnownPlaces;
+use crate::limits::introductions::IntroductionCounts;
+use crate::limits::metrics::MetricLimit;
+use crate::registry::remembered::Registry;
 use crate::retry_memory::RetryMemory;
 use crate::settings::Settings;
 
@@ -20,10 +19,9 @@ use crate::settings::Settings;
 #[derive(Debug)]
 pub(crate) struct Pipeline<S, C> {
     pub(crate) store: S,
-    pub(crate) registry: CachedRegistry<C>,
-    pub(crate) places: KnownPlaces<C>,
+    pub(crate) registry: Registry<C>,
     pub(crate) metric_limit: MetricLimit,
-    pub(crate) counted: Counted,
+    pub(crate) introductions: IntroductionCounts,
     pub(crate) zone: HomeZone<C>,
     pub(crate) late: LateMarking,
     pub(crate) retries: RetryMemory,
@@ -42,10 +40,9 @@ impl<S, C: Clock> Pipeline<S, C> {
     pub(crate) fn new(store: S, clock: C, settings: Settings) -> Self {
         Self {
             store,
-            registry: CachedRegistry::new(settings.registry_max_age, clock.clone()),
-            places: KnownPlaces::new(settings.registry_max_age, clock.clone()),
+            registry: Registry::new(settings.registry_max_age, clock.clone()),
             metric_limit: MetricLimit::default(),
-            counted: Counted::default(),
+            introductions: IntroductionCounts::default(),
             zone: HomeZone::new(settings, clock.clone()),
             late: LateMarking::new(settings.late_ahead),
             retries: RetryMemory::default(),

@@ -1,7 +1,8 @@
-//! What is known of devices and rooms when readings come in, and what becomes known by them.
+//! The registry as ingest meets it: what a request names is found, what is new is registered, and both are remembered.
 
-pub(crate) mod introduced;
-pub(crate) mod known;
-pub(crate) mod metric_limit;
-pub(crate) mod places;
+pub(crate) mod found;
+pub(crate) mod look_up;
+pub(crate) mod place_cache;
 pub(crate) mod registration;
+pub(crate) mod remembered;
+mod teaching;

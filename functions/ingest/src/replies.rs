@@ -1,4 +1,4 @@
-//! The outcome of a request's readings. Each kind of client has a file that writes the reply.
+//! What became of a request's readings. Each kind of client has a file that writes the reply.
 
 pub(crate) mod influxdb;
 pub(crate) mod native;
@@ -6,16 +6,15 @@ pub(crate) mod native;
 use std::collections::BTreeSet;
 
 use api::{FieldError, Problem};
-use domain::{DeviceId, Timestamp};
+use domain::Timestamp;
 use runtime::telemetry::WideEvent;
 use table::{PutOutcome, StoreError};
 
-use crate::readings::Readings;
-use crate::registry::registration::Stored;
+use crate::readings::{PlacedReadings, StoredReadings, Untaught};
 
-/// The outcome of the readings of one request.
+/// What became of the readings of one request.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct StoreReport {
     pub(crate) accepted: usize,
     /// Indices in the request of readings that only an earlier attempt has stored.
     pub(crate) accepted_before: Vec<usize>,
@@ -23,6 +22,8 @@ pub(crate) struct Outcome {
     pub(crate) rejected: Vec<FieldError>,
     /// How many of them are refused because their device is being deleted.
     pub(crate) of_deleted: usize,
+    /// The sender that may introduce no further device, if it tried.
+    pub(crate) refused_sender: Option<String>,
     /// The names of what devices sent and is not stored because it is no number.
     pub(crate) ignored: Vec<String>,
     /// The places in the request of the readings that may not be stored, ascending.
@@ -31,8 +32,8 @@ pub(crate) struct Outcome {
     pub(crate) cause: Option<StoreError>,
 }
 
-impl Outcome {
-    /// The outcome of a message that is refused as a whole.
+impl StoreReport {
+    /// The report of a message that is refused as a whole.
     pub(crate) fn refused(problem: Problem, log: &mut WideEvent) -> Self {
         let whole = FieldError { index: None, field: None, message: problem.detail };
         let rejected = if problem.errors.is_empty() { vec![whole] } else { problem.errors };
@@ -40,19 +41,7 @@ impl Outcome {
         Self { rejected, ..Self::default() }
     }
 
-    /// The outcome where the table failed before any of the readings was stored.
-    pub(crate) fn of_none_stored(
-        mut self,
-        readings: [Readings; 2],
-        cause: StoreError,
-        log: &mut WideEvent,
-    ) -> Self {
-        self.not_stored.extend(readings.into_iter().flat_map(|it| it.origins).flatten());
-        self.cause = Some(cause);
-        self.finished(log)
-    }
-
-    /// The outcome in the order of the request, counted in the log.
+    /// The report in the order of the request, noted in the log.
     pub(crate) fn finished(mut self, log: &mut WideEvent) -> Self {
         self.not_stored.sort_unstable();
         self.rejected.sort_by_key(|refusal| refusal.index);
@@ -65,52 +54,56 @@ impl Outcome {
         if !self.ignored.is_empty() {
             log.set("values.ignored", self.ignored.clone());
         }
+        if let Some(sender) = &self.refused_sender {
+            log.set("devices.refused_of", sender.as_str());
+        }
+        if let Some(cause) = &self.cause {
+            log.error("table.error", cause);
+        }
         self
     }
 
-    /// Adds the outcome of writing readings. `left` are the places that no earlier attempt has stored. Returns the
-    /// readings that are stored. Those of `arrived` have no timestamp of their own: sent again, they would be others.
+    /// Adds what became of readings that were written. `left` are the indices of those that no earlier attempt has
+    /// stored. Returns the readings that are stored. Readings at `arrived` have no timestamp of their own: sent again, they
+    /// would be others.
     pub(crate) fn add(
         &mut self,
-        put: Readings,
+        written: PlacedReadings,
         arrived: Option<Timestamp>,
         left: &[usize],
         result: PutOutcome,
-    ) -> Stored {
+    ) -> StoredReadings {
         let mut left = left.iter().peekable();
         let mut not_stored = result.not_stored.into_iter().peekable();
-        let mut stored = Stored::default();
-        let Readings { readings, origins, hints } = put;
-        let put = readings.into_iter().zip(origins).zip(hints).enumerate();
-        for (n, ((reading, origins), hints)) in put {
-            let is_left = left.next_if_eq(&&n).is_some();
-            if not_stored.next_if_eq(&n).is_some() {
+        let mut stored = StoredReadings::default();
+        let PlacedReadings { readings, origins, hints } = written;
+
+        let written = readings.into_iter().zip(origins).zip(hints).enumerate();
+        for (index, ((reading, origins), hints)) in written {
+            let is_left = left.next_if_eq(&&index).is_some();
+            if not_stored.next_if_eq(&index).is_some() {
                 self.not_stored.extend(origins);
-            } else {
-                if is_left {
-                    self.accepted += origins.len();
-                } else {
-                    self.accepted_before.extend(&origins);
-                }
-                if !hints.is_empty() && Some(reading.at) != arrived {
-                    let teaching = stored.teaching.entry(reading.device.clone()).or_default();
-                    teaching.extend(origins);
-                }
-                stored.add(reading, hints);
+                continue;
             }
+
+            if is_left {
+                self.accepted += origins.len();
+            } else {
+                self.accepted_before.extend(&origins);
+            }
+            if !hints.is_empty() && Some(reading.at) != arrived {
+                stored.teaching.entry(reading.device.clone()).or_default().extend(origins);
+            }
+            stored.add(reading, hints);
         }
+
         self.cause = result.cause.or(self.cause.take());
         stored
     }
 
-    /// Lets those of the stored readings be sent again that teach devices which are not taught; tells whether there are
-    /// any.
-    pub(crate) fn send_again(
-        &mut self,
-        (untaught, cause): (BTreeSet<DeviceId>, StoreError),
-        stored: &Stored,
-    ) -> bool {
-        let again = untaught.iter().filter_map(|id| stored.teaching.get(id));
+    /// Asks for the stored readings of devices once more that could not be taught. Returns whether there are any.
+    pub(crate) fn send_again(&mut self, untaught: Untaught, stored: &StoredReadings) -> bool {
+        let again = untaught.devices.iter().filter_map(|id| stored.teaching.get(id));
         let again: BTreeSet<usize> = again.flatten().copied().collect();
         if again.is_empty() {
             return false;
@@ -119,7 +112,7 @@ impl Outcome {
         self.accepted_before.retain(|place| !again.contains(place));
         self.accepted -= again.len() - (before - self.accepted_before.len());
         self.not_stored.extend(again);
-        self.cause.get_or_insert(cause);
+        self.cause.get_or_insert(untaught.cause);
         true
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chrono::TimeDelta;
 use domain::{Reading, Timestamp};
 
-use crate::intake::mode::Mode;
+use crate::intake::options::StoreOptions;
 
 /// How long a sender may wait before it sends a request again.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(2);
@@ -38,9 +38,9 @@ struct StoredKeys {
 }
 
 impl RetryMemory {
-    /// The identity of a request. The mode takes part as a whole: the same readings with `rooms=given` have other rooms.
-    pub(crate) fn request(&self, readings: &[Reading], mode: Mode) -> RequestHash {
-        RequestHash(self.hasher.hash_one((readings, mode)))
+    /// The identity of a request. The options take part as a whole: the same readings with `rooms=given` have other rooms.
+    pub(crate) fn request(&self, readings: &[Reading], options: StoreOptions) -> RequestHash {
+        RequestHash(self.hasher.hash_one((readings, options)))
     }
 
     fn key(&self, reading: &Reading) -> u64 {
@@ -111,7 +111,8 @@ mod tests {
     use super::*;
     use domain::given::at_second;
 
-    const REPLACING: Mode = Mode { merge: false, rooms_given: false, is_whole: false };
+    const REPLACING: StoreOptions =
+        StoreOptions { merge: false, keeps_rooms: false, all_or_nothing: false };
 
     fn reading(n: i64, value: &str) -> Reading {
         table::given::reading("d", at_second(n), None, &[("t", value)])
@@ -135,15 +136,15 @@ mod tests {
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
         memory.keep(memory.request(&all, REPLACING), all.iter(), at_second(0));
         let corrected: Vec<_> = (0..4).map(|n| reading(n, "2")).collect();
-        let merging = Mode { merge: true, ..REPLACING };
-        let with_rooms = Mode { rooms_given: true, ..REPLACING };
-        for (readings, mode) in [
+        let merging = StoreOptions { merge: true, ..REPLACING };
+        let with_rooms = StoreOptions { keeps_rooms: true, ..REPLACING };
+        for (readings, options) in [
             (&all[..], merging),
             (&all, with_rooms),
             (&all[1..2], REPLACING),
             (&corrected, REPLACING),
         ] {
-            let request = memory.request(readings, mode);
+            let request = memory.request(readings, options);
             assert_eq!(memory.left(request, readings, at_second(1)).len(), readings.len());
         }
     }

@@ -1,6 +1,7 @@
 //! Stores readings, with the rooms that the registry has. Parses no request.
 
 use std::collections::{BTreeSet, HashSet};
+use std::mem;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Reading, Timestamp};
@@ -9,148 +10,159 @@ use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use table::{Added, Invocation, PutOutcome, StoreError, StoreResult};
 
-use crate::intake::mode::Mode;
-use crate::intake::submission::Submission;
+use crate::intake::options::StoreOptions;
 use crate::pipeline::{Pipeline, Store};
-use crate::readings::{Assembled, Readings};
-use crate::registry::introduced::Introducer;
-use crate::registry::known::{fill_in_rooms, look_up, refuse_deleted};
-use crate::registry::registration::{Stored, keep_learned, register, teach};
-use crate::replies::Outcome;
+use crate::readings::{PlacedReadings, StoredReadings};
+use crate::registry::found::FoundDevices;
+use crate::replies::StoreReport;
 use crate::retry_memory::RequestHash;
+use crate::store_request::StoreRequest;
 
 /// The number of readings without a timestamp that are stored at once.
 const ARRIVAL_CONCURRENCY: usize = 16;
 /// The number of milliseconds that are tried for an arrival whose first one is taken.
 const ARRIVAL_SLOTS: i64 = 10;
 
-/// How the readings of a request are stored.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Storing<'a> {
-    pub(crate) mode: Mode,
-    /// The identity of the request among all; see [`Submission`].
-    pub(crate) arrival_id: &'a str,
-    /// Whose new devices are counted.
-    pub(crate) introducer: Option<&'a Introducer>,
+/// What is known before readings are written.
+struct Prepared {
+    found: FoundDevices,
+    /// The new devices that the sender introduces.
+    introduced: BTreeSet<DeviceId>,
+    late: LateReadings,
 }
 
-impl<'a> Storing<'a> {
-    pub(crate) fn of(submission: &'a Submission<'_>, introducer: Option<&'a Introducer>) -> Self {
-        let (mode, arrival_id) = (submission.mode, &submission.arrival_id);
-        Self { mode, arrival_id, introducer }
-    }
+/// The readings that are announced as late, as far as they are of the past.
+struct LateReadings {
+    keys: Vec<(DeviceId, Timestamp)>,
+    /// Until when the announcement holds; `None` where none of them is late.
+    until: Option<Timestamp>,
 }
 
 impl<S: Store, C: Clock> Pipeline<S, C> {
-    /// Completes readings by what the registry knows, stores them, and registers what is new.
+    /// Stores the readings of a request and reports what became of each. A request without readings asks no table.
     pub(crate) async fn store(
         &self,
-        assembled: Assembled,
-        Storing { mode, arrival_id, introducer }: Storing<'_>,
+        mut request: StoreRequest<'_>,
         invocation: &Invocation,
         log: &mut WideEvent,
-    ) -> Outcome {
-        let Assembled { mut timed, mut arrivals, arrived, rejected, ignored, .. } = assembled;
-        let mut outcome = Outcome { rejected, ignored, ..Outcome::default() };
-        if timed.readings.is_empty() && arrivals.readings.is_empty() {
-            return outcome.finished(log);
+    ) -> StoreReport {
+        if request.is_empty() {
+            return request.report.finished(log);
         }
-        let request = self.retries.request(&timed.readings, mode);
-        let all = || timed.readings.iter().chain(&arrivals.readings);
-        let memory = (&self.registry, &self.places);
-        let known = match look_up(memory, &self.store, all(), mode, invocation, log).await {
-            Ok(known) => known,
-            // Without the registry a reading's room is not known, and a reading is written once.
-            Err(error) => {
-                log.error("registry.error", &error);
-                return outcome.of_none_stored([timed, arrivals], error, log);
-            }
+
+        let retry = self.retries.request(&request.timed.readings, request.options);
+        let prepared = match self.prepare(&mut request, retry, invocation, log).await {
+            Ok(prepared) => prepared,
+            Err(error) => return request.report_none_stored(error, log),
         };
-        if known.has_unknown() {
-            let cause = StoreError::Throttled("devices are not looked up".into());
-            if mode.is_whole {
-                return outcome.of_none_stored([timed, arrivals], cause, log);
+        if request.is_empty() {
+            return request.report.finished(log);
+        }
+
+        let stored = self.write(&mut request, retry, invocation).await;
+        self.renew_late_mark(&prepared.late, invocation, log).await;
+        self.note_devices(&mut request, prepared, stored, retry, invocation, log).await;
+        request.report.finished(log)
+    }
+
+    /// Looks up, refuses, completes, announces. An error means that nothing may be stored: without the registry the room
+    /// of a reading is not known, and a reading is written once.
+    async fn prepare(
+        &self,
+        request: &mut StoreRequest<'_>,
+        retry: RequestHash,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<Prepared> {
+        let options = request.options;
+        let found = self.registry.find(&self.store, request, invocation, log).await?;
+        if found.lacks_some() {
+            if options.all_or_nothing {
+                return Err(not_looked_up());
             }
-            let unknown = known.leave_unknown(&mut timed);
-            let left = self.retries.left(request, &unknown.readings, self.clock.now());
-            let put = PutOutcome { not_stored: left.clone(), cause: Some(cause) };
-            outcome.add(unknown, arrived, &left, put);
-            let unknown = known.leave_unknown(&mut arrivals);
-            outcome.not_stored.extend(unknown.origins.into_iter().flatten());
+            self.postpone_not_looked_up(request, &found, retry);
         }
-        for readings in [&mut timed, &mut arrivals] {
-            outcome.of_deleted += refuse_deleted(readings, &known, &mut outcome.rejected);
+
+        found.refuse_deleted(request);
+        let introductions = &self.introductions;
+        let introduced =
+            introductions.refuse_beyond_limit(request, &found, &self.store, invocation).await?;
+        if options.merge {
+            self.metric_limit.refuse_beyond_limit(request, &found, self.clock.now());
         }
-        let mut new = BTreeSet::new();
-        if let Some(introducer) = introducer {
-            let (batches, before) = ([&mut timed, &mut arrivals], outcome.rejected.len());
-            let table = (&self.store, invocation);
-            let counting =
-                self.counted.refuse_more(introducer, batches, &known, &mut outcome.rejected, table);
-            match counting.await {
-                Ok(introduced) => new = introduced,
-                Err(error) => {
-                    log.error("table.error", &error);
-                    return outcome.of_none_stored([timed, arrivals], error, log);
-                }
-            }
-            if outcome.rejected.len() > before {
-                log.set("devices.refused_of", introducer.name.as_str());
-            }
+        if options.all_or_nothing && request.has_refusals() {
+            request.store_nothing();
         }
-        if !mode.rooms_given {
-            let mut all: Vec<_> = timed.readings.iter_mut().chain(&mut arrivals.readings).collect();
-            fill_in_rooms(&mut all, &known);
-        }
-        if mode.merge {
-            let now = self.clock.now();
-            self.metric_limit.refuse_more(&mut timed, &known, now, &mut outcome.rejected);
-        }
-        if mode.is_whole && !outcome.rejected.is_empty() {
-            return outcome.finished(log);
+
+        if !options.keeps_rooms {
+            found.fill_in_rooms(request);
         }
 
         // Before anything of the past is stored, so that no answer about that time is silent.
-        let all = || timed.readings.iter().chain(&arrivals.readings);
-        let changed: Vec<_> = all().map(|it| (it.device.clone(), it.at)).collect();
-        let marked = match self.mark_late(&changed, invocation).await {
-            Ok(marked) => marked,
-            Err(error) => {
-                log.error("table.error", &error);
-                return outcome.of_none_stored([timed, arrivals], error, log);
-            }
-        };
+        let keys = request.keys();
+        let until = self.mark_late(&keys, invocation).await?;
+        Ok(Prepared { found, introduced, late: LateReadings { keys, until } })
+    }
 
-        let left = self.retries.left(request, &timed.readings, self.clock.now());
-        let put = self.put(&timed.readings, &left, mode, invocation).await;
-        self.remember(request, &timed.readings, &left, &put);
-        let mut stored = outcome.add(timed, arrived, &left, put);
+    /// Leaves the readings of devices that the table's capacity did not let be looked up: their rooms are not known.
+    fn postpone_not_looked_up(
+        &self,
+        request: &mut StoreRequest<'_>,
+        found: &FoundDevices,
+        retry: RequestHash,
+    ) {
+        let timed = request.timed.split_off(|reading| found.lacks(&reading.device));
+        let left = self.retries.left(retry, &timed.readings, self.clock.now());
+        let postponed = PutOutcome { not_stored: left.clone(), cause: Some(not_looked_up()) };
+        request.report.add(timed, request.arrived, &left, postponed);
+
+        let arrivals = request.arrivals.split_off(|reading| found.lacks(&reading.device));
+        request.report.not_stored.extend(arrivals.origins.into_iter().flatten());
+    }
+
+    /// Writes the readings. Those that the table does not take are named in the report.
+    async fn write(
+        &self,
+        request: &mut StoreRequest<'_>,
+        retry: RequestHash,
+        invocation: &Invocation,
+    ) -> StoredReadings {
+        let timed = mem::take(&mut request.timed);
+        let left = self.retries.left(retry, &timed.readings, self.clock.now());
+        let put = self.put(&timed.readings, &left, request.options, invocation).await;
+        self.note_attempt(retry, &timed.readings, &left, &put);
+        let mut stored = request.report.add(timed, request.arrived, &left, put);
+
         // After the others, because one of them may have the very timestamp of the arrival.
-        self.add_arrivals(arrivals, arrival_id, (&mut outcome, &mut stored), invocation).await;
-        if marked.is_some_and(|until| until <= self.clock.now())
-            && let Err(error) = self.mark_late(&changed, invocation).await
-        {
-            // The readings are stored: for some seconds answers do not tell that rollups lack them.
-            log.warn("late.error", &error);
+        self.add_arrivals(request, &mut stored, invocation).await;
+        stored
+    }
+
+    /// Registers new devices, and teaches the others what the readings say about them. The stream function registers as
+    /// well, so a failure loses nothing but what readings say: these are to be sent again.
+    async fn note_devices(
+        &self,
+        request: &mut StoreRequest<'_>,
+        Prepared { found, introduced, .. }: Prepared,
+        mut stored: StoredReadings,
+        retry: RequestHash,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) {
+        let Self { store, registry, .. } = self;
+        if let Some(sender) = request.counted_sender {
+            stored.introduce(introduced, &sender.name);
         }
-        for id in new {
-            stored.hints.entry(id).or_default().introduced_by =
-                introducer.map(|introducer| introducer.name.clone());
-        }
-        let registering = register(memory, &self.store, &known, &stored, invocation, log).await;
-        keep_learned(memory, &known, &stored.readings);
-        let known = (&known, registering);
-        let untaught = teach(memory, &self.store, known, &stored, invocation, log).await;
+        let registration = registry.register_new(store, &stored, &found, invocation, log).await;
+        registry.remember(&stored.readings, &found);
+
+        let untaught = registry.teach(store, &stored, &found, registration, invocation, log).await;
         if let Some(untaught) = untaught
-            && outcome.send_again(untaught, &stored)
+            && request.report.send_again(untaught, &stored)
         {
             // The repetition stores none of them once more: somebody may have deleted or replaced them meanwhile.
-            self.retries.keep(request, stored.readings.iter(), self.clock.now());
+            self.retries.keep(retry, stored.readings.iter(), self.clock.now());
         }
-        if let Some(cause) = &outcome.cause {
-            log.error("table.error", cause);
-        }
-        outcome.finished(log)
     }
 
     /// Stores those of the readings with a timestamp that no earlier attempt of the same request has stored.
@@ -158,87 +170,105 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         &self,
         readings: &[Reading],
         left: &[usize],
-        mode: Mode,
+        options: StoreOptions,
         invocation: &Invocation,
     ) -> PutOutcome {
         let some: Vec<Reading>;
         let unwritten = if left.len() == readings.len() {
             readings
         } else {
-            some = left.iter().map(|place| readings[*place].clone()).collect();
+            some = left.iter().map(|index| readings[*index].clone()).collect();
             &some
         };
 
         let retention = self.retention();
-        let mut outcome = if mode.merge {
+        let mut outcome = if options.merge {
             self.store.merge_readings(unwritten, retention, invocation).await
         } else {
             self.store.put_readings(unwritten, retention, invocation).await
         };
 
-        for place in &mut outcome.not_stored {
-            *place = left[*place];
+        for index in &mut outcome.not_stored {
+            *index = left[*index];
         }
         outcome
     }
 
     /// Remembers what a throttled request has stored so far, and forgets what others have stored in the same places.
-    fn remember(
+    fn note_attempt(
         &self,
-        request: RequestHash,
+        retry: RequestHash,
         readings: &[Reading],
         left: &[usize],
         put: &PutOutcome,
     ) {
-        self.retries.overwrite(request, left.iter().map(|place| &readings[*place]));
+        self.retries.overwrite(retry, left.iter().map(|index| &readings[*index]));
 
         if let Some(StoreError::Throttled(_)) = put.cause {
             let not_stored: HashSet<_> = put.not_stored.iter().collect();
             let stored = readings.iter().enumerate().filter(|(n, _)| !not_stored.contains(n));
-            self.retries.keep(request, stored.map(|(_, reading)| reading), self.clock.now());
+            self.retries.keep(retry, stored.map(|(_, reading)| reading), self.clock.now());
         }
     }
 
     /// Marks those of the readings that are of the past; returns up to when the mark holds.
     async fn mark_late(
         &self,
-        changed: &[(DeviceId, Timestamp)],
+        keys: &[(DeviceId, Timestamp)],
         invocation: &Invocation,
     ) -> StoreResult<Option<Timestamp>> {
-        let changed = changed.iter().map(|(device, at)| (device, *at));
+        let changed = keys.iter().map(|(device, at)| (device, *at));
         self.late.mark(&self.store, changed, self.clock.now(), invocation).await
+    }
+
+    /// Marks late readings again if writing them took longer than the mark holds.
+    async fn renew_late_mark(
+        &self,
+        late: &LateReadings,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) {
+        if late.until.is_some_and(|until| until <= self.clock.now())
+            && let Err(error) = self.mark_late(&late.keys, invocation).await
+        {
+            // The readings are stored: for some seconds answers do not tell that rollups lack them.
+            log.warn("late.error", &error);
+        }
     }
 
     /// Stores readings at the timestamp of their arrival, each where no other reading is. Two requests of
     /// one device within a millisecond are two readings: the second is stored a millisecond later.
     async fn add_arrivals(
         &self,
-        arrivals: Readings,
-        arrival_id: &str,
-        (outcome, stored): (&mut Outcome, &mut Stored),
+        request: &mut StoreRequest<'_>,
+        stored: &mut StoredReadings,
         invocation: &Invocation,
     ) {
-        let mut added = Vec::with_capacity(arrivals.readings.len());
+        let PlacedReadings { readings, origins, hints } = mem::take(&mut request.arrivals);
+        let mut added = Vec::with_capacity(readings.len());
         // A request under way takes some 13 KB: only so many are made at a time.
-        for some in arrivals.readings.chunks(ARRIVAL_CONCURRENCY) {
-            let adding = some.iter().map(|it| self.add_arrival(it.clone(), arrival_id, invocation));
+        for some in readings.chunks(ARRIVAL_CONCURRENCY) {
+            let adding = some
+                .iter()
+                .map(|reading| self.add_arrival(reading.clone(), request.arrival_id, invocation));
             added.extend(join_all(adding).await);
         }
-        for ((added, origins), hints) in added.into_iter().zip(arrivals.origins).zip(arrivals.hints)
-        {
+
+        let report = &mut request.report;
+        for ((added, origins), hints) in added.into_iter().zip(origins).zip(hints) {
             match added {
                 Ok(Some(reading)) => {
-                    outcome.accepted += origins.len();
+                    report.accepted += origins.len();
                     stored.add(reading, hints);
                 }
                 // Every timestamp that it may have is taken; sent again it has others.
                 Ok(None) => {
-                    outcome.not_stored.extend(origins);
-                    outcome.cause.get_or_insert(StoreError::Throttled("arrivals".into()));
+                    report.not_stored.extend(origins);
+                    report.cause.get_or_insert(StoreError::Throttled("arrivals".into()));
                 }
                 Err(error) => {
-                    outcome.not_stored.extend(origins);
-                    outcome.cause.get_or_insert(error);
+                    report.not_stored.extend(origins);
+                    report.cause.get_or_insert(error);
                 }
             }
         }
@@ -266,4 +296,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     fn retention(&self) -> Option<TimeDelta> {
         self.settings.retention_days.map(|days| TimeDelta::days(days.into()))
     }
+}
+
+fn not_looked_up() -> StoreError {
+    StoreError::Throttled("devices are not looked up".into())
 }

@@ -9,15 +9,15 @@ use runtime::http::Call;
 
 use crate::formats::line_protocol::Precision;
 use crate::formats::line_protocol::mapping::Rules;
-use crate::intake::mode::{Mode, Words};
+use crate::intake::options::{ReplyDialect, StoreOptions};
 use crate::intake::sender::Sender;
 use crate::intake::times::Times;
+use crate::limits::counted_sender::CountedSender;
 use crate::pipeline::{Pipeline, Store};
-use crate::readings::Readings;
+use crate::readings::PlacedReadings;
 use crate::readings::line_points::Reader;
-use crate::registry::introduced::Introducer;
 use crate::replies::influxdb::{self, Written};
-use crate::store::Storing;
+use crate::store_request::StoreRequest;
 
 impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Stores the lines of a request, and names those that are refused.
@@ -33,24 +33,27 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         };
         let mut points = reader.read(&body)?;
         log.set("lines.sent", points.lines.len());
-        let is_whole = params.get("accept_partial") == Some("false");
+        let all_or_nothing = params.get("accept_partial") == Some("false");
         let mut assembled = std::mem::take(&mut points.assembled);
-        if is_whole && !assembled.rejected.is_empty() {
-            assembled.timed = Readings::default();
+        if all_or_nothing && !assembled.rejected.is_empty() {
+            assembled.timed = PlacedReadings::default();
         }
         assembled.rejected.sort_by_key(|refusal| refusal.index);
-        // A point without a timestamp has that of its arrival: whichever is sent last wins.
-        let introducer = Introducer::of(&grant, &self.settings, Words::InfluxDb);
+
         // Points never replace what is stored beside them.
-        let mode = Mode { merge: true, is_whole, ..Mode::default() };
-        let storing = Storing { mode, arrival_id: "", introducer: introducer.as_ref() };
-        let outcome = self.store(assembled, storing, invocation, log).await;
-        if is_whole && let Some(first) = outcome.rejected.first() {
+        let options = StoreOptions { merge: true, all_or_nothing, ..StoreOptions::default() };
+        let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::InfluxDb);
+        let request = StoreRequest {
+            counted_sender: counted_sender.as_ref(),
+            ..StoreRequest::new(assembled, options)
+        };
+        let report = self.store(request, invocation, log).await;
+        if all_or_nothing && let Some(first) = report.rejected.first() {
             return Ok(influxdb::refuse_all(dialect, &points, first));
         }
         log.set("points.merged", points.merged);
         log.set("strings.skipped", points.strings);
-        Ok(influxdb::respond(dialect, &Written { points, outcome }))
+        Ok(influxdb::respond(dialect, &Written { points, report }))
     }
 }
 

@@ -12,7 +12,7 @@ use table::item::ItemError;
 use table::{
     AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteLooks as _,
     PutReadings as _, ReadLooks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem,
-    WaitingMessage, given,
+    given,
 };
 
 use super::{Reply, World, at};

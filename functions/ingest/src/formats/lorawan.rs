@@ -88,7 +88,7 @@ const DECODED: &[Row] = &[
 ];
 
 /// What a decoder passes on and nobody has measured.
-const AFFAIRS: &[&str] = &[
+const IGNORED: &[&str] = &[
     "Bat_status",
     "Ext",
     "Node_type",
@@ -137,7 +137,7 @@ pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
         }
     }
     let is_read = |key: &str| taken.contains(&key);
-    read.rest(Rest { part: "", place: "", is_read: &is_read, affairs: AFFAIRS }, decoded);
+    read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: IGNORED }, decoded);
 }
 
 /// The receptions of an uplink: that of the gateway that hears it best.

@@ -58,8 +58,8 @@ pub(crate) struct Rest<'a> {
     pub(crate) place: &'a str,
     /// Whether a key, with `/` between levels, is read already.
     pub(crate) is_read: &'a dyn Fn(&str) -> bool,
-    /// The keys of any level that are the device's own affairs; `*` at the end stands for any end.
-    pub(crate) affairs: &'a [&'a str],
+    /// Keys of any level that say something of the device itself; `*` at the end stands for any end.
+    pub(crate) ignored: &'a [&'a str],
 }
 
 /// The depth of a tree, as `serde_json` limits it.
@@ -117,7 +117,7 @@ impl Payload {
         value: &Value,
         scale: Scale,
     ) -> bool {
-        let phases = value.as_array().filter(|_| vocabulary::is_whole(metric));
+        let phases = value.as_array().filter(|_| vocabulary::all_or_nothing(metric));
         let Some(phases) = phases else {
             return self.put_one(part, key, metric, value, scale);
         };
@@ -222,11 +222,11 @@ impl Payload {
         value: &Value,
         numbers: &mut Vec<(String, Decimal)>,
     ) {
-        let is_affair = |known: &&str| match known.strip_suffix('*') {
+        let is_ignored = |known: &&str| match known.strip_suffix('*') {
             Some(beginning) => key.starts_with(beginning),
             None => *known == key,
         };
-        if (rest.is_read)(&path) || rest.affairs.iter().any(is_affair) {
+        if (rest.is_read)(&path) || rest.ignored.iter().any(is_ignored) {
             return;
         }
         match value {

@@ -226,7 +226,7 @@ const ENVELOPE: [&str; 6] = ["ts", "events", "id", "src", "dst", "method"];
 const OBJECT: &str = "obj_id";
 
 /// What a component tells of itself and not of what it measures; the minutes of a meter fall by nature.
-const AFFAIRS: &[&str] = &[
+const IGNORED: &[&str] = &[
     "actions_stats",
     "aenergy",
     "by_minute",
@@ -348,8 +348,8 @@ const GEN1_THERMOSTAT: &[Row] = &[
     ("window_open", "window_open", SWITCH),
 ];
 
-/// What the members of Gen1's `/status` are that are the device's own affairs.
-const GEN1_AFFAIRS: &[&str] = &[
+/// Members of Gen1's `/status` that say something of the device itself.
+const GEN1_IGNORED: &[&str] = &[
     "wifi_sta",
     "cloud",
     "mqtt",
@@ -500,8 +500,8 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         };
         is_known = true;
         // The white of a coloured light is `cct:0` or `light:0`; a notification need not contain it.
-        let is_whole = number == "0" && kind != "rgb" && !PARTS.contains(&kind);
-        let part = if is_whole { String::new() } else { format!("{name}:{number}") };
+        let all_or_nothing = number == "0" && kind != "rgb" && !PARTS.contains(&kind);
+        let part = if all_or_nothing { String::new() } else { format!("{name}:{number}") };
         let is_board = kind == "temperature" && has_board(number, text(payload, "src"), members);
         let (rows, temperature) =
             if is_board { (BOARD, "device_temperature") } else { (*rows, "temperature") };
@@ -558,7 +558,7 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
     let Value::Object(values) = values else { return one };
     let is_read = |key: &str| has_row(rows, key);
     let place = format!("{component}/");
-    let rest = Rest { part, place: &place, is_read: &is_read, affairs: AFFAIRS };
+    let rest = Rest { part, place: &place, is_read: &is_read, ignored: IGNORED };
     match values.get("value").filter(|_| rows.is_empty()).and_then(Value::as_bool) {
         Some(state) => {
             let mut values = values.clone();
@@ -646,10 +646,10 @@ fn read_gen1(status: &Value) -> Payload {
             }
             let Value::Object(members) = element else { continue };
             let is_read = |key: &str| has_row(rows, key);
-            let affairs: Vec<&str> = AFFAIRS.iter().chain(GEN1_AFFAIRS).copied().collect();
+            let ignored: Vec<&str> = IGNORED.iter().chain(GEN1_IGNORED).copied().collect();
             let place = format!("{list}/{number}/");
             read.rest(
-                Rest { part: &part, place: &place, is_read: &is_read, affairs: &affairs },
+                Rest { part: &part, place: &place, is_read: &is_read, ignored: &ignored },
                 members,
             );
         }
@@ -675,8 +675,8 @@ fn read_gen1(status: &Value) -> Payload {
     }
     if let Value::Object(members) = status {
         let is_read = |key: &str| has_row(GEN1, key);
-        let affairs: Vec<&str> = AFFAIRS.iter().chain(GEN1_AFFAIRS).copied().collect();
-        read.rest(Rest { part: "", place: "", is_read: &is_read, affairs: &affairs }, members);
+        let ignored: Vec<&str> = IGNORED.iter().chain(GEN1_IGNORED).copied().collect();
+        read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &ignored }, members);
     }
     read
 }

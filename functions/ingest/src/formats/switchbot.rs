@@ -58,8 +58,8 @@ pub(super) const BY_TYPE: &[(&str, Row)] = &[
     ("", ("position", "opening", Scale::Number(CLOSED))),
 ];
 
-/// The device's own affairs, settings, and counts of a day, which fall by nature.
-const AFFAIRS: &[&str] = &[
+/// What a device says of itself, settings, and counts of a day, which fall by nature.
+const IGNORED: &[&str] = &[
     "calibrate",
     "childLock",
     "commandId",
@@ -115,7 +115,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     read.take("", told, &rows);
     if let Value::Object(members) = told {
         let is_read = |key: &str| has_row(&rows, key);
-        read.rest(Rest { part: "", place: "", is_read: &is_read, affairs: AFFAIRS }, members);
+        read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: IGNORED }, members);
     }
     Ok(vec![read])
 }

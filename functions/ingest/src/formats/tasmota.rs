@@ -158,8 +158,8 @@ const STATE: &[Row] = &[
     ("Wifi/Signal", "signal_strength", SAME),
 ];
 
-/// The device's own affairs, and counts of a day or of a period, which fall by nature.
-const AFFAIRS: &[&str] = &[
+/// What a device says of itself, and counts of a day or of a period, which fall by nature.
+const IGNORED: &[&str] = &[
     "Address",
     "Berry",
     "Color",
@@ -223,7 +223,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         is_known = true;
         read.take("", &told["ENERGY"], ENERGY);
         let is_read = |key: &str| has_row(ENERGY, key);
-        let rest = Rest { part: "", place: "ENERGY/", is_read: &is_read, affairs: AFFAIRS };
+        let rest = Rest { part: "", place: "ENERGY/", is_read: &is_read, ignored: IGNORED };
         read.rest(rest, energy);
     }
     is_known |= read.take("", told, STATE);
@@ -245,7 +245,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         return Err(Unknown(EXPECTED));
     }
     let is_read = |key: &str| has_row(STATE, key);
-    let rest = Rest { part: "", place: "", is_read: &is_read, affairs: AFFAIRS };
+    let rest = Rest { part: "", place: "", is_read: &is_read, ignored: IGNORED };
     read.rest(rest, members.iter().filter(|(_, it)| !it.is_object()));
     Ok(vec![read])
 }
@@ -277,9 +277,9 @@ fn section(
     let is_read = |key: &str| {
         is_read.contains(&key) || has_row(taken, key) || has_row(&nested, key) || is_own(key)
     };
-    let affairs: Vec<&str> = AFFAIRS.iter().filter(|it| **it != "Speed").copied().collect();
+    let ignored: Vec<&str> = IGNORED.iter().filter(|it| **it != "Speed").copied().collect();
     let place = format!("{name}/");
-    read.rest(Rest { part, place: &place, is_read: &is_read, affairs: &affairs }, values);
+    read.rest(Rest { part, place: &place, is_read: &is_read, ignored: &ignored }, values);
     is_known
 }
 

@@ -100,8 +100,8 @@ const SENSING: [&str; 5] = [
     "current_heating_setpoint",
 ];
 
-/// The device's own affairs, and events of buttons. Whoever sends one of the first five is Zigbee2MQTT.
-const AFFAIRS: &[&str] = &[
+/// What a device says of itself, and events of buttons. Whoever sends one of the first five is Zigbee2MQTT.
+const IGNORED: &[&str] = &[
     "last_seen",
     "update",
     "update_available",
@@ -159,7 +159,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         return Err(Unknown(EXPECTED));
     }
     let is_read = |key: &str| has_row(EXPOSED, key) || places.contains(&key);
-    read.rest(Rest { part: "", place: "", is_read: &is_read, affairs: AFFAIRS }, members);
+    read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: IGNORED }, members);
     Ok(vec![read])
 }
 

@@ -9,9 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::event::{Message, TopicMessage};
 use crate::formats::{Format, PayloadFormat};
-use crate::intake::mode::Mode;
+use crate::intake::options::StoreOptions;
 use crate::intake::sender::Sender;
-use crate::intake::submission::{Beside, Submission};
+use crate::intake::submission::{AddressHints, Submission};
 use crate::intake::topic::{self, Topic};
 
 impl<'a> Submission<'a> {
@@ -41,13 +41,13 @@ impl<'a> Submission<'a> {
             },
             arrived: request.arrived.unwrap_or(now),
             arrival_id: request.arrival.clone().unwrap_or_else(random),
-            mode: Mode {
+            options: StoreOptions {
                 // A payload tells what has changed, and another of the same second the rest.
                 merge: payload.is_some() || params.flag("merge"),
-                rooms_given: params.get("rooms") == Some("given"),
-                is_whole: false,
+                keeps_rooms: params.get("rooms") == Some("given"),
+                all_or_nothing: false,
             },
-            beside: Beside {
+            hints: AddressHints {
                 device,
                 name: name.flatten(),
                 room: params.parse("room")?,
@@ -67,8 +67,8 @@ impl<'a> Submission<'a> {
             body: inflate(&message.payload)?,
             arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
             arrival_id: digest(&message.payload),
-            mode: Mode::default(),
-            beside: Beside::default(),
+            options: StoreOptions::default(),
+            hints: AddressHints::default(),
         })
     }
 
@@ -85,8 +85,8 @@ impl<'a> Submission<'a> {
             body: inflate(&message.payload)?,
             arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
             arrival_id: digest(&message.payload),
-            mode: Mode { merge: true, ..Mode::default() },
-            beside: Beside { device: Some(device), name, ..Beside::default() },
+            options: StoreOptions { merge: true, ..StoreOptions::default() },
+            hints: AddressHints { device: Some(device), name, ..AddressHints::default() },
         }))
     }
 }

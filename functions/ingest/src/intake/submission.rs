@@ -1,4 +1,4 @@
-//! Readings on their way in, unread: who sends them, in which format, and what is told beside them. Is made by
+//! Readings on their way in, unread: who sends them, in which format, and what the address says of them. Is made by
 //! `request`.
 
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use domain::{DeviceId, Label, RoomId, Timestamp};
 
 use crate::formats::Format;
-use crate::intake::mode::Mode;
+use crate::intake::options::StoreOptions;
 use crate::intake::sender::Sender;
 
 /// Readings on their way in, unread.
@@ -20,14 +20,14 @@ pub(crate) struct Submission<'a> {
     pub(crate) arrived: Timestamp,
     /// Its identity among all submissions. A repeated event has the same one.
     pub(crate) arrival_id: String,
-    pub(crate) mode: Mode,
-    /// What is told beside the body.
-    pub(crate) beside: Beside,
+    pub(crate) options: StoreOptions,
+    /// What the address or the topic says beside the body.
+    pub(crate) hints: AddressHints,
 }
 
 /// What the address or the topic of a device's own payload tells of it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Beside {
+pub(crate) struct AddressHints {
     pub(crate) device: Option<DeviceId>,
     /// The device's name, where its id is not that.
     pub(crate) name: Option<Label>,

@@ -30,10 +30,10 @@ pub(crate) fn assemble(
     settings: &Settings,
     zone: Zone,
 ) -> Result<Assembled, Problem> {
-    let Submission { sender, format, body, arrived, beside, .. } = submission;
+    let Submission { sender, format, body, arrived, hints: address, .. } = submission;
     let Drafts { entries, wrong_clocks, ignored } = match format {
         Format::Payload(format) => {
-            drafts(format.read(body, *arrived)?, beside, sender, *arrived, zone)?
+            drafts(format.read(body, *arrived)?, address, sender, *arrived, zone)?
         }
         format => Drafts { entries: format.read(body)?, ..Drafts::default() },
     };
@@ -100,7 +100,7 @@ mod tests {
     use domain::RoomId;
     use domain::given::{at, cases, device, label};
 
-    use crate::readings::Readings;
+    use crate::readings::PlacedReadings;
 
     use super::*;
 
@@ -174,7 +174,7 @@ mod tests {
         let assembled = place_all(entries.collect(), &Sender::Anyone, &times);
         let refused: Vec<_> = assembled.rejected.iter().filter_map(|it| it.index).collect();
         assert_eq!(refused, [1, 2, 3]);
-        let Readings { readings, hints, .. } = &assembled.arrivals;
+        let PlacedReadings { readings, hints, .. } = &assembled.arrivals;
         let taught = readings.iter().zip(hints).map(|(reading, hints)| {
             let tags: Vec<_> = hints.tags.keys().map(String::as_str).collect();
             (reading.device.as_str(), hints.name.as_ref().map(ToString::to_string), tags)

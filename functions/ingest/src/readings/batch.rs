@@ -7,23 +7,22 @@ use domain::{Hints, Reading, Timestamp};
 
 use crate::formats::draft::{Fault, Refusal};
 
-/// Readings, and for each the places in the request that it was made of and what these teach of its device beside
-/// the values. A reading that is refused takes that with it.
+/// The readings of a request. Each has the indices of its entries and what these say about its device; a reading that is
+/// refused takes both with it.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_field_names, reason = "the other two are about the readings")]
-pub(crate) struct Readings {
+pub(crate) struct PlacedReadings {
     pub(crate) readings: Vec<Reading>,
     pub(crate) origins: Vec<Vec<usize>>,
     pub(crate) hints: Vec<Hints>,
 }
 
-/// The readings of a request.
+/// What the entries of a request became.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled {
     /// Those with timestamps, no two of one device and timestamp.
-    pub(crate) timed: Readings,
+    pub(crate) timed: PlacedReadings,
     /// Those without, at the timestamp of arrival, at most one of each device.
-    pub(crate) arrivals: Readings,
+    pub(crate) arrivals: PlacedReadings,
     /// The timestamp of those in `timed` that have none of their own, as lines may.
     pub(crate) arrived: Option<Timestamp>,
     /// The refused entries, in the order of the request.
@@ -36,35 +35,35 @@ pub(crate) struct Assembled {
     pub(crate) ignored: Vec<String>,
 }
 
-impl Readings {
-    /// Takes away the readings for which `fault` names a field and what is wrong with it.
+impl PlacedReadings {
+    /// Takes away the readings for which `refusal` says why. Returns a refusal for each of their entries.
     pub(crate) fn refuse(
         &mut self,
-        rejected: &mut Vec<FieldError>,
-        mut fault: impl FnMut(&Reading) -> Option<(String, String)>,
-    ) {
-        let mut faults = Vec::new();
+        mut refusal: impl FnMut(&Reading) -> Option<FieldError>,
+    ) -> Vec<FieldError> {
+        let mut reasons = Vec::new();
         let refused = self.split_off(|reading| {
-            let fault = fault(reading);
-            let is_bad = fault.is_some();
-            faults.extend(fault);
-            is_bad
+            let reason = refusal(reading);
+            let is_refused = reason.is_some();
+            reasons.extend(reason);
+            is_refused
         });
-        for (origins, (field, message)) in refused.origins.into_iter().zip(faults) {
-            rejected.extend(origins.into_iter().map(|index| FieldError {
-                index: Some(index),
-                field: Some(field.clone()),
-                message: message.clone(),
-            }));
+
+        let mut refusals = Vec::new();
+        for (indices, reason) in refused.origins.into_iter().zip(reasons) {
+            for index in indices {
+                refusals.push(FieldError { index: Some(index), ..reason.clone() });
+            }
         }
+        refusals
     }
 
-    /// Takes away those of the readings, and returns them.
-    pub(crate) fn split_off(&mut self, mut is_one: impl FnMut(&Reading) -> bool) -> Self {
+    /// Takes readings away, and returns them.
+    pub(crate) fn split_off(&mut self, mut is_taken: impl FnMut(&Reading) -> bool) -> Self {
         let (mut kept, mut split) = (Self::default(), Self::default());
         let Self { readings, origins, hints } = std::mem::take(self);
         for ((reading, origins), hints) in readings.into_iter().zip(origins).zip(hints) {
-            let to = if is_one(&reading) { &mut split } else { &mut kept };
+            let to = if is_taken(&reading) { &mut split } else { &mut kept };
             to.readings.push(reading);
             to.origins.push(origins);
             to.hints.push(hints);

@@ -11,7 +11,7 @@ use crate::formats::moment::Moment;
 use crate::formats::payload::Payload;
 use crate::formats::vocabulary;
 use crate::intake::sender::Sender;
-use crate::intake::submission::Beside;
+use crate::intake::submission::AddressHints;
 
 /// What payloads become.
 #[derive(Debug, Default)]
@@ -29,14 +29,14 @@ pub(crate) struct Drafts {
 /// sender may write for.
 pub(crate) fn drafts(
     payloads: Vec<Payload>,
-    beside: &Beside,
+    address: &AddressHints,
     sender: &Sender<'_>,
     arrived: Timestamp,
     zone: Zone,
 ) -> Result<Drafts, Problem> {
     let named = payloads.iter().filter_map(|payload| payload.device.as_ref());
     let is_of_several = named.clone().zip(named.skip(1)).any(|(one, next)| one != next);
-    if beside.device.is_some() && is_of_several {
+    if address.device.is_some() && is_of_several {
         let message = "is given, and the payload is of several devices; leave it out";
         return Err(Problem::field("device", message));
     }
@@ -50,12 +50,12 @@ pub(crate) fn drafts(
             continue;
         }
         let told = name.and_then(|name| name.parse().ok());
-        let device = match (&beside.device, device) {
-            (Some(device), _) => Ok((device.clone(), beside.name.clone())),
+        let device = match (&address.device, device) {
+            (Some(device), _) => Ok((device.clone(), address.name.clone())),
             (None, Some(name)) => id_of(&name),
             (None, None) => Ok((sender.device(None).map_err(|_| unnamed())?, None)),
         };
-        let moment = beside.time.map_or(moment, Moment::Known);
+        let moment = address.time.map_or(moment, Moment::Known);
         let (timestamp, is_wrong) = moment.settle(arrived, zone);
         drafts.wrong_clocks += usize::from(is_wrong);
         let (device, name) = match device {
@@ -90,7 +90,7 @@ pub(crate) fn drafts(
                 }
                 metrics.insert(metric, it.value);
             }
-            let content = Content { timestamp, room: beside.room.clone(), metrics, hints };
+            let content = Content { timestamp, room: address.room.clone(), metrics, hints };
             entries.push(Ok(Draft { device: Some(device), content: Ok(content) }));
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use api::{Dialect, FieldError, Problem, ProblemKind, Response};
 use serde_json::{Value, json};
 
-use super::Outcome;
+use super::StoreReport;
 use crate::readings::line_points::Points;
 
 /// The number of refused lines that a reply tells in full.
@@ -17,24 +17,24 @@ const MAX_LINE: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Written<'a> {
     pub(crate) points: Points<'a>,
-    pub(crate) outcome: Outcome,
+    pub(crate) report: StoreReport,
 }
 
 /// 204 all stored, 400 some or all refused, 503 not all stored; that comes before any refusal, so that the client
 /// sends again.
 pub(crate) fn respond(dialect: Dialect, written: &Written<'_>) -> Response {
-    let Written { points, outcome } = written;
-    let response = if let Some(cause) = &outcome.cause {
-        not_stored(dialect, points, outcome, cause)
-    } else if outcome.rejected.is_empty() {
+    let Written { points, report } = written;
+    let response = if let Some(cause) = &report.cause {
+        not_stored(dialect, points, report, cause)
+    } else if report.rejected.is_empty() {
         dialect.dressed(Response { status: 204, headers: Vec::new(), body: Vec::new() })
     } else {
-        partial(dialect, points, outcome)
+        partial(dialect, points, report)
     };
     let counted = [
         ("x-roomtide-skipped", "strings", points.strings),
         ("x-roomtide-merged", "points", points.merged),
-        ("x-roomtide-accepted-before", "lines", outcome.accepted_before.len()),
+        ("x-roomtide-accepted-before", "lines", report.accepted_before.len()),
     ];
     counted
         .into_iter()
@@ -56,9 +56,9 @@ pub(crate) fn refuse_all(dialect: Dialect, points: &Points<'_>, first: &FieldErr
     }
 }
 
-fn partial(dialect: Dialect, points: &Points<'_>, outcome: &Outcome) -> Response {
-    let told = &outcome.rejected[..outcome.rejected.len().min(MAX_TOLD)];
-    let others = outcome.rejected.len() - told.len();
+fn partial(dialect: Dialect, points: &Points<'_>, report: &StoreReport) -> Response {
+    let told = &report.rejected[..report.rejected.len().min(MAX_TOLD)];
+    let others = report.rejected.len() - told.len();
     if dialect == Dialect::V3 {
         let mut data: Vec<Value> = told.iter().map(|refusal| datum(points, refusal)).collect();
         if others > 0 {
@@ -72,9 +72,9 @@ fn partial(dialect: Dialect, points: &Points<'_>, outcome: &Outcome) -> Response
         sentences.push(format!("and {others} more"));
     }
     let text = sentences.join("\n");
-    let message = match outcome.accepted + outcome.accepted_before.len() {
+    let message = match report.accepted + report.accepted_before.len() {
         0 => text,
-        _ => format!("partial write: {text} dropped={}", outcome.rejected.len()),
+        _ => format!("partial write: {text} dropped={}", report.rejected.len()),
     };
     dialect.error(400, "invalid", &message)
 }
@@ -82,15 +82,15 @@ fn partial(dialect: Dialect, points: &Points<'_>, outcome: &Outcome) -> Response
 fn not_stored(
     dialect: Dialect,
     points: &Points<'_>,
-    outcome: &Outcome,
+    report: &StoreReport,
     cause: &table::StoreError,
 ) -> Response {
-    let numbers = outcome.not_stored.iter().take(MAX_TOLD).map(|n| points.lines[*n].0.to_string());
+    let numbers = report.not_stored.iter().take(MAX_TOLD).map(|n| points.lines[*n].0.to_string());
     let numbers: Vec<_> = numbers.collect();
-    let more = if outcome.not_stored.len() > MAX_TOLD { ", ..." } else { "" };
+    let more = if report.not_stored.len() > MAX_TOLD { ", ..." } else { "" };
     let detail = format!(
         "{cause}; {} of {} lines are not stored, send them again: {}{more}",
-        outcome.not_stored.len(),
+        report.not_stored.len(),
         points.lines.len(),
         numbers.join(", ")
     );

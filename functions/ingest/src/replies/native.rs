@@ -5,12 +5,20 @@ use api::{FieldError, Problem, ProblemKind, Response};
 use runtime::authentication::forbidden;
 use serde::Serialize;
 
-use super::Outcome;
+use super::StoreReport;
 
 /// 204 nothing to store, 200 nothing stored and told what is not, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 503 not all stored.
-pub(crate) fn respond(outcome: Outcome) -> Response {
-    let Outcome { accepted, accepted_before, rejected, ignored, of_deleted, not_stored, cause } =
-        outcome;
+pub(crate) fn respond(report: StoreReport) -> Response {
+    let StoreReport {
+        accepted,
+        accepted_before,
+        rejected,
+        ignored,
+        of_deleted,
+        not_stored,
+        cause,
+        ..
+    } = report;
     let accepted_before = accepted_before.len();
     let all_accepted = accepted + accepted_before;
     let refused = |problem: Problem| Problem {

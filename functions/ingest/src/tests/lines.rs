@@ -11,9 +11,8 @@ use table::memory_db::on;
 use table::{Action, EditRegistry as _, ReadRegistry as _, Target, TeachRegistry as _};
 
 use super::*;
-use crate::intake::mode::Mode;
-use crate::registry::known::look_up;
-use crate::registry::registration::{Stored, register, teach};
+use crate::readings::{PlacedReadings, StoredReadings};
+use crate::store_request::StoreRequest;
 
 /// An answer: status, headers, body.
 struct Answer(i64, Value, String);
@@ -610,26 +609,33 @@ async fn what_writers_ask_first_is_answered_without_the_table() {
     assert_eq!(bench.store.calls().reads, reads, "no read of the table");
 }
 
+/// The request of one reading.
+fn request_of(reading: &Reading) -> StoreRequest<'static> {
+    let timed = PlacedReadings {
+        readings: vec![reading.clone()],
+        origins: vec![vec![0]],
+        hints: vec![Hints::default()],
+    };
+    StoreRequest { timed, ..StoreRequest::default() }
+}
+
 /// The registry function meets the room in the stream while the rest of the request is stored, and knows no names.
 #[tokio::test]
 async fn a_room_that_is_registered_meanwhile_gets_its_name_all_the_same() {
     let bench = Bench::new();
-    let Pipeline { registry, places, store, .. } = &bench.ingest.pipeline;
-    let memory = (registry, places);
+    let Pipeline { registry, store, .. } = &bench.ingest.pipeline;
     let mut log = WideEvent::begin("ingest");
     let reading = given::reading("d", bench.clock.now(), Some("living_room"), &[("t", "1")]);
     let hints = Hints {
         room_names: [(given::room("living_room"), "living room".parse().expect("one"))].into(),
         ..Hints::default()
     };
-    let readings = std::iter::once(&reading);
-    let known = look_up(memory, store, readings, Mode::default(), &invocation(), &mut log)
-        .await
-        .expect("memory");
+    let found = registry.find(store, &request_of(&reading), &invocation(), &mut log).await;
+    let found = found.expect("memory");
     given::register_room(store, "living_room", bench.clock.now()).await;
-    let mut stored = Stored::default();
+    let mut stored = StoredReadings::default();
     stored.add(reading, hints);
-    register(memory, store, &known, &stored, &invocation(), &mut log).await;
+    registry.register_new(store, &stored, &found, &invocation(), &mut log).await;
     let rooms = store.rooms(&invocation()).await.expect("memory").found;
     let names: Vec<_> =
         rooms.iter().map(|room| room.name.as_ref().map(ToString::to_string)).collect();
@@ -641,24 +647,21 @@ async fn a_room_that_is_registered_meanwhile_gets_its_name_all_the_same() {
 #[tokio::test]
 async fn a_device_that_others_change_meanwhile_is_taught_all_the_same() {
     let bench = Bench::new();
-    let Pipeline { registry, places, store, .. } = &bench.ingest.pipeline;
-    let memory = (registry, places);
+    let Pipeline { registry, store, .. } = &bench.ingest.pipeline;
     let mut log = WideEvent::begin("ingest");
     let reading = given::reading("d", bench.clock.now(), None, &[("t", "1")]);
     let named = |name: &str| Hints { name: Some(label(name)), ..Hints::default() };
     let tagged = Hints { tags: [("of".to_owned(), "line".to_owned())].into(), ..Hints::default() };
-    let readings = std::iter::once(&reading);
-    let known = look_up(memory, store, readings, Mode::default(), &invocation(), &mut log)
-        .await
-        .expect("memory");
+    let found = registry.find(store, &request_of(&reading), &invocation(), &mut log).await;
+    let found = found.expect("memory");
     given::register_devices_of(store, std::slice::from_ref(&reading)).await;
-    let mut stored = Stored::default();
+    let mut stored = StoredReadings::default();
     stored.add(reading, tagged);
-    let registering = register(memory, store, &known, &stored, &invocation(), &mut log).await;
+    let registration = registry.register_new(store, &stored, &found, &invocation(), &mut log).await;
     let now = bench.device("d").await;
     store.teach_device(&now, &named("another"), &invocation()).await.expect("memory");
     let untaught =
-        teach(memory, store, (&known, registering), &stored, &invocation(), &mut log).await;
+        registry.teach(store, &stored, &found, registration, &invocation(), &mut log).await;
     assert!(untaught.is_none(), "{untaught:?}");
     let device = bench.device("d").await;
     assert_eq!(device.source().tags.get("of").map(String::as_str), Some("line"));

@@ -21,13 +21,13 @@ const MAX_ROOMS: usize = 1 << 17;
 
 /// A device's place, without the time since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownPlace {
+pub(crate) struct CachedPlace {
     pub(crate) room: Option<RoomId>,
     /// Whether a person chose the room.
     pub(crate) is_chosen: bool,
 }
 
-impl KnownPlace {
+impl CachedPlace {
     /// The place of a device.
     pub(crate) fn of(device: &Device) -> Self {
         let place = device.place();
@@ -48,7 +48,7 @@ impl KnownPlace {
 /// same with a probability of 3 in 100 million; then ingest leaves the registration of the second to the
 /// registry function, and files its readings without a room in the room of the first.
 #[derive(Debug)]
-pub(crate) struct KnownPlaces<C> {
+pub(crate) struct PlaceCache<C> {
     places: Mutex<Places>,
     hasher: RandomState,
     max_age: Duration,
@@ -75,7 +75,7 @@ struct Slot {
     looked_up: u32,
 }
 
-impl<C: Clock> KnownPlaces<C> {
+impl<C: Clock> PlaceCache<C> {
     /// Knows no device yet. `registry_max_age` is the age of the registry where memory holds it.
     pub(crate) fn new(registry_max_age: Duration, clock: C) -> Self {
         let max_age = registry_max_age.saturating_mul(PLACE_AGE_FACTOR);
@@ -84,7 +84,7 @@ impl<C: Clock> KnownPlaces<C> {
     }
 
     /// The place of a device, if it is known and not too old.
-    pub(crate) fn get(&self, id: &DeviceId) -> Option<KnownPlace> {
+    pub(crate) fn get(&self, id: &DeviceId) -> Option<CachedPlace> {
         let (hash, now) = (self.hasher.hash_one(id.as_str()), self.now());
         let places = self.places();
         let slot = places.slots_of(hash)?.iter().find(|slot| slot.is_of(hash))?;
@@ -92,12 +92,12 @@ impl<C: Clock> KnownPlaces<C> {
             return None;
         }
         let room = (slot.room / 2).checked_sub(1).map(|n| places.rooms[n as usize].0.clone());
-        Some(KnownPlace { room, is_chosen: slot.room % 2 == 1 })
+        Some(CachedPlace { room, is_chosen: slot.room % 2 == 1 })
     }
 
     /// Notes the place of a device as it is now.
     pub(crate) fn keep(&self, device: &Device) {
-        let KnownPlace { room, is_chosen } = KnownPlace::of(device);
+        let CachedPlace { room, is_chosen } = CachedPlace::of(device);
         let mut places = self.places();
         let number = room.map_or(0, |room| places.number(&room, self.now()) + 1);
         let room = 2 * number + u32::from(is_chosen);
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_place_comes_back_until_it_is_too_old() {
         let clock = clock();
-        let places = KnownPlaces::new(Duration::from_secs(60), clock.clone());
+        let places = PlaceCache::new(Duration::from_secs(60), clock.clone());
         let devices = [
             device("a", Place::Unknown),
             device("b", Place::Learned(room(0), Timestamp::MIN)),
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(places.get(devices[0].id()), None);
         devices.iter().for_each(|device| places.keep(device));
         for device in &devices {
-            assert_eq!(places.get(device.id()), Some(KnownPlace::of(device)));
+            assert_eq!(places.get(device.id()), Some(CachedPlace::of(device)));
         }
         assert!(places.has_room(&room(0)) && !places.has_room(&room(2)));
         clock.advance(Duration::from_secs(3_599));
@@ -245,7 +245,7 @@ mod tests {
         places.keep(&moved);
         clock.advance(Duration::from_secs(1));
         assert_eq!(places.get(devices[0].id()), None);
-        assert_eq!(places.get(moved.id()), Some(KnownPlace::of(&moved)));
+        assert_eq!(places.get(moved.id()), Some(CachedPlace::of(&moved)));
         clock.set(Timestamp::MIN);
         assert_eq!(places.get(moved.id()), None, "by a clock that was set back");
     }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_room_that_was_not_met_for_long_is_looked_up_again() {
         let clock = clock();
-        let places = KnownPlaces::new(Duration::from_secs(60), clock.clone());
+        let places = PlaceCache::new(Duration::from_secs(60), clock.clone());
         places.keep_room(&room(0));
         places.keep(&device("a", Place::Learned(room(1), Timestamp::MIN)));
         clock.advance(Duration::from_secs(3_599));
@@ -268,7 +268,7 @@ mod tests {
     /// In the proportions of a million devices, and of three million, to all slots.
     #[test]
     fn half_as_many_devices_as_slots_are_known_and_more_take_no_more_memory() {
-        let places = KnownPlaces::new(Duration::from_secs(60), clock());
+        let places = PlaceCache::new(Duration::from_secs(60), clock());
         *places.places() = Places::of_at_most(1 << 13);
         let one = device("d", Place::Unknown);
         let id = |n: usize| format!("d{n}").parse::<DeviceId>().expect("an id");
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn too_many_rooms_are_forgotten() {
-        let places = KnownPlaces::new(Duration::from_secs(60), clock());
+        let places = PlaceCache::new(Duration::from_secs(60), clock());
         let device = device("d", Place::Learned(room(0), Timestamp::MIN));
         places.keep(&device);
         (1..MAX_ROOMS).for_each(|n| places.keep_room(&room(n)));

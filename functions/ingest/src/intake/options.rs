@@ -1,22 +1,22 @@
 //! How a sender wants its readings written, and in whose words it is answered. Stores nothing.
 
-/// The way readings are written.
+/// How the readings of a request are written.
 #[derive(Debug, Clone, Copy, Default, Hash)]
-pub(crate) struct Mode {
+pub(crate) struct StoreOptions {
     /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and
     /// timestamp, instead of replacing them.
     pub(crate) merge: bool,
-    /// Whether rooms are taken as they are sent: they are history that the registry does not know.
-    pub(crate) rooms_given: bool,
+    /// Whether rooms stay as they are sent: they are history that the registry does not know.
+    pub(crate) keeps_rooms: bool,
     /// Whether nothing is stored where anything is refused.
-    pub(crate) is_whole: bool,
+    pub(crate) all_or_nothing: bool,
 }
 
-/// Whose words a refusal has.
+/// In whose words a refusal is said.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum Words {
+pub(crate) enum ReplyDialect {
     #[default]
     Native,
-    /// By these a client of `InfluxDB` knows that it need not send again.
+    /// A client of `InfluxDB` knows by these words that it need not send again.
     InfluxDb,
 }

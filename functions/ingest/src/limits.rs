@@ -1,0 +1,5 @@
+//! What a sender may not exceed: the devices that it introduces, and the metrics that merging adds to a device.
+
+pub(crate) mod counted_sender;
+pub(crate) mod introductions;
+pub(crate) mod metrics;

@@ -1,0 +1,72 @@
+//! A sender that may introduce only so many devices. Counts none.
+
+use domain::{DeviceId, TokenHash};
+use runtime::authentication::Grant;
+
+use crate::intake::options::ReplyDialect;
+use crate::intake::sender::Sender;
+use crate::settings::Settings;
+
+/// The largest number of parts that an MQTT device introduces; a part is a device such as `plug:SI7021`.
+pub(crate) const MAX_PARTS: usize = 32;
+/// What stands before the device of a topic, where a token has the beginning of its hash.
+const TOPIC: &str = "mqtt:";
+
+/// A sender whose new devices are counted.
+#[derive(Debug)]
+pub(crate) struct CountedSender {
+    /// The beginning of a token's hash, or the device of a topic; see [`domain::Source::introduced_by`].
+    pub(crate) name: String,
+    /// The device of the topic, which is the sender itself and counts as none.
+    own: Option<DeviceId>,
+    pub(super) limit: usize,
+    dialect: ReplyDialect,
+}
+
+impl CountedSender {
+    /// The holder of a write token; `None` for whoever may introduce any number.
+    pub(crate) fn of(grant: &Grant, settings: &Settings, dialect: ReplyDialect) -> Option<Self> {
+        let token = grant.writing().and_then(|_| grant.token())?;
+        let limit = settings.max_devices_per_token as usize;
+        Some(Self { name: TokenHash::short(token), own: None, limit, dialect })
+    }
+
+    /// The device that publishes on a topic.
+    pub(crate) fn of_topic(sender: &Sender<'_>, settings: &Settings) -> Option<Self> {
+        let Sender::Topic(device) = sender else { return None };
+        let limit = MAX_PARTS.min(settings.max_devices_per_token as usize);
+        let (name, own) = (format!("{TOPIC}{device}"), Some(device.clone()));
+        Some(Self { name, own, limit, dialect: ReplyDialect::Native })
+    }
+
+    /// Whether a device is the sender itself.
+    pub(super) fn is(&self, id: &DeviceId) -> bool {
+        self.own.as_ref() == Some(id)
+    }
+
+    /// Why a further device is refused.
+    pub(super) fn refusal(&self) -> String {
+        let limit = self.limit;
+        match (self.dialect, &self.own) {
+            (ReplyDialect::InfluxDb, _) => {
+                format!(
+                    "is new, and max-values-per-tag limit exceeded ({limit}/{limit}); the token introduces no \
+                     further device"
+                )
+            }
+            (ReplyDialect::Native, None) => {
+                format!(
+                    "is new, and there are {limit} that the token has introduced; the token introduces no \
+                     further device"
+                )
+            }
+            (ReplyDialect::Native, Some(own)) => {
+                format!(
+                    "is new, and there are {limit} parts that {:?} has introduced by MQTT; it introduces no \
+                     further one",
+                    own.as_str()
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Limits the devices that a sender introduces: without a limit whoever may store readings could fill the registry,
+//! which everybody reads. Registers none.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use domain::DeviceId;
+use table::{CountIntroduced, Invocation, StoreResult};
+
+use crate::limits::counted_sender::CountedSender;
+use crate::registry::found::FoundDevices;
+use crate::store_request::{StoreRequest, refusal};
+
+/// The largest number of devices that are remembered as counted; beyond it, all are forgotten and counted again.
+const MAX_REMEMBERED: usize = 10_000;
+/// The largest number of attempts at counting while others count the same sender's devices.
+const MAX_ATTEMPTS: usize = 5;
+
+/// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. None is
+/// counted twice, though it could not be registered, or the registry function registers it, which knows no sender.
+#[derive(Debug, Default)]
+pub(crate) struct IntroductionCounts(Mutex<HashMap<DeviceId, String>>);
+
+impl IntroductionCounts {
+    /// Refuses the readings of new devices beyond the sender's limit. Returns the devices that the sender introduces.
+    pub(crate) async fn refuse_beyond_limit(
+        &self,
+        request: &mut StoreRequest<'_>,
+        found: &FoundDevices,
+        store: &impl CountIntroduced,
+        invocation: &Invocation,
+    ) -> StoreResult<BTreeSet<DeviceId>> {
+        let Some(sender) = request.counted_sender else { return Ok(BTreeSet::new()) };
+        let new = self.not_counted(sender, request, found);
+        if new.is_empty() {
+            return Ok(new);
+        }
+
+        let free = if found.has_all_devices() {
+            let introduced = found.introduced_by(&sender.name) + self.not_registered_of(sender);
+            sender.limit.saturating_sub(introduced)
+        } else {
+            count(sender, new.len(), store, invocation).await?
+        };
+
+        // In the order of the request: those that come first are introduced.
+        let mut introduced = BTreeSet::new();
+        request.refuse(|reading| {
+            let id = &reading.device;
+            if !new.contains(id) || introduced.contains(id) {
+                return None;
+            }
+            if introduced.len() < free {
+                introduced.insert(id.clone());
+                return None;
+            }
+            Some(refusal("device_id", sender.refusal()))
+        });
+
+        if introduced.len() < new.len() {
+            request.report.refused_sender = Some(sender.name.clone());
+        }
+        self.remember(&introduced, sender);
+        Ok(introduced)
+    }
+
+    /// The new devices of a request that were not counted before.
+    fn not_counted(
+        &self,
+        sender: &CountedSender,
+        request: &StoreRequest<'_>,
+        found: &FoundDevices,
+    ) -> BTreeSet<DeviceId> {
+        let devices = request.readings().map(|reading| &reading.device);
+        let is_new = |id: &&DeviceId| !found.is_registered(id) && !sender.is(id);
+        let mut new: BTreeSet<DeviceId> = devices.filter(is_new).cloned().collect();
+        if !new.is_empty() {
+            let mut counted = self.lock();
+            counted.retain(|id, sender| !found.is_introduced_by(id, sender));
+            new.retain(|id| !counted.contains_key(id));
+        }
+        new
+    }
+
+    /// How many devices were counted for a sender and are not in the registry yet.
+    fn not_registered_of(&self, sender: &CountedSender) -> usize {
+        self.lock().values().filter(|name| **name == sender.name).count()
+    }
+
+    fn remember(&self, introduced: &BTreeSet<DeviceId>, sender: &CountedSender) {
+        let mut counted = self.lock();
+        if counted.len() + introduced.len() > MAX_REMEMBERED {
+            counted.clear();
+        }
+        counted.extend(introduced.iter().map(|id| (id.clone(), sender.name.clone())));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<DeviceId, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts new devices in the table, at most as many as the sender may introduce; returns their number.
+///
+/// One write for each request that introduces a device into a registry that memory does not hold. A request
+/// that is repeated, or whose devices another instance counts too, may count them twice.
+async fn count(
+    sender: &CountedSender,
+    new: usize,
+    store: &impl CountIntroduced,
+    invocation: &Invocation,
+) -> StoreResult<usize> {
+    let mut wanted = new.min(sender.limit);
+    for _ in 0..MAX_ATTEMPTS {
+        if wanted == 0 {
+            break;
+        }
+        match store.count_introduced(&sender.name, wanted, sender.limit, invocation).await? {
+            None => return Ok(wanted),
+            Some(known) => wanted = wanted.min(sender.limit.saturating_sub(known)),
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,148 @@
+//! Looks up the devices and rooms that a request names, first in memory, then in the table. Writes nothing.
+
+use std::collections::BTreeSet;
+
+use domain::{DeviceId, Reading, RoomId};
+use runtime::clock::Clock;
+use runtime::telemetry::WideEvent;
+use table::{FindRegistry, Invocation, ReadRegistry, StoreError, StoreResult};
+
+use crate::registry::found::FoundDevices;
+use crate::registry::place_cache::CachedPlace;
+use crate::registry::remembered::Registry;
+use crate::store_request::StoreRequest;
+
+/// The maximum number of rooms that one request looks up in the table. Any further room counts as new.
+const MAX_ROOMS_LOOKED_UP: usize = 100;
+
+impl<C: Clock> Registry<C> {
+    /// Finds the devices and rooms that a request names. What memory lacks is asked of the table: another instance may
+    /// have registered it.
+    ///
+    /// Half of the patience is for it, so that a request whose devices are too many for the table's capacity stores some of
+    /// them at each attempt.
+    pub(crate) async fn find(
+        &self,
+        store: &(impl ReadRegistry + FindRegistry),
+        request: &StoreRequest<'_>,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<FoundDevices> {
+        let mut found = FoundDevices::of(self.cache.snapshot(store, invocation, log).await?);
+        let invocation = &invocation.part();
+
+        let rooms = self.rooms_to_look_up(request, &mut found);
+        if !rooms.is_empty() {
+            self.look_up_rooms(rooms, &mut found, store, invocation).await?;
+        }
+
+        let devices = self.devices_to_look_up(request, &mut found);
+        if !devices.is_empty() {
+            self.look_up_devices(devices, &mut found, store, invocation).await?;
+        }
+        Ok(found)
+    }
+
+    /// The rooms that are not remembered. Notes the others.
+    fn rooms_to_look_up(
+        &self,
+        request: &StoreRequest<'_>,
+        found: &mut FoundDevices,
+    ) -> BTreeSet<RoomId> {
+        let mut wanted = BTreeSet::new();
+        for room in request.readings().filter_map(|reading| reading.named_room.as_ref()) {
+            if found.has_room(room) || wanted.contains(room) {
+                continue;
+            }
+            if self.places.has_room(room) {
+                found.rooms.insert(room.clone());
+            } else if wanted.len() < MAX_ROOMS_LOOKED_UP {
+                wanted.insert(room.clone());
+            }
+        }
+        wanted
+    }
+
+    async fn look_up_rooms(
+        &self,
+        rooms: BTreeSet<RoomId>,
+        found: &mut FoundDevices,
+        store: &impl FindRegistry,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let ids: Vec<RoomId> = rooms.into_iter().collect();
+        let registered = match store.find_rooms(&ids, invocation).await {
+            // They count as new.
+            Err(StoreError::Throttled(_)) => Vec::new(),
+            listing => listing?.found,
+        };
+        for room in registered {
+            found.rooms.insert(room.id.clone());
+            self.keep_room(&found.snapshot, room);
+        }
+        Ok(())
+    }
+
+    /// The devices that have to be read anew. Notes the places of the others.
+    ///
+    /// Of a registry that memory does not hold, only what needs more than a place is read anew: a device that names another
+    /// room than its own, and every device of a merging request, whose number of metrics is limited.
+    fn devices_to_look_up(
+        &self,
+        request: &StoreRequest<'_>,
+        found: &mut FoundDevices,
+    ) -> BTreeSet<DeviceId> {
+        let mut wanted = BTreeSet::new();
+        for reading in request.readings() {
+            let id = &reading.device;
+            if wanted.contains(id)
+                || found.snapshot.devices.contains_key(id)
+                || found.snapshot.is_being_deleted(id)
+            {
+                continue;
+            }
+
+            let place = found.places.remove(id).or_else(|| self.places.get(id));
+            let is_enough =
+                |place: &CachedPlace| !request.options.merge && suffices(place, reading, found);
+            match place.filter(is_enough) {
+                Some(place) => drop(found.places.insert(id.clone(), place)),
+                None => drop(wanted.insert(id.clone())),
+            }
+        }
+        wanted
+    }
+
+    async fn look_up_devices(
+        &self,
+        devices: BTreeSet<DeviceId>,
+        found: &mut FoundDevices,
+        store: &impl FindRegistry,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let ids: Vec<DeviceId> = devices.into_iter().collect();
+        let (listing, not_looked_up) = store.find_some_devices(&ids, invocation).await?;
+        found.not_looked_up.extend(not_looked_up);
+
+        for device in listing.deleted {
+            if device.deletion.ended.is_none() {
+                found.deleted.insert(device.id.clone());
+                self.cache.keep_deleted(device);
+            }
+        }
+        for device in listing.found {
+            self.keep_device(&found.snapshot, &device);
+            found.devices.insert(device.id().clone(), device);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the place of a device is all that a reading needs of it.
+fn suffices(place: &CachedPlace, reading: &Reading, found: &FoundDevices) -> bool {
+    match &reading.named_room {
+        None => true,
+        Some(room) if place.is_chosen => found.has_room(room),
+        Some(room) => place.room.as_ref() == Some(room),
+    }
+}

@@ -1,0 +1,93 @@
+//! The readings of a request on their way into the table, and what became of them so far. Asks no table.
+
+use api::FieldError;
+use domain::{DeviceId, Reading, Timestamp};
+use runtime::telemetry::WideEvent;
+use table::StoreError;
+
+use crate::intake::options::StoreOptions;
+use crate::limits::counted_sender::CountedSender;
+use crate::readings::{Assembled, PlacedReadings};
+use crate::replies::StoreReport;
+
+/// The readings of a request that are still to be stored.
+#[derive(Debug, Default)]
+pub(crate) struct StoreRequest<'a> {
+    /// Readings with a timestamp.
+    pub(crate) timed: PlacedReadings,
+    /// Readings at the time of their arrival.
+    pub(crate) arrivals: PlacedReadings,
+    /// The timestamp of those in `timed` that have none of their own, as lines may.
+    pub(crate) arrived: Option<Timestamp>,
+    pub(crate) options: StoreOptions,
+    /// The identity of the request among all; a repeated event has the same one.
+    pub(crate) arrival_id: &'a str,
+    /// Whose new devices are counted.
+    pub(crate) counted_sender: Option<&'a CountedSender>,
+    /// What became of the readings that are no longer here.
+    pub(crate) report: StoreReport,
+}
+
+impl StoreRequest<'_> {
+    /// The readings that a request has, to be stored by these options.
+    pub(crate) fn new(assembled: Assembled, options: StoreOptions) -> Self {
+        let Assembled { timed, arrivals, arrived, rejected, ignored, .. } = assembled;
+        let report = StoreReport { rejected, ignored, ..StoreReport::default() };
+        Self { timed, arrivals, arrived, options, report, ..Self::default() }
+    }
+
+    /// Whether no reading is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.timed.readings.is_empty() && self.arrivals.readings.is_empty()
+    }
+
+    /// All readings, those with a timestamp first.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = &Reading> {
+        self.timed.readings.iter().chain(&self.arrivals.readings)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn readings_mut(&mut self) -> impl Iterator<Item = &mut Reading> {
+        self.timed.readings.iter_mut().chain(&mut self.arrivals.readings)
+    }
+
+    /// Devices and timestamps of all readings.
+    pub(crate) fn keys(&self) -> Vec<(DeviceId, Timestamp)> {
+        self.readings().map(|reading| (reading.device.clone(), reading.at)).collect()
+    }
+
+    /// Refuses readings for which `refusal` says why.
+    pub(crate) fn refuse(&mut self, mut refusal: impl FnMut(&Reading) -> Option<FieldError>) {
+        self.refuse_timed(&mut refusal);
+        self.report.rejected.extend(self.arrivals.refuse(refusal));
+    }
+
+    /// The same, of the readings with a timestamp only.
+    pub(crate) fn refuse_timed(&mut self, refusal: impl FnMut(&Reading) -> Option<FieldError>) {
+        self.report.rejected.extend(self.timed.refuse(refusal));
+    }
+
+    /// Whether anything was refused.
+    pub(crate) const fn has_refusals(&self) -> bool {
+        !self.report.rejected.is_empty()
+    }
+
+    /// Gives all readings up: nothing of the request is stored.
+    pub(crate) fn store_nothing(&mut self) {
+        self.timed = PlacedReadings::default();
+        self.arrivals = PlacedReadings::default();
+    }
+
+    /// The report where the table failed before any of the readings was stored.
+    pub(crate) fn report_none_stored(self, cause: StoreError, log: &mut WideEvent) -> StoreReport {
+        let Self { timed, arrivals, mut report, .. } = self;
+        report.not_stored.extend(timed.origins.into_iter().chain(arrivals.origins).flatten());
+        report.cause = Some(cause);
+        report.finished(log)
+    }
+}
+
+/// The refusal of a reading, whose index is added.
+pub(crate) fn refusal(field: impl Into<String>, message: impl Into<String>) -> FieldError {
+    FieldError { index: None, field: Some(field.into()), message: message.into() }
+}
