@@ -14,7 +14,7 @@ use table::{
 
 use crate::Alerting;
 use crate::ports::Store;
-use crate::send::Round;
+use crate::round::Round;
 use crate::sent::Sent;
 use crate::storm::{Storms, may_storm, told_of_late};
 use crate::task::ReadTasks;

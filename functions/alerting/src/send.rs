@@ -8,27 +8,27 @@ use std::time::Duration;
 
 use alerts::{MAX_PAUSE, Secret, next_attempt};
 use chrono::TimeDelta;
-use domain::Timestamp;
+use domain::{RuleId, Timestamp};
 use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
-use judging::Rules;
 use runtime::clock::Clock;
 use table::{
     AlertKey, Failing, Invocation, StoreError, StoreResult, StoredChannel, WaitingKey,
     WaitingMessage,
 };
-use tokio::sync::OnceCell;
 
 use crate::Alerting;
 use crate::carrier::NotCarried;
 use crate::names::Registered;
 use crate::ports::Store;
 use crate::post::Sender;
+use crate::reading::ReadAbout;
+use crate::round::Round;
 use crate::sent::Sent;
-use crate::storm::{Storms, Told};
+use crate::storm::Storms;
 use crate::waiting::{
-    Chosen, Waiting, choose, due, first_attempt, is_test, leave, put_in_order, states_needed,
-    take_deleted, take_repeated,
+    Chosen, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave, put_in_order,
+    states_needed, take_deleted, take_repeated,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
@@ -43,17 +43,6 @@ const MAX_PREPARING: Duration = Duration::from_secs(10);
 const MAX_MESSAGES: usize = 1_000;
 /// The most messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
-
-/// What all channels are served with.
-pub(crate) struct Round<'a> {
-    pub(crate) rules: &'a Rules,
-    /// The part of the invocation in which requests are chosen and begun.
-    pub(crate) beginning: &'a Invocation,
-    /// The whole invocation, for noting what became of requests.
-    pub(crate) invocation: &'a Invocation,
-    /// What was told of late, by which storms are found: read once, when the first channel needs it.
-    pub(crate) told: OnceCell<Told>,
-}
 
 /// Messages that this invocation alone may send.
 #[derive(Default)]
@@ -121,8 +110,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         match self.deliver(secret, (&leased, &storms), round, &preparing).await {
             Ok(()) => {
                 sent.messages = leased.messages.len();
-                let done: Vec<_> = chosen.drop.iter().chain(&leased.messages).collect();
-                self.begun_storms.note(&channel.id, &storms, &done, self.clock.now());
+                if leased.repeated.is_empty() {
+                    let done: Vec<_> = chosen.drop.iter().chain(&leased.messages).collect();
+                    self.begun_storms.note(&channel.id, &storms, &done, self.clock.now());
+                }
                 self.delivered(channel, &leased.messages, sent, round.invocation).await?;
             }
             Err(failure) => {
@@ -151,32 +142,71 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut due = due(waiting, channel, round.rules.zone, now);
 
         let repeated = take_repeated(&mut due);
-        let (storms, mut due, later) = if repeated.is_empty() {
-            let storms = self.storms(channel, &due, sent, round).await;
-            leave(&mut due, |message| storms.holds(message));
-            (storms, due, Vec::new())
+        let (mut chosen, storms) = if repeated.is_empty() {
+            self.choose_new(channel, due, &deleted, sent, round).await
         } else {
-            sent.is_cut |= !due.is_empty();
-            (Storms::told_again(&repeated), repeated, due)
+            self.choose_repeated(repeated, &due, &deleted, sent, round).await
         };
-        sent.due_since = due.iter().map(|message| message.told.at.max(message.next)).min();
-        sent.is_cut |= due.len() > MAX_MESSAGES;
-        due.truncate(MAX_MESSAGES);
-        if due.is_empty() {
-            return (Chosen { drop: of_deleted, ..Chosen::default() }, storms);
-        }
 
-        let states = self.states(&states_needed(&due, &storms.counted), sent, round).await;
-        due.retain(|message| {
-            is_test(message)
-                || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
-        });
-        let mut chosen = choose(due, &later, &storms.counted, &states.found);
         chosen.drop.extend(of_deleted);
         for message in &mut chosen.send {
             message.storm = storms.number(message);
         }
         (chosen, storms)
+    }
+
+    /// Chooses among messages that nobody has tried to send, or that did not arrive.
+    async fn choose_new(
+        &self,
+        channel: &StoredChannel,
+        mut due: Vec<WaitingMessage>,
+        deleted: &ReadAbout<BTreeSet<RuleId>, RuleId>,
+        sent: &mut Sent,
+        round: &Round<'_>,
+    ) -> (Chosen, Storms) {
+        let storms = self.storms(channel, &due, sent, round).await;
+        leave(&mut due, |message| storms.holds(message));
+        sent.due_since = due_since(&due);
+        sent.is_cut |= due.len() > MAX_MESSAGES;
+        due.truncate(MAX_MESSAGES);
+        if due.is_empty() {
+            return (Chosen::default(), storms);
+        }
+
+        let now = self.clock.now();
+        let states = self.states(&states_needed(&due, &storms.counted, now), sent, round).await;
+        due.retain(|message| {
+            is_test(message)
+                || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
+        });
+        (choose(due, &storms.counted, &states.found, now), storms)
+    }
+
+    /// Chooses among messages that may have arrived. They stay together: without one the others would have another id.
+    async fn choose_repeated(
+        &self,
+        repeated: Vec<WaitingMessage>,
+        later: &[WaitingMessage],
+        deleted: &ReadAbout<BTreeSet<RuleId>, RuleId>,
+        sent: &mut Sent,
+        round: &Round<'_>,
+    ) -> (Chosen, Storms) {
+        let storms = Storms::told_again(&repeated);
+        sent.due_since = due_since(&repeated);
+        sent.is_cut |= !later.is_empty();
+
+        let now = self.clock.now();
+        let states =
+            self.states(&states_needed(&repeated, &storms.counted, now), sent, round).await;
+        let is_told = |message: &WaitingMessage| {
+            is_test(message)
+                || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
+        };
+        if !repeated.iter().all(is_told) {
+            sent.is_cut = true;
+            return (Chosen::default(), storms);
+        }
+        (choose_repeated(repeated, later, &states.found), storms)
     }
 
     /// Deletes messages that nobody needs any more. What follows one that stays is left to the next round: behind it the
@@ -331,27 +361,24 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         invocation: &Invocation,
     ) -> StoreResult<()> {
         let now = self.clock.now();
-        let mut soonest = now.saturating_add(MAX_PAUSE);
-        let mut postponed = Vec::new();
-        for message in leased {
+        let latest = now.saturating_add(MAX_PAUSE);
+        let next_of = |message: &WaitingMessage| {
             let first = first_attempt(message, channel, now);
-            let next = next_attempt(first, message.attempts, now, failure.retry_after);
-            let next = next.unwrap_or_else(|| now.saturating_add(MAX_PAUSE));
-            soonest = soonest.min(next);
+            next_attempt(first, message.attempts, now, failure.retry_after).unwrap_or(latest)
+        };
+        let soonest = leased.iter().map(next_of).min().unwrap_or(latest);
+        let postponed = leased.iter().map(|message| {
             // A refusal of this attempt does not tell that an earlier one did not arrive.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
-            postponed.push(self.store.postpone_waiting(
-                message,
-                next,
-                may_have_arrived,
-                invocation,
-            ));
-        }
-        let postponed = some_at_once(postponed).await;
+            // What may have arrived stays together.
+            let next = if may_have_arrived { soonest } else { next_of(message) };
+            self.store.postpone_waiting(message, next, may_have_arrived, invocation)
+        });
+        let postponed = some_at_once(postponed.collect()).await;
 
         // A test goes through a pause that the receiver asked for, and does not end it.
         let pause = channel.failing.map(|failing| failing.next);
-        let pause = pause.filter(|next| *next <= now.saturating_add(MAX_PAUSE));
+        let pause = pause.filter(|next| *next <= latest);
         let next = pause.map_or(soonest, |next| soonest.max(next));
 
         let is_second = leased.iter().any(|it| it.attempts > 1);
@@ -365,6 +392,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
         postponed.map(drop)
     }
+}
+
+/// Since when the oldest of some messages is due.
+fn due_since(due: &[WaitingMessage]) -> Option<Timestamp> {
+    due.iter().map(|message| message.told.at.max(message.next)).min()
 }
 
 /// The results of requests, in their order, some of them at once. All are made, also where one fails.

@@ -52,6 +52,11 @@ impl Receiver {
         self.replies.lock().expect("no panic").extend(replies);
     }
 
+    /// From now on it takes everything.
+    pub(crate) fn recover(&self) {
+        self.replies.lock().expect("no panic").clear();
+    }
+
     /// The requests so far: the host and the body of each.
     pub(crate) fn take(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.requests.lock().expect("no panic"))
@@ -256,6 +261,22 @@ impl World {
         episodes.told.since = Some(self.now());
         let state = StoredAlertState::next(known.as_ref(), key, state.state, self.now());
         self.put_judgement(rule, state, message, channels).await;
+    }
+
+    /// The alert of a device is over, and nobody is told.
+    pub(crate) async fn end_silently(&self, device: &str) {
+        let states = self.store.all_alert_states();
+        let known =
+            states.iter().find(|known| known.key.subject.to_string() == format!("device:{device}"));
+        let known = known.expect("a state");
+        let AlertState::Episodes(mut episodes) = known.state.clone() else { panic!("episodes") };
+        episodes.told.is_firing = false;
+        let over = AlertState::Episodes(episodes);
+        let next = StoredAlertState::next(Some(known), known.key.clone(), over, self.now());
+        let rule = self.stored_rule(known.key.rule.as_str()).await;
+        let judgement = NewJudgement::new(&rule, next, Vec::new(), &[], self.now());
+        let put = self.store.put_judgement(&judgement, &invocation()).await.expect("asked");
+        assert_eq!(put, JudgementOutcome::Stored);
     }
 
     /// A step of a counter is judged, and stored as [`tell`](Self::tell) does.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{MAX_PAUSE, next_attempt};
+use chrono::TimeDelta;
 use domain::{RuleId, Timestamp, Zone};
 use table::{
     AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
@@ -11,6 +12,11 @@ use table::{
 /// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
 /// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
 pub(crate) const MAX_READ: usize = 5_000;
+
+/// The attempts in which a message without an answer is told again as it was. They take ten minutes.
+const MAX_SAME: u32 = 6;
+/// How long a message is news, whatever kept it from being sent.
+const NEWS: TimeDelta = TimeDelta::minutes(5);
 
 /// What waits for a channel.
 pub(crate) struct Waiting {
@@ -52,19 +58,22 @@ pub(crate) fn take_deleted(
     messages.extract_if(.., is_deleted).collect()
 }
 
-/// Takes out the messages of the first of the senders that died or had no answer, with the older ones of their states. Who
-/// has them knows them by the id of the request, which is that of the same messages.
+/// Takes out what a sender has sent that died or had no answer, the first of several. Who has it knows it by the id of the
+/// request, which is that of the same messages.
+///
+/// Not after ten minutes: then it is news no more. Nor a message behind an older one of its state that was not sent with it.
 pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
-    let Some(first) = messages.iter().filter_map(|message| message.lease).min() else {
-        return Vec::new();
-    };
-    let repeated = messages.iter().filter(|message| message.lease == Some(first));
-    let last: BTreeMap<AlertKey, u64> =
-        repeated.map(|message| (message.told.alert.clone(), message.told.message.number)).collect();
-    let is_repeated = |message: &mut WaitingMessage| {
-        let number = message.told.message.number;
-        last.get(&message.told.alert).is_some_and(|last| number <= *last)
-    };
+    let mut oldest_leases = BTreeMap::new();
+    let mut candidates = BTreeSet::new();
+    for message in &*messages {
+        let oldest = oldest_leases.entry(message.told.alert.clone()).or_insert(message.lease);
+        if message.lease.is_some() && message.lease == *oldest && message.attempts <= MAX_SAME {
+            candidates.insert((message.lease, message.key()));
+        }
+    }
+
+    let first = candidates.first().and_then(|(lease, _)| *lease);
+    let is_repeated = |message: &mut WaitingMessage| candidates.contains(&(first, message.key()));
     messages.extract_if(.., is_repeated).collect()
 }
 
@@ -133,9 +142,10 @@ pub(crate) fn due(
 pub(crate) fn states_needed(
     due: &[WaitingMessage],
     counted: &BTreeMap<RuleId, usize>,
+    now: Timestamp,
 ) -> Vec<AlertKey> {
     let needs_state = |message: &&WaitingMessage| {
-        let is_late = has_waited(message) || message.lease.is_some();
+        let is_late = has_waited(message, now) || message.lease.is_some();
         (is_late || is_counted(message, counted)) && !is_test(message)
     };
     let keys: BTreeSet<_> =
@@ -145,19 +155,16 @@ pub(crate) fn states_needed(
 
 /// Chooses among messages that are due. Of a subject whose messages waited, over quiet hours or because the channel
 /// failed, or are told by a count, the newest is sent, if it is still true; what is told once, of a budget's period or a
-/// counter's step, waits without being replaced. What may have arrived is told again as it was, unless newer messages of
-/// the subject went ahead and say something else. `later` are those that are due and left to the next round.
+/// counter's step, waits without being replaced.
 pub(crate) fn choose(
     due: Vec<WaitingMessage>,
-    later: &[WaitingMessage],
     counted: &BTreeMap<RuleId, usize>,
     states: &Listing<StoredAlertState>,
+    now: Timestamp,
 ) -> Chosen {
     let damaged = states.damaged();
     let states: BTreeMap<&AlertKey, &AlertState> =
         states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
-    let later: BTreeMap<&AlertKey, &WaitingMessage> =
-        later.iter().map(|message| (&message.told.alert, message)).collect();
     let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
     let mut chosen = Chosen::default();
     for message in due {
@@ -177,13 +184,9 @@ pub(crate) fn choose(
         let is_told_by_count = messages.iter().any(|message| is_counted(message, counted));
         // No later message says what one of a period or a step says.
         let is_told_once = matches!(state, Some(AlertState::Once(_)));
-        let is_newest_enough = !is_told_once && messages.iter().any(has_waited);
-        if messages.iter().any(|message| message.lease.is_some()) {
-            let newest = later.get(&key).copied().or(messages.last());
-            if newest.is_some_and(|newest| is_overtaken(newest, state)) {
-                chosen.drop.append(&mut messages);
-            }
-        } else if is_told_by_count || is_newest_enough {
+        let has_waited = messages.iter().any(|message| has_waited(message, now));
+        let is_newest_enough = !is_told_once && has_waited;
+        if is_told_by_count || is_newest_enough {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
             let kept = messages.len() - usize::from(is_newest_true);
             chosen.drop.extend(messages.drain(..kept));
@@ -204,9 +207,41 @@ fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bo
     counted.contains_key(&message.told.alert.rule)
 }
 
-/// Whether a message was postponed: until quiet hours end, or because it was not delivered.
-fn has_waited(message: &WaitingMessage) -> bool {
-    message.next > message.told.at
+/// Chooses among messages that are told again. All are sent as they were, unless newer messages of the subject went ahead
+/// and say something else. `later` are messages that are due and left to the next round.
+pub(crate) fn choose_repeated(
+    repeated: Vec<WaitingMessage>,
+    later: &[WaitingMessage],
+    states: &Listing<StoredAlertState>,
+) -> Chosen {
+    let damaged = states.damaged();
+    let states: BTreeMap<&AlertKey, &AlertState> =
+        states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
+    let mut newest: BTreeMap<AlertKey, WaitingMessage> = BTreeMap::new();
+    for message in repeated.iter().chain(later) {
+        let known = newest.entry(message.told.alert.clone()).or_insert_with(|| message.clone());
+        if known.told.message.number < message.told.message.number {
+            *known = message.clone();
+        }
+    }
+
+    let mut chosen = Chosen::default();
+    for message in repeated {
+        let alert = &message.told.alert;
+        let is_overtaken = is_overtaken(&newest[alert], states.get(alert).copied());
+        if is_overtaken && !is_test(&message) && !damaged.contains(alert) {
+            chosen.drop.push(message);
+        } else {
+            chosen.send.push(message);
+        }
+    }
+    put_in_order(&mut chosen.send);
+    chosen
+}
+
+/// Whether a message was postponed, until quiet hours end or because it was not delivered, or is news no more.
+fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
+    message.next > message.told.at || now.since(message.told.at) > NEWS
 }
 
 /// Whether what may have arrived was overtaken: newer messages of the subject were sent while it waited, and it is no
@@ -251,7 +286,7 @@ mod tests {
     #[test]
     fn messages_of_a_state_are_told_by_number_whatever_their_times_are() {
         let due = vec![waiting("a", 5, 10), waiting("a", 6, 0), waiting("b", 1, 5)];
-        let chosen = choose(due, &[], &BTreeMap::new(), &Listing::default());
+        let chosen = choose(due, &BTreeMap::new(), &Listing::default(), given::at_second(20));
         let order: Vec<_> = chosen
             .send
             .iter()

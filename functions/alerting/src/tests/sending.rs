@@ -921,5 +921,70 @@ async fn what_follows_a_message_that_quiet_hours_hold_waits_for_it() {
     assert_eq!(world.receiver.take(), []);
     world.minutes(61).await;
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
-    assert_eq!(news(body), ["fired", "recovered"]);
+    assert_eq!(news(body), ["recovered"], "they waited, so the newest is enough");
+}
+
+/// The receiver is away for hours after the lost answer. What is heard then is how it is, and no more.
+#[tokio::test]
+async fn what_waited_for_hours_behind_a_lost_answer_is_told_by_its_newest() {
+    for first in [Reply::Lost, Reply::Status(503)] {
+        let (world, rule) = World::with_rule().await;
+        world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+        world.receiver.will([first]);
+        world.receiver.will(vec![Reply::Status(503); 1_000]);
+        world.minute().await.expect("done");
+        for n in 0..20 {
+            world.minutes(10).await;
+            let flip = if n % 2 == 0 { News::Recovered } else { News::Fired };
+            world.tell(&rule, "freezer", flip, &[("a", NOW)]).await;
+        }
+        world.minutes(1).await;
+        world.receiver.take();
+
+        world.receiver.recover();
+        world.minutes(61).await;
+        let bodies = world.receiver.bodies();
+        let heard: Vec<_> = bodies.iter().flat_map(news).collect();
+        assert_eq!(heard, ["fired"]);
+        assert_eq!(world.store.all_waiting(), []);
+    }
+}
+
+/// The end of an episode makes no message where its rule says so.
+#[tokio::test]
+async fn what_may_have_arrived_and_is_over_is_not_told_hours_later() {
+    let (world, rule) = World::with_rule().await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::Lost]);
+    world.receiver.will(vec![Reply::Status(503); 1_000]);
+    world.minute().await.expect("done");
+    world.end_silently("freezer").await;
+    world.minutes(300).await;
+    world.receiver.take();
+
+    world.receiver.recover();
+    world.minutes(61).await;
+    assert_eq!(world.receiver.take(), []);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// One of them was tried four times before, so its pause would be longer.
+#[tokio::test]
+async fn what_may_have_arrived_stays_together() {
+    let (world, rule) = World::with_rule().await;
+    world.tell(&rule, "freezer", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will(vec![Reply::Status(500); 4]);
+    for _ in 0..4 {
+        world.minute().await.expect("done");
+        world.pass(TimeDelta::seconds(81));
+    }
+    world.receiver.take_ids();
+
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will([Reply::Lost]);
+    world.minute().await.expect("done");
+    let [lost] = &world.receiver.take_ids()[..] else { panic!("both") };
+    world.minutes(5).await;
+    assert_eq!(&world.receiver.take_ids()[..], std::slice::from_ref(lost));
+    assert_eq!(world.store.all_waiting(), []);
 }

@@ -333,9 +333,9 @@ async fn of_two_storms_that_are_told_again_each_has_its_own_number() {
     assert_eq!(world.store.all_waiting(), []);
 }
 
-/// Whatever is throttled, what is new of a device is heard in its order, and what is heard last is how it is.
+/// Whatever is throttled, lost or killed, what is new of a device is heard in its order, and what is heard last is how it is.
 #[tokio::test]
-async fn under_random_throttling_the_news_of_each_device_are_heard_in_their_order() {
+async fn in_random_trouble_the_news_of_each_device_are_heard_in_their_order() {
     let kinds = [
         (Query, AlertWaiting),
         (UpdateItem, AlertWaiting),
@@ -343,7 +343,7 @@ async fn under_random_throttling_the_news_of_each_device_are_heard_in_their_orde
         (BatchGetItem, AlertStates),
         (Query, AlertTold),
     ];
-    for seed in 0..12 {
+    for seed in 0..24 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let world = World::new();
         world.channel("a", None).await;
@@ -367,12 +367,20 @@ async fn under_random_throttling_the_news_of_each_device_are_heard_in_their_orde
                 let (action, target) = *rng.choice(&kinds).expect("one");
                 throttle(&world, action, target, rng.usize(..5));
             }
+            if seed % 3 > 0 && rng.usize(..8) == 0 {
+                world.receiver.will([Reply::Lost]);
+            }
+            if seed % 3 > 1 && rng.usize(..10) == 0 {
+                let action = *rng.choice(&[UpdateItem, DeleteItem]).expect("one");
+                world.store.panic(on(action, AlertWaiting), rng.usize(..8), "killed");
+            }
             world.pass(TimeDelta::seconds(20));
             drop(world.minute().await);
             bodies.extend(world.receiver.bodies());
         }
         world.store.end_troubles();
-        world.minutes(25).await;
+        world.receiver.recover();
+        world.minutes(90).await;
         bodies.extend(world.receiver.bodies());
 
         assert_eq!(world.store.all_waiting().len(), 0, "{seed}");
@@ -432,6 +440,44 @@ async fn news_that_follow_what_is_told_again_change_neither_its_number_nor_its_i
 
     world.minutes(1).await;
     assert_eq!(said_of(&world.receiver.bodies(), "d007", "news"), ["recovered"]);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// The states are read by fifty.
+#[tokio::test]
+async fn what_may_have_arrived_waits_as_a_whole_for_what_cannot_be_read() {
+    let (world, rule) = World::with_rule_on_each().await;
+    for device in 0..120 {
+        world.tell(&rule, &format!("d{device:03}"), News::Fired, &[("a", NOW)]).await;
+    }
+    world.receiver.will([Reply::Lost]);
+    world.minute().await.expect("done");
+    let ids = world.receiver.take_ids();
+    world.pass(TimeDelta::minutes(1));
+    throttle(&world, BatchGetItem, AlertStates, 1);
+    world.minute().await.expect_err("some states are not read");
+    assert_eq!(world.receiver.take_ids().len(), 0);
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take_ids(), ids);
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// Of sixty devices 25 are told, and five of them are not deleted.
+#[tokio::test]
+async fn a_part_of_a_storm_that_is_told_again_does_not_end_the_storm() {
+    let world = store_storm(60).await;
+    for _ in 0..50 {
+        throttle(&world, UpdateItem, AlertWaiting, 25);
+    }
+    for _ in 0..5 {
+        throttle(&world, DeleteItem, AlertWaiting, 20);
+    }
+    world.minute().await.expect_err("some are not deleted");
+    world.store.end_troubles();
+    world.minutes(3).await;
+    for body in &world.receiver.bodies() {
+        assert_eq!(body["title"], "Warm: 60 devices");
+    }
     assert_eq!(world.store.all_waiting(), []);
 }
 

@@ -1,0 +1,18 @@
+//! What all channels are served with, in one round. Serves none.
+
+use judging::Rules;
+use table::Invocation;
+use tokio::sync::OnceCell;
+
+use crate::storm::Told;
+
+/// What all channels are served with.
+pub(crate) struct Round<'a> {
+    pub(crate) rules: &'a Rules,
+    /// The part of the invocation in which requests are chosen and begun.
+    pub(crate) beginning: &'a Invocation,
+    /// The whole invocation, for noting what became of requests.
+    pub(crate) invocation: &'a Invocation,
+    /// What was told of late, by which storms are found: read once, when the first channel needs it.
+    pub(crate) told: OnceCell<Told>,
+}
