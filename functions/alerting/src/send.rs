@@ -27,8 +27,8 @@ use crate::round::Round;
 use crate::sent::Sent;
 use crate::storm::Storms;
 use crate::waiting::{
-    Chosen, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave, put_in_order,
-    states_needed, take_deleted, take_repeated,
+    Chosen, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave, leave_behind,
+    put_in_order, states_needed, take_deleted, take_repeated,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
@@ -142,12 +142,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut due = due(waiting, channel, round.rules.zone, now);
 
         let repeated = take_repeated(&mut due);
-        let (mut chosen, storms) = if repeated.is_empty() {
+        let again = self.choose_repeated(&repeated, &due, &deleted, sent, round).await;
+        let (mut chosen, storms) = if again.send.is_empty() {
+            leave_behind(&mut due, &repeated);
             self.choose_new(channel, due, &deleted, sent, round).await
         } else {
-            self.choose_repeated(repeated, &due, &deleted, sent, round).await
+            sent.is_cut |= !due.is_empty();
+            sent.due_since = due_since(&repeated);
+            (Chosen { send: again.send, ..Chosen::default() }, Storms::told_again(&repeated))
         };
 
+        chosen.drop.extend(again.drop);
         chosen.drop.extend(of_deleted);
         for message in &mut chosen.send {
             message.storm = storms.number(message);
@@ -182,31 +187,27 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         (choose(due, &storms.counted, &states.found, now), storms)
     }
 
-    /// Chooses among messages that may have arrived. They stay together: without one the others would have another id.
+    /// Chooses among messages that may have arrived. They stay together: without one the others would have another id. None
+    /// is chosen where something about one of them cannot be read.
     async fn choose_repeated(
         &self,
-        repeated: Vec<WaitingMessage>,
+        repeated: &[WaitingMessage],
         later: &[WaitingMessage],
         deleted: &ReadAbout<BTreeSet<RuleId>, RuleId>,
         sent: &mut Sent,
         round: &Round<'_>,
-    ) -> (Chosen, Storms) {
-        let storms = Storms::told_again(&repeated);
-        sent.due_since = due_since(&repeated);
-        sent.is_cut |= !later.is_empty();
-
-        let now = self.clock.now();
-        let states =
-            self.states(&states_needed(&repeated, &storms.counted, now), sent, round).await;
+    ) -> Chosen {
+        let needed = states_needed(repeated, &BTreeMap::new(), self.clock.now());
+        let states = self.states(&needed, sent, round).await;
         let is_told = |message: &WaitingMessage| {
             is_test(message)
                 || states.is_told(&message.told.alert) && deleted.is_told(&message.told.alert.rule)
         };
         if !repeated.iter().all(is_told) {
             sent.is_cut = true;
-            return (Chosen::default(), storms);
+            return Chosen::default();
         }
-        (choose_repeated(repeated, later, &states.found), storms)
+        choose_repeated(repeated.to_vec(), later, &states.found)
     }
 
     /// Deletes messages that nobody needs any more. What follows one that stays is left to the next round: behind it the

@@ -91,6 +91,12 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
     });
 }
 
+/// Takes out what follows messages that are left to the next round.
+pub(crate) fn leave_behind(messages: &mut Vec<WaitingMessage>, left: &[WaitingMessage]) {
+    let left: BTreeSet<&AlertKey> = left.iter().map(|message| &message.told.alert).collect();
+    messages.retain(|message| is_test(message) || !left.contains(&message.told.alert));
+}
+
 /// Puts messages into the order in which they are told: by time, those of a state by number. Judgements of a state follow
 /// each other by number, and two processes may have made them by clocks or minutes that differ.
 pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
@@ -185,8 +191,7 @@ pub(crate) fn choose(
         // No later message says what one of a period or a step says.
         let is_told_once = matches!(state, Some(AlertState::Once(_)));
         let has_waited = messages.iter().any(|message| has_waited(message, now));
-        let is_newest_enough = !is_told_once && has_waited;
-        if is_told_by_count || is_newest_enough {
+        if !is_told_once && (is_told_by_count || has_waited) {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
             let kept = messages.len() - usize::from(is_newest_true);
             chosen.drop.extend(messages.drain(..kept));

@@ -20,6 +20,8 @@ use crate::run::Run;
 const MAX_WINDOW_ROLLUPS: usize = 10_000;
 /// The quarters of the longest window, which has to fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
+/// The devices that may fail before the turn of their group ends: then it is not the device that fails.
+const MAX_FAILED: usize = 3;
 
 /// A time that is swept at once, with what its sweep needs.
 struct Window<'a> {
@@ -105,15 +107,30 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
-        for device in window.listed.devices.iter().filter(|device| is_of_group(&device.id)) {
+        let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
+        let mut devices: Vec<_> = devices.collect();
+        // In a fixed order some would wait for ever behind others that the table throttles.
+        fastrand::shuffle(&mut devices);
+
+        let mut failures = Vec::new();
+        for device in devices {
             if run.invocation.remaining().is_zero() {
                 return Err(StoreError::TimedOut.into());
             }
             let rules = device.rules(window.indexing);
-            let put = self.sweep_device(rules, window.range, window.zone, run).await?;
-            looks.add(&device.id, put);
+            match self.sweep_device(rules, window.range, window.zone, run).await {
+                Ok(put) => looks.add(&device.id, put),
+                Err(error) => failures.push(error),
+            }
+            if failures.len() == MAX_FAILED {
+                break;
+            }
             run.pace.keep(run.invocation).await;
         }
+        if let Some(error) = failures.into_iter().next() {
+            return Err(error);
+        }
+
         for item in &window.listed.unreadable {
             let id: Option<DeviceId> = item.sk.parse().ok();
             if let Some(id) = id.filter(is_of_group) {

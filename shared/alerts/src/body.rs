@@ -302,8 +302,11 @@ impl Post<'_> {
     fn count_line(&self, first: &Notice<'_>, number: usize) -> String {
         let is_same =
             |it: &&Notice<'_>| it.rule_id == first.rule_id && it.message.news == first.message.news;
-        let subjects: Vec<&str> =
-            self.notices.iter().filter(is_same).map(|it| it.names.subject).collect();
+        let mut subjects: Vec<&str> =
+            self.notices.iter().filter(is_same).map(|notice| notice.names.subject).collect();
+        // A device may have several steps. Its messages follow each other by time, with others between them.
+        let mut seen = BTreeSet::new();
+        subjects.retain(|subject| seen.insert(*subject));
         let line = first.names.counted(first.rule, first.message.news, &subjects);
         let all = if subjects.len() < number {
             format!("; {} in the last ten minutes", devices(number))

@@ -96,6 +96,21 @@ pub fn judge(
     Judgement { state, messages }
 }
 
+/// The message that ends an alert because its rule watches something else now.
+#[must_use]
+pub fn ended_by_edit(state: &State, now: Timestamp) -> Message {
+    Message {
+        number: next_number(state.number, now),
+        news: News::Edited,
+        since: state.told.since.unwrap_or(now),
+        fired: state.told.fired.unwrap_or(now),
+        ended: None,
+        value: state.fold.value.clone(),
+        seen: state.fold.seen,
+        is_silent: state.fold.is_silent,
+    }
+}
+
 /// Whether a batch of one device can be passed over without a read of its readings; it is in order of time.
 ///
 /// There is no state to change, and every value is beyond the clearing limit: a value between the limits could keep

@@ -45,7 +45,7 @@ pub use channel::Channel;
 pub use channel_kind::ChannelKind;
 pub use demand::{Projection, RECENT, RunningPeriod};
 pub use fold::{Fold, Observation, Patience, Phase};
-pub use judge::{Judgement, Sight, judge, passes};
+pub use judge::{Judgement, Sight, ended_by_edit, judge, passes};
 pub use link::LinkKey;
 pub use members::MemberError;
 pub use message::{Message, News};

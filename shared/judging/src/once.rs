@@ -1,6 +1,6 @@
 //! The judgement of a budget, a demand or a counter on one device: figures are told once. Chooses no subjects.
 
-use alerts::{Figure, Message, News, Subject, Watch};
+use alerts::{Figure, Message, News, Once, Subject, Watch, ended_by_edit};
 use domain::{Device, Timestamp};
 use series::Failure;
 use table::{
@@ -16,7 +16,7 @@ use crate::{budget, counter, demand};
 
 impl Judging {
     /// Judges a rule on a device. Where nothing is new, nothing is put: what was told once stays told. The state is read
-    /// before the figures, as for episodes.
+    /// before the figures, as for episodes. If the rule was one of episodes before, an alert that fires is over.
     pub(crate) async fn judge_once(
         &self,
         store: &impl Store,
@@ -25,27 +25,44 @@ impl Judging {
         now: Timestamp,
         invocation: &Invocation,
     ) -> Result<Outcome, Failure> {
-        let nothing = Ok(Outcome::default());
-        let Subject::Device(device) = &key.subject else { return nothing };
-        let Some(device) = self.device(store, device, now, invocation).await? else {
-            return nothing;
+        let device = match &key.subject {
+            Subject::Device(device) => self.device(store, device, now, invocation).await?,
+            Subject::Room(_) => None,
         };
-
         for _ in 0..MAX_ATTEMPTS {
             // The state before the figures: of two judgements the one that saw older readings is refused.
             let known = stored_state(store, key, invocation).await?;
-            let figures = self.figures(store, rule, &device, now, invocation).await?;
-
-            let once = match known.as_ref().map(|it| &it.state) {
-                Some(AlertState::Once(once)) => Some(once),
-                Some(AlertState::Episodes(_)) | None => None,
+            let before = known.as_ref().map(|known| &known.state);
+            let (once, ended) = match before {
+                Some(AlertState::Once(once)) => (once.clone(), None),
+                Some(AlertState::Episodes(state)) if state.told.is_firing => {
+                    if !rule.rule.tells(now) {
+                        return Ok(Outcome::default());
+                    }
+                    let ended = ended_by_edit(state, now);
+                    (Once { number: ended.number, ..Once::default() }, Some(ended))
+                }
+                Some(AlertState::Episodes(state)) => {
+                    (Once { number: state.number, ..Once::default() }, None)
+                }
+                None => (Once::default(), None),
             };
-            let (next, news) = once.cloned().unwrap_or_default().judge(&rule.rule, &figures, now);
-            if news.is_empty() && once.map_or(next.told.is_empty(), |once| *once == next) {
-                return nothing;
+            let figures = match &device {
+                Some(device) => self.figures(store, rule, device, now, invocation).await?,
+                None => Vec::new(),
+            };
+
+            let (next, news) = once.judge(&rule.rule, &figures, now);
+            let is_as_before = match before {
+                Some(AlertState::Once(once)) => device.is_none() || *once == next,
+                Some(AlertState::Episodes(_)) => false,
+                None => next.told.is_empty(),
+            };
+            if news.is_empty() && is_as_before {
+                return Ok(Outcome::default());
             }
-            let messages = news.into_iter().map(|(number, figure)| message(number, figure, now));
-            let messages = messages.collect();
+            let figures = news.into_iter().map(|(number, figure)| message(number, figure, now));
+            let messages = ended.into_iter().chain(figures).collect();
             let next = AlertState::Once(next);
             let next = StoredAlertState::next(known.as_ref(), key.clone(), next, now);
             let channels = rules.channels_of(&rule.rule, now);

@@ -264,3 +264,25 @@ async fn all_that_was_told_of_late_is_read() {
     let told = told_of_late(&world.store, world.now(), &mut Sent::default(), &invocation()).await;
     assert_eq!((told.messages.len(), told.is_whole), (count, true));
 }
+
+/// No later message says what a step says.
+#[tokio::test]
+async fn each_step_of_a_counter_is_told_also_where_many_meters_step() {
+    let world = World::new();
+    world.channel("a", None).await;
+    let members = serde_json::json!({
+        "name": "Reset", "kind": "k", "metric": "kwh", "counter": ["reset"],
+    });
+    let rule = world.put_rule("steps", members).await;
+    for meter in 0..=MAX_SINGLE {
+        for _ in 0..2 {
+            world.pass(TimeDelta::milliseconds(1));
+            world.tell_step(&rule, &format!("d{meter:04}"), &[("a", NOW)]).await;
+        }
+    }
+    world.minute().await.expect("done");
+    let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
+    assert_eq!(body["messages"].as_array().map(Vec::len), Some(42));
+    assert!(text(body).starts_with("Reset: 21 devices: "), "{}", text(body));
+    assert_eq!(world.store.all_waiting(), []);
+}

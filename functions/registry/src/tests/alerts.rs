@@ -45,9 +45,7 @@ impl Freezer {
             "name": "Freezer", "device": "d", "metric": "temperature", "above": 30, "clear": 28,
             "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"),
         });
-        let rule = alerts::Rule::from_json(members, at_minute(-1)).expect("a rule");
-        let rule = StoredRule { id: rule_id("r"), version: 1, rule };
-        store.put_alert_rule(&rule, &given::invocation()).await.expect("memory");
+        let rule = save(&store, members, -1, 1).await;
         let registry = registry.with_hint(hint.clone());
         Self { store, registry, hint, clock, minutely: Judging::new(), rule }
     }
@@ -103,6 +101,14 @@ impl Freezer {
         let looks = self.store.looks(None, 100, &given::invocation()).await.expect("memory");
         looks.listing.found.len()
     }
+}
+
+/// Saves the rule, at a minute.
+async fn save(store: &MemoryDb, members: Value, minute: i64, version: u64) -> StoredRule {
+    let rule = alerts::Rule::from_json(members, at_minute(minute)).expect("a rule");
+    let rule = StoredRule { id: rule_id("r"), version, rule };
+    assert!(store.put_alert_rule(&rule, &given::invocation()).await.expect("memory"));
+    rule
 }
 
 fn value_record((n, reading): (usize, &Reading)) -> Value {
@@ -210,6 +216,47 @@ async fn a_panic_of_judging_is_a_look_too() {
     assert_eq!((freezer.looks().await, freezer.news().len()), (1, 0));
     freezer.minute(at_minute(2), true).await;
     assert_eq!(freezer.news(), [News::Fired]);
+}
+
+/// Of a rule on values nothing is left but the number, from which the messages count on.
+#[tokio::test]
+async fn a_rule_that_is_edited_to_count_steps_ends_its_alert() {
+    let freezer = Freezer::new(0, 0).await;
+    freezer.clock.set(at_minute(1));
+    let reading = freezer.write(1, 31).await;
+    assert!(freezer.deliver(&[reading]).await);
+    assert_eq!(freezer.news(), [News::Fired]);
+
+    let steps = json!({"name": "Steps", "device": "d", "metric": "kwh", "counter": ["reset"]});
+    save(&freezer.store, steps, 2, 2).await;
+    freezer.minute(at_minute(20), true).await;
+    assert_eq!((freezer.news(), freezer.is_firing()), (vec![News::Fired, News::Edited], None));
+    freezer.minute(at_minute(40), true).await;
+    assert_eq!(freezer.news().len(), 2);
+}
+
+#[tokio::test]
+async fn a_device_that_left_its_rule_ends_what_fires_and_begins_nothing() {
+    let freezer = Freezer::new(0, 0).await;
+    freezer.clock.set(at_minute(1));
+    let reading = freezer.write(1, 31).await;
+    assert!(freezer.deliver(&[reading]).await);
+
+    let of_another = json!({
+        "name": "Freezer", "device": "e", "metric": "temperature", "above": 30, "clear": 28,
+        "repeat": "1h",
+    });
+    save(&freezer.store, of_another, 2, 2).await;
+    freezer.minute(at_minute(90), true).await;
+    assert_eq!(freezer.news(), [News::Fired], "it fires on, and is not repeated");
+    freezer.write(91, 20).await;
+    freezer.minute(at_minute(110), true).await;
+    assert_eq!(freezer.news(), [News::Fired, News::Recovered]);
+    freezer.write(111, 31).await;
+    for minute in 112..200 {
+        freezer.minute(at_minute(minute), true).await;
+    }
+    assert_eq!((freezer.news().len(), freezer.is_firing()), (2, None));
 }
 
 #[tokio::test]

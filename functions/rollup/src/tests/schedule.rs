@@ -515,3 +515,24 @@ async fn the_age_of_the_oldest_work_is_told_each_minute() {
     bench.minutes(117, 117).await;
     assert_eq!(age(), 0);
 }
+
+#[tokio::test]
+async fn a_device_that_the_table_throttles_holds_up_none_of_its_group() {
+    let bench = Bench::new().await;
+    let is_of_group = |id: &String| sweep_group(&device(id)) == sweep_group(&device("d"));
+    let ids: Vec<String> = (0..).map(|n| format!("b-{n}")).filter(is_of_group).take(3).collect();
+    for id in &ids {
+        bench.register(id).await;
+        bench.write(id, -10, "1").await;
+    }
+    for minute_of_day in 60..120 {
+        bench.clock.set(at_minute(minute_of_day));
+        let hot = StoreError::Throttled("one partition".into());
+        bench.store.fail(on(Action::Query, Target::Readings), 0, hot);
+        drop(bench.rollup.handle_schedule(minute()).await);
+        bench.store.end_troubles();
+    }
+    for id in &ids {
+        assert!(bench.quarter(id, -15).is_some(), "{id}");
+    }
+}
