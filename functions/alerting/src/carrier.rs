@@ -68,7 +68,7 @@ impl Carrier {
         let sent = tokio::task::spawn_blocking(move || (http.send(&request), request)).await;
         let (verdict, reason, may_have_arrived) = match sent {
             Ok((Ok(answer), request)) => {
-                (answer.verdict(clock.now()), answer.reason(&request), false)
+                (answer.verdict(clock.now()), answer.reason(&request), answer.may_have_arrived())
             }
             Ok((Err(error), _)) => (error.verdict(), error.to_string(), error.may_have_arrived),
             Err(_) => (Verdict::UNANSWERED, "the code of the client panicked".to_owned(), true),

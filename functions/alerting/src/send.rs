@@ -27,8 +27,9 @@ use crate::round::Round;
 use crate::sent::Sent;
 use crate::storm::Storms;
 use crate::waiting::{
-    Chosen, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave, leave_behind,
-    put_in_order, states_needed, take_deleted, take_repeated,
+    Chosen, MAX_MESSAGES, Waiting, choose, choose_repeated, due, first_attempt, is_test, leave,
+    leave_behind, most_at_once, put_in_order, put_off_stubborn, states_needed, take_deleted,
+    take_repeated,
 };
 
 /// How long a message is leased: longer than an invocation, which repeats a throttled deletion to its end. With less,
@@ -39,8 +40,6 @@ const ENOUGH: Duration = Duration::from_secs(5);
 /// The longest time from a lease to its request. A request that begins much later could end after the lease, when somebody
 /// else sends the same messages.
 const MAX_PREPARING: Duration = Duration::from_secs(10);
-/// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
-const MAX_MESSAGES: usize = 1_000;
 /// The most messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
 
@@ -141,6 +140,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         of_deleted.truncate(MAX_MESSAGES);
         let mut due = due(waiting, channel, round.rules.zone, now);
 
+        sent.is_cut |= put_off_stubborn(&mut due);
         let repeated = take_repeated(&mut due);
         let again = self.choose_repeated(&repeated, &due, &deleted, sent, round).await;
         let (mut chosen, storms) = if again.send.is_empty() {
@@ -172,8 +172,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let storms = self.storms(channel, &due, sent, round).await;
         leave(&mut due, |message| storms.holds(message));
         sent.due_since = due_since(&due);
-        sent.is_cut |= due.len() > MAX_MESSAGES;
-        due.truncate(MAX_MESSAGES);
+        let most = most_at_once(&due);
+        sent.is_cut |= due.len() > most;
+        due.truncate(most);
         if due.is_empty() {
             return (Chosen::default(), storms);
         }

@@ -4,7 +4,7 @@ use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
 use table::{StoreError, StoreResult, UnreadableItem};
 
-/// For how long the channel fails that has failed longest, or a message is due where the table fails. It is told at zero
+/// For how long the channel fails that has failed longest, or a message is due that is left to the next round. It is told at zero
 /// too: an alarm tells if messages are not delivered, and if nobody is there to deliver them.
 const UNDELIVERED: &str = "alerting.undelivered_seconds";
 /// The most damaged messages of a channel that a log event names.
@@ -56,8 +56,8 @@ impl AllSent {
             all.messages += sent.messages;
             all.dropped += sent.dropped;
             all.cut += usize::from(sent.is_cut);
-            // Where the table fails, nobody knows what else is left.
-            let left_since = sent.error.as_ref().and(sent.due_since);
+            let is_left = sent.is_cut || sent.error.is_some();
+            let left_since = sent.due_since.filter(|_| is_left);
             let since = [all.failing_since, sent.failing_since, left_since];
             all.failing_since = since.into_iter().flatten().min();
             all.is_unread |= sent.is_unread;

@@ -37,6 +37,8 @@ pub(crate) enum Reply {
     After(u16, u64),
     /// It takes the request, and its answer is lost.
     Lost,
+    /// It answers 413 to a body that is longer than this, and takes others.
+    Shorter(usize),
 }
 
 /// A receiver of messages: it keeps the requests, and answers 200 where it is told nothing else.
@@ -82,7 +84,8 @@ impl SendRequest for Receiver {
         self.ids.lock().expect("no panic").extend(id.map(|(_, id)| id.clone()));
         let reply = self.replies.lock().expect("no panic").pop_front();
         let (status, retry_after) = match reply {
-            None => (200, None),
+            Some(Reply::Shorter(most)) if request.body().len() > most => (413, None),
+            None | Some(Reply::Shorter(_)) => (200, None),
             Some(Reply::Status(status)) => (status, None),
             Some(Reply::After(status, seconds)) => (status, Some(seconds.to_string())),
             Some(Reply::Lost) => panic!("its answer is lost"),

@@ -13,6 +13,8 @@ use table::{
 /// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
 pub(crate) const MAX_READ: usize = 5_000;
 
+/// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
+pub(crate) const MAX_MESSAGES: usize = 1_000;
 /// The attempts in which a message without an answer is told again as it was. They take ten minutes.
 const MAX_SAME: u32 = 6;
 /// How long a message is news, whatever kept it from being sent.
@@ -89,6 +91,27 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
         }
         !is_left
     });
+}
+
+/// Leaves what was tried for ten minutes to the next round, if something else is due that follows none of it. So what
+/// nobody ever takes, because it is too long for a receiver, holds up nothing new. Returns whether something is left.
+pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>) -> bool {
+    let is_stubborn = |message: &&WaitingMessage| message.attempts > MAX_SAME;
+    let stubborn: Vec<WaitingMessage> = due.iter().filter(is_stubborn).cloned().collect();
+    let mut others = due.clone();
+    leave_behind(&mut others, &stubborn);
+    let is_left = !stubborn.is_empty() && !others.is_empty();
+    if is_left {
+        *due = others;
+    }
+    is_left
+}
+
+/// The most messages of a request. Of what was tried for ten minutes half as many with each attempt, down to an eighth: a
+/// webhook's body with so many has 50 KB, which any receiver takes.
+pub(crate) fn most_at_once(due: &[WaitingMessage]) -> usize {
+    let attempts = due.iter().map(|message| message.attempts).max().unwrap_or_default();
+    MAX_MESSAGES >> attempts.saturating_sub(MAX_SAME).min(3)
 }
 
 /// Takes out what follows messages that are left to the next round.

@@ -46,6 +46,14 @@ impl Verdict {
 }
 
 impl Answer {
+    /// Whether the request may have arrived though it failed: a proxy between has no answer, or no whole one.
+    ///
+    /// Source: <https://www.rfc-editor.org/rfc/rfc9110#section-15.6.3> and the section of 504 behind it.
+    #[must_use]
+    pub const fn may_have_arrived(&self) -> bool {
+        matches!(self.status, 502 | 504)
+    }
+
     /// What follows from the answer, which came at `now`.
     #[must_use]
     pub fn verdict(&self, now: Timestamp) -> Verdict {

@@ -9,7 +9,7 @@ use crate::message::{Message, News, next_number};
 use crate::rule::{Rule, Watch};
 use crate::start::Start;
 use crate::state::{Anchor, State, Told};
-use crate::{MAX_AHEAD, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
+use crate::{MAX_AHEAD, MAX_BACK, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
 
 /// What is there to judge.
 #[derive(Debug, Clone, Copy)]
@@ -114,11 +114,12 @@ pub fn ended_by_edit(state: &State, now: Timestamp) -> Message {
 /// Whether a batch of one device can be passed over without a read of its readings; it is in order of time.
 ///
 /// There is no state to change, and every value is beyond the clearing limit: a value between the limits could keep
-/// a state that an earlier reading makes. What is older than an hour is history.
+/// a state that an earlier reading makes. What is older than a day is history: a gateway that was offline for hours may
+/// have a breach that lasts.
 #[must_use]
 pub fn passes(rule: &Rule, state: Option<&State>, batch: &[Observation], now: Timestamp) -> bool {
-    let late = now.saturating_add(-SETTLING);
-    if batch.last().is_none_or(|newest| newest.at < late) {
+    let history = now.saturating_add(-MAX_BACK);
+    if batch.last().is_none_or(|newest| newest.at < history) {
         return true;
     }
     let is_at_rest = state.is_none_or(|it| it.due.is_none() && it.changed == rule.changed);

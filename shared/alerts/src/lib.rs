@@ -69,12 +69,11 @@ use chrono::TimeDelta;
 const UNITS: &str = "smhd";
 /// How far ahead of the clock a reading may be and is judged; beyond, it waits for its time.
 pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
-/// How late readings may be for the stream to judge them, how long a state that is normal is kept, and how long
-/// ago an episode may have ended to be told.
+/// How long a state that is normal is kept, and how long ago an episode may have ended to be told.
 pub const SETTLING: TimeDelta = TimeDelta::hours(1);
 /// How long a state stands at most before it is judged again.
 pub const MAX_UNJUDGED: TimeDelta = TimeDelta::minutes(15);
 /// After how long every process knows a rule that was saved: some use what they have read for a minute.
 const MAX_UNKNOWN: TimeDelta = TimeDelta::minutes(2);
-/// How far back a fold begins at most.
+/// How far back a fold begins at most, and how late readings may be for the stream to judge them.
 pub const MAX_BACK: TimeDelta = TimeDelta::days(1);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alerts::{SETTLING, Subject, Watch, passes};
+use alerts::{MAX_BACK, Subject, Watch, passes};
 use domain::{Device, DeviceId, QuarterHour, Reading, Timestamp};
 use rollups::is_over;
 use series::Failure;
@@ -40,7 +40,7 @@ impl Judging {
     /// Judges the rules that are about the devices of a batch. Rules that wait for whole quarters of an hour are left out.
     /// So are rules on many devices, unless a reading of the batch is late.
     ///
-    /// Without rules, and for devices whose newest reading of the batch is over an hour old, nothing more is read. Where
+    /// Without rules, and for devices whose newest reading of the batch is over a day old, nothing more is read. Where
     /// rules, devices or states cannot be read, all its devices are to be looked at again.
     pub async fn judge_batch(
         &self,
@@ -183,7 +183,7 @@ fn may_be_sealed(written: &Written, now: Timestamp) -> bool {
 
 /// Whether all of it is so old that it is history.
 fn is_late(written: &Written, now: Timestamp) -> bool {
-    written.keys().next_back().is_none_or(|newest| *newest < now.saturating_add(-SETTLING))
+    written.keys().next_back().is_none_or(|newest| *newest < now.saturating_add(-MAX_BACK))
 }
 
 /// Whether a pair is passed over, for what the batch says and its state.

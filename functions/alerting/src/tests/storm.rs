@@ -286,3 +286,28 @@ async fn each_step_of_a_counter_is_told_also_where_many_meters_step() {
     assert!(text(body).starts_with("Reset: 21 devices: "), "{}", text(body));
     assert_eq!(world.store.all_waiting(), []);
 }
+
+/// Express takes 100 KB by default, and many proxies 256.
+#[tokio::test]
+async fn a_storm_that_is_too_long_for_the_receiver_holds_up_nothing_and_is_told_in_parts() {
+    let (world, rule) = World::with_rule_on_each().await;
+    for device in 0..400 {
+        tell(&world, &rule, device, News::Fired).await;
+    }
+    world.receiver.will(vec![Reply::Shorter(100_000); 10_000]);
+    world.minutes(30).await;
+    world.receiver.take();
+    let other = world.rule("other", false).await;
+    world.tell(&other, "smoke", News::Fired, &[("a", NOW)]).await;
+    world.minutes(60).await;
+    let bodies = world.receiver.bodies();
+    let smoke = bodies.iter().find(|body| devices(body) == BTreeSet::from(["smoke"]));
+    assert!(smoke.is_some(), "alone");
+
+    world.minutes(4 * 60).await;
+    let short = |body: &&Value| body.to_string().len() < 100_000;
+    let bodies = [bodies, world.receiver.bodies()].concat();
+    let heard: BTreeSet<&str> = bodies.iter().filter(short).flat_map(devices).collect();
+    assert_eq!(heard.len(), 401);
+    assert_eq!(world.store.all_waiting(), []);
+}

@@ -139,18 +139,36 @@ async fn a_breach_is_told_once_and_its_end_once_and_a_hint_is_asked_for_each() {
 }
 
 #[tokio::test]
-async fn what_lies_beyond_the_clearing_limit_or_is_late_makes_no_state() {
+async fn what_lies_beyond_the_clearing_limit_or_is_history_makes_no_state() {
     let freezer = Freezer::new(0, 0).await;
     freezer.clock.set(at_minute(100));
     let clear = freezer.write(99, 28).await;
-    let late = freezer.write(39, 99).await;
-    for reading in [clear, late] {
+    let history = freezer.write(99 - 24 * 60, 99).await;
+    for reading in [clear, history] {
         assert!(freezer.deliver(&[reading]).await);
         assert_eq!(freezer.is_firing(), None);
     }
     let between = freezer.write(98, 29).await;
     assert!(freezer.deliver(&[between]).await);
     assert_eq!(freezer.is_firing(), Some(false), "it could keep what an earlier reading makes");
+}
+
+/// A gateway was offline, and has the newest reading of its device.
+#[tokio::test]
+async fn a_breach_that_lasts_is_told_though_its_reading_arrives_hours_late() {
+    let freezer = Freezer::new(0, 0).await;
+    freezer.clock.set(at_minute(300));
+    let reading = freezer.write(10, 31).await;
+    assert!(freezer.deliver(&[reading]).await);
+    assert_eq!(freezer.news(), [News::Fired]);
+
+    // One that is over for hours is told to nobody.
+    let freezer = Freezer::new(0, 0).await;
+    freezer.clock.set(at_minute(300));
+    freezer.write(20, 20).await;
+    let reading = freezer.write(10, 31).await;
+    assert!(freezer.deliver(&[reading]).await);
+    assert_eq!((freezer.news().len(), freezer.is_firing()), (0, Some(false)));
 }
 
 #[tokio::test]

@@ -161,8 +161,9 @@ fn only_clear_batches_without_a_state_are_passed_over() {
     };
     assert!(passes(&rule, None, &batch(0, "28"), at_minute(0)));
     assert!(!passes(&rule, None, &batch(0, "28.1"), at_minute(0)), "between the limits");
-    assert!(!passes(&rule, None, &batch(0, "31"), at_minute(60)));
-    assert!(passes(&rule, None, &batch(0, "31"), at_minute(61)), "late");
+    let day = 24 * 60;
+    assert!(!passes(&rule, None, &batch(0, "31"), at_minute(day)));
+    assert!(passes(&rule, None, &batch(0, "31"), at_minute(day + 1)), "history");
     let (state, _) = judged(&rule, None, &[(0, 35), (1, 20)], 1);
     assert!(
         !passes(&rule, Some(&state), &batch(2, "20"), at_minute(2)),
