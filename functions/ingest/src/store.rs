@@ -165,7 +165,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         }
     }
 
-    /// Stores those of the readings with a timestamp that no earlier attempt of the same request has stored.
+    /// Puts or merges the readings at the indices `left`: an earlier attempt of the same request has stored the others.
     async fn put(
         &self,
         readings: &[Reading],
@@ -194,7 +194,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         outcome
     }
 
-    /// Remembers what a throttled request has stored so far, and forgets what others have stored in the same places.
+    /// Remembers what a throttled request has stored so far. Readings that other requests have stored under the same keys
+    /// are overwritten now, so they are forgotten.
     fn note_attempt(
         &self,
         retry: RequestHash,
@@ -211,7 +212,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         }
     }
 
-    /// Marks those of the readings that are of the past; returns up to when the mark holds.
+    /// Marks the readings of the past; returns until when the mark holds.
     async fn mark_late(
         &self,
         keys: &[(DeviceId, Timestamp)],
@@ -274,7 +275,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         }
     }
 
-    /// The reading as it is stored, or none where every timestamp that it may have is taken.
+    /// Stores a reading at the first free millisecond. Returns the reading as stored; `None` if no millisecond is free.
     async fn add_arrival(
         &self,
         mut reading: Reading,

@@ -3,8 +3,8 @@
 /// How the readings of a request are written.
 #[derive(Debug, Clone, Copy, Default, Hash)]
 pub(crate) struct StoreOptions {
-    /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and
-    /// timestamp, instead of replacing them.
+    /// Whether a reading with a timestamp sets its metrics and leaves the stored ones of the same device and
+    /// timestamp.
     pub(crate) merge: bool,
     /// Whether rooms stay as they are sent: they are history that the registry does not know.
     pub(crate) keeps_rooms: bool,

@@ -16,8 +16,8 @@ const MAX_REMEMBERED: usize = 10_000;
 /// The largest number of attempts at counting while others count the same sender's devices.
 const MAX_ATTEMPTS: usize = 5;
 
-/// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. None is
-/// counted twice, though it could not be registered, or the registry function registers it, which knows no sender.
+/// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. So no
+/// device is counted twice, whether its registration failed or was left to the registry function, which knows no sender.
 #[derive(Debug, Default)]
 pub(crate) struct IntroductionCounts(Mutex<HashMap<DeviceId, String>>);
 

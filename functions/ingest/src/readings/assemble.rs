@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use api::{FieldError, Problem};
-use domain::{DeviceId, Hints, Reading, Timestamp, Zone};
+use domain::{DeviceId, Reading, Timestamp, Zone};
 use table::ReadingKey;
 
 use crate::formats::draft::{Content, Entry, Fault, Refusal};
@@ -11,7 +11,7 @@ use crate::formats::{Format, json};
 use crate::intake::sender::Sender;
 use crate::intake::submission::Submission;
 use crate::intake::times::Times;
-use crate::readings::batch::Assembled;
+use crate::readings::batch::{Assembled, DescribedReading};
 use crate::readings::payloads::{Drafts, drafts};
 use crate::settings::Settings;
 
@@ -31,36 +31,37 @@ pub(crate) fn assemble(
     zone: Zone,
 ) -> Result<Assembled, Problem> {
     let Submission { sender, format, body, arrived, hints: address, .. } = submission;
-    let Drafts { entries, wrong_clocks, ignored } = match format {
+    let Drafts { mut entries, wrong_clocks, ignored } = match format {
         Format::Payload(format) => {
             drafts(format.read(body, *arrived)?, address, sender, *arrived, zone)?
         }
         format => Drafts { entries: format.read(body)?, ..Drafts::default() },
     };
-    let mut entries = entries;
+
     if matches!(sender, Sender::Topic(_)) {
         for entry in entries.iter_mut().skip(MAX_OF_MESSAGE) {
             *entry = Err(Refusal::whole(Fault::TooManyOfMessage(MAX_OF_MESSAGE)));
         }
     }
+
     let times = Times::new(*arrived, settings);
     let ignored = ignored.into_iter().collect();
     Ok(Assembled { wrong_clocks, ignored, ..place_all(entries, sender, &times) })
 }
 
-/// The same of entries that are read.
+/// Makes readings of entries, in their order.
 pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times) -> Assembled {
     let mut all = Assembled::default();
     let mut by_key: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
-        let added = reading(entry, sender, times).and_then(|(reading, has_timestamp, hints)| {
-            if has_timestamp {
-                let slot = by_key.entry(ReadingKey::of(&reading));
-                all.timed.add_or_merge(slot, (reading, hints), index)
+        let added = describe(entry, sender, times).and_then(|described| {
+            if described.has_timestamp {
+                let slot = by_key.entry(ReadingKey::of(&described.reading));
+                all.timed.add_or_merge(slot, described, index)
             } else {
-                let slot = arrivals.entry(reading.device.clone());
-                all.arrivals.add_once(slot, (reading, hints), index)
+                let slot = arrivals.entry(described.reading.device.clone());
+                all.arrivals.add_once(slot, described, index)
             }
         });
         if let Err(refusal) = added {
@@ -71,13 +72,8 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     all
 }
 
-/// The reading of an entry, at the time of arrival where the entry has no timestamp; whether it has one; and
-/// what it teaches besides.
-pub(crate) fn reading(
-    entry: Entry,
-    sender: &Sender<'_>,
-    times: &Times,
-) -> Result<(Reading, bool, Hints), Refusal> {
+/// Makes a reading of an entry, of the sender's device and within the times that are taken.
+fn describe(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<DescribedReading, Refusal> {
     let draft = entry?;
     let device = sender.device(draft.device)?;
     let Content { timestamp, room, metrics, hints } = draft.content?;
@@ -85,14 +81,15 @@ pub(crate) fn reading(
         times.check(at)?;
     }
     let reading = Reading::new(device, timestamp.unwrap_or(times.arrived), room, metrics);
-    Ok((reading.map_err(Refusal::whole)?, timestamp.is_some(), hints))
+    let reading = reading.map_err(Refusal::whole)?;
+    Ok(DescribedReading { reading, hints, has_timestamp: timestamp.is_some() })
 }
 
-/// The reading that one JSON object says, received at `now`: what `POST /readings` would make of it.
+/// Reads a JSON object as `POST /readings` does at `now`.
 pub fn read_reading(json: &str, now: Timestamp) -> Result<Reading, FieldError> {
     let times = Times::new(now, &Settings::default());
-    let read = reading(json::entry(json), &Sender::Anyone, &times);
-    read.map(|(reading, ..)| reading).map_err(|refusal| refusal.at(None))
+    let described = describe(json::entry(json), &Sender::Anyone, &times);
+    described.map(|described| described.reading).map_err(|refusal| refusal.at(None))
 }
 
 #[cfg(test)]
@@ -119,9 +116,10 @@ mod tests {
         let settings = Settings { retention_days, ..Settings::default() };
         let times = Times::new(arrived, &settings);
         let sender = sender.map_or(Sender::Anyone, |id| Sender::Topic(device(id)));
-        let (reading, has_timestamp, _) = reading(json::entry(json), &sender, &times)?;
-        assert_eq!(has_timestamp, json.contains("timestamp") && !json.contains("null"));
-        Ok(reading)
+        let described = describe(json::entry(json), &sender, &times)?;
+        let has_timestamp = json.contains("timestamp") && !json.contains("null");
+        assert_eq!(described.has_timestamp, has_timestamp);
+        Ok(described.reading)
     }
 
     fn refused(json: &str) -> String {

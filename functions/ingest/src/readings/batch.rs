@@ -7,13 +7,22 @@ use domain::{Hints, Reading, Timestamp};
 
 use crate::formats::draft::{Fault, Refusal};
 
-/// The readings of a request. Each has the indices of its entries and what these say about its device; a reading that is
-/// refused takes both with it.
+/// The readings of a request, each with the indices of its entries and with what the entries say about the device. A
+/// reading that is refused takes both along.
 #[derive(Debug, Default)]
 pub(crate) struct PlacedReadings {
     pub(crate) readings: Vec<Reading>,
     pub(crate) origins: Vec<Vec<usize>>,
     pub(crate) hints: Vec<Hints>,
+}
+
+/// The reading of an entry, and what the entry says about the device beside the values.
+#[derive(Debug)]
+pub(crate) struct DescribedReading {
+    pub(crate) reading: Reading,
+    pub(crate) hints: Hints,
+    /// Whether the entry has a timestamp; else the reading has that of the arrival.
+    pub(crate) has_timestamp: bool,
 }
 
 /// What the entries of a request became.
@@ -76,9 +85,10 @@ impl PlacedReadings {
     pub(super) fn add_or_merge<K>(
         &mut self,
         slot: Slot<'_, K, usize>,
-        (reading, hints): (Reading, Hints),
+        described: DescribedReading,
         origin: usize,
     ) -> Result<(), Refusal> {
+        let DescribedReading { reading, hints, .. } = described;
         match slot {
             Slot::Vacant(slot) => {
                 slot.insert(self.readings.len());
@@ -99,15 +109,16 @@ impl PlacedReadings {
     pub(super) fn add_once<K>(
         &mut self,
         slot: Slot<'_, K, usize>,
-        (reading, hints): (Reading, Hints),
+        described: DescribedReading,
         origin: usize,
     ) -> Result<(), Refusal> {
         if let Slot::Occupied(slot) = &slot
-            && let Some(metric) = self.readings[*slot.get()].shared_metric(&reading)
+            && let Some(metric) = self.readings[*slot.get()].shared_metric(&described.reading)
         {
-            let fault = Fault::SecondArrival { metric: metric.clone(), device: reading.device };
+            let device = described.reading.device;
+            let fault = Fault::SecondArrival { metric: metric.clone(), device };
             return Err(Refusal::of("timestamp", fault));
         }
-        self.add_or_merge(slot, (reading, hints), origin)
+        self.add_or_merge(slot, described, origin)
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
 use domain::text_id::{id_of, part_id};
-use domain::{Hints, Label, MetricHints, Timestamp, Zone};
+use domain::{Hints, Label, MetricHints, MetricName, Timestamp, Zone};
 
 use crate::formats::draft::{Content, Draft, Entry, Refusal};
 use crate::formats::moment::Moment;
-use crate::formats::payload::Payload;
+use crate::formats::payload::{Measured, Payload};
 use crate::formats::vocabulary;
 use crate::intake::sender::Sender;
 use crate::intake::submission::AddressHints;
@@ -23,10 +23,9 @@ pub(crate) struct Drafts {
     pub(crate) ignored: BTreeSet<String>,
 }
 
-/// The drafts of payloads.
+/// Makes drafts of payloads.
 ///
-/// The device is the one beside the payload, else the one that the payload names, else the only one that the
-/// sender may write for.
+/// The device is the one of the address, else the one that the payload names, else the sender's only one.
 pub(crate) fn drafts(
     payloads: Vec<Payload>,
     address: &AddressHints,
@@ -40,16 +39,16 @@ pub(crate) fn drafts(
         let message = "is given, and the payload is of several devices; leave it out";
         return Err(Problem::field("device", message));
     }
+
     let mut drafts = Drafts::default();
     for payload in payloads {
         let Payload { device, name, moment, parts, refused, ignored, .. } = payload;
-        let entries = &mut drafts.entries;
         drafts.ignored.extend(ignored);
-        entries.extend(refused.into_iter().map(Err));
+        drafts.entries.extend(refused.into_iter().map(Err));
         if parts.is_empty() {
             continue;
         }
-        let told = name.and_then(|name| name.parse().ok());
+
         let device = match (&address.device, device) {
             (Some(device), _) => Ok((device.clone(), address.name.clone())),
             (None, Some(name)) => id_of(&name),
@@ -58,43 +57,45 @@ pub(crate) fn drafts(
         let moment = address.time.map_or(moment, Moment::Known);
         let (timestamp, is_wrong) = moment.settle(arrived, zone);
         drafts.wrong_clocks += usize::from(is_wrong);
-        let (device, name) = match device {
+        let (device, name_of_id) = match device {
             Ok(device) => device,
             Err(why) => {
-                entries.push(Err(Refusal::of("device", why)));
+                drafts.entries.push(Err(Refusal::of("device", why)));
                 continue;
             }
         };
-        let name: Option<Label> = told.or(name);
+
+        let name: Option<Label> = name.and_then(|name| name.parse().ok()).or(name_of_id);
         for (part, measured) in parts {
             let named = match &*part {
                 "" => Ok((device.clone(), name.clone())),
                 part => part_id(&device, part),
             };
-            let (device, name) = match named {
-                Ok(named) => named,
-                Err(why) => {
-                    entries.push(Err(Refusal::of(&part, why)));
-                    continue;
-                }
-            };
-            let mut hints = Hints { name, ..Hints::default() };
-            let mut metrics = BTreeMap::new();
-            for (metric, it) in measured {
-                let meaning = vocabulary::meaning(metric.as_str()).filter(|_| !it.is_own);
-                if let Some((kind, unit)) = meaning {
-                    let modulus = it.modulus;
-                    let taught =
-                        MetricHints { kind: Some(kind), unit, modulus, ..MetricHints::default() };
-                    hints.metrics.insert(metric.clone(), taught);
-                }
-                metrics.insert(metric, it.value);
-            }
-            let content = Content { timestamp, room: address.room.clone(), metrics, hints };
-            entries.push(Ok(Draft { device: Some(device), content: Ok(content) }));
+            let draft = named.map_err(|why| Refusal::of(&part, why)).map(|(id, name)| {
+                let room = address.room.clone();
+                let content = Content { timestamp, room, ..content_of(measured, name) };
+                Draft { device: Some(id), content: Ok(content) }
+            });
+            drafts.entries.push(draft);
         }
     }
     Ok(drafts)
+}
+
+/// The values of a part of a device, with the meaning that the vocabulary gives to their names. It has no time and no room.
+fn content_of(measured: BTreeMap<MetricName, Measured>, name: Option<Label>) -> Content {
+    let mut hints = Hints { name, ..Hints::default() };
+    let mut metrics = BTreeMap::new();
+    for (metric, value) in measured {
+        let meaning = vocabulary::meaning(metric.as_str()).filter(|_| !value.is_own);
+        if let Some((kind, unit)) = meaning {
+            let modulus = value.modulus;
+            let hint = MetricHints { kind: Some(kind), unit, modulus, ..MetricHints::default() };
+            hints.metrics.insert(metric.clone(), hint);
+        }
+        metrics.insert(metric, value.value);
+    }
+    Content { timestamp: None, room: None, metrics, hints }
 }
 
 fn unnamed() -> Problem {

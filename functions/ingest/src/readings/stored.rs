@@ -15,7 +15,7 @@ pub(crate) struct StoredReadings {
 }
 
 impl StoredReadings {
-    /// Adds a reading, and what it says about its device beside its values.
+    /// Adds a reading, and what was said about the device beside the values.
     pub(crate) fn add(&mut self, reading: Reading, mut hints: Hints) {
         if !hints.is_empty() {
             hints.metrics.retain(|name, _| reading.metrics().contains_key(name));

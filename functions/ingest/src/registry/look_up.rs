@@ -19,8 +19,8 @@ impl<C: Clock> Registry<C> {
     /// Finds the devices and rooms that a request names. What memory lacks is asked of the table: another instance may
     /// have registered it.
     ///
-    /// Half of the patience is for it, so that a request whose devices are too many for the table's capacity stores some of
-    /// them at each attempt.
+    /// Half of the patience is for looking up. A request with more devices than the table has capacity for then stores
+    /// some of the readings at each attempt.
     pub(crate) async fn find(
         &self,
         store: &(impl ReadRegistry + FindRegistry),
@@ -85,8 +85,8 @@ impl<C: Clock> Registry<C> {
 
     /// The devices that have to be read anew. Notes the places of the others.
     ///
-    /// Of a registry that memory does not hold, only what needs more than a place is read anew: a device that names another
-    /// room than its own, and every device of a merging request, whose number of metrics is limited.
+    /// If memory does not hold the registry, the place of a device is enough, with two exceptions: the device names another
+    /// room than its own, or the request merges, so that the number of metrics is limited.
     fn devices_to_look_up(
         &self,
         request: &StoreRequest<'_>,

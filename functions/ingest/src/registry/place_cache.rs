@@ -69,7 +69,7 @@ struct Places {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     hash: u64,
-    /// Twice the number of its room, from 1 on, and one more if a person chose it; 0 or 1 of none.
+    /// Twice the number of the room, from 1 on; 0 without a room. One more if a person chose the room.
     room: u32,
     /// The second of its look-up; 0 of a slot that is free.
     looked_up: u32,
@@ -159,8 +159,8 @@ impl Places {
         Some(&self.slots[begin..begin + WAYS])
     }
 
-    /// Stores a slot. It replaces the slot of the same device; else it takes a free slot; else it replaces the slot
-    /// that was looked up longest ago.
+    /// Stores a slot in the place of the same device, else in a free place, else in the place that was looked up longest
+    /// ago.
     fn put(&mut self, new: Slot) {
         if self.taken * 2 >= self.slots.len() && self.slots.len() < self.max_slots {
             self.grow();

@@ -24,9 +24,10 @@ const MAX_REGISTERED: usize = 500;
 /// What became of the devices that a request registers.
 #[derive(Default)]
 pub(crate) struct Registration {
-    /// They are registered, by this request or meanwhile by another.
+    /// Devices that are registered, by this request or meanwhile by another.
     pub(super) registered: BTreeMap<DeviceId, Device>,
-    /// They are left to the registry function, which knows nothing of what senders say; asked again, they may not be.
+    /// Devices that are left to the registry function, which knows nothing of what senders say. A repeated request may
+    /// register them.
     pub(super) left: BTreeSet<DeviceId>,
 }
 

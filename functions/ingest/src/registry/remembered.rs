@@ -70,7 +70,7 @@ fn says_more(reading: &Reading, device: &Device) -> bool {
         || reading.metrics().keys().any(|name| !device.metrics().contains_key(name))
 }
 
-/// The device as it is after its readings; `None` where nothing of it changes.
+/// The device after its readings; `None` if the readings change nothing.
 fn with_observation(
     device: &Device,
     observation: &DeviceObservation,

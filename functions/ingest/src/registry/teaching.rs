@@ -19,8 +19,8 @@ const MAX_TAUGHT: usize = 500;
 const MAX_ATTEMPTS: usize = 10;
 
 impl<C: Clock> Registry<C> {
-    /// Adds what stored readings say about their devices to those that lack it. Returns the devices that lack it still:
-    /// whoever sends their readings again teaches them.
+    /// Adds to registered devices what stored readings say about them. Returns the devices that could not be taught: if
+    /// the sender repeats their readings, they are taught then.
     pub(crate) async fn teach(
         &self,
         store: &impl TeachRegistry,
@@ -72,7 +72,7 @@ impl<C: Clock> Registry<C> {
     }
 }
 
-/// The device with what it is taught; none where it is being deleted. Others may change it meanwhile.
+/// Teaches a device, which others may change meanwhile. Returns the device as stored; `None` if it is being deleted.
 async fn teach_one(
     store: &impl TeachRegistry,
     device: &Device,
