@@ -159,18 +159,26 @@ impl PayloadFormat {
     /// The format that an endpoint takes; `None` if it takes readings as the API names them.
     pub(crate) fn of_operation(operation: Operation) -> Option<&'static Self> {
         let Operation::Payload(name) = operation else { return None };
-        Some(PAYLOADS.iter().find(|it| it.operation == name).expect("each endpoint has a row"))
+        Some(
+            PAYLOADS
+                .iter()
+                .find(|format| format.operation == name)
+                .expect("each endpoint has a row"),
+        )
     }
 
     /// The format that a level of a topic names, and how the rest names the device.
     pub(crate) fn of_topic(level: &str) -> Option<(&'static Self, DeviceOf)> {
-        let of = |it: &'static Self| it.topic.filter(|(name, _)| *name == level).map(|it| it.1);
-        PAYLOADS.iter().find_map(|it| Some((it, of(it)?)))
+        let of = |format: &'static Self| {
+            let topic = format.topic.filter(|(name, _)| *name == level);
+            topic.map(|(_, device_of)| device_of)
+        };
+        PAYLOADS.iter().find_map(|format| Some((format, of(format)?)))
     }
 
     /// The levels of topics that name a format.
     pub(crate) fn topics() -> impl Iterator<Item = &'static str> {
-        PAYLOADS.iter().filter_map(|it| Some(it.topic?.0))
+        PAYLOADS.iter().filter_map(|format| Some(format.topic?.0))
     }
 
     /// Whether the readings are in an address, and not in a body.

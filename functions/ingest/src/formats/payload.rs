@@ -159,8 +159,8 @@ impl Payload {
 
     /// Keeps what another key has said of a metric: under that key's own name, else it is named as not stored.
     fn displace(&mut self, part: &str, metric: &MetricName, value: &Decimal) {
-        let known = self.parts.get(part).and_then(|it| it.get(metric));
-        let Some(known) = known.filter(|it| it.value != *value).cloned() else { return };
+        let known = self.parts.get(part).and_then(|values| values.get(metric));
+        let Some(known) = known.filter(|known| known.value != *value).cloned() else { return };
         let place = (part.to_owned(), metric.clone());
         let Some((key, is_same)) = self.keys.get(&place).cloned() else { return };
         let own = metric_name(&key.replace('/', "_"));
@@ -174,7 +174,7 @@ impl Payload {
     }
 
     fn is_full(&self, part: &str) -> bool {
-        self.parts.get(part).is_some_and(|it| it.len() >= MAX_METRICS)
+        self.parts.get(part).is_some_and(|values| values.len() >= MAX_METRICS)
     }
 
     /// Takes the numbers of an object's members that no table has: by the unit in their names, or each under its
@@ -238,7 +238,7 @@ impl Payload {
                 }
             }
             Value::Array(elements)
-                if elements.iter().any(|it| !it.is_string() && !it.is_boolean()) =>
+                if elements.iter().any(|element| !element.is_string() && !element.is_boolean()) =>
             {
                 for (n, value) in elements.iter().enumerate() {
                     match vocabulary::of_phase(&path, n) {
@@ -327,7 +327,7 @@ fn branch(raw: &RawValue, depth: usize) -> Option<Value> {
     match Kind::of(raw) {
         Kind::Array => {
             let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-            elements.into_iter().map(|it| branch(it, depth)).collect()
+            elements.into_iter().map(|element| branch(element, depth)).collect()
         }
         Kind::Object => {
             let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;

@@ -95,8 +95,9 @@ fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item 
 /// A meter's properties. Each has the time at which it was read; the values are texts.
 fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     let properties = properties.as_array().into_iter().flatten();
-    let properties: BTreeMap<u64, &Value> =
-        properties.filter_map(|it| Some((it.get("epc")?.as_u64()?, it))).collect();
+    let properties: BTreeMap<u64, &Value> = properties
+        .filter_map(|property| Some((property.get("epc")?.as_u64()?, property)))
+        .collect();
     // Texts, as the API has them; an integration in between may have made numbers of them.
     let values: BTreeMap<u64, String> = properties
         .iter()
@@ -107,7 +108,8 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
         })
         .collect();
     let value = |epc: u64| values.get(&epc).map(String::as_str);
-    let time = |epc: u64| properties.get(&epc).and_then(|it| known(text(it, "updated_at")?));
+    let time =
+        |epc: u64| properties.get(&epc).and_then(|property| known(text(property, "updated_at")?));
     let mut by_time: BTreeMap<Option<Timestamp>, Payload> = BTreeMap::new();
     for (epc, metric) in COUNTERS {
         let Some(count) = value(epc) else { continue };

@@ -482,7 +482,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     let mac = status.get("sys").and_then(|sys| text(sys, "mac"));
     let mut read = Payload::new(text(payload, "src").or(mac), moment(time));
     // Events of buttons and of scripts; an answer to a command that reports nothing.
-    let mut is_known = text(payload, "method").is_some_and(|it| it.starts_with("Notify"))
+    let mut is_known = text(payload, "method").is_some_and(|method| method.starts_with("Notify"))
         || payload.get("src").is_some() && payload.get("result").is_some();
     is_known |= heard_by_scripts(&mut read, members.get("events"));
     for (component, values) in members {
@@ -533,13 +533,13 @@ fn heard_by_scripts(read: &mut Payload, events: Option<&Value>) -> bool {
 
 /// The status of the components that an answer lists.
 fn status_of(components: &[Value]) -> Value {
-    let status = components.iter().filter_map(|it| {
-        let mut status = it.get("status")?.clone();
-        if let (Some(status), Some(object)) = (status.as_object_mut(), it.pointer("/config/obj_id"))
-        {
+    let status = components.iter().filter_map(|component| {
+        let mut status = component.get("status")?.clone();
+        let object = component.pointer("/config/obj_id");
+        if let (Some(status), Some(object)) = (status.as_object_mut(), object) {
             status.insert(OBJECT.to_owned(), object.clone());
         }
-        Some((text(it, "key")?.to_owned(), status))
+        Some((text(component, "key")?.to_owned(), status))
     });
     Value::Object(status.collect())
 }
@@ -578,7 +578,7 @@ const FIRST_PROBE: u32 = 100;
 /// in the name of a Pro and of a meter (`shellypro3em-...`, `shelly3em63g3-...`). A wall display
 /// switches and measures its room.
 fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -> bool {
-    let model = source.and_then(|it| it.rsplit_once('-')).map_or("", |(model, _)| model);
+    let model = source.and_then(|source| source.rsplit_once('-')).map_or("", |(model, _)| model);
     let model = model.to_ascii_lowercase();
     let is_probe = number.parse::<u32>().is_ok_and(|number| number >= FIRST_PROBE);
     if is_probe || model.contains("walldisplay") || members.contains_key("humidity:0") {
@@ -638,7 +638,7 @@ fn read_gen1(status: &Value) -> Payload {
                 continue;
             }
             let part = if number == 0 { String::new() } else { format!("{name}:{number}") };
-            let is_fahrenheit = element.pointer("/tmp/units").is_some_and(|it| it == "F");
+            let is_fahrenheit = element.pointer("/tmp/units").is_some_and(|unit| unit == "F");
             for row in rows {
                 let is_degrees = is_fahrenheit && row.1.ends_with("temperature");
                 let scale = if is_degrees { FAHRENHEIT } else { row.2 };

@@ -94,7 +94,8 @@ pub(crate) const EXPECTED: &str =
 /// Reads a report. Its time is a number of milliseconds; a status has none.
 pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     let told = payload.get("context").or_else(|| payload.get("body"));
-    let told = told.filter(|it| text(it, "deviceMac").or_else(|| text(it, "deviceId")).is_some());
+    let told =
+        told.filter(|event| text(event, "deviceMac").or_else(|| text(event, "deviceId")).is_some());
     let Some(told) = told else { return Err(Unknown(EXPECTED)) };
     let device = text(told, "deviceMac").or_else(|| text(told, "deviceId"));
     let at = told.get("timeOfSample").and_then(Value::as_i64);

@@ -277,7 +277,7 @@ fn section(
     let is_read = |key: &str| {
         is_read.contains(&key) || has_row(taken, key) || has_row(&nested, key) || is_own(key)
     };
-    let ignored: Vec<&str> = IGNORED.iter().filter(|it| **it != "Speed").copied().collect();
+    let ignored: Vec<&str> = IGNORED.iter().filter(|key| **key != "Speed").copied().collect();
     let place = format!("{name}/");
     read.rest(Rest { part, place: &place, is_read: &is_read, ignored: &ignored }, values);
     is_known
@@ -285,7 +285,8 @@ fn section(
 
 /// The metric of a sensor's key: of one of several where a digit stands behind it.
 fn metric_of(key: &str) -> Option<String> {
-    let find = |key: &str| SENSOR.iter().find(|(known, ..)| *known == key).map(|it| it.1);
+    let find =
+        |key: &str| SENSOR.iter().find(|(known, ..)| *known == key).map(|(_, metric, _)| *metric);
     if let Some(metric) = find(key) {
         return Some(metric.to_owned());
     }

@@ -173,9 +173,11 @@ fn place<'a>(payload: &Value, name: &'a str, value: &Value) -> Option<(&'a str, 
     let (metric, scale) = match key {
         "voltage" => ("voltage", voltage_scale(payload, value)),
         _ => {
-            let reads =
-                |scale: &Scale| scale.apply(value).is_ok_and(|it| it != Scaled::UnknownWord);
-            let (_, metric, scale) = rows().find(|it| reads(&it.2)).or_else(|| rows().next())?;
+            let reads = |scale: &Scale| {
+                scale.apply(value).is_ok_and(|scaled| scaled != Scaled::UnknownWord)
+            };
+            let (_, metric, scale) =
+                rows().find(|(_, _, scale)| reads(scale)).or_else(|| rows().next())?;
             (*metric, *scale)
         }
     };

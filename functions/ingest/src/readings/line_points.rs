@@ -140,7 +140,7 @@ impl Reader<'_> {
         }
         let meant = Precision::ALL
             .into_iter()
-            .find(|other| read(*other).is_some_and(|it| allowed(&it).is_ok()));
+            .find(|other| read(*other).is_some_and(|at| allowed(&at).is_ok()));
         let precision = self.precision.of(number).name();
         Err(match (instant, meant) {
             (Some((_, at)), Some(meant)) => {
@@ -216,7 +216,8 @@ impl Points<'_> {
         if sources.len() + added > MAX_FIELDS {
             return Err(LineFault::TooManyMetrics { device: point.device.clone() });
         }
-        let is_other_instant = sources.iter().any(|it| it.series == series && it.nanos != nanos);
+        let is_other_instant =
+            sources.iter().any(|source| source.series == series && source.nanos != nanos);
         self.merged += usize::from(is_other_instant);
         let mut later = std::collections::BTreeMap::new();
         for ((metric, value), (.., field)) in metrics.zip(&point.metrics) {

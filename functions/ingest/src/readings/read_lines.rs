@@ -86,7 +86,9 @@ pub fn read_points(
     };
     let Points { assembled, lines, .. } = reader.read(body)?;
     let refused = assembled.rejected.into_iter();
-    let refused = refused.map(|it| (lines[it.index.unwrap_or_default()].0, it.message)).collect();
+    let refused = refused
+        .map(|refusal| (lines[refusal.index.unwrap_or_default()].0, refusal.message))
+        .collect();
     let readings = assembled.timed.readings.into_iter().zip(assembled.timed.hints).collect();
     Ok(PointsRead { readings, refused })
 }

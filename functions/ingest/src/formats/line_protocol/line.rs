@@ -230,7 +230,7 @@ impl<'a> Cursor<'a> {
         let from = self.at;
         while let Some(byte) = self.peek() {
             let is_escape =
-                byte == b'\\' && self.text.get(self.at + 1).is_some_and(|it| is_end(*it));
+                byte == b'\\' && self.text.get(self.at + 1).is_some_and(|next| is_end(*next));
             if is_escape {
                 self.at += 2;
             } else if is_end(byte) || (matches!(byte, b'\n' | b'\r') && self.is_at_end()) {

@@ -307,7 +307,7 @@ impl<'a> Identity<'a> {
             id.push_str(&of_measurement);
         }
         finish(&id, self.is_readable(&parts), || {
-            let given = self.given.iter().map(|it| Cow::from(*it));
+            let given = self.given.iter().map(|name| Cow::from(*name));
             digest([given.collect(), parts[0].clone(), parts[1].clone()].iter())
         })
         .map_err(MappingError::Device)

@@ -163,7 +163,8 @@ impl Entity {
 
     /// What is known of the value's metric.
     pub(super) fn hints(&self) -> MetricHints {
-        let is_one_of = |known: &[&str]| self.unit.as_deref().is_some_and(|it| known.contains(&it));
+        let is_one_of =
+            |known: &[&str]| self.unit.as_deref().is_some_and(|unit| known.contains(&unit));
         let is_class = |class: &str| self.class.as_deref() == Some(class);
         let is_energy = is_class("energy") && is_one_of(&["Wh", "kWh", "MWh"]);
         let is_power = is_class("power") && is_one_of(&["W", "kW", "MW"]);
