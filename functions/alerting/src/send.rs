@@ -140,7 +140,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         of_deleted.truncate(MAX_MESSAGES);
         let mut due = due(waiting, channel, round.rules.zone, now);
 
-        sent.is_cut |= put_off_stubborn(&mut due);
+        sent.is_cut |= put_off_stubborn(&mut due, now);
         let repeated = take_repeated(&mut due);
         let again = self.choose_repeated(&repeated, &due, &deleted, sent, round).await;
         let (mut chosen, storms) = if again.send.is_empty() {

@@ -17,6 +17,8 @@ pub(crate) const MAX_READ: usize = 5_000;
 pub(crate) const MAX_MESSAGES: usize = 1_000;
 /// The attempts in which a message without an answer is told again as it was. They take ten minutes.
 const MAX_SAME: u32 = 6;
+/// How long messages that were tried for ten minutes let others go first.
+const MAX_PUT_OFF: TimeDelta = TimeDelta::minutes(2);
 /// How long a message is news, whatever kept it from being sent.
 const NEWS: TimeDelta = TimeDelta::minutes(5);
 
@@ -93,10 +95,13 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
     });
 }
 
-/// Leaves what was tried for ten minutes to the next round, if something else is due that follows none of it. So what
-/// nobody ever takes, because it is too long for a receiver, holds up nothing new. Returns whether something is left.
-pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>) -> bool {
-    let is_stubborn = |message: &&WaitingMessage| message.attempts > MAX_SAME;
+/// Leaves what was tried for ten minutes to a later round, if something else is due. So what nobody ever takes, because it
+/// is too long for a receiver, holds up nothing new. After two minutes it goes with the others, so that they hold it up no
+/// longer. Returns whether something is left.
+pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) -> bool {
+    let is_stubborn = |message: &&WaitingMessage| {
+        message.attempts > MAX_SAME && now.since(message.next) < MAX_PUT_OFF
+    };
     let stubborn: Vec<WaitingMessage> = due.iter().filter(is_stubborn).cloned().collect();
     let mut others = due.clone();
     leave_behind(&mut others, &stubborn);

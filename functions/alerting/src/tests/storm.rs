@@ -311,3 +311,25 @@ async fn a_storm_that_is_too_long_for_the_receiver_holds_up_nothing_and_is_told_
     assert_eq!(heard.len(), 401);
     assert_eq!(world.store.all_waiting(), []);
 }
+
+/// The receiver was away, and a storm begins as it is back.
+#[tokio::test]
+async fn what_was_tried_for_long_does_not_wait_for_the_end_of_a_storm() {
+    let (world, rule) = World::with_rule_on_each().await;
+    let other = world.rule("other", false).await;
+    world.tell(&other, "smoke", News::Fired, &[("a", NOW)]).await;
+    world.receiver.will(vec![Reply::Status(503); 1_000]);
+    world.minutes(45).await;
+    world.receiver.take();
+
+    world.receiver.recover();
+    let mut heard = BTreeSet::new();
+    for minute in 0..40 {
+        for device in 0..5 {
+            tell(&world, &rule, (minute * 5 + device) % 200, News::Fired).await;
+        }
+        world.minutes(1).await;
+        heard.extend(world.receiver.bodies().iter().flat_map(devices).map(str::to_owned));
+    }
+    assert!(heard.contains("smoke"));
+}
