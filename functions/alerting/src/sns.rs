@@ -64,7 +64,7 @@ fn refused(Reply { status, body, .. }: &Reply) -> NotCarried {
         reason: format!("Amazon SNS answers {status}: {}", domain::excerpt(code)),
         is_lasting: (400..500).contains(status) && !is_throttled,
         retry_after: None,
-        may_have_arrived: false,
+        may_have_arrived: *status >= 500,
     }
 }
 

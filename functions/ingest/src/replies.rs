@@ -103,14 +103,17 @@ impl StoreReport {
 
     /// Asks for the stored readings of devices once more that could not be taught. Returns whether there are any.
     pub(crate) fn send_again(&mut self, untaught: Untaught, stored: &StoredReadings) -> bool {
-        let again = untaught.devices.iter().filter_map(|id| stored.teaching.get(id));
-        let again: BTreeSet<usize> = again.flatten().copied().collect();
-        if again.is_empty() {
+        let again = untaught.devices.iter().filter_map(|id| stored.teaching.get(id)).flatten();
+        // A line may have several readings, and counts as often.
+        let all: Vec<usize> = again.copied().collect();
+        if all.is_empty() {
             return false;
         }
+        let again: BTreeSet<usize> = all.iter().copied().collect();
         let before = self.accepted_before.len();
-        self.accepted_before.retain(|place| !again.contains(place));
-        self.accepted -= again.len() - (before - self.accepted_before.len());
+        self.accepted_before.retain(|index| !again.contains(index));
+        let of_before = before - self.accepted_before.len();
+        self.accepted = self.accepted.saturating_sub(all.len().saturating_sub(of_before));
         self.not_stored.extend(again);
         self.cause.get_or_insert(untaught.cause);
         true

@@ -113,11 +113,14 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     ) {
         let timed = request.timed.split_off(|reading| found.lacks(&reading.device));
         let left = self.retries.left(retry, &timed.readings, self.clock.now());
-        let postponed = PutOutcome { not_stored: left.clone(), cause: Some(not_looked_up()) };
+        let postponed = PutOutcome { not_stored: left.clone(), cause: None };
         request.report.add(timed, request.arrived, &left, postponed);
 
         let arrivals = request.arrivals.split_off(|reading| found.lacks(&reading.device));
         request.report.not_stored.extend(arrivals.origins.into_iter().flatten());
+        if !request.report.not_stored.is_empty() {
+            request.report.cause = Some(not_looked_up());
+        }
     }
 
     /// Writes the readings. Those that the table does not take are named in the report.

@@ -26,7 +26,7 @@ impl Judging {
     ) -> Result<Outcome, Failure> {
         let pauses = rules.pauses()?;
         for _ in 0..MAX_ATTEMPTS {
-            let known = stored_state(store, key, invocation).await?;
+            let known = stored_state(store, rule, key, now, invocation).await?;
             let state = known.as_ref().and_then(episodes_of);
             let mut start = Start::of(&rule.rule, state, touched, now);
             let seen = match self.see(store, (rule, &key.subject), &start, now, invocation).await {

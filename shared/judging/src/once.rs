@@ -31,7 +31,7 @@ impl Judging {
         };
         for _ in 0..MAX_ATTEMPTS {
             // The state before the figures: of two judgements the one that saw older readings is refused.
-            let known = stored_state(store, key, invocation).await?;
+            let known = stored_state(store, rule, key, now, invocation).await?;
             let before = known.as_ref().map(|known| &known.state);
             let (once, ended) = match before {
                 Some(AlertState::Once(once)) => (once.clone(), None),

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use chrono::TimeDelta;
+use domain::Timestamp;
 use table::{
-    AlertKey, Invocation, JudgementOutcome, NewJudgement, PutJudgements, ReadAlertStates,
-    StoreError, StoreResult, StoredAlertState,
+    AlertKey, AlertState, Invocation, JudgementOutcome, NewJudgement, PutJudgements,
+    ReadAlertStates, StoreError, StoreResult, StoredAlertState, StoredRule,
 };
 
 /// The number of attempts at a judgement whose state keeps being judged by others.
@@ -43,18 +45,34 @@ impl fmt::Display for LeftOut {
 
 impl std::error::Error for LeftOut {}
 
-/// The state of a key, as it is this moment.
+/// For how long some may not know a rule that was saved.
+const MAX_STALE: TimeDelta = TimeDelta::minutes(5);
+
+/// The state of a key, as it is this moment. An error if it was just judged by a later version of the rule: judged by the
+/// rule of before, it would be put to rest, or forget what was told.
 pub(crate) async fn stored_state(
     store: &impl ReadAlertStates,
+    rule: &StoredRule,
     key: &AlertKey,
+    now: Timestamp,
     invocation: &Invocation,
 ) -> StoreResult<Option<StoredAlertState>> {
     let mut listing = store.alert_states(std::slice::from_ref(key), invocation).await?;
-    match listing.unreadable.pop() {
+    if let Some(unreadable) = listing.unreadable.pop() {
         // Nothing can be put in the place of an item whose version is not known.
-        Some(unreadable) => Err(StoreError::Unreadable(unreadable)),
-        None => Ok(listing.found.pop()),
+        return Err(StoreError::Unreadable(unreadable));
     }
+
+    let known = listing.found.pop();
+    let judged_by = known.as_ref().and_then(|known| match &known.state {
+        AlertState::Episodes(state) => Some(state.changed),
+        AlertState::Once(once) => once.changed,
+    });
+    // A rule that was saved anew by a clock that is behind is not stale.
+    if judged_by.is_some_and(|at| at > rule.rule.changed && now.since(at) < MAX_STALE) {
+        return Err(StoreError::Contended(format!("the rule {}", rule.id)));
+    }
+    Ok(known)
 }
 
 /// Stores a judgement; `None` where the state has moved on, so that it has to be judged again. One by a rule that was saved

@@ -21,6 +21,13 @@ const MAX_ATTEMPTS: usize = 5;
 #[derive(Debug, Default)]
 pub(crate) struct IntroductionCounts(Mutex<HashMap<DeviceId, String>>);
 
+/// The new devices of a request that its sender may introduce.
+struct New {
+    not_counted: BTreeSet<DeviceId>,
+    /// Devices that an earlier request of the sender has introduced, and that are not registered yet.
+    counted: BTreeSet<DeviceId>,
+}
+
 impl IntroductionCounts {
     /// Refuses the readings of new devices beyond the sender's limit. Returns the devices that the sender introduces.
     pub(crate) async fn refuse_beyond_limit(
@@ -31,23 +38,27 @@ impl IntroductionCounts {
         invocation: &Invocation,
     ) -> StoreResult<BTreeSet<DeviceId>> {
         let Some(sender) = request.counted_sender else { return Ok(BTreeSet::new()) };
-        let new = self.not_counted(sender, request, found);
-        if new.is_empty() {
-            return Ok(new);
+        // What is refused as a whole introduces nothing.
+        if request.options.all_or_nothing && request.has_refusals() {
+            return Ok(BTreeSet::new());
+        }
+        let New { not_counted, mut counted } = self.new_devices(sender, request, found);
+        if not_counted.is_empty() {
+            return Ok(counted);
         }
 
         let free = if found.has_all_devices() {
             let introduced = found.introduced_by(&sender.name) + self.not_registered_of(sender);
             sender.limit.saturating_sub(introduced)
         } else {
-            count(sender, new.len(), store, invocation).await?
+            count(sender, not_counted.len(), store, invocation).await?
         };
 
         // In the order of the request: those that come first are introduced.
         let mut introduced = BTreeSet::new();
         request.refuse(|reading| {
             let id = &reading.device;
-            if !new.contains(id) || introduced.contains(id) {
+            if !not_counted.contains(id) || introduced.contains(id) {
                 return None;
             }
             if introduced.len() < free {
@@ -57,29 +68,35 @@ impl IntroductionCounts {
             Some(refusal("device_id", sender.refusal()))
         });
 
-        if introduced.len() < new.len() {
+        if introduced.len() < not_counted.len() {
             request.report.refused_sender = Some(sender.name.clone());
+            if request.options.all_or_nothing {
+                return Ok(BTreeSet::new());
+            }
         }
         self.remember(&introduced, sender);
-        Ok(introduced)
+        counted.append(&mut introduced);
+        Ok(counted)
     }
 
-    /// The new devices of a request that were not counted before.
-    fn not_counted(
+    /// The new devices of a request.
+    fn new_devices(
         &self,
         sender: &CountedSender,
         request: &StoreRequest<'_>,
         found: &FoundDevices,
-    ) -> BTreeSet<DeviceId> {
+    ) -> New {
         let devices = request.readings().map(|reading| &reading.device);
         let is_new = |id: &&DeviceId| !found.is_registered(id) && !sender.is(id);
-        let mut new: BTreeSet<DeviceId> = devices.filter(is_new).cloned().collect();
-        if !new.is_empty() {
-            let mut counted = self.lock();
-            counted.retain(|id, sender| !found.is_introduced_by(id, sender));
-            new.retain(|id| !counted.contains_key(id));
+        let mut not_counted: BTreeSet<DeviceId> = devices.filter(is_new).cloned().collect();
+        let mut counted = BTreeSet::new();
+        if !not_counted.is_empty() {
+            let mut all = self.lock();
+            all.retain(|id, sender| !found.is_introduced_by(id, sender));
+            counted = not_counted.extract_if(.., |id| all.contains_key(id)).collect();
+            counted.retain(|id| all.get(id).is_some_and(|name| *name == sender.name));
         }
-        new
+        New { not_counted, counted }
     }
 
     /// How many devices were counted for a sender and are not in the registry yet.

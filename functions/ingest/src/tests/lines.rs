@@ -709,3 +709,55 @@ async fn lines_whose_devices_could_not_be_taught_are_sent_again() {
     bench.store.fail_registry_writes_with([StoreError::Refused("test".into())]);
     assert_eq!(bench.lines("/write", &line(700)).await.0, 204);
 }
+
+/// The line is a reading of `value` and one of the other field.
+#[tokio::test]
+async fn a_line_of_two_readings_is_asked_for_again_as_often_as_it_takes() {
+    let bench = Bench::new();
+    bench.clock.advance(Duration::from_millis(1));
+    let line = format!("m,host=h1 value=1,x=2 {AT}");
+    for attempt in 0..3 {
+        bench
+            .store
+            .fail_registry_writes_with([1, 2, 3].map(|_| StoreError::Throttled("test".into())));
+        let (status, text) = bench.lines("/write", &line).await;
+        assert_eq!(status, 503, "{attempt}: {text}");
+        assert!(text.contains("1 of 1 lines are not stored"), "{attempt}: {text}");
+        bench.store.end_troubles();
+    }
+    assert_eq!(bench.lines("/write", &line).await.0, 204);
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_as_a_whole_introduces_no_device() {
+    let mut bench = Bench::guarded().await;
+    bench.ingest.pipeline.settings.max_devices_per_token = 2;
+    let own = json!({"authorization": format!("Token {}", given::secret("one"))});
+    let lines = |hosts: &[&str]| -> String {
+        hosts.iter().map(|host| format!("m,cpu={host} value=1 {AT}\n")).collect()
+    };
+    let whole = "/write?accept_partial=false";
+    let Answer(status, ..) = bench.write(whole, &own, lines(&["a", "b", "c"]).as_bytes()).await;
+    assert_eq!(status, 400);
+    let Answer(status, _, text) = bench.write("/write", &own, lines(&["d", "e"]).as_bytes()).await;
+    assert_eq!(status, 204, "{text}");
+}
+
+/// The first attempt has counted the devices, and stored none.
+#[tokio::test]
+async fn a_device_of_a_throttled_request_is_registered_with_its_introducer() {
+    let mut bench = Bench::guarded().await;
+    bench.ingest.pipeline.settings.max_devices_per_token = 2;
+    let own = json!({"authorization": format!("Token {}", given::secret("one"))});
+    let line = format!("m,cpu=x value=1 {AT}\n");
+    let throttled = || StoreError::Throttled("now".into());
+    bench.store.fail(on(Action::UpdateItem, Target::Readings), 0, throttled());
+    bench.store.fail(on(Action::UpdateItem, Target::Readings), 0, throttled());
+    let Answer(first, ..) = bench.write("/write", &own, line.as_bytes()).await;
+    bench.store.end_troubles();
+    let Answer(second, ..) = bench.write("/write", &own, line.as_bytes()).await;
+    assert_eq!((first, second), (503, 204));
+    let devices = bench.devices().await;
+    assert!(devices.iter().all(|device| device.source().introduced_by.is_some()), "{devices:?}");
+    assert_eq!(devices.len(), 1);
+}

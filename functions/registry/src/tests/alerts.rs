@@ -236,6 +236,34 @@ async fn a_panic_of_judging_is_a_look_too() {
     assert_eq!(freezer.news(), [News::Fired]);
 }
 
+/// Its rules are forty seconds old when the reading comes, which is the only one for hours.
+#[tokio::test]
+async fn who_does_not_know_an_edited_rule_yet_leaves_the_judgement_to_others() {
+    let freezer = Freezer::new(0, 0).await;
+    let second = |seconds| at_minute(200).saturating_add(TimeDelta::seconds(seconds));
+    freezer.clock.set(second(0));
+    let first = freezer.write(200, 5).await;
+    assert!(freezer.deliver(&[first]).await);
+    let members = json!({
+        "name": "Freezer", "device": "d", "metric": "temperature", "above": 10, "clear": 8,
+    });
+    let rule = alerts::Rule::from_json(members, second(20)).expect("a rule");
+    let rule = StoredRule { id: rule_id("r"), version: 2, rule };
+    let (store, given) = (&freezer.store, &given::invocation());
+    assert!(store.put_alert_rule(&rule, given).await.expect("memory"));
+    let saved = Judging::new().judge_saved(store, &rule, second(20), given).await;
+    assert!(saved.judged.is_ok());
+
+    freezer.clock.set(second(40));
+    let reading = given::reading("d", second(40), None, &[("temperature", "20")]);
+    store.put_readings(std::slice::from_ref(&reading), None, given).await;
+    assert!(freezer.deliver(&[reading]).await);
+    for minute in 202..205 {
+        freezer.minute(at_minute(minute), true).await;
+    }
+    assert_eq!(freezer.news(), [News::Fired]);
+}
+
 /// Of a rule on values nothing is left but the number, from which the messages count on.
 #[tokio::test]
 async fn a_rule_that_is_edited_to_count_steps_ends_its_alert() {
