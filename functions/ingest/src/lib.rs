@@ -1,9 +1,9 @@
 //! Stores readings: `POST /readings`, line protocol and IoT Core rule messages. Queries no reading.
 //!
-//! The way of a reading: `intake` says who sends it and in which format, `formats` reads drafts, `readings`
-//! makes readings of the good ones and names the bad ones, `store` completes them by what the `registry`
-//! knows, holds them to the `limits`, writes them and registers devices and rooms that are new, `replies` answers. Whatever
-//! cannot be registered the stream function will.
+//! The way of a reading: `intake` says who sends it and in which format. `formats` reads drafts. `readings` makes readings
+//! of the good drafts and names the bad ones. `store` completes the readings from the `registry`, refuses what exceeds the
+//! `limits`, writes the rest, and registers new devices and rooms. `replies` answers. The registry function registers from
+//! the stream what could not be registered here.
 
 mod event;
 mod first_questions;
@@ -136,7 +136,8 @@ impl<S: Store, C: Clock> Handler for Pipeline<S, C> {
 }
 
 impl<S: Store, C: Clock> Pipeline<S, C> {
-    /// Stores readings, in whichever JSON format. Nothing of a request is stored that names a device of another sender.
+    /// Stores the readings of an HTTP request in any JSON format. If an entry names a device of another sender, the whole
+    /// request is refused.
     async fn post_readings(&self, call: Call<'_>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, invocation, log, .. } = call;
         let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::Native);

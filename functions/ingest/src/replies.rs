@@ -26,7 +26,7 @@ pub(crate) struct StoreReport {
     pub(crate) refused_sender: Option<String>,
     /// The names of what devices sent and is not stored because it is no number.
     pub(crate) ignored: Vec<String>,
-    /// The places in the request of the readings that may not be stored, ascending.
+    /// The indices in the request of readings that are perhaps not stored, ascending.
     pub(crate) not_stored: Vec<usize>,
     /// The cause, if any reading is not stored.
     pub(crate) cause: Option<StoreError>,

@@ -1,8 +1,8 @@
 //! Remembers which readings of a throttled request are stored, so that the same request, sent again, stores only the
 //! rest and gets further each time. Holds hashes, no readings.
 //!
-//! A batch that needs more than the units of an attempt would otherwise be begun from its start for ever. What is passed
-//! over is told as `accepted_before`: somebody may have deleted it since. Any other request is stored as it is.
+//! Without this memory a batch that needs more than the units of an attempt would never be stored to its end. Readings that
+//! are skipped are reported as `accepted_before`, because somebody may have deleted them since.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -18,11 +18,11 @@ const REMEMBERED: TimeDelta = TimeDelta::minutes(2);
 /// The number of readings that are remembered. Beyond it, all others are forgotten.
 const MAX_REMEMBERED: usize = 50_000;
 
-/// The refused requests, and what they have stored.
+/// The throttled requests, and what they have stored.
 #[derive(Debug, Default)]
 pub(crate) struct RetryMemory {
     hasher: RandomState,
-    refused: Mutex<HashMap<RequestHash, StoredKeys>>,
+    throttled: Mutex<HashMap<RequestHash, StoredKeys>>,
 }
 
 /// What a request asks to be stored, before rooms are filled in, and how.
@@ -47,8 +47,8 @@ impl RetryMemory {
         self.hasher.hash_one((&reading.device, reading.at))
     }
 
-    fn refused(&self) -> MutexGuard<'_, HashMap<RequestHash, StoredKeys>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    fn throttled(&self) -> MutexGuard<'_, HashMap<RequestHash, StoredKeys>> {
+        self.throttled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The places of those of the request's readings that no earlier attempt has stored.
@@ -58,26 +58,27 @@ impl RetryMemory {
         readings: &[Reading],
         now: Timestamp,
     ) -> Vec<usize> {
-        let mut refused = self.refused();
-        refused.retain(|_, stored| stored.until > now);
-        let stored = refused.get(&request);
+        let mut throttled = self.throttled();
+        throttled.retain(|_, stored| stored.until > now);
+        let stored = throttled.get(&request);
         let is_left =
             |reading| stored.is_none_or(|stored| !stored.keys.contains(&self.key(reading)));
         (0..readings.len()).filter(|place| is_left(&readings[*place])).collect()
     }
 
-    /// Forgets what others have stored where these readings are now.
+    /// Removes the keys of written readings from what other requests have stored: the values under these keys are no
+    /// longer theirs.
     pub(crate) fn overwrite<'a>(
         &self,
         request: RequestHash,
         written: impl Iterator<Item = &'a Reading>,
     ) {
-        let mut refused = self.refused();
-        if refused.keys().all(|other| *other == request) {
+        let mut throttled = self.throttled();
+        if throttled.keys().all(|other| *other == request) {
             return;
         }
         for key in written.map(|reading| self.key(reading)) {
-            for (other, stored) in refused.iter_mut() {
+            for (other, stored) in throttled.iter_mut() {
                 if *other != request {
                     stored.keys.remove(&key);
                 }
@@ -85,7 +86,7 @@ impl RetryMemory {
         }
     }
 
-    /// Remembers what a refused request has stored.
+    /// Remembers what a throttled request has stored.
     pub(crate) fn keep<'a>(
         &self,
         request: RequestHash,
@@ -93,12 +94,12 @@ impl RetryMemory {
         now: Timestamp,
     ) {
         let keys: Vec<u64> = written.map(|reading| self.key(reading)).collect();
-        let mut refused = self.refused();
-        let remembered: usize = refused.values().map(|stored| stored.keys.len()).sum();
+        let mut throttled = self.throttled();
+        let remembered: usize = throttled.values().map(|stored| stored.keys.len()).sum();
         if remembered + keys.len() > MAX_REMEMBERED {
-            refused.retain(|other, _| *other == request);
+            throttled.retain(|other, _| *other == request);
         }
-        let stored = refused
+        let stored = throttled
             .entry(request)
             .or_insert_with(|| StoredKeys { keys: HashSet::new(), until: now });
         stored.keys.extend(keys);

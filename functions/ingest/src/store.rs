@@ -31,10 +31,11 @@ struct Prepared {
     late: LateReadings,
 }
 
-/// The readings that are announced as late, as far as they are of the past.
+/// The late mark of a request.
 struct LateReadings {
+    /// All keys of the request; only those of the past are marked.
     keys: Vec<(DeviceId, Timestamp)>,
-    /// Until when the announcement holds; `None` where none of them is late.
+    /// Until when the mark holds; `None` if no key is of the past.
     until: Option<Timestamp>,
 }
 
@@ -66,7 +67,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     }
 
     /// Looks up, refuses, completes, announces. An error means that nothing may be stored: without the registry the room
-    /// of a reading is not known, and a reading is written once.
+    /// of a reading is not known, and nobody would correct a stored reading later.
     async fn prepare(
         &self,
         request: &mut StoreRequest<'_>,
@@ -98,13 +99,13 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             found.fill_in_rooms(request);
         }
 
-        // Before anything of the past is stored, so that no answer about that time is silent.
+        // Before anything of the past is stored: an answer about that time then says that its rollups lack readings.
         let keys = request.keys();
         let until = self.mark_late(&keys, invocation).await?;
         Ok(Prepared { found, introduced, late: LateReadings { keys, until } })
     }
 
-    /// Leaves the readings of devices that the table's capacity did not let be looked up: their rooms are not known.
+    /// Takes out the readings of devices that the table was too busy to look up: their rooms are not known.
     fn postpone_not_looked_up(
         &self,
         request: &mut StoreRequest<'_>,
@@ -141,8 +142,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         stored
     }
 
-    /// Registers new devices, and teaches the others what the readings say about them. The stream function registers as
-    /// well, so a failure loses nothing but what readings say: these are to be sent again.
+    /// Registers new devices, and adds to the others what the readings say about them. The registry function registers
+    /// from the stream as well, but without what the readings say; so a failure asks for those readings again.
     async fn note_devices(
         &self,
         request: &mut StoreRequest<'_>,
@@ -215,7 +216,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         }
     }
 
-    /// Marks the readings of the past; returns until when the mark holds.
+    /// Writes the late mark for the keys of the past. Returns until when the mark holds; `None` if no key is of the past.
     async fn mark_late(
         &self,
         keys: &[(DeviceId, Timestamp)],
@@ -225,7 +226,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         self.late.mark(&self.store, changed, self.clock.now(), invocation).await
     }
 
-    /// Marks late readings again if writing them took longer than the mark holds.
+    /// Renews the late mark if it expired while the readings were written.
     async fn renew_late_mark(
         &self,
         late: &LateReadings,

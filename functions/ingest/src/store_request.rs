@@ -13,11 +13,11 @@ use crate::replies::StoreReport;
 /// The readings of a request that are still to be stored.
 #[derive(Debug, Default)]
 pub(crate) struct StoreRequest<'a> {
-    /// Readings with a timestamp.
+    /// Readings with a timestamp, and lines without one.
     pub(crate) timed: PlacedReadings,
     /// Readings at the time of their arrival.
     pub(crate) arrivals: PlacedReadings,
-    /// The timestamp of those in `timed` that have none of their own, as lines may.
+    /// The time of arrival, which lines without a timestamp have in `timed`.
     pub(crate) arrived: Option<Timestamp>,
     pub(crate) options: StoreOptions,
     /// The identity of the request among all; a repeated event has the same one.
@@ -62,7 +62,7 @@ impl StoreRequest<'_> {
         self.report.rejected.extend(self.arrivals.refuse(refusal));
     }
 
-    /// The same, of the readings with a timestamp only.
+    /// Refuses readings in `timed` for which `refusal` says why.
     pub(crate) fn refuse_timed(&mut self, refusal: impl FnMut(&Reading) -> Option<FieldError>) {
         self.report.rejected.extend(self.timed.refuse(refusal));
     }
@@ -87,7 +87,7 @@ impl StoreRequest<'_> {
     }
 }
 
-/// The refusal of a reading, whose index is added.
+/// A refusal without an index; whoever refuses the reading adds the index.
 pub(crate) fn refusal(field: impl Into<String>, message: impl Into<String>) -> FieldError {
     FieldError { index: None, field: Some(field.into()), message: message.into() }
 }

@@ -56,7 +56,7 @@ impl<'a> Submission<'a> {
         })
     }
 
-    /// The submission of an MQTT message.
+    /// The submission of an MQTT message in JSON, for which the rule of IoT Core names the device.
     pub(crate) fn of_message(message: &'a Message) -> Result<Self, Problem> {
         let device: Result<DeviceId, _> = message.device_id.parse();
         let device = device.map_err(|why| Problem::field("device_id", why.to_string()))?;

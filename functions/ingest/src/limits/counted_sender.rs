@@ -24,7 +24,7 @@ pub(crate) struct CountedSender {
 }
 
 impl CountedSender {
-    /// The holder of a write token; `None` for whoever may introduce any number.
+    /// The holder of a write token; `None` if the grant limits no devices.
     pub(crate) fn of(grant: &Grant, settings: &Settings, dialect: ReplyDialect) -> Option<Self> {
         let token = grant.writing().and_then(|_| grant.token())?;
         let limit = settings.max_devices_per_token as usize;

@@ -32,7 +32,7 @@ pub(crate) struct Assembled {
     pub(crate) timed: PlacedReadings,
     /// Those without, at the timestamp of arrival, at most one of each device.
     pub(crate) arrivals: PlacedReadings,
-    /// The timestamp of those in `timed` that have none of their own, as lines may.
+    /// The time of arrival, which lines without a timestamp have in `timed`.
     pub(crate) arrived: Option<Timestamp>,
     /// The refused entries, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,

@@ -23,7 +23,7 @@ pub(crate) struct FoundDevices {
 }
 
 impl FoundDevices {
-    /// What is remembered, before the table was asked.
+    /// A result that has what memory has, before the table is asked.
     pub(super) fn of(snapshot: Arc<Snapshot>) -> Self {
         Self {
             snapshot,
@@ -40,7 +40,7 @@ impl FoundDevices {
         self.devices.get(id).or_else(|| self.snapshot.devices.get(id))
     }
 
-    /// The same, as it is remembered now.
+    /// The device as memory has it now, else as this request looked it up.
     pub(super) fn device_now<'a>(
         &'a self,
         id: &DeviceId,
@@ -78,12 +78,12 @@ impl FoundDevices {
         !self.not_looked_up.is_empty()
     }
 
-    /// Whether nobody knows the device's room: the table did not tell.
+    /// Whether the table was too busy to look the device up.
     pub(crate) fn lacks(&self, id: &DeviceId) -> bool {
         self.not_looked_up.contains(id)
     }
 
-    /// The registered rooms without a name that senders name.
+    /// The registered rooms that have no name, and for which the hints have one.
     pub(super) fn unnamed_rooms<'h>(&self, hints: impl Iterator<Item = &'h Hints>) -> Vec<Room> {
         let named: BTreeSet<&RoomId> = hints.flat_map(|hints| hints.room_names.keys()).collect();
         let registered = named.into_iter().filter_map(|room| self.snapshot.rooms.get(room));
@@ -138,7 +138,7 @@ impl FoundDevices {
         }
     }
 
-    /// Whether a device came to where it is after one moment and up to another.
+    /// Whether a device moved to its room after `after` and up to `until`.
     fn moved_between(&self, id: &DeviceId, after: Timestamp, until: Timestamp) -> bool {
         match self.device(id).map(Device::place) {
             Some(Place::Learned(_, since)) => after < *since && *since <= until,

@@ -138,7 +138,7 @@ impl<C: Clock> Registry<C> {
     }
 }
 
-/// Whether the place of a device is all that a reading needs of it.
+/// Whether the remembered place is enough to give the reading its room, so that the device's item need not be read.
 fn suffices(place: &CachedPlace, reading: &Reading, found: &FoundDevices) -> bool {
     match &reading.named_room {
         None => true,

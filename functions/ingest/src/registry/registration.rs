@@ -26,16 +26,15 @@ const MAX_REGISTERED: usize = 500;
 pub(crate) struct Registration {
     /// Devices that are registered, by this request or meanwhile by another.
     pub(super) registered: BTreeMap<DeviceId, Device>,
-    /// Devices that are left to the registry function, which knows nothing of what senders say. A repeated request may
-    /// register them.
+    /// Devices that this request did not register. The registry function registers them without what senders say; a
+    /// repeated request can register them with it.
     pub(super) left: BTreeSet<DeviceId>,
 }
 
 impl<C: Clock> Registry<C> {
-    /// Registers the devices and rooms that the registry does not know, and names rooms that have no name.
+    /// Registers unknown devices and rooms, and names rooms that have no name. An item that already exists is kept.
     ///
-    /// Repeated or concurrent calls keep the item that was stored first, which may be the registry function's. That
-    /// registers the same devices and rooms from the stream, so an error is logged.
+    /// An error is only logged: the registry function registers the same devices and rooms from the stream.
     pub(crate) async fn register_new(
         &self,
         store: &(impl RegisterDevices + TeachRegistry),
@@ -92,7 +91,7 @@ impl<C: Clock> Registry<C> {
         registration
     }
 
-    /// Names the rooms that the registry function has registered, now or before: it knows no names.
+    /// Names each room without a name for which the request has one. The registry function makes rooms without names.
     async fn name_rooms(
         &self,
         store: &impl TeachRegistry,

@@ -1,4 +1,4 @@
-//! What this process remembers of the registry. Its size decides here how, and nowhere else.
+//! What this process remembers of the registry: all of it, or only places where it is too large. Asks no table.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use runtime::registry::{CachedRegistry, Snapshot};
 use crate::registry::found::{FoundDevices, observations};
 use crate::registry::place_cache::PlaceCache;
 
-/// The registry in memory; of one that memory does not hold, where its devices are.
+/// The registry in memory. If the registry has too many devices, only the rooms of its devices are remembered.
 #[derive(Debug)]
 pub(crate) struct Registry<C> {
     pub(crate) cache: CachedRegistry<C>,
@@ -39,10 +39,8 @@ impl<C: Clock> Registry<C> {
         }
     }
 
-    /// Applies stored readings to the remembered devices. The table is updated by the registry function.
-    ///
-    /// The next request then fills in the room to which a device has just moved, and counts the device's new
-    /// metrics when it limits merging writes.
+    /// Updates remembered devices from stored readings, so that the next request sees a device's new room and new metrics.
+    /// The registry function updates the table.
     pub(crate) fn remember(&self, stored: &[Reading], found: &FoundDevices) {
         let Some(current) = self.cache.current() else { return };
         let has_room =

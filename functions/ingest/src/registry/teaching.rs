@@ -72,7 +72,8 @@ impl<C: Clock> Registry<C> {
     }
 }
 
-/// Teaches a device, which others may change meanwhile. Returns the device as stored; `None` if it is being deleted.
+/// Adds hints to a registered device, and tries again if another writer changed the device meanwhile. Returns the device as
+/// stored; `None` if the device is being deleted.
 async fn teach_one(
     store: &impl TeachRegistry,
     device: &Device,
