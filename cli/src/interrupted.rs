@@ -80,15 +80,33 @@ fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
     ignored().unwrap_or(kind == tokio::signal::unix::SignalKind::hangup())
 }
 
-/// Sets the flag on Ctrl-C, so that the command ends in order and says how far it came. Exits on a second Ctrl-C.
+/// Sets the flag on Ctrl-C or the signal of a supervisor, so that the command ends in order and says how far it came.
+/// Exits on a second signal.
 pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
+        if stop_signal().await.is_ok() {
             interrupted.store(true, Ordering::Release);
-            drop(tokio::signal::ctrl_c().await);
+            drop(stop_signal().await);
             process::exit(EXIT_CODE.into());
         }
     });
+}
+
+/// Waits until a person or a supervisor stops the command.
+#[cfg(unix)]
+async fn stop_signal() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        stopped = tokio::signal::ctrl_c() => stopped,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// Waits until a person stops the command.
+#[cfg(not(unix))]
+async fn stop_signal() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
 }
 
 /// The exit code of a command that failed.

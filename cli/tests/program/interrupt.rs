@@ -13,6 +13,10 @@ use crate::server::{self, PROGRAM, ROUND, ROUNDS, Server};
 
 #[test]
 fn an_interrupted_import_says_what_is_stored_and_how_to_continue() {
+    ["-INT", "-TERM"].into_iter().for_each(interrupt_by);
+}
+
+fn interrupt_by(signal: &str) {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path());
     let file = directory.path().join("readings.ndjson");
@@ -34,7 +38,7 @@ fn an_interrupted_import_says_what_is_stored_and_how_to_continue() {
         is_stored()
     }));
     std::thread::sleep(Duration::from_millis(200));
-    let interrupt = Command::new("kill").args(["-INT", &import.id().to_string()]).status();
+    let interrupt = Command::new("kill").args([signal, &import.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
     assert_eq!(import.wait().unwrap().code(), Some(130));
     let stderr = BufReader::new(import.stderr.take().unwrap()).lines();
