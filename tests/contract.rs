@@ -34,8 +34,7 @@ use table::{
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold,
     ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings,
-    RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, TeachRegistry,
-    UpdateRegistry,
+    RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table, layout_of};
@@ -44,7 +43,7 @@ table::store! {
     /// All ports at once.
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
-        + TeachRegistry + EditRegistry + CountIntroduced + FindToken + AddToken + ManageTokens
+        + EditRegistry + CountIntroduced + FindToken + AddToken + ManageTokens
         + ReadAnnotations + EditAnnotations + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices
         + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
@@ -181,7 +180,7 @@ macro_rules! ports {
                 more_metrics_than_one_reading_has_are_learned_at_once
                 a_room_learns_its_first_reading
                 learned_by_many_at_once_all_is_there
-                a_device_is_taught_what_no_person_has_said
+                a_device_learns_what_no_person_has_said
                 a_room_without_a_name_is_named_once
                 several_are_found_at_once
                 a_device_introduces_so_many_rooms
@@ -418,7 +417,7 @@ macro_rules! naming_devices {
                 what_is_not_registered_learns_nothing
                 an_earlier_first_reading_is_learned_a_later_refused
                 a_room_is_learned_only_where_the_known_one_still_is
-                a_device_is_taught_what_no_person_has_said
+                a_device_learns_what_no_person_has_said
                 several_are_found_at_once
                 a_device_introduces_so_many_rooms;
             edits(store):

@@ -74,11 +74,14 @@ fn of_http(response: &Value) -> Value {
     json!({"status": response["statusCode"], "headers": response["headers"], "body": body})
 }
 
-/// What the table has of the readings and the registry.
+/// What the table has of the readings and the registry. What readings say of their devices is in the registry then, and
+/// a repeated one does not say it again.
 async fn state(home: &Home<MemoryDb>) -> (Vec<Reading>, Vec<Device>, Vec<Room>) {
     let devices = home.store.devices(&invocation()).await.expect("memory does not fail").found;
     let rooms = home.store.rooms(&invocation()).await.expect("memory does not fail").found;
-    (home.store.readings(), devices, rooms)
+    let mut readings = home.store.readings();
+    readings.iter_mut().for_each(|reading| reading.about = None);
+    (readings, devices, rooms)
 }
 
 /// Every stored reading, as a line.

@@ -46,8 +46,9 @@ async fn items(system: &System, before: &str) -> BTreeMap<(String, String), Valu
             continue;
         }
         let attributes = item.as_object_mut().expect("an item");
-        for version in ["ver", "_version"] {
-            attributes.remove(version);
+        // What readings say of their device a loader tells the registry before it stores them.
+        for of_the_way in ["ver", "_version", "_about"] {
+            attributes.remove(of_the_way);
         }
         items.insert((pk, sk), item);
     }

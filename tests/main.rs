@@ -1,5 +1,6 @@
 //! Tests across packages, one module a subject. Unit tests are beside the code, not here.
 
+mod about_model;
 mod access;
 mod addresses;
 mod architecture;

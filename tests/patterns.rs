@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use domain::{
-    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, Order, Reading, Scope, Stay,
+    About, Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Reading, Scope, Stay,
     TokenHash,
 };
 use dynamodb::DynamoStore;
@@ -23,7 +23,7 @@ use table::{
     FindRegistry as _, FindToken as _, Invocation, LookUpRegistry as _, MarkDeletions as _,
     MergeReadings as _, PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery,
     ReadRegistry as _, ReadStays as _, RegisterDevices as _, RemoveBelongings as _, StayQuery,
-    TeachRegistry as _, UpdateOutcome, UpdateRegistry as _,
+    UpdateOutcome, UpdateRegistry as _,
 };
 
 use crate::engine::Engine;
@@ -322,11 +322,12 @@ async fn registry_write_rows(tables: &TwoTables) -> Vec<Row> {
             assert!(matches!(noted, Ok(UpdateOutcome::Updated(_))));
         })
         .await,
-        costs("7d", "add what a sender teaches of a device, once", async |invocation| {
+        costs("7d", "add what a sender says of a device, once", async |invocation| {
             let tags = [("host".to_owned(), "pi".to_owned())].into();
-            let hints = Hints { tags, ..Hints::default() };
-            let taught = store.teach_device(&new_device(), &hints, invocation).await;
-            assert!(matches!(taught, Ok(UpdateOutcome::Updated(_))));
+            let about = Some(About { tags, ..About::default() });
+            let learned = DeviceUpdate { about, ..DeviceUpdate::default() };
+            let updated = store.update_device(&new_device(), &learned, invocation).await;
+            assert!(matches!(updated, Ok(UpdateOutcome::Updated(_))));
         })
         .await,
         costs(

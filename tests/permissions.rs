@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    Deletion, DevicePatch, DeviceUpdate, Edit, Hints, Month, Order, QuarterHour, Rollup, Room,
+    About, Deletion, DevicePatch, DeviceUpdate, Edit, Month, Order, QuarterHour, Rollup, Room,
     RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject,
 };
 use dynamodb::DynamoStore;
@@ -25,8 +25,8 @@ use table::{
     ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Refold, RegisterDevices,
     RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices,
-    SearchQuery, Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, TeachRegistry,
-    ToldQuery, UpdateRegistry, WaitingMessage,
+    SearchQuery, Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, ToldQuery,
+    UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
@@ -179,7 +179,8 @@ async fn each_port_asks_what_it_declares() {
     let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
     let begun = &Stay::begun(a.clone(), at(0));
     let stays = &StayQuery { range: always(), after: None, limit: 10 };
-    let taught = Hints { name: Some(label("Meter")), ..Hints::default() };
+    let about = Some(About { name: Some(label("Meter")), ..About::default() });
+    let described = DeviceUpdate { about, ..DeviceUpdate::default() };
     let earlier = DeviceUpdate { first_seen: Some(at(-1)), ..DeviceUpdate::default() };
 
     check!(PutReadings: store.put_readings(first, None, invocation));
@@ -190,13 +191,12 @@ async fn each_port_asks_what_it_declares() {
     check!(AddArrival: store.add_arrival(&reading, "a", None, invocation));
     check!(RegisterDevices:
         store.register_device(&new, invocation),
-        store.register_room(&new_room("room-a"), invocation),
-        store.introduce_room(&d, &a, invocation));
-    check!(TeachRegistry:
-        store.teach_device(&new, &taught, invocation),
-        store.name_room(&a, &label("Hall"), invocation));
+        store.register_room(&new_room("room-a"), invocation));
     check!(UpdateRegistry:
+        store.update_device(&new, &described, invocation),
         store.update_device(&new, &earlier, invocation),
+        store.introduce_room(&d, &a, invocation),
+        store.name_room(&a, &label("Hall"), invocation),
         store.begin_stay(&new, begun, invocation),
         store.update_room(&a, at(0), invocation));
     let search =

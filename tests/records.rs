@@ -49,6 +49,9 @@ pub(crate) fn stored(number: usize, reading: &Reading) -> Value {
         image["room"] = json!({"S": room.as_str()});
         image["_named"] = json!({"N": "1"});
     }
+    if let Some(about) = &reading.about {
+        image["_about"] = json!({"S": json!(about).to_string()});
+    }
     for (name, value) in reading.metrics() {
         image[name.as_str()] = json!({"N": value.as_str()});
     }

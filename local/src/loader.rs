@@ -116,7 +116,7 @@ impl Loader {
         let learned = registry::learn(holding.clone(), holding.readings(), deadline).await;
         learned.map_err(|why| anyhow!("the registry is not written: {why}"))?;
         let now = SystemClock.now();
-        for (device, readings) in holding.take() {
+        for (device, readings) in holding.take_learned() {
             let is_over = |at: &Timestamp, _: &mut HeldReading| {
                 self.day_of(*at).is_some_and(|day| is_over(day.to(), now))
             };

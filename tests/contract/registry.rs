@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, MAX_INTRODUCED_ROOMS,
-    MAX_METRICS, MetricHints, MetricKind, MetricName, MetricPatch, Place, Room,
+    About, AboutMetric, Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit,
+    MAX_INTRODUCED_ROOMS, MAX_METRICS, MetricKind, MetricName, MetricPatch, Place, Room,
 };
 use futures_util::future::join_all;
 use table::{InsertOutcome, Registration, UpdateOutcome};
@@ -144,6 +144,7 @@ pub(super) async fn what_is_not_registered_learns_nothing(store: &impl Ports) {
 pub(super) async fn learned_twice_changes_nothing(store: &impl Ports) {
     registered(store, "d").await;
     let learned = DeviceUpdate {
+        about: None,
         first_seen: Some(at(50)),
         room: Some((at(200), room("room-b"))),
         metrics: metrics(&["co2", "count"]),
@@ -196,6 +197,7 @@ pub(super) async fn a_room_is_learned_only_where_the_known_one_still_is(store: &
 pub(super) async fn a_refusal_refuses_the_whole(store: &impl Ports) {
     let before = registered(store, "d").await;
     let learned = DeviceUpdate {
+        about: None,
         first_seen: Some(at(100)),
         room: Some((at(101), room("room-b"))),
         metrics: metrics(&["co2"]),
@@ -241,6 +243,7 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
     store.edit_device(&device("d"), &patch, at(0), &invocation()).await.expect("asked");
     let edited = device_now(store, "d").await;
     let learned = DeviceUpdate {
+        about: None,
         first_seen: Some(at(1)),
         metrics: metrics(&["temperature", "humidity"]),
         ..DeviceUpdate::default()
@@ -258,6 +261,7 @@ pub(super) async fn as_many_metrics_as_a_reading_has_are_learned(store: &impl Po
     registered(store, "d").await;
     let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
     let learned = DeviceUpdate {
+        about: None,
         metrics: names.iter().map(|name| metric(name)).collect(),
         ..DeviceUpdate::default()
     };
@@ -270,6 +274,7 @@ pub(super) async fn more_metrics_than_one_reading_has_are_learned_at_once(store:
     registered(store, "d").await;
     let names: Vec<String> = (1..4 * MAX_METRICS).map(|n| format!("m{n}")).collect();
     let learned = DeviceUpdate {
+        about: None,
         metrics: names.iter().map(|name| metric(name)).collect(),
         ..DeviceUpdate::default()
     };
@@ -365,37 +370,38 @@ pub(super) async fn devices_introduced_at_once_are_counted(store: &impl Ports) {
     assert_eq!(count("0123456789ab", 1).await.expect("asked"), None);
 }
 
-pub(super) async fn a_device_is_taught_what_no_person_has_said(store: &impl Ports) {
+pub(super) async fn a_device_learns_what_no_person_has_said(store: &impl Ports) {
     registered(store, "d").await;
     let invocation = invocation();
     let known = device_now(store, "d").await;
     let metric = known.metrics().keys().next().expect("one").clone();
-    let counter = MetricHints { kind: Some(MetricKind::Counter), ..MetricHints::default() };
-    let new = MetricHints { unit: Some("V".parse().expect("a unit")), ..MetricHints::default() };
-    let mut hints = Hints {
+    let counter = AboutMetric { kind: Some(MetricKind::Counter), ..AboutMetric::default() };
+    let new = AboutMetric { unit: Some("V".parse().expect("a unit")), ..AboutMetric::default() };
+    let mut about = About {
         name: Some(label("Meter")),
         tags: [("host".to_owned(), "pi".to_owned())].into(),
         metrics: [(metric.clone(), counter), ("volts".parse().expect("a name"), new)].into(),
-        ..Hints::default()
+        ..About::default()
     };
-    let taught = store.teach_device(&known, &hints, &invocation).await.expect("asked");
-    assert_eq!(taught, UpdateOutcome::Updated(known.taught(&hints).expect("news")));
-    assert_eq!(Some(device_now(store, "d").await), known.taught(&hints));
+    let taught = store.update_device(&known, &said(&about), &invocation).await.expect("asked");
+    assert_eq!(taught, UpdateOutcome::Updated(known.with_about(&about).expect("news")));
+    assert_eq!(Some(device_now(store, "d").await), known.with_about(&about));
 
     let now = written(taught);
-    let again = store.teach_device(&now, &hints, &invocation).await.expect("asked");
+    let again = store.update_device(&now, &said(&about), &invocation).await.expect("asked");
     assert_eq!(again, UpdateOutcome::Updated(now.clone()), "done twice, nothing changes");
     let gauge = MetricPatch { kind: Edit::Set(MetricKind::Gauge), ..MetricPatch::default() };
     let patch = DevicePatch { metrics: [(metric, gauge)].into(), ..DevicePatch::default() };
     store.edit_device(now.id(), &patch, at(9), &invocation).await.expect("edited");
     let edited = device_now(store, "d").await;
-    hints.tags.insert("rack".to_owned(), "1".to_owned());
-    let late = store.teach_device(&now, &hints, &invocation).await.expect("asked");
+    about.tags.insert("rack".to_owned(), "1".to_owned());
+    let late = store.update_device(&now, &said(&about), &invocation).await.expect("asked");
     assert_eq!(late, UpdateOutcome::ConditionFailed(Some(edited.clone())));
-    let taught = written(store.teach_device(&edited, &hints, &invocation).await.expect("asked"));
+    let taught =
+        written(store.update_device(&edited, &said(&about), &invocation).await.expect("asked"));
     assert_eq!(taught.metrics(), edited.metrics());
     let nobody = now.changed(|it| it.id = device("e")).expect("a device");
-    let nobody = store.teach_device(&nobody, &hints, &invocation).await.expect("asked");
+    let nobody = store.update_device(&nobody, &said(&about), &invocation).await.expect("asked");
     assert_eq!(nobody, UpdateOutcome::ConditionFailed(None));
 }
 
@@ -409,4 +415,8 @@ pub(super) async fn a_room_without_a_name_is_named_once(store: &impl Ports) {
     let named = Room { name: Some(label("Attic")), ..new };
     assert_eq!(asked("Attic").await, UpdateOutcome::Updated(named.clone()));
     assert_eq!(asked("Loft").await, UpdateOutcome::ConditionFailed(Some(named)));
+}
+
+fn said(about: &About) -> DeviceUpdate {
+    DeviceUpdate { about: Some(about.clone()), ..DeviceUpdate::default() }
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    AttributeValue, Comparison, Device, DevicePatch, Edit, Hints, SearchEntry, SearchRange,
-    SearchValue, Subject,
+    About, AttributeValue, Comparison, Device, DevicePatch, DeviceUpdate, Edit, SearchEntry,
+    SearchRange, SearchValue, Subject,
 };
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use serde_json::json;
 use table::{
     EditRegistry, IndexDevices as _, LookUpRegistry, MarkIndexed as _, RegisterDevices,
-    SearchDevices, SearchHit, SearchQuery, TeachRegistry as _, UpdateOutcome,
+    SearchDevices, SearchHit, SearchQuery, UpdateOutcome, UpdateRegistry as _,
 };
 
 use super::registry::new_device;
@@ -228,9 +228,10 @@ pub(super) async fn a_table_without_values_is_marked_by_itself(table: &Table) {
     let (store, without) = (table.store(), table.store_without_attribute_index());
     assert!(!marked(&without).await && !is_indexed(table).await);
     registered(&store, "d").await;
-    let taught = Hints { name: Some(label("Taught")), ..Hints::default() };
+    let about = About { name: Some(label("Said")), ..About::default() };
     let known = store.device(&device("d"), &invocation()).await.expect("asked").expect("there");
-    store.teach_device(&known, &taught, &invocation()).await.expect("taught");
+    let learned = DeviceUpdate { about: Some(about), ..DeviceUpdate::default() };
+    store.update_device(&known, &learned, &invocation()).await.expect("learned");
     assert!(marked(&store).await && is_indexed(table).await);
     // Whoever writes a value then writes it into the index.
     edited(&store, "d", &named("Kitchen")).await;

@@ -9,7 +9,7 @@ use std::fmt;
 
 use chrono::TimeDelta;
 use domain::{
-    CounterRule, Device, DeviceId, DeviceObservation, EnergyUnit, Exact, Flag, Hints, MetricName,
+    About, CounterRule, Device, DeviceId, DeviceObservation, EnergyUnit, Exact, Flag, MetricName,
     MetricRule, Month, Reading, Sample, Timestamp, Unit,
 };
 
@@ -41,7 +41,8 @@ pub(super) struct Energy {
 #[derive(Debug)]
 struct Learned {
     device: Device,
-    hints: Hints,
+    /// What the reading before said.
+    about: Option<Box<About>>,
 }
 
 /// A counter.
@@ -99,20 +100,21 @@ impl Energy {
 
     /// Adds a reading. Those of a device come in order of time. Returns whether it has values of counters, and of
     /// others.
-    pub(super) fn add(&mut self, reading: &Reading, hints: &Hints) -> (bool, bool) {
-        let device = &reading.device;
+    pub(super) fn add(&mut self, reading: &Reading) -> (bool, bool) {
+        let Reading { device, about, .. } = reading;
         match self.devices.get_mut(device) {
-            Some(known) if known.hints == *hints => {}
+            Some(known) if known.about == *about => {}
             Some(known) => {
-                known.hints = hints.clone();
-                if let Some(taught) = known.device.taught(hints) {
-                    known.device = taught;
+                known.about.clone_from(about);
+                if let Some(about) = about
+                    && let Some(described) = known.device.with_about(about)
+                {
+                    known.device = described;
                 }
             }
             None => {
                 let new = DeviceObservation::of(reading).new_device(device.clone(), |_| false);
-                let learned = Learned { device: new.described(hints), hints: hints.clone() };
-                self.devices.insert(device.clone(), learned);
+                self.devices.insert(device.clone(), Learned { device: new, about: about.clone() });
             }
         }
         let known = &self.devices[device].device;
@@ -132,7 +134,8 @@ impl Energy {
                 continue;
             };
             has_counter = true;
-            let field = hints.metrics.get(name).and_then(|it| it.field.as_ref());
+            let about = about.as_ref().and_then(|about| about.metrics.get(name));
+            let field = about.and_then(|metric| metric.field.as_ref());
             let counter = Counter {
                 rule,
                 unit: info.unit.clone(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-use domain::{DeviceId, Hints, Reading, RoomId, Timestamp};
+use domain::{DeviceId, Reading, RoomId, Timestamp};
 
 use super::energy::Energy;
 use super::listed::Listed;
@@ -71,14 +71,14 @@ struct Written {
 /// Estimates an import from all its lines.
 pub(super) fn of(rounds: Rounds, options: UploadOptions) -> anyhow::Result<Estimate> {
     let mut estimate = Estimate::with_own_sums(BTreeMap::new(), options.pace);
-    let (batch, hints) = (options.batch, Hints::default());
+    let batch = options.batch;
     for round in rounds {
         let round = round?;
         // Of a file in order of time, an earlier round may hold the first.
         for entries in [&round.merges, &round.puts] {
             estimate.requests += batches(entries, batch).len() as u64;
             for Entry { line, reading } in entries {
-                estimate.add(reading, &hints);
+                estimate.add(reading);
                 estimate.listed.add(reading);
                 estimate.lines += u64::from(estimate.is_new_line(*line, reading));
             }
@@ -102,11 +102,11 @@ impl Estimate {
     }
 
     /// Adds the readings of a request, each of its own device and timestamp.
-    pub(super) fn add_request(&mut self, readings: &[(Reading, Hints)]) {
+    pub(super) fn add_request(&mut self, readings: &[Reading]) {
         self.requests += 1;
-        for (reading, hints) in readings {
+        for reading in readings {
             self.lines += 1;
-            self.add(reading, hints);
+            self.add(reading);
         }
     }
 
@@ -117,8 +117,8 @@ impl Estimate {
         written.newest.replace((line, reading.at)) != Some((line, reading.at))
     }
 
-    fn add(&mut self, reading: &Reading, hints: &Hints) {
-        let (has_counter, has_other) = self.energy.add(reading, hints);
+    fn add(&mut self, reading: &Reading) {
+        let (has_counter, has_other) = self.energy.add(reading);
         self.thinned.add(reading, has_counter, has_other);
         self.keys.insert(self.hasher.hash_one((&reading.device, reading.at)));
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));

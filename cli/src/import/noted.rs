@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{DeviceId, Hints, Reading, Timestamp};
+use domain::{DeviceId, Reading, Timestamp};
 
 use super::comparison::Comparison;
 use super::round::Round;
@@ -33,7 +33,6 @@ impl<'a> Noted<'a> {
     /// Notes the readings of a round.
     pub(super) fn note(&mut self, round: &Round) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
-        let hints = Hints::default();
         let mut spans: HashMap<&DeviceId, (Timestamp, Timestamp, &Reading)> = HashMap::new();
         // What an earlier round may hold comes first in time.
         for reading in round.merges.iter().chain(&round.puts).map(|entry| &entry.reading) {
@@ -45,7 +44,7 @@ impl<'a> Noted<'a> {
                 }
                 _ => {}
             }
-            comparison.note([(reading, &hints)])?;
+            comparison.note([reading])?;
             let span = spans.entry(device).or_insert((*at, *at, reading));
             *span = (span.0.min(*at), span.1.max(*at), reading);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Hints, MetricKind, Reading, Timestamp};
+use domain::{MetricKind, Reading, Timestamp};
 use serde_json::{Value, json};
 
 use super::described::Described;
@@ -25,16 +25,18 @@ impl Taught {
         Self(settings(units, now))
     }
 
-    /// Adds it to what the line of a reading teaches.
-    pub(super) fn add_to(&self, reading: &Reading, hints: &mut Hints) {
-        let Some(metrics) = self.0.get(reading.device.as_str()) else { return };
+    /// Adds it to what a reading says of its device.
+    pub(super) fn add_to(&self, reading: &mut Reading) {
+        let Some(known) = self.0.get(reading.device.as_str()) else { return };
+        let mut about = reading.about.take().unwrap_or_default();
         for name in reading.metrics().keys() {
-            let Some(known) = metrics.get(name.as_str()) else { continue };
-            let hint = hints.metrics.entry(name.clone()).or_default();
+            let Some(known) = known.get(name.as_str()) else { continue };
+            let metric = about.metrics.entry(name.clone()).or_default();
             let kind = if known.is_counter { MetricKind::Counter } else { MetricKind::Gauge };
-            hint.kind = hint.kind.or(Some(kind));
-            hint.unit = hint.unit.take().or_else(|| known.unit.parse().ok());
+            metric.kind = metric.kind.or(Some(kind));
+            metric.unit = metric.unit.take().or_else(|| known.unit.parse().ok());
         }
+        reading.about = Some(about);
     }
 }
 
@@ -49,7 +51,7 @@ fn settings(units: &Units, now: Timestamp) -> Settings {
         let Ok(read) = local::read_points(line.as_bytes(), now, device_tags, room_tag) else {
             continue;
         };
-        for (reading, _) in read.readings {
+        for reading in read.readings {
             let metrics = settings.entry(reading.device.to_string()).or_default();
             metrics.extend(reading.metrics().keys().map(|name| (name.to_string(), known.clone())));
         }
@@ -187,9 +189,9 @@ mod tests {
         let mut energy = crate::import::energy::Energy::default();
         for line in lines {
             let read = local::read_points(line.as_bytes(), now, &[], None).unwrap();
-            for (reading, mut hints) in read.readings {
-                taught.add_to(&reading, &mut hints);
-                energy.add(&reading, &hints);
+            for mut reading in read.readings {
+                taught.add_to(&mut reading);
+                energy.add(&reading);
             }
         }
         let text = energy.to_string();

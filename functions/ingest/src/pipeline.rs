@@ -5,7 +5,7 @@ use rollups::LateMarking;
 use runtime::clock::Clock;
 use table::{
     AddArrival, CountIntroduced, FindRegistry, FindToken, MarkLateChanges, MergeReadings,
-    PutReadings, ReadRegistry, ReadRollupState, RegisterDevices, TeachRegistry,
+    PutReadings, ReadRegistry, ReadRollupState, RegisterDevices,
 };
 
 use crate::intake::home_zone::HomeZone;
@@ -32,7 +32,7 @@ pub(crate) struct Pipeline<S, C> {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
-        + RegisterDevices + TeachRegistry + FindToken + ReadRollupState
+        + RegisterDevices + FindToken + ReadRollupState
         + MarkLateChanges + CountIntroduced
 }
 

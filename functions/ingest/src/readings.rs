@@ -5,7 +5,6 @@ mod batch;
 pub(crate) mod line_points;
 mod payloads;
 mod read_lines;
-mod stored;
 
 pub(crate) use assemble::assemble;
 #[cfg(test)]
@@ -13,4 +12,3 @@ pub(crate) use assemble::place_all;
 pub use assemble::read_reading;
 pub(crate) use batch::{Assembled, PlacedReadings};
 pub use read_lines::{LineTextError, LineTexts, PointsRead, read_line, read_points};
-pub(crate) use stored::{StoredReadings, Untaught};

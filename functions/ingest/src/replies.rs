@@ -3,14 +3,12 @@
 pub(crate) mod influxdb;
 pub(crate) mod native;
 
-use std::collections::BTreeSet;
-
 use api::{FieldError, Problem};
-use domain::Timestamp;
+use domain::Reading;
 use runtime::telemetry::WideEvent;
 use table::{PutOutcome, StoreError};
 
-use crate::readings::{PlacedReadings, StoredReadings, Untaught};
+use crate::readings::PlacedReadings;
 
 /// What became of the readings of one request.
 #[derive(Debug, Default)]
@@ -63,59 +61,57 @@ impl StoreReport {
         self
     }
 
-    /// Adds what became of readings that were written. `left` are the indices of those that no earlier attempt has
-    /// stored. Returns the readings that are stored. Readings at `arrived` have no timestamp of their own: sent again, they
-    /// would be others.
-    pub(crate) fn add(
-        &mut self,
-        written: PlacedReadings,
-        arrived: Option<Timestamp>,
-        left: &[usize],
-        result: PutOutcome,
-    ) -> StoredReadings {
-        let mut left = left.iter().peekable();
-        let mut not_stored = result.not_stored.into_iter().peekable();
-        let mut stored = StoredReadings::default();
-        let PlacedReadings { readings, origins, hints } = written;
+    /// Adds what became of readings. Returns the readings that are stored.
+    pub(crate) fn add(&mut self, readings: PlacedReadings, attempt: WriteAttempt) -> Vec<Reading> {
+        let PlacedReadings { readings, origins } = readings;
+        let mut stored = Vec::with_capacity(readings.len());
 
-        let written = readings.into_iter().zip(origins).zip(hints).enumerate();
-        for (index, ((reading, origins), hints)) in written {
-            let is_left = left.next_if_eq(&&index).is_some();
-            if not_stored.next_if_eq(&index).is_some() {
-                self.not_stored.extend(origins);
-                continue;
+        for ((reading, origins), outcome) in readings.into_iter().zip(origins).zip(attempt.outcomes)
+        {
+            match outcome {
+                ReadingOutcome::Stored => self.accepted += origins.len(),
+                ReadingOutcome::StoredBefore => self.accepted_before.extend(&origins),
+                ReadingOutcome::NotStored => {
+                    self.not_stored.extend(origins);
+                    continue;
+                }
             }
-
-            if is_left {
-                self.accepted += origins.len();
-            } else {
-                self.accepted_before.extend(&origins);
-            }
-            if !hints.is_empty() && Some(reading.at) != arrived {
-                stored.teaching.entry(reading.device.clone()).or_default().extend(origins);
-            }
-            stored.add(reading, hints);
+            stored.push(reading);
         }
 
-        self.cause = result.cause.or(self.cause.take());
+        self.cause = attempt.cause.or(self.cause.take());
         stored
     }
+}
 
-    /// Asks for the stored readings of devices once more that could not be taught. Returns whether there are any.
-    pub(crate) fn send_again(&mut self, untaught: Untaught, stored: &StoredReadings) -> bool {
-        let again = untaught.devices.iter().filter_map(|id| stored.teaching.get(id)).flatten();
-        // A line may have several readings, and counts as often.
-        let all: Vec<usize> = again.copied().collect();
-        if all.is_empty() {
-            return false;
+/// What became of the readings of an attempt, in their order.
+#[derive(Debug)]
+pub(crate) struct WriteAttempt {
+    pub(crate) outcomes: Vec<ReadingOutcome>,
+    /// The cause, if any reading is not stored.
+    pub(crate) cause: Option<StoreError>,
+}
+
+/// What became of one reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadingOutcome {
+    Stored,
+    /// Only an earlier attempt of the same request has stored it.
+    StoredBefore,
+    /// It is perhaps not stored.
+    NotStored,
+}
+
+impl WriteAttempt {
+    /// The result of an attempt that leaves out the readings before it: of `count` readings, those at `left` were tried.
+    pub(crate) fn of(count: usize, left: &[usize], put: PutOutcome) -> Self {
+        let mut outcomes = vec![ReadingOutcome::StoredBefore; count];
+        for index in left {
+            outcomes[*index] = ReadingOutcome::Stored;
         }
-        let again: BTreeSet<usize> = all.iter().copied().collect();
-        let before = self.accepted_before.len();
-        self.accepted_before.retain(|index| !again.contains(index));
-        let of_before = before - self.accepted_before.len();
-        self.accepted = self.accepted.saturating_sub(all.len().saturating_sub(of_before));
-        self.not_stored.extend(again);
-        self.cause.get_or_insert(untaught.cause);
-        true
+        for index in put.not_stored {
+            outcomes[index] = ReadingOutcome::NotStored;
+        }
+        Self { outcomes, cause: put.cause }
     }
 }

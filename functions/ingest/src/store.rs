@@ -1,6 +1,6 @@
 //! Stores readings, with the rooms that the registry has. Parses no request.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::mem;
 
 use chrono::TimeDelta;
@@ -12,9 +12,9 @@ use table::{Added, Invocation, PutOutcome, StoreError, StoreResult};
 
 use crate::intake::options::StoreOptions;
 use crate::pipeline::{Pipeline, Store};
-use crate::readings::{PlacedReadings, StoredReadings};
+use crate::readings::PlacedReadings;
 use crate::registry::found::FoundDevices;
-use crate::replies::StoreReport;
+use crate::replies::{StoreReport, WriteAttempt};
 use crate::retry_memory::RequestHash;
 use crate::store_request::StoreRequest;
 
@@ -26,8 +26,6 @@ const ARRIVAL_SLOTS: i64 = 10;
 /// What is known before readings are written.
 struct Prepared {
     found: FoundDevices,
-    /// The new devices that the sender introduces.
-    introduced: BTreeSet<DeviceId>,
     late: LateReadings,
 }
 
@@ -62,7 +60,11 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
 
         let stored = self.write(&mut request, retry, invocation).await;
         self.renew_late_mark(&prepared.late, invocation, log).await;
-        self.note_devices(&mut request, prepared, stored, retry, invocation, log).await;
+
+        // The registry function registers as well, so a failure here is logged and loses nothing.
+        let Self { store, registry, .. } = self;
+        registry.register_new(store, &stored, &prepared.found, invocation, log).await;
+        registry.remember(&stored, &prepared.found);
         request.report.finished(log)
     }
 
@@ -98,11 +100,12 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         if !options.keeps_rooms {
             found.fill_in_rooms(request);
         }
+        found.attach_about(request, &introduced);
 
         // Before anything of the past is stored: an answer about that time then says that its rollups lack readings.
         let keys = request.keys();
         let until = self.mark_late(&keys, invocation).await?;
-        Ok(Prepared { found, introduced, late: LateReadings { keys, until } })
+        Ok(Prepared { found, late: LateReadings { keys, until } })
     }
 
     /// Takes out the readings of devices that the table was too busy to look up: their rooms are not known.
@@ -115,7 +118,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         let timed = request.timed.split_off(|reading| found.lacks(&reading.device));
         let left = self.retries.left(retry, &timed.readings, self.clock.now());
         let postponed = PutOutcome { not_stored: left.clone(), cause: None };
-        request.report.add(timed, request.arrived, &left, postponed);
+        let attempt = WriteAttempt::of(timed.readings.len(), &left, postponed);
+        request.report.add(timed, attempt);
 
         let arrivals = request.arrivals.split_off(|reading| found.lacks(&reading.device));
         request.report.not_stored.extend(arrivals.origins.into_iter().flatten());
@@ -130,43 +134,17 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         request: &mut StoreRequest<'_>,
         retry: RequestHash,
         invocation: &Invocation,
-    ) -> StoredReadings {
+    ) -> Vec<Reading> {
         let timed = mem::take(&mut request.timed);
         let left = self.retries.left(retry, &timed.readings, self.clock.now());
         let put = self.put(&timed.readings, &left, request.options, invocation).await;
         self.note_attempt(retry, &timed.readings, &left, &put);
-        let mut stored = request.report.add(timed, request.arrived, &left, put);
+        let attempt = WriteAttempt::of(timed.readings.len(), &left, put);
+        let mut stored = request.report.add(timed, attempt);
 
         // After the others, because one of them may have the very timestamp of the arrival.
         self.add_arrivals(request, &mut stored, invocation).await;
         stored
-    }
-
-    /// Registers new devices, and adds to the others what the readings say about them. The registry function registers
-    /// from the stream as well, but without what the readings say; so a failure asks for those readings again.
-    async fn note_devices(
-        &self,
-        request: &mut StoreRequest<'_>,
-        Prepared { found, introduced, .. }: Prepared,
-        mut stored: StoredReadings,
-        retry: RequestHash,
-        invocation: &Invocation,
-        log: &mut WideEvent,
-    ) {
-        let Self { store, registry, .. } = self;
-        if let Some(sender) = request.counted_sender {
-            stored.introduce(introduced, &sender.name);
-        }
-        let registration = registry.register_new(store, &stored, &found, invocation, log).await;
-        registry.remember(&stored.readings, &found);
-
-        let untaught = registry.teach(store, &stored, &found, registration, invocation, log).await;
-        if let Some(untaught) = untaught
-            && request.report.send_again(untaught, &stored)
-        {
-            // The repetition stores none of them once more: somebody may have deleted or replaced them meanwhile.
-            self.retries.keep(retry, stored.readings.iter(), self.clock.now());
-        }
     }
 
     /// Puts or merges the readings at the indices `left`: an earlier attempt of the same request has stored the others.
@@ -246,10 +224,10 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     async fn add_arrivals(
         &self,
         request: &mut StoreRequest<'_>,
-        stored: &mut StoredReadings,
+        stored: &mut Vec<Reading>,
         invocation: &Invocation,
     ) {
-        let PlacedReadings { readings, origins, hints } = mem::take(&mut request.arrivals);
+        let PlacedReadings { readings, origins } = mem::take(&mut request.arrivals);
         let mut added = Vec::with_capacity(readings.len());
         // A request under way takes some 13 KB: only so many are made at a time.
         for some in readings.chunks(ARRIVAL_CONCURRENCY) {
@@ -260,11 +238,11 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         }
 
         let report = &mut request.report;
-        for ((added, origins), hints) in added.into_iter().zip(origins).zip(hints) {
+        for (added, origins) in added.into_iter().zip(origins) {
             match added {
                 Ok(Some(reading)) => {
                     report.accepted += origins.len();
-                    stored.add(reading, hints);
+                    stored.push(reading);
                 }
                 // Every timestamp that it may have is taken; sent again it has others.
                 Ok(None) => {

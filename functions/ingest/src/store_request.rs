@@ -17,8 +17,6 @@ pub(crate) struct StoreRequest<'a> {
     pub(crate) timed: PlacedReadings,
     /// Readings at the time of their arrival.
     pub(crate) arrivals: PlacedReadings,
-    /// The time of arrival, which lines without a timestamp have in `timed`.
-    pub(crate) arrived: Option<Timestamp>,
     pub(crate) options: StoreOptions,
     /// The identity of the request among all; a repeated event has the same one.
     pub(crate) arrival_id: &'a str,
@@ -31,9 +29,9 @@ pub(crate) struct StoreRequest<'a> {
 impl StoreRequest<'_> {
     /// The readings that a request has, to be stored by these options.
     pub(crate) fn new(assembled: Assembled, options: StoreOptions) -> Self {
-        let Assembled { timed, arrivals, arrived, rejected, ignored, .. } = assembled;
+        let Assembled { timed, arrivals, rejected, ignored, .. } = assembled;
         let report = StoreReport { rejected, ignored, ..StoreReport::default() };
-        Self { timed, arrivals, arrived, options, report, ..Self::default() }
+        Self { timed, arrivals, options, report, ..Self::default() }
     }
 
     /// Whether no reading is left.

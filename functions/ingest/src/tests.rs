@@ -13,7 +13,8 @@ use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{
-    Decimal, Device, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp, Token, TokenHash,
+    Decimal, Device, DeviceObservation, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp,
+    Token, TokenHash,
 };
 use proptest::prelude::*;
 use runtime::auth::Auth;
@@ -23,7 +24,7 @@ use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{
     AddToken as _, DeleteReadings as _, EditRegistry as _, ManageTokens as _, ReadRegistry as _,
-    ReadingKey, StoreError,
+    ReadingKey, StoreError, UpdateOutcome, UpdateRegistry as _,
 };
 
 use super::*;
@@ -131,6 +132,22 @@ impl Bench {
     async fn device(&self, id: &str) -> Device {
         let found = self.devices().await.into_iter().find(|device| device.id().as_str() == id);
         found.expect("registered")
+    }
+
+    /// Learns from all stored readings, as the function registry does.
+    async fn learn(&self) {
+        let readings = self.store.readings();
+        for device in self.devices().await {
+            let mut own = readings.iter().filter(|reading| reading.device == *device.id());
+            let mut observation = DeviceObservation::of(own.next().expect("a reading"));
+            own.for_each(|reading| observation.see(reading));
+            let update = device.diff(&observation, |_| true);
+            let updated = self.store.update_device(&device, &update, &invocation()).await;
+            assert!(matches!(updated, Ok(UpdateOutcome::Updated(_))), "{updated:?}");
+            for (room, name) in &observation.room_names {
+                self.store.name_room(room, name, &invocation()).await.expect("memory");
+            }
+        }
     }
 
     /// A person edits a device.

@@ -1,165 +1,137 @@
 //! Applies the observations of a batch to the registry. Parses no record and sends no dead letter.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use domain::{Device, DeviceId, DeviceObservation, Order, Place, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, DeviceObservation, Place, Room, RoomId, Timestamp};
 use runtime::panic::catching;
-use runtime::registry::{self, Registered, RegisteredDevice, is_gone};
 use runtime::stream::BatchResult;
 use runtime::telemetry::{WideEvent, chain};
 use table::keys::{DEVICES, ROOMS};
-use table::shards::Shard;
-use table::{
-    FindRegistry, Invocation, Listing, QueryReadings, RangeQuery, ReadingKey, RegisterDevices,
-    StoreError, StoreResult, UnreadableItem, UpdateOutcome, UpdateRegistry,
-};
+use table::{Invocation, StoreError, StoreResult, UpdateOutcome, UpdateRegistry};
 
+use crate::current::{Current, rooms_of};
+use crate::newest_room::newest_room;
+use crate::observed::ObservedDevice;
 use crate::ports::RegistryStore;
-use crate::seen::Seen;
+use crate::register::register;
 
 /// The number of attempts at an update whose item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
-/// The number of a device's newest readings that are searched for one that names a room.
-const MAX_SEARCHED_READINGS: usize = 200;
-
-/// The devices and rooms of a batch, as they are now.
-struct Current {
-    devices: BTreeMap<DeviceId, Device>,
-    /// The rooms that are registered, and since when each is known to be named by readings.
-    rooms: BTreeMap<RoomId, Timestamp>,
-}
 
 /// Writes what the devices' observations add to the registry.
 pub(crate) async fn apply(
     store: &impl RegistryStore,
-    mut batch: BTreeMap<DeviceId, Seen>,
+    mut batch: BTreeMap<DeviceId, ObservedDevice>,
     invocation: &Invocation,
     log: &mut WideEvent,
 ) -> BatchResult {
     let mut result = BatchResult::default();
-    let Some(first) = batch.values().map(|seen| seen.first_record).min() else {
+    let Some(first) = batch.values().map(|device| device.first_record).min() else {
         return result;
     };
-    let (mut current, unreadable) = match read(store, &mut batch, invocation).await {
-        Ok(read) => read,
+    let mut current = match Current::read(store, &mut batch, invocation).await {
+        Ok(current) => current,
         Err(error) => {
             log.error("table.error", &error);
             result.retry_from(first);
             return result;
         }
     };
-    let named = rooms_of(&batch);
-    for item in &unreadable {
+    for item in &current.unreadable {
         result.give_up(first, (&item.pk, &item.sk), chain(item));
     }
-    let is_damaged = |partition: &str, id: &str| {
-        unreadable.iter().any(|item| Shard::parse(&item.pk, partition).is_some() && item.sk == id)
-    };
-    // A damaged room counts as registered, and nothing about it is written.
-    let damaged = named.iter().filter(|id| is_damaged(ROOMS, id.as_str()));
-    current.rooms.extend(damaged.map(|id| ((*id).clone(), Timestamp::MIN)));
-    // All rooms come first, because a device may be in one that another device introduces.
-    let devices = batch.iter().filter(|(id, _)| !is_damaged(DEVICES, id.as_str()));
+
+    // All rooms come first, because a device may be in a room that another device introduces.
     let mut registered = Vec::new();
-    for (id, seen) in devices {
-        let registering = Box::pin(register(store, id, seen, &mut current, invocation));
+    for (id, observed) in &batch {
+        if current.is_device_damaged(id) {
+            continue;
+        }
+        let observation = &observed.observation;
+        let registering = Box::pin(register(store, id, observation, &mut current, invocation));
         match catching(registering).await {
-            Ok(Ok(Some(device))) => registered.push((device, seen)),
-            Ok(Ok(None)) => {}
+            Ok(Ok(device)) => registered.extend(device.map(|device| (device, observed))),
             failed => {
-                let failed = failed.map(|it| it.map(drop));
-                result.note(seen.first_record, (DEVICES, id.as_str()), failed, log);
+                let failed = failed.map(|written| written.map(drop));
+                result.note(observed.first_record, (DEVICES, id.as_str()), failed, log);
             }
         }
     }
-    for (device, seen) in registered {
+
+    for (device, observed) in registered {
         let id = device.id().clone();
-        let applying = Box::pin(apply_observation(store, device, seen, &mut current, invocation));
+        let observation = &observed.observation;
+        let applying =
+            Box::pin(apply_observation(store, device, observation, &mut current, invocation));
         let written = catching(applying).await;
-        result.note(seen.first_record, (DEVICES, id.as_str()), written, log);
+        result.note(observed.first_record, (DEVICES, id.as_str()), written, log);
     }
-    for id in named {
-        let naming =
-            batch.values().filter_map(|it| Some((it.observation.rooms.get(id)?.first, it)));
-        let Some((first_seen, seen)) = naming.min_by_key(|(first, _)| *first) else { continue };
-        if current.rooms.get(id).is_some_and(|known| first_seen < *known) {
-            let written = store.update_room(id, first_seen, invocation).await.map(drop);
-            result.note(seen.first_record, (ROOMS, id.as_str()), Ok(written), log);
+
+    for id in rooms_of(&batch) {
+        let room = current.rooms.get(&id).filter(|_| !current.is_room_damaged(&id));
+        if let Some(room) = room
+            && let Some(earliest) = earliest_naming(&id, &batch)
+        {
+            let first = earliest.observation.rooms[&id].first;
+            let updated = update_room(store, room, first, &batch, invocation).await;
+            result.note(earliest.first_record, (ROOMS, id.as_str()), Ok(updated), log);
         }
     }
     result
 }
 
-/// The rooms that readings of a batch name.
-fn rooms_of(batch: &BTreeMap<DeviceId, Seen>) -> BTreeSet<&RoomId> {
-    batch.values().flat_map(|seen| seen.observation.rooms.keys()).collect()
+/// The device of the batch whose reading names a room first.
+fn earliest_naming<'a>(
+    room: &RoomId,
+    batch: &'a BTreeMap<DeviceId, ObservedDevice>,
+) -> Option<&'a ObservedDevice> {
+    let naming = batch.values().filter(|device| device.observation.rooms.contains_key(room));
+    naming.min_by_key(|device| device.observation.rooms[room].first)
 }
 
-/// Reads the devices and rooms as they are now, with what another instance has just written. Takes the
-/// devices out of the batch that are gone: a late record of a deleted reading registers nothing.
-async fn read(
-    store: &(impl FindRegistry + QueryReadings),
-    batch: &mut BTreeMap<DeviceId, Seen>,
+/// Notes an earlier first reading of a registered room, and gives it the name that readings have for it if it has none.
+async fn update_room(
+    store: &impl UpdateRegistry,
+    room: &Room,
+    first: Timestamp,
+    batch: &BTreeMap<DeviceId, ObservedDevice>,
     invocation: &Invocation,
-) -> StoreResult<(Current, Vec<UnreadableItem>)> {
-    let devices: Vec<_> = batch.keys().cloned().collect();
-    let devices = store.find_devices(&devices, invocation).await?;
-    for device in &devices.deleted {
-        if is_gone(store, device, invocation).await? {
-            batch.remove(&device.id);
-        }
+) -> StoreResult<()> {
+    if first < room.first_seen {
+        store.update_room(&room.id, first, invocation).await?;
     }
-    let rooms: Vec<_> = rooms_of(batch).into_iter().cloned().collect();
-    let rooms = match rooms.as_slice() {
-        [] => Listing::default(),
-        rooms => store.find_rooms(rooms, invocation).await?,
-    };
-    let current = Current {
-        devices: devices.found.into_iter().map(|it| (it.id().clone(), it)).collect(),
-        rooms: rooms.found.into_iter().map(|it| (it.id, it.first_seen)).collect(),
-    };
-    Ok((current, devices.unreadable.into_iter().chain(rooms.unreadable).collect()))
+
+    let mut names = batch.values().filter_map(|device| device.observation.room_names.get(&room.id));
+    if room.name.is_none()
+        && let Some(name) = names.next()
+    {
+        store.name_room(&room.id, name, invocation).await?;
+    }
+    Ok(())
 }
 
-/// Registers a device and the rooms that it introduces; `None` where the device is being deleted.
-async fn register(
-    store: &impl RegisterDevices,
-    id: &DeviceId,
-    seen: &Seen,
-    current: &mut Current,
-    invocation: &Invocation,
-) -> StoreResult<Option<Device>> {
-    let known = current.devices.remove(id);
-    let is_known = |room: &RoomId| current.rooms.contains_key(room);
-    let registered =
-        registry::register(store, id, &seen.observation, known, is_known, invocation).await?;
-    let Registered::Device(RegisteredDevice { device, rooms }) = registered else {
-        return Ok(None);
-    };
-    current.rooms.extend(rooms.into_iter().map(|room| (room.id, room.first_seen)));
-    Ok(Some(*device))
-}
-
+/// Writes what an observation adds to a registered device, then begins a stay if the device has settled.
 async fn apply_observation(
     store: &impl RegistryStore,
     mut device: Device,
-    seen: &Seen,
+    observation: &DeviceObservation,
     current: &mut Current,
     invocation: &Invocation,
 ) -> StoreResult<()> {
     for _ in 0..MAX_ATTEMPTS {
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
-        let mut update = device.diff(&seen.observation, is_known);
+        let mut update = device.diff(observation, is_known);
         if let Some(named) = update.room.take() {
             let newest = newest_room(store, &device, named, current, invocation).await?;
-            update.room = newest.map(|newest| begin_of_stay(&device, &seen.observation, newest));
+            update.room = newest.map(|newest| begin_of_stay(&device, observation, newest));
         }
         if update.is_empty() {
-            return settle(store, device, seen.observation.last, invocation).await;
+            return settle(store, device, observation.last, invocation).await;
         }
+
         match store.update_device(&device, &update, invocation).await? {
             UpdateOutcome::Updated(now) => {
-                return settle(store, now, seen.observation.last, invocation).await;
+                return settle(store, now, observation.last, invocation).await;
             }
             // Somebody was faster, or a person has decided: what is there now is the new base.
             UpdateOutcome::ConditionFailed(Some(now)) => device = now,
@@ -205,68 +177,4 @@ async fn settle(
 
 fn kept_changing(id: &DeviceId) -> StoreError {
     StoreError::Contended(format!("the device {id}"))
-}
-
-async fn is_registered(
-    store: &impl FindRegistry,
-    room: &RoomId,
-    current: &mut Current,
-    invocation: &Invocation,
-) -> StoreResult<bool> {
-    if !current.rooms.contains_key(room) {
-        let found = store.find_rooms(std::slice::from_ref(room), invocation).await?.found;
-        current.rooms.extend(found.into_iter().map(|room| (room.id, room.first_seen)));
-    }
-    Ok(current.rooms.contains_key(room))
-}
-
-/// The room that the newest of the device's readings names, at or after the one that the batch `named`, and since
-/// when, as far back as was looked; `None` where the device is in that room already.
-///
-/// The registry is not written per reading, so it does not know how new its own room is: a late
-/// reading from elsewhere could look newer. The readings themselves know. Where none of the newest
-/// names a room, the device stays where it is, and the registry notes since when, so that the next
-/// late reading does not start the same search.
-///
-/// The stream may be behind the table, by all of an import. Then no later batch need say that the device has
-/// been in the room for long enough to settle: the readings are searched for that too.
-async fn newest_room(
-    store: &(impl FindRegistry + QueryReadings),
-    device: &Device,
-    named: (Timestamp, RoomId),
-    current: &mut Current,
-    invocation: &Invocation,
-) -> StoreResult<Option<(Timestamp, RoomId)>> {
-    let Ok(range) = TimeRange::new(named.0, Timestamp::MAX) else { return Ok(Some(named)) };
-    let mut query =
-        RangeQuery { range, order: Order::Descending, after: None, limit: 10, consistent: true };
-    let mut newest = None;
-    let mut found: Option<(Timestamp, RoomId)> = None;
-    loop {
-        let page = store.device_readings(device.id(), &query, invocation).await?;
-        for reading in &page.readings {
-            newest.get_or_insert(reading.at);
-            let Some(room) = &reading.named_room else { continue };
-            match &mut found {
-                Some((since, named)) if named == room => *since = reading.at,
-                Some(_) => return Ok(found),
-                // A room that no device could introduce is in readings only; no device moves there.
-                None if !is_registered(store, room, current, invocation).await? => {}
-                None if device.place().room() == Some(room) => return Ok(None),
-                None => found = Some((reading.at, room.clone())),
-            }
-        }
-        match (page.readings.last(), newest, device.place().room()) {
-            (Some(last), _, _) if page.has_more && query.limit == 10 => {
-                query.after = Some(ReadingKey::of(last));
-                query.limit = MAX_SEARCHED_READINGS - 10;
-            }
-            _ if found.is_some() => return Ok(found),
-            (Some(_), Some(newest), Some(room)) if page.has_more => {
-                return Ok(Some((newest, room.clone())));
-            }
-            // The readings are deleted, or the device is in no room: the batch alone tells its room.
-            _ => return Ok(Some(named)),
-        }
-    }
 }

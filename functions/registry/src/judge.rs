@@ -26,14 +26,14 @@ const PAGE: usize = 100;
 
 /// The consumer of the stream that judges.
 #[derive(Debug)]
-pub(crate) struct Judge<'a, S, C, H> {
+pub(crate) struct AlertConsumer<'a, S, C, H> {
     pub(crate) judging: &'a Judging,
     pub(crate) store: &'a S,
     pub(crate) clock: &'a C,
     pub(crate) hint: &'a H,
 }
 
-impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for Judge<'_, S, C, H> {
+impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, H> {
     /// What cannot be judged now becomes a look. Only where that fails too, the record is delivered again.
     async fn apply(
         &self,
@@ -72,7 +72,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for Judge<'_, S, C, H> {
     }
 }
 
-impl<S: Store, C: Clock, H: Hint> Judge<'_, S, C, H> {
+impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
     async fn note(
         &self,
         looks: &BTreeMap<DeviceId, Timestamp>,

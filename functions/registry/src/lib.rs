@@ -7,9 +7,12 @@
 //! a person.
 
 mod apply;
+mod current;
 mod judge;
+mod newest_room;
+mod observed;
 mod ports;
-mod seen;
+mod register;
 #[cfg(test)]
 mod tests;
 
@@ -26,8 +29,8 @@ use table::Invocation;
 
 pub use ports::{RegistryStore, Store};
 
-use judge::Judge;
-use seen::observations;
+use judge::AlertConsumer;
+use observed::observations;
 
 /// The function.
 #[derive(Debug)]
@@ -69,9 +72,9 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     /// A deletion says nothing: what a deleted reading taught stays true.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
         let (judging, store) = (&self.judging, &self.writer.store);
-        let judge = Judge { judging, store, clock: &self.clock, hint: &self.hint };
-        let both = Both { writer: &self.writer, judge };
-        self.stream.handle(event, deadline, stream::written_reading, &both).await
+        let judge = AlertConsumer { judging, store, clock: &self.clock, hint: &self.hint };
+        let consumer = RegistryThenAlerts { writer: &self.writer, judge };
+        self.stream.handle(event, deadline, stream::written_reading, &consumer).await
     }
 }
 
@@ -91,12 +94,12 @@ pub async fn learn(
 
 /// Both consumers of a batch, one after the other: a rule may be about a room into which the batch moves a device. Each
 /// has a result of its own.
-struct Both<'a, S, C, H> {
+struct RegistryThenAlerts<'a, S, C, H> {
     writer: &'a RegistryWriter<S>,
-    judge: Judge<'a, S, C, H>,
+    judge: AlertConsumer<'a, S, C, H>,
 }
 
-impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for Both<'_, S, C, H> {
+impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for RegistryThenAlerts<'_, S, C, H> {
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],

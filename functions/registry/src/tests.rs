@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::given::{always, at_minute, label, stay};
-use domain::{Device, DevicePatch, Edit, Label, Reading, Room, Stay, Timestamp};
+use domain::{
+    About, AboutMetric, Device, DevicePatch, Edit, Label, MAX_INTRODUCED_ROOMS, Reading, Room,
+    Stay, Timestamp,
+};
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use serde_json::{Value, json};
 use table::given;
-use table::memory_db::MemoryDb;
+use table::memory_db::{MemoryDb, on};
 use table::{
     Action, EditRegistry as _, LookUpRegistry as _, PutReadings as _, ReadRegistry as _,
-    ReadStays as _, StayQuery, StoreError, UpdateOutcome,
+    ReadStays as _, StayQuery, StoreError, Target, UpdateOutcome,
 };
 
 use super::*;
@@ -105,6 +108,9 @@ fn record((n, reading): (usize, &Reading)) -> Value {
             image["_named"] = json!({"N": "1"});
         }
     }
+    if let Some(about) = &reading.about {
+        image["_about"] = json!({"S": json!(about).to_string()});
+    }
     json!({
         "eventID": n.to_string(), "eventName": "INSERT", "awsRegion": "eu-west-1",
         "dynamodb": {
@@ -125,6 +131,77 @@ async fn nothing_is_written_for_what_is_known() {
     assert_eq!(bench.store.calls().registry_writes, before.registry_writes);
     // The batch's device and its room.
     assert_eq!(bench.store.calls().reads, before.reads + 2 * 14);
+}
+
+fn named(name: &str) -> About {
+    About { name: Some(label(name)), ..About::default() }
+}
+
+#[tokio::test]
+async fn what_a_reading_says_is_learned_in_the_write_that_is_made_anyway() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, Some("a"))]).await;
+    let unit = |unit: &str| AboutMetric { unit: unit.parse().ok(), ..AboutMetric::default() };
+    let about = About {
+        room_name: Some(label("Attic")),
+        metrics: [("volts".parse().expect("a name"), unit("V"))].into(),
+        introduced_by: Some("mqtt:plug".to_owned()),
+        ..named("Meter")
+    };
+    let values = [("temperature", "20"), ("volts", "230")];
+    let said = given::reading("d", at_minute(1), Some("a"), &values).with_about(about);
+    bench.store.put_readings(std::slice::from_ref(&said), None, &bench.invocation).await;
+
+    let before = bench.store.calls().registry_writes;
+    for _ in 0..2 {
+        let deadline = Deadline::after(Duration::from_secs(5));
+        learn(bench.store.clone(), vec![said.clone()], deadline).await.expect("memory");
+    }
+    // The device and the name of its room, once each.
+    assert_eq!(bench.store.calls().registry_writes, before + 2);
+    let device = bench.device().await;
+    assert_eq!(device.shown_name(), Some(&label("Meter")));
+    assert_eq!(device.source().introduced_by.as_deref(), Some("mqtt:plug"));
+    let info = &device.metrics()[&"volts".parse().expect("a name")];
+    assert_eq!(info.unit.as_ref().map(ToString::to_string), Some("V".to_owned()));
+    let rooms = bench.store.rooms(&bench.invocation).await.expect("memory").found;
+    assert_eq!(rooms[0].name, Some(label("Attic")));
+}
+
+/// A person edits the device between the read and the write.
+#[tokio::test]
+async fn what_a_reading_says_is_learned_though_others_change_the_device_meanwhile() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, None)]).await;
+    bench.store.fail(
+        on(Action::UpdateItem, Target::Devices),
+        0,
+        StoreError::Throttled("now".into()),
+    );
+    let said = reading("d", 1, None).with_about(named("Meter"));
+    assert_eq!(bench.write(std::slice::from_ref(&said)).await.as_deref(), Some("0"));
+    bench.store.end_troubles();
+    let name = Edit::Set(label("Cellar"));
+    bench.edit(DevicePatch { name, ..DevicePatch::default() }, 2).await;
+    assert_eq!(bench.deliver(&[said]).await, None);
+    let device = bench.device().await;
+    assert_eq!(device.source().name, Some(label("Meter")));
+    assert_eq!(device.shown_name(), Some(&label("Cellar")));
+}
+
+/// The function ingest has put the room, and the device notes it: so the next ones are counted.
+#[tokio::test]
+async fn a_device_notes_the_rooms_that_its_readings_introduce_and_no_more_than_it_may() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, None)]).await;
+    for n in 0..40 {
+        let room = format!("r{n:02}");
+        given::register_room(&bench.store, &room, at_minute(1)).await;
+        let about = About { introduces_room: true, ..About::default() };
+        bench.write(&[reading("d", n + 1, Some(&room)).with_about(about)]).await;
+    }
+    assert_eq!(bench.device().await.introduced_rooms().len(), MAX_INTRODUCED_ROOMS);
+    assert_eq!(bench.room_of_device().await, "r39");
 }
 
 #[tokio::test]

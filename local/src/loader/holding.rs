@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DeviceId, DeviceUpdate, Hints, Label, Order, Reading, Room, RoomId, Stay, Timestamp,
-    Token, TokenHash,
+    Device, DeviceId, DeviceUpdate, Label, Order, Reading, Room, RoomId, Stay, Timestamp, Token,
+    TokenHash,
 };
 use dynamodb::DynamoStore;
 use table::{
     AddArrival, Added, CountIntroduced, FindRegistry, FindToken, InsertOutcome, Invocation,
     LateChanges, LateMark, Listing, MarkLateChanges, MergeReadings, Page, PutOutcome, PutReadings,
     QueryReadings, RangeQuery, ReadRegistry, ReadRollupState, RegisterDevices, Registration,
-    RollupState, RoomWalk, StoreResult, TeachRegistry, UpdateOutcome, UpdateRegistry,
+    RollupState, RoomWalk, StoreResult, UpdateOutcome, UpdateRegistry,
 };
 
 /// Readings that are held back, by device and time.
@@ -45,6 +45,15 @@ impl Holding {
         std::mem::take(&mut *self.held())
     }
 
+    /// The same, without what readings say of their devices: the registry has learned it.
+    pub(super) fn take_learned(&self) -> Held {
+        let mut held = self.take();
+        for held in held.values_mut().flat_map(BTreeMap::values_mut) {
+            held.reading.about = None;
+        }
+        held
+    }
+
     /// The table with what is held back until now, which is not held here any more.
     pub(super) fn split_off(&self) -> Self {
         Self { table: self.table.clone(), held: Arc::new(Mutex::new(self.take())) }
@@ -63,13 +72,17 @@ impl Holding {
         let mut held = self.held();
         for reading in readings {
             let of_device = held.entry(reading.device.clone()).or_default();
-            match of_device.get_mut(&reading.at) {
-                Some(known) if is_merged => known.reading = known.reading.merged(reading),
-                _ => {
-                    let new = HeldReading { reading: reading.clone(), is_merged };
-                    of_device.insert(reading.at, new);
-                }
+            let known = of_device.remove(&reading.at);
+            // The registry function sees one of them only.
+            let said = known.as_ref().and_then(|known| known.reading.about.clone());
+            let mut new = HeldReading { reading: reading.clone(), is_merged };
+            if let Some(known) = known.filter(|_| is_merged) {
+                new = HeldReading { reading: known.reading.merged(reading), ..known };
             }
+            for about in said.into_iter().chain(new.reading.about.take()) {
+                new.reading = new.reading.with_about(*about);
+            }
+            of_device.insert(reading.at, new);
         }
     }
 }
@@ -164,6 +177,24 @@ impl UpdateRegistry for Holding {
     ) -> StoreResult<UpdateOutcome<Room>> {
         self.table.update_room(id, first_seen, invocation).await
     }
+
+    async fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        self.table.introduce_room(device, room, invocation).await
+    }
+
+    async fn name_room(
+        &self,
+        id: &RoomId,
+        name: &Label,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Room>> {
+        self.table.name_room(id, name, invocation).await
+    }
 }
 
 impl MarkLateChanges for Holding {
@@ -241,35 +272,6 @@ impl RegisterDevices for Holding {
         invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<Room>> {
         self.table.register_room(room, invocation).await
-    }
-
-    async fn introduce_room(
-        &self,
-        device: &DeviceId,
-        room: &RoomId,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        self.table.introduce_room(device, room, invocation).await
-    }
-}
-
-impl TeachRegistry for Holding {
-    async fn teach_device(
-        &self,
-        known: &Device,
-        hints: &Hints,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        self.table.teach_device(known, hints, invocation).await
-    }
-
-    async fn name_room(
-        &self,
-        id: &RoomId,
-        name: &Label,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Room>> {
-        self.table.name_room(id, name, invocation).await
     }
 }
 

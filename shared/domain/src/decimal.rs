@@ -5,7 +5,7 @@ pub(crate) mod small;
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use smol_str::SmolStr;
 
@@ -142,6 +142,13 @@ impl Serialize for Decimal {
         RawValue::from_string(self.0.to_string())
             .map_err(serde::ser::Error::custom)?
             .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Decimal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(number.get()).map_err(serde::de::Error::custom)
     }
 }
 

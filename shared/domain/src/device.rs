@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    AttributeName, AttributeValues, Deletion, DeviceId, FoldSettings, Hints, Label, MAX_BEHIND,
+    About, AttributeName, AttributeValues, Deletion, DeviceId, FoldSettings, Label, MAX_BEHIND,
     MAX_KNOWN_METRICS, MetricInfo, MetricName, Place, Reading, RoomId, SETTLING, Source, Stay,
     Tags, Timestamp,
 };
@@ -29,7 +29,7 @@ pub struct DeviceParts {
     pub attributes: BTreeMap<AttributeName, AttributeValues>,
     /// The metrics that it has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
-    /// What senders teach of it.
+    /// Its origin, as senders describe it.
     pub source: Source,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
@@ -48,8 +48,8 @@ pub struct DeviceParts {
     pub fold_settings: FoldSettings,
     /// The newest of its stays in rooms, over or not.
     pub stay: Option<Stay>,
-    /// The number of times that it was edited, that a stay was recorded, that hints were learned, or that a
-    /// device was put behind it or taken away. Each of these writes expects the version that it read; what else is learned from readings changes no version.
+    /// Counts edits, stays, learned facts and changes of `behind`. Each of these writes expects the version that it read.
+    /// New metrics without a description, rooms and first readings change no version.
     pub version: u64,
 }
 
@@ -74,8 +74,8 @@ pub const MAX_INTRODUCED_ROOMS: usize = 32;
 
 /// A summary of some readings of one device.
 ///
-/// [`see`](Self::see) is commutative and idempotent: redelivered or reordered readings give the same
-/// observation.
+/// [`see`](Self::see) is idempotent and, but for facts on which readings disagree, commutative: redelivered or reordered
+/// readings give the same observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceObservation {
     /// The timestamp of the earliest reading.
@@ -88,8 +88,12 @@ pub struct DeviceObservation {
     named: BTreeMap<Timestamp, RoomId>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
-    /// What the sender teaches beside them. The stream of readings does not have it.
-    pub hints: Hints,
+    /// What the readings say of the device; of two that differ, what was seen first.
+    pub about: About,
+    /// The names of rooms that the readings name.
+    pub room_names: BTreeMap<RoomId, Label>,
+    /// The rooms that the device introduces.
+    pub introduced_rooms: BTreeSet<RoomId>,
 }
 
 /// The span of the readings that name one room.
@@ -111,7 +115,9 @@ impl DeviceObservation {
             rooms: BTreeMap::new(),
             named: BTreeMap::new(),
             metrics: BTreeSet::new(),
-            hints: Hints::default(),
+            about: About::default(),
+            room_names: BTreeMap::new(),
+            introduced_rooms: BTreeSet::new(),
         };
         observation.see(reading);
         observation
@@ -136,6 +142,20 @@ impl DeviceObservation {
                 self.metrics.insert(name.clone());
             }
         }
+        if let Some(about) = &reading.about {
+            self.hear((**about).clone(), reading.named_room.as_ref());
+        }
+    }
+
+    /// Adds what a reading says of its device, and of the room that it names.
+    fn hear(&mut self, mut about: About, room: Option<&RoomId>) {
+        let name = about.room_name.take();
+        let is_introduced = std::mem::take(&mut about.introduces_room);
+        if let Some(room) = room {
+            self.room_names.extend(name.map(|name| (room.clone(), name)));
+            self.introduced_rooms.extend(is_introduced.then(|| room.clone()));
+        }
+        self.about.absorb(about);
     }
 
     /// The first of the readings that named a room one after the other, and no other room between them, up to
@@ -182,7 +202,7 @@ impl DeviceObservation {
             stay: None,
             version: 0,
         });
-        device.described(&self.hints)
+        device.described(&self.about)
     }
 }
 
@@ -195,6 +215,8 @@ pub struct DeviceUpdate {
     pub room: Option<(Timestamp, RoomId)>,
     /// New metrics.
     pub metrics: BTreeSet<MetricName>,
+    /// Facts that the device lacks.
+    pub about: Option<About>,
 }
 
 impl DeviceUpdate {
@@ -216,6 +238,9 @@ impl DeviceUpdate {
             if parts.metrics.len() < MAX_KNOWN_METRICS {
                 parts.metrics.entry(name.clone()).or_insert_with(|| name.into());
             }
+        }
+        if let Some(described) = self.about.as_ref().and_then(|about| device.with_about(about)) {
+            *device = described;
         }
     }
 }
@@ -298,6 +323,12 @@ impl Device {
     #[must_use]
     pub const fn place(&self) -> &Place {
         &self.0.place
+    }
+
+    /// The name that people see: the one that a person set, else the sender's.
+    #[must_use]
+    pub fn shown_name(&self) -> Option<&Label> {
+        self.name().or(self.source().name.as_ref())
     }
 
     /// See [`DeviceParts::kind`].
@@ -427,6 +458,7 @@ impl Device {
             first_seen: (observation.first < self.first_seen()).then_some(observation.first),
             room: room.map(|(room, span)| (span.last, room.clone())),
             metrics: observation.metrics.iter().filter(unknown).take(room_for).cloned().collect(),
+            about: self.news(&observation.about),
         }
     }
 }

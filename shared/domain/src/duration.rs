@@ -28,6 +28,34 @@ pub fn text(duration: TimeDelta, units: &str) -> String {
     format!("{}{unit}", seconds / length)
 }
 
+/// A duration in texts of JSON such as `15m`.
+pub(crate) mod hold {
+    use chrono::TimeDelta;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    /// The units of a duration for which a power holds.
+    const UNITS: &str = "smh";
+
+    #[expect(clippy::ref_option, reason = "serde hands a reference")]
+    pub(crate) fn serialize<S: Serializer>(
+        hold: &Option<TimeDelta>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        hold.map(|hold| super::text(hold, UNITS)).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<TimeDelta>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        let read = |text: String| {
+            let no_duration = || serde::de::Error::custom("is no duration such as 15m");
+            super::parse(&text, UNITS).ok_or_else(no_duration)
+        };
+        text.map(read).transpose()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

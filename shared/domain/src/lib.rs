@@ -1,6 +1,7 @@
 //! The domain: readings, devices, rooms, stays, annotations, tokens; timestamps and the calendar; rollups and energy. No
 //! I/O, no AWS, no clock, no keys.
 
+mod about;
 mod annotation;
 mod attributes;
 mod bucket;
@@ -9,6 +10,7 @@ mod conditions;
 mod counter;
 mod decimal;
 mod deletion;
+mod described;
 mod device;
 mod device_patch;
 pub mod duration;
@@ -43,13 +45,13 @@ mod search_condition;
 mod source;
 mod stay;
 mod sweep_group;
-mod teaching;
 pub mod text_id;
 mod timestamp;
 mod token;
 mod token_secret;
 pub mod z_order;
 
+pub use about::{About, AboutMetric};
 pub use annotation::{
     Annotated, AnnotatedError, Annotation, AnnotationEndError, AnnotationId, AnnotationIdError,
     MAX_ANNOTATED,
@@ -101,7 +103,7 @@ pub use room_means::NotOfRoom;
 pub use sample::Sample;
 pub use search::{Comparison, SearchEntry, SearchRange, SearchValue, Subject, normalise};
 pub use search_condition::{SearchCondition, SearchConditionError, SearchTest};
-pub use source::{Hints, MetricHints, Source, SourceField};
+pub use source::{Source, SourceField};
 pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};

@@ -63,7 +63,7 @@ impl MetricName {
 }
 
 /// The meaning of a metric's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
     /// A level at a point in time, such as a temperature or a power.

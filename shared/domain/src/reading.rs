@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Decimal, DeviceId, MetricName, RoomId, Timestamp};
+use super::{About, Decimal, DeviceId, MetricName, RoomId, Timestamp};
 
 /// The largest number of metrics that a sender may put into one reading; its item then stays far below
 /// `DynamoDB`'s 400 KB.
@@ -22,6 +22,9 @@ pub struct Reading {
     /// The room that the sender named. Only this room moves a device: one that was filled in from the
     /// registry may be out of date.
     pub named_room: Option<RoomId>,
+    /// What the sender says of the device beside the values; no answer shows it. The function ingest leaves what the
+    /// registry lacks.
+    pub about: Option<Box<About>>,
     metrics: BTreeMap<MetricName, Decimal>,
 }
 
@@ -61,7 +64,25 @@ impl Reading {
         if metrics.is_empty() {
             return Err(ReadingError::NoMetric);
         }
-        Ok(Self { device, at, named_room: room.clone(), room, metrics })
+        Ok(Self { device, at, named_room: room.clone(), room, about: None, metrics })
+    }
+
+    /// The reading with what its sender says of the device.
+    #[must_use]
+    pub fn with_about(mut self, about: About) -> Self {
+        let room = self.named_room.clone();
+        self.say(about, room.as_ref());
+        self
+    }
+
+    /// Adds what a point of this reading says of the device, and of the room that the point names. What is said of other
+    /// rooms and other metrics is dropped.
+    pub fn say(&mut self, mut about: About, room: Option<&RoomId>) {
+        about.metrics.retain(|name, _| self.metrics.contains_key(name));
+        about.room_name.take_if(|_| room.is_none() || self.named_room.as_ref() != room);
+        if !about.is_empty() {
+            self.about.get_or_insert_default().absorb(about);
+        }
     }
 
     /// The values by metric.
@@ -86,9 +107,19 @@ impl Reading {
     /// Adds the metrics of another point of the same device and timestamp, however many there are; its values
     /// win.
     pub fn unite(&mut self, later: Self) {
+        if let Some(about) = &mut self.about
+            && later.named_room.is_some()
+            && later.named_room != self.named_room
+        {
+            about.room_name = None;
+        }
         self.room = later.room.or(self.room.take());
         self.named_room = later.named_room.or(self.named_room.take());
         self.metrics.extend(later.metrics);
+        if let Some(about) = later.about {
+            let room = self.named_room.clone();
+            self.say(*about, room.as_ref());
+        }
     }
 
     /// What a merging write makes of this reading, which is stored, and a `new` one of the same device and timestamp:
@@ -100,7 +131,15 @@ impl Reading {
         let keeps_room = new.named_room.is_none() && self.room.is_some();
         let room = if keeps_room { &self.room } else { &new.room };
         let named_room = new.named_room.clone().or_else(|| self.named_room.clone());
-        Self { device: self.device.clone(), at: self.at, room: room.clone(), named_room, metrics }
+        let about = new.about.clone().or_else(|| self.about.clone());
+        Self {
+            device: self.device.clone(),
+            at: self.at,
+            room: room.clone(),
+            named_room,
+            about,
+            metrics,
+        }
     }
 
     /// Merges a later reading of the same device and timestamp into this one; its values win.

@@ -1,10 +1,10 @@
 //! The role of a meter: which way the energy flows that a metric measures, as a person, a sender or a name says.
 //! Adds up nothing.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The role of a meter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// It measures what comes from the grid.

@@ -1,17 +1,16 @@
-//! The registry as the functions share it: read from memory, from the table where memory lacks something,
-//! and written where something is met for the first time. Decides nothing about what readings say.
+//! The registry as the functions share it: read from memory, and from the table where memory lacks something. Writes
+//! nothing.
 
 mod cache;
 mod devices;
 mod gone;
-mod register;
 mod shared_map;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::{DeletedDevice, Device, DeviceId, DeviceObservation, Room, RoomId};
-use table::{Invocation, LookUpRegistry, ReadRegistry, RegisterDevices, StoreResult};
+use domain::{DeletedDevice, Device, DeviceId, Room, RoomId};
+use table::{Invocation, LookUpRegistry, ReadRegistry, StoreResult};
 
 use crate::clock::{Clock, Deadline};
 use crate::telemetry::{Telemetry, WideEvent};
@@ -20,7 +19,6 @@ use cache::RegistryCache;
 pub use cache::Snapshot;
 pub use devices::Devices;
 pub use gone::{has_readings, is_gone};
-pub use register::{Registered, RegisteredDevice, register};
 pub use shared_map::SharedMap;
 
 /// In a fleet, a device's cached room may be this many times as old as a cached registry. Each look-up costs a
@@ -165,28 +163,6 @@ impl<C: Clock> CachedRegistry<C> {
         }
         // It is not kept: while it is missing, the registry is asked for its devices again.
         Ok(Some((room, self.refresh_for_missing(store, invocation, log).await?)))
-    }
-
-    /// Registers what an observation names for the first time, and keeps and returns what is there now; see
-    /// [`register`].
-    pub async fn register(
-        &self,
-        store: &impl RegisterDevices,
-        id: &DeviceId,
-        observation: &DeviceObservation,
-        known: Option<Device>,
-        is_known: impl Fn(&RoomId) -> bool,
-        invocation: &Invocation,
-    ) -> StoreResult<Registered> {
-        let registered = register(store, id, observation, known, is_known, invocation).await?;
-        match &registered {
-            Registered::Device(RegisteredDevice { device, rooms }) => {
-                self.keep_device((**device).clone());
-                rooms.iter().for_each(|room| self.keep_room(room.clone()));
-            }
-            Registered::Deleted(device) => self.keep_deleted(device.clone()),
-        }
-        Ok(registered)
     }
 
     /// Takes over a device that this process has just read or written.

@@ -36,7 +36,7 @@ pub use self::device::{DeviceItem, description, from_device, tombstone_expires};
 pub use self::error::{ItemError, UnreadableItem};
 pub use self::form::mark;
 pub(crate) use self::form::{Form, List, Members, Said, Seconds, Text, listed, part};
-pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading};
+pub use self::reading::{Arrival, expires, expiry, from_about, from_arrival, from_reading};
 pub use self::rollup::group_name;
 pub use self::search_entry::from_search_entry;
 pub use self::seen::seen_of;

@@ -73,7 +73,7 @@ pub use ports::{
     AddArrival, AddToken, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
     IndexDevices, LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MarkIndexed, MergeReadings,
     PageRegistry, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadShards,
-    ReadStays, RegisterDevices, RestoreStays, SearchDevices, TeachRegistry, UpdateRegistry,
+    ReadStays, RegisterDevices, RestoreStays, SearchDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{

@@ -5,8 +5,8 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate, Hints, Label, Reading,
-    Room, RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
+    Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate, Label, Reading, Room,
+    RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
 use crate::db::Db;
@@ -234,7 +234,6 @@ ports! {
     RegisterDevices [
         (PutItem, Devices),
         (PutItem, Rooms),
-        (UpdateItem, Devices),
         (Query, Devices),
     ] {
         /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
@@ -243,22 +242,6 @@ ports! {
 
         /// Registers a room, unless it is registered.
         fn register_room(room: &Room) -> StoreResult<InsertOutcome<Room>>;
-
-        /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
-        /// it is noted once.
-        fn introduce_room(device: &DeviceId, room: &RoomId) -> StoreResult<UpdateOutcome<Device>>;
-    }
-
-    /// Adds to registered devices and rooms what a sender teaches of them beside its readings.
-    ///
-    /// Done twice, the second time is refused: what is taught has changed since it was read, or has a name.
-    TeachRegistry [(UpdateItem, Devices), (UpdateItem, Rooms)] {
-        /// Adds what hints teach ([`Device::taught`]), if no edit, stay or other hint has been written since
-        /// `known` was read. Hints that teach nothing are not sent.
-        fn teach_device(known: &Device, hints: &Hints) -> StoreResult<UpdateOutcome<Device>>;
-
-        /// Names a registered room that has no name.
-        fn name_room(id: &RoomId, name: &Label) -> StoreResult<UpdateOutcome<Room>>;
     }
 
     /// Applies to the registry what the stream's readings say.
@@ -271,11 +254,15 @@ ports! {
         (PutItem, Stays),
     ] {
         /// Adds what was learned of a device; never touches what a person set. A room is written only
-        /// while the device's room is the one of `known`.
+        /// while the device's room is the one of `known`, and facts of a sender while it has the version of `known`.
         fn update_device(
             known: &Device,
             learned: &DeviceUpdate,
         ) -> StoreResult<UpdateOutcome<Device>>;
+
+        /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
+        /// it is noted once.
+        fn introduce_room(device: &DeviceId, room: &RoomId) -> StoreResult<UpdateOutcome<Device>>;
 
         /// Begins a stay that was learned, and ends the stay that lasts. Refused if the device's place is another
         /// than that of `known`, or an edit or stay has been written since.
@@ -283,6 +270,9 @@ ports! {
 
         /// Notes an earlier first reading of a room.
         fn update_room(id: &RoomId, first_seen: Timestamp) -> StoreResult<UpdateOutcome<Room>>;
+
+        /// Names a registered room that has no name.
+        fn name_room(id: &RoomId, name: &Label) -> StoreResult<UpdateOutcome<Room>>;
     }
 
     /// A person's edits of the registry. Done twice, they leave what was set.

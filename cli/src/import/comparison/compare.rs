@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
-use domain::{DeviceId, Exact, Hints, MetricHints, MetricName, Reading, RoomId, Timestamp, Zone};
+use domain::{AboutMetric, DeviceId, Exact, MetricName, Reading, RoomId, Timestamp, Zone};
 use indicatif::ProgressBar;
 
 use super::gap::Gaps;
@@ -110,10 +110,11 @@ struct StoredHours {
 }
 
 /// Returns the metric of the field that is called `value`, as of Home Assistant's entities.
-pub(in crate::import) fn value_metric(hints: &Hints) -> Option<&MetricName> {
+pub(in crate::import) fn value_metric(reading: &Reading) -> Option<&MetricName> {
     let is_value =
-        |hints: &MetricHints| hints.field.as_ref().is_some_and(|source| source.field == VALUE);
-    hints.metrics.iter().find(|(_, hints)| is_value(hints)).map(|(name, _)| name)
+        |metric: &AboutMetric| metric.field.as_ref().is_some_and(|source| source.field == VALUE);
+    let metrics = &reading.about.as_ref()?.metrics;
+    metrics.iter().find(|(_, metric)| is_value(metric)).map(|(name, _)| name)
 }
 
 impl<'a> Comparison<'a> {
@@ -169,12 +170,12 @@ impl<'a> Comparison<'a> {
     /// Notes readings before they are sent: asks what their devices had, and adds them up.
     pub(in crate::import) fn note<'r>(
         &self,
-        readings: impl IntoIterator<Item = (&'r Reading, &'r Hints)>,
+        readings: impl IntoIterator<Item = &'r Reading>,
     ) -> anyhow::Result<()> {
         let mut state = self.state.borrow_mut();
-        for (reading, hints) in readings {
+        for reading in readings {
             if !state.values.contains_key(&reading.device)
-                && let Some(name) = value_metric(hints)
+                && let Some(name) = value_metric(reading)
             {
                 state.values.insert(reading.device.clone(), name.clone());
             }
@@ -644,7 +645,7 @@ mod tests {
                 r#"{{"device_id":"d","timestamp":"2026-01-11T16:00:0{value}Z","t":{value}}}"#
             );
             let reading = local::read_reading(&json, now).unwrap();
-            comparison.note([(&reading, &Hints::default())]).unwrap();
+            comparison.note([&reading]).unwrap();
         }
         comparison.finish(true, &head(), &Places::default()).unwrap()
     }

@@ -54,8 +54,8 @@ fn energy(shown: &Shown, own: BTreeMap<String, OwnSum>) -> Energy {
             hundredths % 100
         );
         let read = local::read_points(line.as_bytes(), Timestamp::MAX, &[], None).unwrap();
-        for (reading, hints) in &read.readings {
-            energy.add(reading, hints);
+        for reading in &read.readings {
+            energy.add(reading);
         }
     }
     energy

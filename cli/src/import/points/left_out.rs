@@ -37,8 +37,8 @@ impl EntityValue {
     pub(super) fn read(line: &SentLine, now: Timestamp) -> Option<Self> {
         let (device_tags, room_tag) = line.way.tags();
         let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag).ok()?;
-        read.readings.into_iter().find_map(|(reading, hints)| {
-            let metric = value_metric(&hints)?.clone();
+        read.readings.into_iter().find_map(|reading| {
+            let metric = value_metric(&reading)?.clone();
             let value = Exact::from(reading.metrics().get(&metric)?);
             Some(Self { device: reading.device, metric, value })
         })

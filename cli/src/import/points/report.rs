@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use domain::{Hints, Reading, Timestamp};
+use domain::{Reading, Timestamp};
 
 use super::map::{self, Row};
 use super::send::{batches, body};
@@ -89,9 +89,7 @@ impl Report {
 
     fn add(&mut self, body: &str, way: Way, taught: &Taught, now: Timestamp) -> anyhow::Result<()> {
         let mut read = read(body, way, now)?;
-        for (reading, hints) in &mut read.readings {
-            taught.add_to(reading, hints);
-        }
+        read.readings.iter_mut().for_each(|reading| taught.add_to(reading));
         self.estimate.add_request(&read.readings);
         let lines: Vec<&str> = body.split('\n').collect();
         let refused = read.refused.into_iter().map(|(number, why)| {
@@ -145,15 +143,16 @@ fn read(body: &str, way: Way, now: Timestamp) -> anyhow::Result<local::PointsRea
 /// What a line becomes: the device with its metrics and their units, and the room.
 fn becomes(line: &str, way: Way, now: Timestamp) -> anyhow::Result<(String, Option<String>)> {
     let read = read(line, way, now)?;
-    let room = read.readings.iter().find_map(|(reading, _)| reading.room.as_ref());
+    let room = read.readings.iter().find_map(|reading| reading.room.as_ref());
     let room = room.map(ToString::to_string);
-    let shown = read.readings.iter().map(|(reading, hints)| described(reading, hints));
+    let shown = read.readings.iter().map(described);
     Ok((shown.collect::<Vec<_>>().join("; "), room))
 }
 
-fn described(reading: &Reading, hints: &Hints) -> String {
+fn described(reading: &Reading) -> String {
     let metric = |name: &domain::MetricName| {
-        let unit = hints.metrics.get(name).and_then(|it| it.unit.clone());
+        let about = reading.about.as_ref().and_then(|about| about.metrics.get(name));
+        let unit = about.and_then(|metric| metric.unit.clone());
         listed::with_unit(name, unit.or_else(|| name.well_known().1).as_ref())
     };
     let metrics: Vec<String> = reading.metrics().keys().map(metric).collect();

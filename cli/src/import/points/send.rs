@@ -188,7 +188,7 @@ fn rounds(
 fn reading(line: &SentLine, now: Timestamp) -> Option<Reading> {
     let (device_tags, room_tag) = line.way.tags();
     let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag).ok()?;
-    read.readings.into_iter().next().map(|(reading, _)| reading)
+    read.readings.into_iter().next()
 }
 
 /// The lines of a request, all of one way.

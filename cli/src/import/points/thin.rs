@@ -318,15 +318,15 @@ impl Open {
         }
         let (device_tags, room_tag) = line.way.tags();
         let read = local::read_points(line.text.as_bytes(), now, device_tags, room_tag);
-        for (reading, mut hints) in read.unwrap_or_default().readings {
-            known.taught.add_to(&reading, &mut hints);
+        for mut reading in read.unwrap_or_default().readings {
+            known.taught.add_to(&mut reading);
             let device =
                 DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| false);
-            let device = device.described(&hints);
             let counters = (known.counters_of)(&reading.device)?;
             for (name, info) in device.metrics() {
-                let field = hints.metrics.get(name).and_then(|it| it.field.as_ref());
-                let Some(field) = field.map(|it| it.field.clone()) else { continue };
+                let about = reading.about.as_ref().and_then(|about| about.metrics.get(name));
+                let field = about.and_then(|metric| metric.field.as_ref());
+                let Some(field) = field.map(|field| field.field.clone()) else { continue };
                 let mut info = info.clone();
                 if counters.contains(name) {
                     info.kind = MetricKind::Counter;

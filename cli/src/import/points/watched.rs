@@ -60,8 +60,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Watched<'a, I> {
 impl Watcher<'_> {
     fn note(&self, body: &str, way: Way) -> anyhow::Result<()> {
         let Some(comparison) = self.comparison else { return Ok(()) };
-        let readings = self.read(body, way).readings;
-        comparison.note(readings.iter().map(|(reading, hints)| (reading, hints)))
+        comparison.note(&self.read(body, way).readings)
     }
 
     /// Takes back what is not stored of a line that the server refused, whole or in part. Devices for which that is not
@@ -92,9 +91,7 @@ impl Watcher<'_> {
             return Lost::Nothing;
         }
 
-        let alone =
-            self.read(&line.text, line.way).readings.into_iter().map(|(reading, _)| reading);
-        let alone: Vec<Reading> = alone.collect();
+        let alone = self.read(&line.text, line.way).readings;
         if of_itself.next().is_none() && alone.len() <= others {
             Lost::All(alone)
         } else {

@@ -6,7 +6,7 @@ use std::fmt;
 use api::FieldError;
 use api::json::{MembersError, WrongKind};
 use domain::{
-    Decimal, DecimalError, DeviceId, Hints, IdError, MetricName, MetricNameError, ReadingError,
+    About, Decimal, DecimalError, DeviceId, IdError, MetricName, MetricNameError, ReadingError,
     RoomId, Timestamp, TimestampError, excerpt,
 };
 
@@ -30,8 +30,8 @@ pub(crate) struct Content {
     pub(crate) timestamp: Option<Timestamp>,
     pub(crate) room: Option<RoomId>,
     pub(crate) metrics: BTreeMap<MetricName, Decimal>,
-    /// What the entry teaches of its device beside the values.
-    pub(crate) hints: Hints,
+    /// What the entry says of its device beside the values.
+    pub(crate) about: About,
 }
 
 /// The reason for which an entry is refused.

@@ -6,7 +6,7 @@ use std::fmt;
 
 use api::json::{Kind, Members, WrongKind, number, string};
 use api::{MAX_READINGS, Problem, ProblemKind};
-use domain::{Decimal, DeviceId, Hints, MAX_METRICS, MetricName, RoomId, Timestamp};
+use domain::{About, Decimal, DeviceId, MAX_METRICS, MetricName, RoomId, Timestamp};
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -164,7 +164,7 @@ fn content(mut members: Members<'_>) -> Result<Content, Refusal> {
         let value = decimal(value).map_err(|fault| Refusal::of(&name, fault))?;
         metrics.insert(metric, value);
     }
-    Ok(Content { timestamp, room, metrics, hints: Hints::default() })
+    Ok(Content { timestamp, room, metrics, about: About::default() })
 }
 
 fn device_id(value: &RawValue) -> Result<DeviceId, Fault> {

@@ -48,7 +48,7 @@ fn is_mapped(line: &Line<'_>) {
         for (n, (metric, ..)) in point.metrics.iter().enumerate() {
             assert!(point.metrics[..n].iter().all(|(other, ..)| other != metric));
         }
-        assert!(mapped.hints(point).metrics.len() == point.metrics.len());
+        assert!(mapped.about(point).metrics.len() == point.metrics.len());
     }
 }
 

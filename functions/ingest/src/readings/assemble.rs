@@ -11,7 +11,7 @@ use crate::formats::{Format, json};
 use crate::intake::sender::Sender;
 use crate::intake::submission::Submission;
 use crate::intake::times::Times;
-use crate::readings::batch::{Assembled, DescribedReading};
+use crate::readings::batch::{Assembled, EntryReading};
 use crate::readings::payloads::{Drafts, drafts};
 use crate::settings::Settings;
 
@@ -55,15 +55,14 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     let mut by_key: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
-        let added = describe(entry, sender, times).and_then(|described| {
-            if described.has_timestamp {
-                let slot = by_key.entry(ReadingKey::of(&described.reading));
-                all.timed.add_or_merge(slot, described, index)
-            } else {
-                let slot = arrivals.entry(described.reading.device.clone());
-                all.arrivals.add_once(slot, described, index)
-            }
-        });
+        let added =
+            read(entry, sender, times).and_then(|EntryReading { reading, has_timestamp }| {
+                if has_timestamp {
+                    all.timed.add_or_merge(by_key.entry(ReadingKey::of(&reading)), reading, index)
+                } else {
+                    all.arrivals.add_once(arrivals.entry(reading.device.clone()), reading, index)
+                }
+            });
         if let Err(refusal) = added {
             all.is_foreign |= refusal.is_foreign();
             all.rejected.push(refusal.at(Some(index)));
@@ -73,31 +72,29 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
 }
 
 /// Makes a reading of an entry, of the sender's device and within the times that are taken.
-fn describe(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<DescribedReading, Refusal> {
+fn read(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<EntryReading, Refusal> {
     let draft = entry?;
     let device = sender.device(draft.device)?;
-    let Content { timestamp, room, metrics, hints } = draft.content?;
+    let Content { timestamp, room, metrics, about } = draft.content?;
     if let Some(at) = timestamp {
         times.check(at)?;
     }
     let reading = Reading::new(device, timestamp.unwrap_or(times.arrived), room, metrics);
-    let reading = reading.map_err(Refusal::whole)?;
-    Ok(DescribedReading { reading, hints, has_timestamp: timestamp.is_some() })
+    let reading = reading.map_err(Refusal::whole)?.with_about(about);
+    Ok(EntryReading { reading, has_timestamp: timestamp.is_some() })
 }
 
 /// Reads a JSON object as `POST /readings` does at `now`.
 pub fn read_reading(json: &str, now: Timestamp) -> Result<Reading, FieldError> {
     let times = Times::new(now, &Settings::default());
-    let described = describe(json::entry(json), &Sender::Anyone, &times);
-    described.map(|described| described.reading).map_err(|refusal| refusal.at(None))
+    let entry = read(json::entry(json), &Sender::Anyone, &times);
+    entry.map(|entry| entry.reading).map_err(|refusal| refusal.at(None))
 }
 
 #[cfg(test)]
 mod tests {
     use domain::RoomId;
     use domain::given::{at, cases, device, label};
-
-    use crate::readings::PlacedReadings;
 
     use super::*;
 
@@ -116,10 +113,10 @@ mod tests {
         let settings = Settings { retention_days, ..Settings::default() };
         let times = Times::new(arrived, &settings);
         let sender = sender.map_or(Sender::Anyone, |id| Sender::Topic(device(id)));
-        let described = describe(json::entry(json), &sender, &times)?;
+        let entry = read(json::entry(json), &sender, &times)?;
         let has_timestamp = json.contains("timestamp") && !json.contains("null");
-        assert_eq!(described.has_timestamp, has_timestamp);
-        Ok(described.reading)
+        assert_eq!(entry.has_timestamp, has_timestamp);
+        Ok(entry.reading)
     }
 
     fn refused(json: &str) -> String {
@@ -148,9 +145,9 @@ mod tests {
         }
     }
 
-    /// Each entry teaches another name and another tag; the first of a device and metric at its arrival counts.
+    /// Each entry says another name and another tag; the first of a device and metric at its arrival counts.
     #[test]
-    fn an_entry_that_is_refused_teaches_nothing() {
+    fn an_entry_that_is_refused_says_nothing() {
         let arrived = at(NOW);
         let times = Times::new(arrived, &Settings::default());
         let sent = [
@@ -163,8 +160,8 @@ mod tests {
         let entries = sent.iter().enumerate().map(|(n, json)| {
             let mut draft = json::entry(json)?;
             draft.content = draft.content.map(|mut content| {
-                content.hints.name = Some(label(&format!("name {n}")));
-                content.hints.tags.insert(format!("tag {n}"), "x".to_owned());
+                content.about.name = Some(label(&format!("name {n}")));
+                content.about.tags.insert(format!("tag {n}"), "x".to_owned());
                 content
             });
             Ok(draft)
@@ -172,14 +169,14 @@ mod tests {
         let assembled = place_all(entries.collect(), &Sender::Anyone, &times);
         let refused: Vec<_> = assembled.rejected.iter().filter_map(|it| it.index).collect();
         assert_eq!(refused, [1, 2, 3]);
-        let PlacedReadings { readings, hints, .. } = &assembled.arrivals;
-        let taught = readings.iter().zip(hints).map(|(reading, hints)| {
-            let tags: Vec<_> = hints.tags.keys().map(String::as_str).collect();
-            (reading.device.as_str(), hints.name.as_ref().map(ToString::to_string), tags)
+        let said = assembled.arrivals.readings.iter().map(|reading| {
+            let about = reading.about.as_ref().expect("a name and a tag");
+            let tags: Vec<_> = about.tags.keys().map(String::as_str).collect();
+            (reading.device.as_str(), about.name.as_ref().map(ToString::to_string), tags)
         });
         let expected = [("d", "name 0", "tag 0"), ("e", "name 4", "tag 4")];
         let expected = expected.map(|(id, name, tag)| (id, Some(name.to_owned()), vec![tag]));
-        assert_eq!(taught.collect::<Vec<_>>(), expected);
+        assert_eq!(said.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -3,24 +3,21 @@
 use std::collections::hash_map::Entry as Slot;
 
 use api::FieldError;
-use domain::{Hints, Reading, Timestamp};
+use domain::Reading;
 
 use crate::formats::draft::{Fault, Refusal};
 
-/// The readings of a request, each with the indices of its entries and with what the entries say about the device. A
-/// reading that is refused takes both along.
+/// The readings of a request, each with the indices of its entries.
 #[derive(Debug, Default)]
 pub(crate) struct PlacedReadings {
     pub(crate) readings: Vec<Reading>,
     pub(crate) origins: Vec<Vec<usize>>,
-    pub(crate) hints: Vec<Hints>,
 }
 
-/// The reading of an entry, and what the entry says about the device beside the values.
+/// The reading of an entry.
 #[derive(Debug)]
-pub(crate) struct DescribedReading {
+pub(crate) struct EntryReading {
     pub(crate) reading: Reading,
-    pub(crate) hints: Hints,
     /// Whether the entry has a timestamp; else the reading has that of the arrival.
     pub(crate) has_timestamp: bool,
 }
@@ -32,8 +29,6 @@ pub(crate) struct Assembled {
     pub(crate) timed: PlacedReadings,
     /// Those without, at the timestamp of arrival, at most one of each device.
     pub(crate) arrivals: PlacedReadings,
-    /// The time of arrival, which lines without a timestamp have in `timed`.
-    pub(crate) arrived: Option<Timestamp>,
     /// The refused entries, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
     /// Whether an entry names a device that is not the sender's.
@@ -70,12 +65,11 @@ impl PlacedReadings {
     /// Takes readings away, and returns them.
     pub(crate) fn split_off(&mut self, mut is_taken: impl FnMut(&Reading) -> bool) -> Self {
         let (mut kept, mut split) = (Self::default(), Self::default());
-        let Self { readings, origins, hints } = std::mem::take(self);
-        for ((reading, origins), hints) in readings.into_iter().zip(origins).zip(hints) {
+        let Self { readings, origins } = std::mem::take(self);
+        for (reading, origins) in readings.into_iter().zip(origins) {
             let to = if is_taken(&reading) { &mut split } else { &mut kept };
             to.readings.push(reading);
             to.origins.push(origins);
-            to.hints.push(hints);
         }
         *self = kept;
         split
@@ -85,21 +79,18 @@ impl PlacedReadings {
     pub(super) fn add_or_merge<K>(
         &mut self,
         slot: Slot<'_, K, usize>,
-        described: DescribedReading,
+        reading: Reading,
         origin: usize,
     ) -> Result<(), Refusal> {
-        let DescribedReading { reading, hints, .. } = described;
         match slot {
             Slot::Vacant(slot) => {
                 slot.insert(self.readings.len());
                 self.readings.push(reading);
                 self.origins.push(vec![origin]);
-                self.hints.push(hints);
             }
             Slot::Occupied(slot) => {
                 self.readings[*slot.get()].absorb(reading).map_err(Refusal::whole)?;
                 self.origins[*slot.get()].push(origin);
-                self.hints[*slot.get()].absorb(hints);
             }
         }
         Ok(())
@@ -109,16 +100,15 @@ impl PlacedReadings {
     pub(super) fn add_once<K>(
         &mut self,
         slot: Slot<'_, K, usize>,
-        described: DescribedReading,
+        reading: Reading,
         origin: usize,
     ) -> Result<(), Refusal> {
         if let Slot::Occupied(slot) = &slot
-            && let Some(metric) = self.readings[*slot.get()].shared_metric(&described.reading)
+            && let Some(metric) = self.readings[*slot.get()].shared_metric(&reading)
         {
-            let device = described.reading.device;
-            let fault = Fault::SecondArrival { metric: metric.clone(), device };
+            let fault = Fault::SecondArrival { metric: metric.clone(), device: reading.device };
             return Err(Refusal::of("timestamp", fault));
         }
-        self.add_or_merge(slot, described, origin)
+        self.add_or_merge(slot, reading, origin)
     }
 }

@@ -7,7 +7,7 @@ use std::hash::{Hash as _, Hasher as _};
 
 use api::{FieldError, MAX_READINGS, Problem, ProblemKind};
 use chrono::TimeDelta;
-use domain::{DeviceId, Hints, MetricName, Reading, RoomId, Timestamp};
+use domain::{DeviceId, MetricName, Reading, RoomId, Timestamp};
 use table::ReadingKey;
 
 use crate::formats::draft::Fault;
@@ -82,7 +82,6 @@ impl Reader<'_> {
     /// The points of a body.
     pub(crate) fn read<'b>(&self, body: &'b [u8]) -> Result<Points<'b>, Problem> {
         let mut points = Points::default();
-        points.assembled.arrived = Some(self.times.arrived);
         for Numbered { number, text, line } in lines(body) {
             if points.lines.len() == MAX_READINGS {
                 let detail = format!("more than {MAX_READINGS} lines; send fewer at a time");
@@ -115,7 +114,7 @@ impl Reader<'_> {
                 continue;
             }
             match points.unite(point, room, (nanos, at), series, place) {
-                Ok(n) => points.assembled.timed.hints[n].absorb(mapped.hints(point)),
+                Ok(n) => points.assembled.timed.readings[n].say(mapped.about(point), room),
                 Err(fault) => points.refuse(place, &fault),
             }
         }
@@ -193,7 +192,6 @@ impl Points<'_> {
                 slot.insert((n, sources));
                 timed.readings.push(new(metrics.collect())?);
                 timed.origins.push(vec![place]);
-                timed.hints.push(Hints::default());
                 return Ok(n);
             }
             Slot::Occupied(slot) => slot,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
 use domain::text_id::{id_of, part_id};
-use domain::{Hints, Label, MetricHints, MetricName, Timestamp, Zone};
+use domain::{About, AboutMetric, Label, MetricName, Timestamp, Zone};
 
 use crate::formats::draft::{Content, Draft, Entry, Refusal};
 use crate::formats::moment::Moment;
@@ -84,18 +84,19 @@ pub(crate) fn drafts(
 
 /// The values of a part of a device, with the meaning that the vocabulary gives to their names. It has no time and no room.
 fn content_of(measured: BTreeMap<MetricName, Measured>, name: Option<Label>) -> Content {
-    let mut hints = Hints { name, ..Hints::default() };
+    let mut about = About { name, ..About::default() };
     let mut metrics = BTreeMap::new();
     for (metric, value) in measured {
         let meaning = vocabulary::meaning(metric.as_str()).filter(|_| !value.is_own);
         if let Some((kind, unit)) = meaning {
             let modulus = value.modulus;
-            let hint = MetricHints { kind: Some(kind), unit, modulus, ..MetricHints::default() };
-            hints.metrics.insert(metric.clone(), hint);
+            let of_metric =
+                AboutMetric { kind: Some(kind), unit, modulus, ..AboutMetric::default() };
+            about.metrics.insert(metric.clone(), of_metric);
         }
         metrics.insert(metric, value.value);
     }
-    Content { timestamp: None, room: None, metrics, hints }
+    Content { timestamp: None, room: None, metrics, about }
 }
 
 fn unnamed() -> Problem {

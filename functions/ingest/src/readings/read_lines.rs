@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use api::Problem;
-use domain::{Hints, Reading, Timestamp};
+use domain::{Reading, Timestamp};
 
 use crate::formats::line_protocol::mapping::Rules;
 use crate::formats::line_protocol::{self, LineError, Numbered, Precision, Value};
@@ -61,8 +61,8 @@ fn written(value: Value<'_>) -> Cow<'_, str> {
 /// The readings of a body of lines, with nanoseconds, that arrives at `now`.
 #[derive(Debug, Default)]
 pub struct PointsRead {
-    /// The readings, and what each teaches of its device.
-    pub readings: Vec<(Reading, Hints)>,
+    /// The readings.
+    pub readings: Vec<Reading>,
     /// The number of each line that is refused, from 1 on, and the reason.
     pub refused: Vec<(usize, String)>,
 }
@@ -89,8 +89,7 @@ pub fn read_points(
     let refused = refused
         .map(|refusal| (lines[refusal.index.unwrap_or_default()].0, refusal.message))
         .collect();
-    let readings = assembled.timed.readings.into_iter().zip(assembled.timed.hints).collect();
-    Ok(PointsRead { readings, refused })
+    Ok(PointsRead { readings: assembled.timed.readings, refused })
 }
 
 #[cfg(test)]
@@ -119,10 +118,10 @@ mod tests {
         let body = b"kWh,domain=sensor,entity_id=meter,area=Hall value=5,friendly_name_str=\"M\" 1768147200000000000\n\
             m v=1 5";
         let read = read_points(body, now, &["entity_id"], Some("area")).expect("two lines");
-        let (reading, hints) = &read.readings[0];
+        let reading = &read.readings[0];
         assert_eq!(reading.device.as_str(), "sensor.meter");
         assert_eq!(reading.room.as_ref().map(domain::RoomId::as_str), Some("Hall"));
-        assert!(hints.name.is_some());
+        assert!(reading.about.as_ref().is_some_and(|about| about.name.is_some()));
         assert_eq!((read.readings.len(), read.refused[0].0), (1, 2), "{:?}", read.refused);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use domain::{Device, DeviceId, DeviceObservation, Hints, Place, Reading, Room, RoomId, Timestamp};
+use domain::{Device, DeviceId, DeviceObservation, Place, Reading, RoomId, Timestamp};
 use runtime::registry::Snapshot;
 
 use crate::registry::place_cache::CachedPlace;
@@ -83,11 +83,12 @@ impl FoundDevices {
         self.not_looked_up.contains(id)
     }
 
-    /// The registered rooms that have no name, and for which the hints have one.
-    pub(super) fn unnamed_rooms<'h>(&self, hints: impl Iterator<Item = &'h Hints>) -> Vec<Room> {
-        let named: BTreeSet<&RoomId> = hints.flat_map(|hints| hints.room_names.keys()).collect();
-        let registered = named.into_iter().filter_map(|room| self.snapshot.rooms.get(room));
-        registered.filter(|room| room.name.is_none()).cloned().collect()
+    /// Whether a room has no name, as far as is known: it is not registered, or is remembered without one.
+    pub(super) fn lacks_name(&self, id: &RoomId) -> bool {
+        match self.snapshot.rooms.get(id) {
+            Some(room) => room.name.is_none(),
+            None => !self.rooms.contains(id),
+        }
     }
 
     /// Refuses the readings of devices that are being deleted.

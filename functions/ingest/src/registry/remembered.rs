@@ -61,10 +61,11 @@ impl<C: Clock> Registry<C> {
     }
 }
 
-/// Whether a reading names another room than its device is in, or a metric that the device has not.
+/// Whether a reading names another room than its device is in, a metric that the device has not, or another fact.
 fn says_more(reading: &Reading, device: &Device) -> bool {
     let is_elsewhere = |room| device.place().room() != Some(room);
-    reading.named_room.as_ref().is_some_and(is_elsewhere)
+    reading.about.is_some()
+        || reading.named_room.as_ref().is_some_and(is_elsewhere)
         || reading.metrics().keys().any(|name| !device.metrics().contains_key(name))
 }
 
@@ -75,7 +76,7 @@ fn with_observation(
     has_room: impl Fn(&RoomId) -> bool,
 ) -> Option<Device> {
     let update = device.diff(observation, has_room);
-    if update.room.is_none() && update.metrics.is_empty() {
+    if update.room.is_none() && update.metrics.is_empty() && update.about.is_none() {
         return None;
     }
     let mut device = device.clone();

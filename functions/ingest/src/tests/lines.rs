@@ -4,15 +4,13 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use domain::given::{label, metric};
-use domain::{Edit, Hints, RoomPatch};
+use domain::{Edit, RoomPatch};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use table::memory_db::on;
-use table::{Action, EditRegistry as _, ReadRegistry as _, Target, TeachRegistry as _};
+use table::{Action, EditRegistry as _, ReadRegistry as _, RegisterDevices as _, Target};
 
 use super::*;
-use crate::readings::{PlacedReadings, StoredReadings};
-use crate::store_request::StoreRequest;
 
 /// An answer: status, headers, body.
 struct Answer(i64, Value, String);
@@ -352,7 +350,7 @@ async fn a_token_introduces_so_many_devices_and_known_ones_go_on() {
 }
 
 #[tokio::test]
-async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person() {
+async fn what_lines_say_is_learned_once_and_never_over_a_person() {
     let bench = Bench::new();
     let line = |at: i64, more: &str| {
         format!(
@@ -383,6 +381,7 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
         bench.clock.advance(Duration::from_secs(120));
         for second in [2, 3] {
             bench.lines("/write?precision=s", &line(1_768_147_200 + second, "")).await;
+            bench.learn().await;
             let rooms = bench.store.rooms(&invocation()).await.expect("memory").found;
             assert_eq!(rooms[0].name.as_ref().map(domain::Label::as_str), Some(shown));
         }
@@ -402,6 +401,7 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
     for n in 2..4 {
         bench.lines("/write?precision=s", &line(1_768_147_200 + n, ",battery=5")).await;
     }
+    bench.learn().await;
     let device = bench.device("sensor.meter:Living_Room").await;
     assert_eq!(device.metrics().len(), 2);
     let kinds: Vec<_> =
@@ -436,10 +436,8 @@ async fn a_device_has_no_more_metrics_in_a_race() {
     let write = async |body: &str| bench.lines("/write?precision=ms", body).await;
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
     let body = [line(0, 250, 0), line(250, 257, 1), line(240, 256, 2), line(256, 257, 3)].concat();
-    // Those that teach a device which is not registered are to be sent again; the others are refused.
     let (status, text) = write(&body).await;
-    assert_eq!(status, 503, "{text}");
-    assert!(text.contains("2 of 4 lines are not stored, send them again: 1, 3"), "{text}");
+    assert_eq!(status, 400, "{text}");
     assert!(bench.devices().await.is_empty());
     let (status, text) = write(&line(255, 257, 4)).await;
     assert_eq!(status, 400, "of the same instance: {text}");
@@ -457,7 +455,7 @@ async fn metrics_that_the_registry_never_learns_are_forgotten() {
     bench.ingest.load().await;
     let fields = fields(0, 256);
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
-    assert_eq!(bench.lines("/write", &format!("m,host=a {fields} {AT}")).await.0, 503);
+    assert_eq!(bench.lines("/write", &format!("m,host=a {fields} {AT}")).await.0, 204);
     let other = format!("m,host=a other=1 {AT}");
     assert_eq!(bench.lines("/write", &other).await.0, 400);
     bench.clock.advance(Duration::from_secs(180));
@@ -487,7 +485,7 @@ async fn what_is_refused_teaches_nothing_and_with_accept_partial_false_stores_no
 
 /// Each line has a tag of its own and its own value of a tag that all have.
 #[tokio::test]
-async fn a_device_is_taught_by_those_of_its_lines_that_are_stored() {
+async fn a_device_learns_from_those_of_its_lines_that_are_stored() {
     let mut random = fastrand::Rng::with_seed(4);
     let line = |n: usize, fields: &str| {
         let at = 1_768_147_200_000 + n;
@@ -515,21 +513,22 @@ async fn a_device_is_taught_by_those_of_its_lines_that_are_stored() {
         assert_eq!(bench.lines(path, &known).await.0, 204);
         let body: String = lines.iter().enumerate().map(|(n, it)| line(n, it)).collect();
         let (_, text) = bench.lines(path, &body).await;
+        bench.learn().await;
         let start = bench.store.readings()[0].at;
         let readings = bench.store.readings();
-        let taught_by: Vec<usize> = readings
+        let learned_from: Vec<usize> = readings
             .iter()
             .skip(1)
             .map(|it| (it.at.since(start).num_milliseconds() - 1).try_into().expect("after"))
             .collect();
-        stored += taught_by.len();
-        refused += lines.len() - taught_by.len();
+        stored += learned_from.len();
+        refused += lines.len() - learned_from.len();
         let devices = bench.devices().await;
         let tags = &devices[0].source().tags;
         let of: Vec<usize> =
             (0..lines.len()).filter(|n| tags.contains_key(&format!("tag{n}"))).collect();
-        assert_eq!(of, taught_by, "{text}");
-        let first = taught_by.first().map(|n| format!("line{n}"));
+        assert_eq!(of, learned_from, "{text}");
+        let first = learned_from.first().map(|n| format!("line{n}"));
         assert_eq!(tags.get("of"), first.as_ref(), "{text}");
     }
     assert!(stored > 50 && refused > 50, "{stored} {refused}");
@@ -609,123 +608,73 @@ async fn what_writers_ask_first_is_answered_without_the_table() {
     assert_eq!(bench.store.calls().reads, reads, "no read of the table");
 }
 
-/// The request of one reading.
-fn request_of(reading: &Reading) -> StoreRequest<'static> {
-    let timed = PlacedReadings {
-        readings: vec![reading.clone()],
-        origins: vec![vec![0]],
-        hints: vec![Hints::default()],
-    };
-    StoreRequest { timed, ..StoreRequest::default() }
-}
-
-/// The registry function meets the room in the stream while the rest of the request is stored, and knows no names.
+/// The function registry learns them from the stream: no request is refused or repeated for them.
 #[tokio::test]
-async fn a_room_that_is_registered_meanwhile_gets_its_name_all_the_same() {
+async fn facts_travel_on_the_readings() {
     let bench = Bench::new();
-    let Pipeline { registry, store, .. } = &bench.ingest.pipeline;
-    let mut log = WideEvent::begin("ingest");
-    let reading = given::reading("d", bench.clock.now(), Some("living_room"), &[("t", "1")]);
-    let hints = Hints {
-        room_names: [(given::room("living_room"), "living room".parse().expect("one"))].into(),
-        ..Hints::default()
-    };
-    let found = registry.find(store, &request_of(&reading), &invocation(), &mut log).await;
-    let found = found.expect("memory");
-    given::register_room(store, "living_room", bench.clock.now()).await;
-    let mut stored = StoredReadings::default();
-    stored.add(reading, hints);
-    registry.register_new(store, &stored, &found, &invocation(), &mut log).await;
-    let rooms = store.rooms(&invocation()).await.expect("memory").found;
-    let names: Vec<_> =
-        rooms.iter().map(|room| room.name.as_ref().map(ToString::to_string)).collect();
-    assert_eq!(names, [Some("living room".to_owned())]);
-}
-
-/// The registry function registers the device from the stream while the rest of the request is stored, and changes it
-/// between the request's registration and its teaching: history comes once, so no later request makes up for it.
-#[tokio::test]
-async fn a_device_that_others_change_meanwhile_is_taught_all_the_same() {
-    let bench = Bench::new();
-    let Pipeline { registry, store, .. } = &bench.ingest.pipeline;
-    let mut log = WideEvent::begin("ingest");
-    let reading = given::reading("d", bench.clock.now(), None, &[("t", "1")]);
-    let named = |name: &str| Hints { name: Some(label(name)), ..Hints::default() };
-    let tagged = Hints { tags: [("of".to_owned(), "line".to_owned())].into(), ..Hints::default() };
-    let found = registry.find(store, &request_of(&reading), &invocation(), &mut log).await;
-    let found = found.expect("memory");
-    given::register_devices_of(store, std::slice::from_ref(&reading)).await;
-    let mut stored = StoredReadings::default();
-    stored.add(reading, tagged);
-    let registration = registry.register_new(store, &stored, &found, &invocation(), &mut log).await;
-    let now = bench.device("d").await;
-    store.teach_device(&now, &named("another"), &invocation()).await.expect("memory");
-    let untaught =
-        registry.teach(store, &stored, &found, registration, &invocation(), &mut log).await;
-    assert!(untaught.is_none(), "{untaught:?}");
-    let device = bench.device("d").await;
-    assert_eq!(device.source().tags.get("of").map(String::as_str), Some("line"));
-    assert_eq!(device.source().name.as_ref().map(ToString::to_string), Some("another".to_owned()));
-}
-
-#[tokio::test]
-async fn lines_whose_devices_could_not_be_taught_are_sent_again() {
-    let bench = Bench::new();
-    // The lines have another timestamp than that of their arrival.
-    bench.clock.advance(Duration::from_millis(1));
     let line = |n: usize| format!("m,host=h{n} value={n} {AT}\n");
-    let taught = async |count: usize| {
-        let devices = bench.devices().await;
-        let taught = devices.iter().filter(|it| it.source().tags.contains_key("host"));
-        assert_eq!(taught.count(), count);
+    let said = |device: &str| {
+        let readings = bench.store.readings();
+        let mut of_device =
+            readings.into_iter().filter(|reading| reading.device.as_str() == device);
+        of_device.next().expect("a reading").about.map(|about| *about)
     };
+
     // More devices than one request registers.
     let many: String = (0..520).map(line).collect();
-    let (status, text) = bench.lines("/write", &many).await;
-    assert_eq!(status, 503, "{text}");
-    assert!(text.contains("20 of 520 lines are not stored, send them again"), "{text}");
-    taught(500).await;
     assert_eq!(bench.lines("/write", &many).await.0, 204);
-    taught(520).await;
-
-    for path in ["/write", "/api/v2/write"] {
-        let throttled = || StoreError::Throttled("test".into());
-        bench.store.fail_registry_writes_with([throttled()]);
-        let one = line(600 + path.len());
-        assert_eq!(bench.lines(path, &one).await.0, 503, "{path}");
-        let Answer(status, headers, _) = bench.write(path, &json!({}), one.as_bytes()).await;
-        assert_eq!(status, 204, "{path}");
-        assert_eq!(headers["x-roomtide-accepted-before"], "lines=1", "{path}");
+    let devices = bench.devices().await;
+    assert_eq!(devices.len(), 500);
+    assert!(devices.iter().all(|device| device.source().tags.contains_key("host")));
+    for n in 0..520 {
+        let about = said(&format!("h{n}")).expect("facts");
+        assert_eq!(about.tags["host"], format!("h{n}"));
     }
-    taught(522).await;
-    assert_eq!(bench.store.readings().len(), 522, "none is stored twice");
 
-    // Without a timestamp of their own they would be others.
-    let many: String = (0..520).map(|n| format!("m,host=now{n} value={n}\n")).collect();
-    assert_eq!(bench.lines("/write", &many).await.0, 204);
-    assert_eq!(bench.store.readings().len(), 522 + 520);
-
-    // What never succeeds holds up no sender.
-    bench.store.fail_registry_writes_with([StoreError::Refused("test".into())]);
-    assert_eq!(bench.lines("/write", &line(700)).await.0, 204);
+    // The registry does not answer.
+    let throttled = || StoreError::Throttled("test".into());
+    bench.store.fail_registry_writes_with([throttled()]);
+    assert_eq!(bench.lines("/write", &line(600)).await.0, 204);
+    assert_eq!(said("h600").expect("facts").tags["host"], "h600");
+    bench.store.end_troubles();
 }
 
-/// The line is a reading of `value` and one of the other field.
 #[tokio::test]
-async fn a_line_of_two_readings_is_asked_for_again_as_often_as_it_takes() {
+async fn a_fact_is_attached_once_and_not_again_when_the_registry_has_it() {
     let bench = Bench::new();
-    bench.clock.advance(Duration::from_millis(1));
-    let line = format!("m,host=h1 value=1,x=2 {AT}");
-    for attempt in 0..3 {
+    let lines = |tag: &str| -> String {
+        (0..3)
+            .map(|n| format!("m,host=h,site={tag} watts={n},volts={n} 176814720000000000{n}\n"))
+            .collect()
+    };
+    let said = || -> Vec<_> {
         bench
             .store
-            .fail_registry_writes_with([1, 2, 3].map(|_| StoreError::Throttled("test".into())));
-        let (status, text) = bench.lines("/write", &line).await;
-        assert_eq!(status, 503, "{attempt}: {text}");
-        assert!(text.contains("1 of 1 lines are not stored"), "{attempt}: {text}");
-        bench.store.end_troubles();
+            .readings()
+            .into_iter()
+            .map(|reading| reading.about.map(|about| *about))
+            .collect()
+    };
+    assert_eq!(bench.lines("/write?precision=ns&device_tags=host", &lines("roof")).await.0, 204);
+    let about = said();
+    assert_eq!(about.iter().flatten().count(), 1, "{about:?}");
+
+    // The registry has it, and what is known stays.
+    let later: String = lines("cellar").replace("17681472", "17681473");
+    assert_eq!(bench.lines("/write?device_tags=host", &later).await.0, 204);
+    let about = said();
+    assert_eq!(about.iter().flatten().count(), 1, "{about:?}");
+
+    // A known device says more: it travels, and this process attaches it once.
+    for field in ["7", "8"] {
+        let more = format!("m,host=h,rack=1 amps={field} 176814740000000000{field}\n");
+        assert_eq!(bench.lines("/write?device_tags=host", &more).await.0, 204);
     }
-    assert_eq!(bench.lines("/write", &line).await.0, 204);
+    let about = said();
+    let news: Vec<_> = about.iter().flatten().skip(1).collect();
+    assert_eq!(news.len(), 1, "{news:?}");
+    assert_eq!(news[0].tags.keys().collect::<Vec<_>>(), ["rack"]);
+    assert_eq!(news[0].metrics.len(), 1, "{news:?}");
 }
 
 #[tokio::test]
@@ -741,6 +690,34 @@ async fn a_request_that_is_refused_as_a_whole_introduces_no_device() {
     assert_eq!(status, 400);
     let Answer(status, _, text) = bench.write("/write", &own, lines(&["d", "e"]).as_bytes()).await;
     assert_eq!(status, 204, "{text}");
+}
+
+/// The registry does not answer, and the stream registers: who introduced a device is on its readings.
+#[tokio::test]
+async fn a_token_introduces_no_more_devices_than_it_may_though_the_stream_registers_them() {
+    let mut bench = Bench::guarded().await;
+    let own = json!({"authorization": format!("Token {}", given::secret("one"))});
+    let lines = |from: usize| -> String {
+        (from..from + 300).map(|n| format!("m,cpu=h{n} value=1 {AT}\n")).collect()
+    };
+    for (from, stored) in [(0, 10), (0, 10), (1_000, 10)] {
+        // Each time an instance that has just started.
+        bench = Bench::with(bench.store, true);
+        bench.ingest.pipeline.settings.max_devices_per_token = 10;
+        for _ in 0..10 {
+            let throttled = StoreError::Throttled("now".into());
+            bench.store.fail(on(Action::PutItem, Target::Devices), 0, throttled);
+        }
+        let Answer(status, ..) = bench.write("/write", &own, lines(from).as_bytes()).await;
+        assert_eq!(status, 400, "most are refused");
+        assert_eq!(bench.store.readings().len(), stored, "{from}");
+        bench.store.end_troubles();
+
+        for reading in bench.store.readings() {
+            let new = DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| true);
+            bench.store.register_device(&new, &invocation()).await.expect("memory");
+        }
+    }
 }
 
 /// The first attempt has counted the devices, and stored none.

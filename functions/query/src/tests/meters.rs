@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Hints, MetricHints, Month, SourceField};
+use domain::{About, AboutMetric, DeviceUpdate, Month, SourceField};
 use table::{
     Expected, KeepRollupState as _, LookUpRegistry as _, NoteSeen as _, RoomWalk, Seen,
-    TeachRegistry as _,
+    UpdateRegistry as _,
 };
 
 use super::by_room::{ROOMS, random_readings, stored};
@@ -70,15 +70,17 @@ impl Bench {
         self.store.set_room_walk(&walk, &invocation()).await.expect("memory");
     }
 
-    /// Teaches that a metric is the value of a line of one value.
-    async fn teach(&self, device: &str, metric: &str) {
+    /// Describes a metric as the value of a line of one value.
+    async fn describe(&self, device: &str, metric: &str) {
         let id: domain::DeviceId = given::device(device);
         let known = self.store.device(&id, &invocation()).await.expect("memory");
         let field = SourceField { measurement: "kWh".to_owned(), field: "value".to_owned() };
-        let hints = MetricHints { field: Some(field), ..MetricHints::default() };
-        let hints = Hints { metrics: [(given::metric(metric), hints)].into(), ..Hints::default() };
+        let of_metric = AboutMetric { field: Some(field), ..AboutMetric::default() };
+        let metrics = [(given::metric(metric), of_metric)].into();
+        let about = Some(About { metrics, ..About::default() });
+        let learned = DeviceUpdate { about, ..DeviceUpdate::default() };
         let known = known.expect("it is there");
-        self.store.teach_device(&known, &hints, &invocation()).await.expect("memory");
+        self.store.update_device(&known, &learned, &invocation()).await.expect("memory");
     }
 }
 
@@ -287,8 +289,8 @@ async fn a_sum_names_what_it_is_unsure_of_where_there_are_several() {
         [""; 0],
         "nobody taught that they have one value"
     );
-    bench.teach("sensor.house", "energy").await;
-    bench.teach("sensor.copy", "energy").await;
+    bench.describe("sensor.house", "energy").await;
+    bench.describe("sensor.copy", "energy").await;
     let bench = bench.again();
     let sum = bench.energy("", "").await;
     assert_eq!(sum["unsure"][0], json!({"device_id": "sensor.copy", "metrics": ["energy"]}));

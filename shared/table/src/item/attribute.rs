@@ -8,6 +8,8 @@ pub const NAMED: &str = "_named";
 pub const NAMED_ROOM: &str = "_named_room";
 /// What tells the arrival of a reading without a timestamp from all others.
 pub const ARRIVAL: &str = "_arrival";
+/// What the sender of a reading says of its device, as JSON.
+pub const SAID_ABOUT: &str = "_about";
 /// The rooms that a device introduced.
 pub const INTRODUCED_ROOMS: &str = "_rooms";
 /// The number of times that a device was edited or that a stay of it was recorded.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use super::attribute::{ARRIVAL, METRICS, NAMED, NAMED_ROOM};
+use super::attribute::{ARRIVAL, METRICS, NAMED, NAMED_ROOM, SAID_ABOUT};
 use super::fields::{foreign_key, invalid};
 use super::form::{mark, text};
 use super::{Attribute, Decode, ItemError};
 use crate::keys::{self, Key};
-use domain::{Decimal, MetricName, Reading, RoomId, Timestamp};
+use domain::{About, Decimal, MetricName, Reading, RoomId, Timestamp};
 
 /// How long readings stay after their retention is over: whatever reads all of a day, or sums it up,
 /// finds it whole until its last reading has expired.
@@ -39,8 +39,15 @@ pub fn from_reading(
     .into_iter()
     .chain(reading.room.as_ref().map(|id| (keys::ROOM, room(id))))
     .chain(named)
+    .chain(reading.about.as_ref().map(|about| (SAID_ABOUT, from_about(about))))
     .chain(expiry)
     .chain(metrics.map(move |(name, value)| (name.as_str(), number(value))))
+}
+
+/// What a sender says of a device, as the attribute of a reading.
+#[must_use]
+pub fn from_about(about: &About) -> Attribute {
+    Attribute::S(serde_json::to_string(about).expect("texts, numbers and flags"))
 }
 
 /// The attributes of a reading that arrived without a timestamp; `arrival` tells it from all others.
@@ -83,7 +90,7 @@ impl Decode for Reading {
         attributes: impl IntoIterator<Item = (String, Attribute)>,
     ) -> Result<Self, ItemError> {
         let (mut pk, mut sk, mut room, mut named_room) = (None, None, None, None);
-        let (mut is_named, mut metrics) = (false, BTreeMap::new());
+        let (mut is_named, mut about, mut metrics) = (false, None, BTreeMap::new());
         for (name, value) in attributes {
             match (name.as_str(), value) {
                 (keys::PK, value) => pk = text(Some(value)).ok(),
@@ -91,6 +98,8 @@ impl Decode for Reading {
                 (keys::ROOM, value) => room = Some(to_room_id(value, keys::ROOM)?),
                 (NAMED_ROOM, value) => named_room = Some(to_room_id(value, NAMED_ROOM)?),
                 (NAMED, _) => is_named = true,
+                // One that cannot be read takes no reading along: a later version may say more.
+                (SAID_ABOUT, Attribute::S(text)) => about = serde_json::from_str(&text).ok(),
                 (_, Attribute::N(value)) => {
                     if let (Ok(name), Ok(value)) =
                         (MetricName::try_from(name), Decimal::parse(&value))
@@ -109,6 +118,7 @@ impl Decode for Reading {
         let named_room = named_room.or_else(|| room.clone().filter(|_| is_named));
         let mut reading = Self::stored(device, at, room, metrics).map_err(invalid(METRICS))?;
         reading.named_room = named_room;
+        reading.about = about;
         Ok(reading)
     }
 }

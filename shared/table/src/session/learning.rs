@@ -1,16 +1,18 @@
-//! What readings, senders and backups tell of registered devices and rooms. Never changes what a person set.
+//! What readings and backups tell of registered devices and rooms. Never changes what a person set.
+
+use std::collections::BTreeSet;
 
 use domain::{
-    Device, DeviceStay, DeviceUpdate, Hints, Label, MetricInfo, MetricName, Place, Room, RoomId,
-    Stay, Timestamp,
+    Device, DeviceId, DeviceStay, DeviceUpdate, Label, MAX_INTRODUCED_ROOMS, MetricInfo,
+    MetricName, Place, Room, RoomId, Stay, Timestamp,
 };
 
 use super::device_write::{changed_fold_settings, metric_path};
 use crate::db::{
-    AttributeChange, Db, If, Write, above, absent, replace_all, set, set_as, set_if_absent, still,
-    update,
+    AttributeChange, Db, If, Write, above, absent, add, any, fewer, holds, replace_all, set,
+    set_as, set_if_absent, still, update,
 };
-use crate::item::attribute::{FIRST_SEEN, NAME, SOURCE, STAY};
+use crate::item::attribute::{FIRST_SEEN, INTRODUCED_ROOMS, NAME, SOURCE, STAY};
 use crate::item::{Attribute, Attributes as _, Members, part};
 use crate::keys::Key;
 use crate::{Companion, Session, StoreResult, UpdateOutcome, companions};
@@ -21,18 +23,29 @@ use crate::{Companion, Session, StoreResult, UpdateOutcome, companions};
 const METRICS_CHUNK: usize = 32;
 
 impl<D: Db> Session<'_, D> {
-    /// Adds what was learned of a device. A room is written only while the device's room is the one of `known`, and
-    /// an earlier first reading only while it is earlier: else nothing of the first update is written.
+    /// Adds what was learned of a device. A room is written only while the device's room is the one of `known`, an
+    /// earlier first reading only while it is earlier, and facts of a sender only while the device has the version of
+    /// `known`: else nothing of the first update is written.
     pub async fn update_device(
         self,
         known: &Device,
         learned: &DeviceUpdate,
     ) -> StoreResult<UpdateOutcome<Device>> {
         let key = self.device_key(known.id());
-        let metrics: Vec<_> = learned.metrics.iter().filter_map(new_metric).collect();
-        let (first, others) = metrics.split_at(metrics.len().min(METRICS_CHUNK));
+        let described = learned.about.as_ref().and_then(|about| known.with_about(about));
+        let described_metrics = described.as_ref().map(|new| changed_metrics(known, new));
+        let described_metrics = described_metrics.unwrap_or_default();
+        let is_plain = |name: &&MetricName| !described_metrics.contains(name);
+        let metrics: Vec<_> =
+            learned.metrics.iter().filter(is_plain).filter_map(new_metric).collect();
+        let chunk = METRICS_CHUNK.saturating_sub(described_metrics.len());
+        let (first, others) = metrics.split_at(metrics.len().min(chunk));
 
-        let mut update_of_all = update(&key).with(first.to_vec());
+        let mut update_of_all = match &described {
+            Some(new) => self.description(known, new, &described_metrics),
+            None => update(&key),
+        };
+        update_of_all = update_of_all.with(first.to_vec());
         if let Some(first_seen) = learned.first_seen {
             update_of_all = earlier(update_of_all, first_seen);
         }
@@ -52,6 +65,17 @@ impl<D: Db> Session<'_, D> {
             outcome = self.update_and_read(update(&key).with(more.to_vec())).await?;
         }
         Ok(outcome)
+    }
+
+    /// An update to the next version of a device, which has what a sender says of it.
+    fn description(self, known: &Device, new: &Device, metrics: &BTreeSet<&MetricName>) -> Write {
+        let source =
+            (new.source() != known.source()).then(|| set_as::<Members, _>(SOURCE, new.source()));
+        let metrics = new.metrics().iter().filter(|(name, _)| metrics.contains(name));
+        self.next_version(known)
+            .with(source)
+            .with(metrics.map(|(name, info)| set_as::<Members, _>(metric_path(name), info)))
+            .with(changed_fold_settings(known, new))
     }
 
     /// Begins a stay that was learned, and ends the stay that lasts. Refused if the device's place is another than
@@ -92,28 +116,23 @@ impl<D: Db> Session<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// Adds what hints teach of a device, if no edit, stay or other hint has been written since `known` was read.
-    pub async fn teach_device(
+    /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
+    /// it is noted once.
+    pub async fn introduce_room(
         self,
-        known: &Device,
-        hints: &Hints,
+        device: &DeviceId,
+        room: &RoomId,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let Some(new) = known.taught(hints) else {
-            return Ok(UpdateOutcome::Updated(known.clone()));
-        };
-        let taught_source =
-            (new.source() != known.source()).then(|| set_as::<Members, _>(SOURCE, new.source()));
-        let taught_metrics = new
-            .metrics()
-            .iter()
-            .filter(|(name, info)| known.metrics().get(*name) != Some(*info))
-            .map(|(name, info)| set_as::<Members, _>(metric_path(name), info));
-        let update = self
-            .next_version(known)
-            .with(taught_source)
-            .with(taught_metrics)
-            .with(changed_fold_settings(known, &new));
-        self.write_device(&new, update, Vec::new()).await
+        let may_introduce = any([
+            absent(INTRODUCED_ROOMS),
+            holds(INTRODUCED_ROOMS, room.as_str()),
+            fewer(INTRODUCED_ROOMS, MAX_INTRODUCED_ROOMS),
+        ]);
+        let introduced = Attribute::Ss(vec![room.to_string()]);
+        let update = update(&self.device_key(device))
+            .when([may_introduce])
+            .with([add(INTRODUCED_ROOMS, introduced)]);
+        self.update_and_read(update).await
     }
 
     /// Names a registered room that has no name.
@@ -123,6 +142,13 @@ impl<D: Db> Session<'_, D> {
             .with([set(NAME, Attribute::text(name))]);
         self.update_and_read(update).await
     }
+}
+
+/// The names of metrics whose settings `new` changes.
+fn changed_metrics<'a>(known: &Device, new: &'a Device) -> BTreeSet<&'a MetricName> {
+    let metrics = new.metrics().iter();
+    let changed = metrics.filter(|(name, info)| known.metrics().get(*name) != Some(*info));
+    changed.map(|(name, _)| name).collect()
 }
 
 /// Adds a metric that a device has not sent before.

@@ -5,7 +5,7 @@ use domain::{Decimal, MetricName, Reading};
 use futures_util::{StreamExt as _, stream};
 
 use crate::db::{AttributeChange, Db, Items, delete, remove, replace, set, set_if_absent, upsert};
-use crate::item::attribute::{NAMED, NAMED_ROOM};
+use crate::item::attribute::{NAMED, NAMED_ROOM, SAID_ABOUT};
 use crate::item::{self, Attribute};
 use crate::keys::{Key, ROOM, TTL};
 use crate::{PutOutcome, ReadingKey, Session, StoreResult};
@@ -108,8 +108,11 @@ impl<D: Db> Session<'_, D> {
                 .map(|(name, value)| set(name.as_str().to_owned(), Attribute::number(value)));
             // It may have been stored while there was another retention.
             let expiry = retention.map(|retention| item::expiry(reading.at, retention));
+            let about =
+                reading.about.as_ref().map(|about| set(SAID_ABOUT, item::from_about(about)));
             let merged = upsert(&Key::Reading(reading.device.clone(), reading.at))
                 .with(metrics)
+                .with(about)
                 .with([replace(TTL, expiry)])
                 .with(rooms(reading));
             self.write(merged).await?;

@@ -1,15 +1,12 @@
-//! New devices and rooms, put where nothing is; and the rooms that a device introduced. Overwrites nothing but the
-//! tombstone of a deleted device.
+//! New devices and rooms, put where nothing is. Overwrites nothing but the tombstone of a deleted device.
 
-use domain::{
-    DeletedDevice, Deletion, Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId, Timestamp,
-};
+use domain::{DeletedDevice, Deletion, Device, Room, Timestamp};
 
 use super::read;
-use crate::db::{Db, WriteOutcome, absent, add, any, fewer, holds, is, put, update};
-use crate::item::attribute::{ENDED, INTRODUCED_ROOMS};
+use crate::db::{Db, WriteOutcome, is, put};
+use crate::item::attribute::ENDED;
 use crate::item::{Attribute, DeviceItem, Kind as _, from_device};
-use crate::{InsertOutcome, Registration, Session, StoreResult, UpdateOutcome};
+use crate::{InsertOutcome, Registration, Session, StoreResult};
 
 impl<D: Db> Session<'_, D> {
     /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
@@ -52,24 +49,5 @@ impl<D: Db> Session<'_, D> {
     /// Registers a room, unless it is registered.
     pub async fn register_room(self, room: &Room) -> StoreResult<InsertOutcome<Room>> {
         self.insert(put(room.item())).await
-    }
-
-    /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
-    /// it is noted once.
-    pub async fn introduce_room(
-        self,
-        device: &DeviceId,
-        room: &RoomId,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        let may_introduce = any([
-            absent(INTRODUCED_ROOMS),
-            holds(INTRODUCED_ROOMS, room.as_str()),
-            fewer(INTRODUCED_ROOMS, MAX_INTRODUCED_ROOMS),
-        ]);
-        let introduced = Attribute::Ss(vec![room.to_string()]);
-        let update = update(&self.device_key(device))
-            .when([may_introduce])
-            .with([add(INTRODUCED_ROOMS, introduced)]);
-        self.update_and_read(update).await
     }
 }

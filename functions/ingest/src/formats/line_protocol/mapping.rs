@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use domain::text_id::{are_readable, digest, finish, id_of, parts};
 use domain::{
-    Decimal, DecimalError, DeviceId, Hints, IdError, Label, MetricHints, MetricName, RoomId,
+    About, AboutMetric, Decimal, DecimalError, DeviceId, IdError, Label, MetricName, RoomId,
     SourceField,
 };
 
@@ -191,44 +191,42 @@ fn add_units(metrics: &mut Metrics<'_>, measurement: &str) {
 }
 
 impl Mapped<'_> {
-    /// What the line teaches of one of its devices.
-    pub(crate) fn hints(&self, point: &Point<'_>) -> Hints {
+    /// What the line says of one of its devices.
+    pub(crate) fn about(&self, point: &Point<'_>) -> About {
         let metrics = point.metrics.iter().map(|(metric, _, field)| {
             let measurement = self.measurement.to_string();
-            let hints = match &self.entity {
-                Some(entity) if field == "value" => entity.hints(),
-                Some(_) => MetricHints::default(),
+            let meaning = match &self.entity {
+                Some(entity) if field == "value" => entity.about_value(),
+                Some(_) => AboutMetric::default(),
                 None => of_vocabulary(metric, &measurement, field),
             };
             let field = (!field.starts_with(CONVERTED))
                 .then(|| SourceField { measurement, field: field.to_string() });
-            (metric.clone(), MetricHints { field, ..hints })
+            (metric.clone(), AboutMetric { field, ..meaning })
         });
-        let room_names =
-            self.room.iter().filter_map(|(id, name)| Some((id.clone(), name.clone()?)));
-        Hints {
+        About {
             name: self.name.clone(),
-            room_names: room_names.collect(),
+            room_name: self.room.as_ref().and_then(|(_, name)| name.clone()),
             tags: self
                 .tags
                 .iter()
                 .map(|(key, value)| (key.to_string(), value.to_string()))
                 .collect(),
             metrics: metrics.collect(),
-            introduced_by: None,
+            ..About::default()
         }
     }
 }
 
 /// What is known of a metric that has the vocabulary's name because its field's name tells the unit.
-fn of_vocabulary(metric: &MetricName, measurement: &str, field: &str) -> MetricHints {
+fn of_vocabulary(metric: &MetricName, measurement: &str, field: &str) -> AboutMetric {
     let named = if field == "value" { measurement } else { field.trim_start_matches(CONVERTED) };
     if metric_name(named) == *metric {
-        return MetricHints::default();
+        return AboutMetric::default();
     }
     let meaning = vocabulary::meaning(metric.as_str());
     let (kind, unit) = meaning.map_or((None, None), |(kind, unit)| (Some(kind), unit));
-    MetricHints { kind, unit, ..MetricHints::default() }
+    AboutMetric { kind, unit, ..AboutMetric::default() }
 }
 
 /// What identifies a device: parts of the values of its tags.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use domain::{MetricHints, MetricKind, MetricName, Role};
+use domain::{AboutMetric, MetricKind, MetricName, Role};
 
 use crate::formats::line_protocol::{Line, Text, Value};
 
@@ -162,7 +162,7 @@ impl Entity {
     }
 
     /// What is known of the value's metric.
-    pub(super) fn hints(&self) -> MetricHints {
+    pub(super) fn about_value(&self) -> AboutMetric {
         let is_one_of =
             |known: &[&str]| self.unit.as_deref().is_some_and(|unit| known.contains(&unit));
         let is_class = |class: &str| self.class.as_deref() == Some(class);
@@ -172,13 +172,13 @@ impl Entity {
         let is_net = is_energy && self.state_class.as_deref() == Some("total");
         let is_counter = is_net || self.state_class.as_deref() == Some("total_increasing");
         let cycle = || LAST_RESET.parse::<MetricName>().expect("a name");
-        MetricHints {
+        AboutMetric {
             kind: is_counter.then_some(MetricKind::Counter),
             unit: self.unit.as_deref().and_then(|unit| unit.parse().ok()),
             role: Role::of_name(&self.names).filter(|_| is_energy || is_power),
             is_net,
             cycle: is_net.then(cycle),
-            ..MetricHints::default()
+            ..AboutMetric::default()
         }
     }
 }

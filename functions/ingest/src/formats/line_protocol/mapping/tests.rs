@@ -87,8 +87,8 @@ fn what_cannot_be_read_back_gets_a_digest_and_a_name() {
     assert_eq!(id, 112 + 13);
     with_line("t,host=Küche\\ 1 value=1", |line| {
         let mapped = map(line, &Rules::default()).expect("mapped");
-        let hints = mapped.hints(&mapped.points[0]);
-        assert_eq!(hints.name.as_ref().map(Label::as_str), Some("Küche 1"));
+        let about = mapped.about(&mapped.points[0]);
+        assert_eq!(about.name.as_ref().map(Label::as_str), Some("Küche 1"));
     });
 }
 
@@ -113,7 +113,7 @@ fn what_ends_like_a_digest_gets_one() {
     let name: Label = label(&digested);
     with_line(&format!("t,host={digested} value=1"), |line| {
         let mapped = map(line, &Rules::default()).expect("mapped");
-        assert_eq!(mapped.hints(&mapped.points[0]).name, Some(name.clone()));
+        assert_eq!(mapped.about(&mapped.points[0]).name, Some(name.clone()));
     });
     let (_, named) = id_of::<DeviceId>(&digested).expect("an id");
     assert_eq!(named, Some(name));
@@ -133,13 +133,13 @@ fn control_characters_reach_no_id_and_no_name() {
         with_line(&line, |line| {
             let mapped = map(line, &Rules::default()).expect("mapped");
             let point = &mapped.points[0];
-            let hints = mapped.hints(point);
+            let about = mapped.about(point);
             assert!(point.device.as_str().starts_with("a_b:c_d-"), "{}", point.device);
             let (room, name) = mapped.room.as_ref().expect("a room");
             assert!(room.as_str().starts_with("c_d-") && name.is_none(), "{room}");
-            assert_eq!(hints.name, None);
+            assert_eq!(about.name, None);
             assert_eq!(
-                hints.tags["host"],
+                about.tags["host"],
                 format!("a{control}b"),
                 "what it was is kept with the device"
             );
@@ -157,17 +157,16 @@ fn a_line_teaches_its_tags_and_fields_and_home_assistant_units() {
     let line = "kWh,domain=sensor,entity_id=meter,area=Living\\ Room friendly_name_str=\"Meter\",state_class_str=\"total_increasing\",device_class_str=\"energy\",value=1";
     with_line(line, |line| {
         let mapped = map(line, &Rules::default()).expect("mapped");
-        let hints = mapped.hints(&mapped.points[0]);
-        assert_eq!(hints.name.as_ref().map(Label::as_str), Some("Meter"));
-        assert_eq!(hints.tags["area"], "Living Room");
-        let (metric, of_metric) = hints.metrics.iter().next().expect("one");
+        let about = mapped.about(&mapped.points[0]);
+        assert_eq!(about.name.as_ref().map(Label::as_str), Some("Meter"));
+        assert_eq!(about.tags["area"], "Living Room");
+        let (metric, of_metric) = about.metrics.iter().next().expect("one");
         assert_eq!(metric.as_str(), "energy");
         assert_eq!(of_metric.kind, Some(MetricKind::Counter));
         assert_eq!(of_metric.unit.as_ref().map(Unit::as_str), Some("kWh"));
         let field = of_metric.field.as_ref().expect("a field");
         assert_eq!((field.measurement.as_str(), field.field.as_str()), ("kWh", "value"));
-        let (room, name) = hints.room_names.iter().next().expect("a room");
-        assert_eq!((room.as_str(), name.as_str()), ("Living_Room", "Living Room"));
+        assert_eq!(about.room_name.as_ref().map(Label::as_str), Some("Living Room"));
         assert_eq!(mapped.strings, 3);
     });
 }

@@ -7,16 +7,19 @@ use runtime::stream::Recorded;
 
 /// The observation of one device in a batch, and the first record of that device.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedDevice {
     pub(crate) observation: DeviceObservation,
     pub(crate) first_record: usize,
 }
 
 /// The observations of a batch, by device.
-pub(crate) fn observations(readings: &[Recorded<Reading>]) -> BTreeMap<DeviceId, Seen> {
-    let mut devices: BTreeMap<DeviceId, Seen> = BTreeMap::new();
+pub(crate) fn observations(readings: &[Recorded<Reading>]) -> BTreeMap<DeviceId, ObservedDevice> {
+    let mut devices: BTreeMap<DeviceId, ObservedDevice> = BTreeMap::new();
     for Recorded { record, change: reading } in readings {
-        let first = || Seen { observation: DeviceObservation::of(reading), first_record: *record };
+        let first = || ObservedDevice {
+            observation: DeviceObservation::of(reading),
+            first_record: *record,
+        };
         devices
             .entry(reading.device.clone())
             .and_modify(|seen| seen.observation.see(reading))

@@ -1,0 +1,128 @@
+//! What readings say of their devices and the registry lacks: attached to the readings, from which the registry function
+//! learns it. Writes nothing.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    About, Device, DeviceId, DeviceObservation, Label, MAX_INTRODUCED_ROOMS, Reading, RoomId,
+};
+
+use crate::registry::found::FoundDevices;
+use crate::store_request::StoreRequest;
+
+impl FoundDevices {
+    /// Leaves on each reading what neither the registry nor an earlier reading of the request has. `introduced` are the
+    /// devices that the sender introduces.
+    ///
+    /// Of a device whose place alone is remembered nothing is attached: what the registry has of it is not known.
+    pub(crate) fn attach_about(
+        &self,
+        request: &mut StoreRequest<'_>,
+        introduced: &BTreeSet<DeviceId>,
+    ) {
+        let sender = request.counted_sender.map(|sender| sender.name.clone());
+        let mut said = SaidSoFar::of(self);
+
+        for reading in request.readings_mut() {
+            let about = reading.about.take().map(|about| *about);
+            if about.is_none() && self.has_all_of(reading) {
+                continue;
+            }
+
+            let mut about = about.unwrap_or_default();
+            let room_name = about.room_name.take();
+            let mut news = said.news_of_device(reading, &about).unwrap_or_default();
+            news.introduces_room = said.introduces_room(reading);
+            news.room_name = said.news_of_room(reading, room_name);
+            if introduced.contains(&reading.device) {
+                // On each of them: one that is not stored takes it along.
+                news.introduced_by.clone_from(&sender);
+            }
+            reading.about = (!news.is_empty()).then(|| Box::new(news));
+        }
+    }
+
+    /// Whether the device and the room of a reading are registered.
+    fn has_all_of(&self, reading: &Reading) -> bool {
+        self.is_registered(&reading.device)
+            && reading.named_room.as_ref().is_none_or(|room| self.has_room(room))
+    }
+}
+
+/// What the registry has, and the readings of the request until now say.
+struct SaidSoFar<'a> {
+    found: &'a FoundDevices,
+    /// Devices that will change, with what readings say of them.
+    devices: BTreeMap<DeviceId, Device>,
+    /// The number of rooms that devices may still introduce.
+    free_rooms: BTreeMap<DeviceId, usize>,
+    introduced_rooms: BTreeSet<RoomId>,
+    named_rooms: BTreeSet<RoomId>,
+}
+
+impl<'a> SaidSoFar<'a> {
+    fn of(found: &'a FoundDevices) -> Self {
+        Self {
+            found,
+            devices: BTreeMap::new(),
+            free_rooms: BTreeMap::new(),
+            introduced_rooms: BTreeSet::new(),
+            named_rooms: BTreeSet::new(),
+        }
+    }
+
+    /// The part of what a reading says that its device lacks.
+    fn news_of_device(&mut self, reading: &Reading, about: &About) -> Option<About> {
+        let id = &reading.device;
+        let known = match self.devices.entry(id.clone()) {
+            Entry::Occupied(described) => described.into_mut(),
+            Entry::Vacant(slot) => match self.found.device(id) {
+                Some(device) => {
+                    let news = device.news(about)?;
+                    slot.insert(device.with_about(&news)?);
+                    return Some(news);
+                }
+                None if self.found.is_registered(id) => return None,
+                None => slot.insert(new_device(reading)),
+            },
+        };
+
+        let news = known.news(about)?;
+        *known = known.with_about(&news)?;
+        Some(news)
+    }
+
+    /// Whether a reading is the first to name a room that is not registered, and its device may introduce one more.
+    fn introduces_room(&mut self, reading: &Reading) -> bool {
+        let Some(room) = &reading.named_room else { return false };
+        if self.found.has_room(room) || self.introduced_rooms.contains(room) {
+            return false;
+        }
+
+        let introduced_before =
+            self.found.device(&reading.device).map_or(0, |device| device.introduced_rooms().len());
+        let free = self
+            .free_rooms
+            .entry(reading.device.clone())
+            .or_insert(MAX_INTRODUCED_ROOMS.saturating_sub(introduced_before));
+        if *free == 0 {
+            return false;
+        }
+        *free -= 1;
+        self.introduced_rooms.insert(room.clone());
+        true
+    }
+
+    /// The name that a reading has for its room, if the room is new or has no name.
+    fn news_of_room(&mut self, reading: &Reading, name: Option<Label>) -> Option<Label> {
+        let room = reading.named_room.as_ref()?;
+        let name = name.filter(|_| self.found.lacks_name(room))?;
+        self.named_rooms.insert(room.clone()).then_some(name)
+    }
+}
+
+/// A device that is new with this reading.
+fn new_device(reading: &Reading) -> Device {
+    DeviceObservation::of(reading).new_device(reading.device.clone(), |_| true)
+}

@@ -1,0 +1,96 @@
+//! The devices and rooms that a batch is about, as the table has them. Writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{Device, DeviceId, Room, RoomId, Timestamp};
+use runtime::registry::is_gone;
+use table::keys::{DEVICES, ROOMS};
+use table::shards::Shard;
+use table::{FindRegistry, Invocation, Listing, QueryReadings, StoreResult, UnreadableItem};
+
+use crate::observed::ObservedDevice;
+
+/// The devices and rooms of a batch, as they are now.
+pub(crate) struct Current {
+    pub(crate) devices: BTreeMap<DeviceId, Device>,
+    /// The registered rooms, by id.
+    pub(crate) rooms: BTreeMap<RoomId, Room>,
+    /// The items that cannot be read. Nothing about them is written.
+    pub(crate) unreadable: Vec<UnreadableItem>,
+}
+
+impl Current {
+    /// Reads the devices and rooms as they are now, with what another instance has just written. Takes the
+    /// devices out of the batch that are gone: a late record of a deleted reading registers nothing.
+    pub(crate) async fn read(
+        store: &(impl FindRegistry + QueryReadings),
+        batch: &mut BTreeMap<DeviceId, ObservedDevice>,
+        invocation: &Invocation,
+    ) -> StoreResult<Self> {
+        let ids: Vec<_> = batch.keys().cloned().collect();
+        let devices = store.find_devices(&ids, invocation).await?;
+        for device in &devices.deleted {
+            if is_gone(store, device, invocation).await? {
+                batch.remove(&device.id);
+            }
+        }
+
+        let named: Vec<_> = rooms_of(batch).into_iter().collect();
+        let rooms = match named.as_slice() {
+            [] => Listing::default(),
+            named => store.find_rooms(named, invocation).await?,
+        };
+
+        let mut current = Self {
+            devices: devices
+                .found
+                .into_iter()
+                .map(|device| (device.id().clone(), device))
+                .collect(),
+            rooms: rooms.found.into_iter().map(|room| (room.id.clone(), room)).collect(),
+            unreadable: devices.unreadable.into_iter().chain(rooms.unreadable).collect(),
+        };
+        // A damaged room counts as registered: no device introduces it again.
+        for room in named {
+            if current.is_room_damaged(&room) {
+                current.rooms.insert(room.clone(), Room::new(room, Timestamp::MIN));
+            }
+        }
+        Ok(current)
+    }
+
+    /// Whether the item of a device cannot be read.
+    pub(crate) fn is_device_damaged(&self, id: &DeviceId) -> bool {
+        self.is_damaged(DEVICES, id.as_str())
+    }
+
+    /// Whether the item of a room cannot be read.
+    pub(crate) fn is_room_damaged(&self, id: &RoomId) -> bool {
+        self.is_damaged(ROOMS, id.as_str())
+    }
+
+    fn is_damaged(&self, partition: &str, id: &str) -> bool {
+        let is_it =
+            |item: &UnreadableItem| Shard::parse(&item.pk, partition).is_some() && item.sk == id;
+        self.unreadable.iter().any(is_it)
+    }
+
+    /// Whether a room is registered. One that the batch does not name is read from the table.
+    pub(crate) async fn has_room(
+        &mut self,
+        room: &RoomId,
+        store: &impl FindRegistry,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        if !self.rooms.contains_key(room) {
+            let found = store.find_rooms(std::slice::from_ref(room), invocation).await?.found;
+            self.rooms.extend(found.into_iter().map(|room| (room.id.clone(), room)));
+        }
+        Ok(self.rooms.contains_key(room))
+    }
+}
+
+/// The rooms that readings of a batch name.
+pub(crate) fn rooms_of(batch: &BTreeMap<DeviceId, ObservedDevice>) -> BTreeSet<RoomId> {
+    batch.values().flat_map(|device| device.observation.rooms.keys().cloned()).collect()
+}

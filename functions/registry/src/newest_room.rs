@@ -1,0 +1,60 @@
+//! The room that a device is in by its newest readings, and since when. Writes nothing.
+
+use domain::{Device, Order, RoomId, TimeRange, Timestamp};
+use table::{FindRegistry, Invocation, QueryReadings, RangeQuery, ReadingKey, StoreResult};
+
+use crate::current::Current;
+
+/// The number of a device's newest readings that are searched for one that names a room.
+const MAX_SEARCHED_READINGS: usize = 200;
+
+/// The room that the newest of the device's readings names, at or after the one that the batch `named`, and since
+/// when, as far back as was looked; `None` where the device is in that room already.
+///
+/// The registry is not written per reading, so it does not know how new its own room is: a late
+/// reading from elsewhere could look newer. The readings themselves know. Where none of the newest
+/// names a room, the device stays where it is, and the registry notes since when, so that the next
+/// late reading does not start the same search.
+///
+/// The stream may be behind the table, by all of an import. Then no later batch need say that the device has
+/// been in the room for long enough to settle: the readings are searched for that too.
+pub(crate) async fn newest_room(
+    store: &(impl FindRegistry + QueryReadings),
+    device: &Device,
+    named: (Timestamp, RoomId),
+    current: &mut Current,
+    invocation: &Invocation,
+) -> StoreResult<Option<(Timestamp, RoomId)>> {
+    let Ok(range) = TimeRange::new(named.0, Timestamp::MAX) else { return Ok(Some(named)) };
+    let mut query =
+        RangeQuery { range, order: Order::Descending, after: None, limit: 10, consistent: true };
+    let mut newest = None;
+    let mut found: Option<(Timestamp, RoomId)> = None;
+    loop {
+        let page = store.device_readings(device.id(), &query, invocation).await?;
+        for reading in &page.readings {
+            newest.get_or_insert(reading.at);
+            let Some(room) = &reading.named_room else { continue };
+            match &mut found {
+                Some((since, named)) if named == room => *since = reading.at,
+                Some(_) => return Ok(found),
+                // A room that no device could introduce is in readings only; no device moves there.
+                None if !current.has_room(room, store, invocation).await? => {}
+                None if device.place().room() == Some(room) => return Ok(None),
+                None => found = Some((reading.at, room.clone())),
+            }
+        }
+        match (page.readings.last(), newest, device.place().room()) {
+            (Some(last), _, _) if page.has_more && query.limit == 10 => {
+                query.after = Some(ReadingKey::of(last));
+                query.limit = MAX_SEARCHED_READINGS - 10;
+            }
+            _ if found.is_some() => return Ok(found),
+            (Some(_), Some(newest), Some(room)) if page.has_more => {
+                return Ok(Some((newest, room.clone())));
+            }
+            // The readings are deleted, or the device is in no room: the batch alone tells its room.
+            _ => return Ok(Some(named)),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Registers a device that is new, and the rooms that it introduces. Changes no description.
+
+use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Room, RoomId};
+use table::{
+    InsertOutcome, Invocation, RegisterDevices, Registration, StoreResult, UpdateOutcome,
+    UpdateRegistry,
+};
+
+use crate::current::Current;
+
+/// Registers the device of an observation if it is new, then the rooms that it introduces. Returns the device as it is
+/// now; `None` if it is being deleted.
+///
+/// Done twice, or by many at once, the first items stay.
+pub(crate) async fn register(
+    store: &(impl RegisterDevices + UpdateRegistry),
+    id: &DeviceId,
+    observation: &DeviceObservation,
+    current: &mut Current,
+    invocation: &Invocation,
+) -> StoreResult<Option<Device>> {
+    let known = current.devices.remove(id);
+    let mut device = match known {
+        Some(device) => device,
+        None => {
+            let is_known = |room: &RoomId| {
+                current.rooms.contains_key(room) && !observation.introduced_rooms.contains(room)
+            };
+            let new = observation.new_device(id.clone(), is_known);
+            match store.register_device(&new, invocation).await? {
+                Registration::Inserted => new,
+                Registration::Exists(device) => *device,
+                Registration::Deleted(_) => return Ok(None),
+            }
+        }
+    };
+
+    for (room, span) in &observation.rooms {
+        let is_registered = current.rooms.contains_key(room);
+        if is_registered && !observation.introduced_rooms.contains(room) {
+            continue;
+        }
+
+        // The device notes a room before the room is registered, so that no two functions together register more than
+        // it may introduce.
+        match introduce(store, device, room, invocation).await? {
+            Introduction::Noted(now) => device = now,
+            Introduction::TooMany(now) => {
+                device = now;
+                continue;
+            }
+            // Somebody has just deleted the device: its next reading registers it anew.
+            Introduction::Deleted(was) => return Ok(Some(was)),
+        }
+
+        if !is_registered {
+            let name = observation.room_names.get(room).cloned();
+            let new = Room { name, ..Room::new(room.clone(), span.first) };
+            let room = match store.register_room(&new, invocation).await? {
+                InsertOutcome::Inserted => new,
+                InsertOutcome::Exists(room) => room,
+            };
+            current.rooms.insert(room.id.clone(), room);
+        }
+    }
+    Ok(Some(device))
+}
+
+/// Whether a device introduces a room, with the device as it is now.
+enum Introduction {
+    Noted(Device),
+    TooMany(Device),
+    Deleted(Device),
+}
+
+async fn introduce(
+    store: &impl UpdateRegistry,
+    device: Device,
+    room: &RoomId,
+    invocation: &Invocation,
+) -> StoreResult<Introduction> {
+    if device.introduced_rooms().contains(room) {
+        return Ok(Introduction::Noted(device));
+    }
+    if device.introduced_rooms().len() >= MAX_INTRODUCED_ROOMS {
+        return Ok(Introduction::TooMany(device));
+    }
+    Ok(match store.introduce_room(device.id(), room, invocation).await? {
+        UpdateOutcome::Updated(now) => Introduction::Noted(now),
+        UpdateOutcome::ConditionFailed(Some(now)) => Introduction::TooMany(now),
+        UpdateOutcome::ConditionFailed(None) => Introduction::Deleted(device),
+    })
+}
