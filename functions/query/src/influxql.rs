@@ -41,24 +41,24 @@ pub(crate) async fn query(
     }
     let mut results: Vec<Outcome> = Vec::new();
     for statement in &statements {
-        if results.iter().any(|it| matches!(it, Outcome::Error(_))) {
-            results.push(Outcome::Error("not executed".to_owned()));
+        if results.iter().any(|outcome| matches!(outcome, Outcome::Failed { .. })) {
+            results.push(Outcome::failed("not executed"));
             continue;
         }
         let known = (registry, known_state, densities);
         let result = Box::pin(run(statement, &request, known, store, now, call)).await;
         results.push(match result {
             Ok(outcome) => outcome,
-            Err(Failure::Query(error)) => Outcome::Error(error.to_string()),
+            Err(Failure::Query(error)) => Outcome::failed(error.to_string()),
             Err(Failure::Store(error)) => return Err(call.failed(&error)),
         });
     }
     let mut body = form.write(&results);
-    if carried_bytes(body.as_bytes()) > MAX_CARRIED {
+    if carried_bytes(&body) > MAX_CARRIED {
         let message = "the answer is larger than 5.9 MB; narrow the time range or set a LIMIT";
-        body = form.write(&[Outcome::Error(message.to_owned())]);
+        body = form.write(&[Outcome::failed(message)]);
     }
-    Ok(respond(200, form, body))
+    Ok(respond(200, body))
 }
 
 async fn run(
@@ -87,7 +87,8 @@ async fn run(
     let horizon = known_state.horizon(store, now, invocation).await?;
     let (snapshot, horizon) = (&*snapshot, &horizon);
     let rooms = RoomTexts::of(snapshot.rooms.values());
-    let context = Context { snapshot, rooms: &rooms, horizon, known_state, densities, now };
+    let epoch = request.form().epoch;
+    let context = Context { snapshot, rooms: &rooms, horizon, known_state, densities, epoch, now };
     match statement {
         Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
         Statement::Show(it) => {

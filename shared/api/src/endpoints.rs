@@ -568,12 +568,6 @@ const INFLUXQL: &[Parameter] = &[
     parameter("epoch", Kind::Word, "ns, u, ms, s, m or h: times as numbers; by default RFC 3339"),
     parameter("params", Kind::Word, "A JSON object with the values of $name in the statements"),
     parameter("pretty", Kind::Word, "true indents the answer"),
-    parameter(
-        "chunked",
-        Kind::Word,
-        "true answers in several documents, one a series or part of one",
-    ),
-    parameter("chunk_size", Kind::Word, "The rows of such a document; by default 10,000"),
 ];
 
 /// The parameters of storing readings.

@@ -5,16 +5,12 @@ use std::collections::BTreeMap;
 use api::{Problem, Request};
 use influxql::{Epoch, Form, Parameters, QueryError};
 
-/// The rows of a chunk where a request does not say.
-const CHUNK: usize = 10_000;
-
 /// What a request asks.
 #[derive(Debug)]
 pub struct QueryRequest {
     given: BTreeMap<String, String>,
     /// Whether it is a `POST`, which may create.
     pub is_post: bool,
-    is_csv: bool,
 }
 
 impl QueryRequest {
@@ -31,17 +27,11 @@ impl QueryRequest {
         for (name, value) in request.query() {
             given.entry(name).or_insert(value);
         }
-        let accepted = request.header("accept").unwrap_or_default();
-        let is_csv = accepted.contains("application/csv") || accepted.contains("text/csv");
-        Ok(Self { given, is_post, is_csv })
+        Ok(Self { given, is_post })
     }
 
     fn get(&self, name: &str) -> Option<&str> {
         self.given.get(name).map(String::as_str).filter(|value| !value.trim().is_empty())
-    }
-
-    fn flag(&self, name: &str) -> bool {
-        self.get(name) == Some("true")
     }
 
     /// The query.
@@ -55,16 +45,12 @@ impl QueryRequest {
         self.get("db")
     }
 
-    /// The form of the answer.
+    /// The form of the answer. `chunked` and `chunk_size` change nothing: who asks for several documents reads until the
+    /// end, and Lambda sends the answer whole.
     #[must_use]
     pub fn form(&self) -> Form {
-        let chunk = || self.get("chunk_size").and_then(|text| text.parse().ok());
-        Form {
-            epoch: Epoch::parse(self.get("epoch").unwrap_or_default()),
-            is_pretty: self.flag("pretty"),
-            is_csv: self.is_csv,
-            chunk: self.flag("chunked").then(|| chunk().filter(|rows| *rows > 0).unwrap_or(CHUNK)),
-        }
+        let epoch = Epoch::parse(self.get("epoch").unwrap_or_default());
+        Form { epoch, is_pretty: self.get("pretty") == Some("true") }
     }
 
     /// The values of the query's parameters.

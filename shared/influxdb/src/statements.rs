@@ -36,7 +36,7 @@ pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome
         Statement::Create => {
             let text = "deprecated use of CREATE in a read only context, please use a POST request \
                         instead";
-            Some(Outcome::Done { series: Vec::new(), warning: Some(text.to_owned()) })
+            Some(Outcome::with_warning(Vec::new(), Some(text.to_owned())))
         }
         Statement::Unsupported(_) | Statement::Select(_) | Statement::Show(_) => None,
     }
@@ -50,15 +50,15 @@ pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
         Ok(statements) => statements,
         Err(error) => return Ok(Some(refused(form, &error))),
     };
-    let outcomes = statements.iter().map(|it| run_open(it, &request));
+    let outcomes = statements.iter().map(|statement| run_open(statement, &request));
     let outcomes: Option<Vec<Outcome>> = outcomes.collect();
-    Ok(outcomes.map(|outcomes| respond(200, form, form.write(&outcomes))))
+    Ok(outcomes.map(|outcomes| respond(200, form.write(&outcomes))))
 }
 
 /// 400: the query cannot be read.
 #[must_use]
 pub fn refused(form: Form, error: &QueryError) -> Response {
-    respond(400, form, form.error(&error.to_string())).with(
+    respond(400, form.error(error.to_string())).with(
         "x-influxdb-error",
         error.to_string().replace(|c: char| !(' '..='~').contains(&c), " "),
     )
@@ -66,8 +66,8 @@ pub fn refused(form: Form, error: &QueryError) -> Response {
 
 /// An answer to a query.
 #[must_use]
-pub fn respond(status: u16, form: Form, body: String) -> Response {
-    Response::new(status, form.content_type(), body)
+pub fn respond(status: u16, body: Vec<u8>) -> Response {
+    Response::new(status, "application/json", body)
         .with("x-influxdb-version", VERSION)
         .with("x-influxdb-build", "OSS")
 }

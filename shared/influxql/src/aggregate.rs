@@ -241,7 +241,7 @@ impl Window<'_> {
             points.retain(|point| {
                 let row = &self.group.rows[point.row];
                 let text = |name: &String| {
-                    let value = self.group.field(row, name).map(Value::plain);
+                    let value = self.group.field(row, name).map(Value::text);
                     value.unwrap_or_else(|| self.group.tag(row, name).to_owned())
                 };
                 known.insert(self.call.by.iter().map(text).collect::<Vec<_>>())

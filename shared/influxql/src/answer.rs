@@ -1,61 +1,74 @@
-//! Writes the results of a query: JSON in one piece or in chunks, or CSV. Decides no result.
+//! The answer to a query: results, their series, and the JSON that InfluxDB makes of them. Decides no result.
+
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 use domain::Zone;
+use serde::Serialize;
+use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::duration::{MILLISECOND, SECOND};
-use crate::value::{Value, json_text};
+use crate::value::Value;
 
 /// The result of a statement.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
 pub enum Outcome {
-    /// Its series.
+    /// The statement was run.
     Done {
         /// The series, in the order of the answer.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         series: Vec<OutSeries>,
-        /// What the reader of the answer has to know of it.
-        warning: Option<String>,
+        /// The warnings about the series.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<Message>,
     },
-    /// Why there is no result.
-    Error(String),
+    /// There is no result.
+    Failed {
+        /// The reason.
+        error: String,
+    },
+}
+
+/// A warning about a result.
+#[derive(Debug, Serialize)]
+pub struct Message {
+    level: &'static str,
+    text: String,
+}
+
+impl Outcome {
+    /// A result with a warning, if there is one.
+    #[must_use]
+    pub fn with_warning(series: Vec<OutSeries>, warning: Option<String>) -> Self {
+        let message = warning.map(|text| Message { level: "warning", text });
+        Self::Done { series, messages: message.into_iter().collect() }
+    }
+
+    /// A failure instead of a result.
+    #[must_use]
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self::Failed { error: error.into() }
+    }
 }
 
 impl From<Vec<OutSeries>> for Outcome {
     fn from(series: Vec<OutSeries>) -> Self {
-        Self::Done { series, warning: None }
+        Self::with_warning(series, None)
     }
 }
 
 /// A series of a result.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct OutSeries {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    pub(crate) tags: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) tags: BTreeMap<String, String>,
     pub(crate) columns: Vec<String>,
-    pub(crate) rows: Vec<Vec<OutValue>>,
-    /// The zone in which its times are written.
-    pub(crate) zone: Option<Zone>,
-}
-
-/// A value of a series.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum OutValue {
-    /// Nanoseconds since 1970.
-    Time(i64),
-    Value(Value),
-    Null,
-}
-
-impl From<Option<Value>> for OutValue {
-    fn from(value: Option<Value>) -> Self {
-        value.map_or(Self::Null, Self::Value)
-    }
-}
-
-impl From<&str> for OutValue {
-    fn from(text: &str) -> Self {
-        Self::Value(Value::Text(text.to_owned()))
-    }
+    /// A value for each column of each row.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) values: Vec<Vec<Option<Value>>>,
 }
 
 /// How times are written.
@@ -82,27 +95,25 @@ impl Epoch {
         }
     }
 
-    fn write(self, at: i64, zone: Option<Zone>, to: &mut String) {
-        match self {
-            Self::Units(unit) => to.push_str(&(at / unit).to_string()),
-            Self::Text => {
-                let ahead = zone.map_or(0, |zone| zone.offset(at.div_euclid(SECOND)));
-                let ahead = i32::try_from(ahead).ok().and_then(FixedOffset::east_opt);
-                let ahead = ahead.expect("an offset is shorter than a day");
-                let time = DateTime::from_timestamp_nanos(at).with_timezone(&ahead);
-                let text = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-                to.push_str(&json_text(&shortened(&text)));
-            }
-        }
+    /// A time as a value of the answer, in the zone of the query where it is a text.
+    pub(crate) fn value(self, at: i64, zone: Option<Zone>) -> Value {
+        let Self::Units(unit) = self else { return Value::Text(time_text(at, zone)) };
+        Value::Integer(at / unit)
     }
 }
 
-/// A time without zeros at the end of its fraction.
-fn shortened(time: &str) -> String {
-    let Some(point) = time.find('.') else { return time.to_owned() };
-    let digits = time[point + 1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-    let (fraction, rest) = time[point..].split_at(digits + 1);
-    format!("{}{}{rest}", &time[..point], fraction.trim_end_matches('0').trim_end_matches('.'))
+/// A time by RFC 3339, without zeros at the end of its fraction.
+fn time_text(at: i64, zone: Option<Zone>) -> String {
+    let ahead = zone.map_or(0, |zone| zone.offset(at.div_euclid(SECOND)));
+    let ahead = i32::try_from(ahead).ok().and_then(FixedOffset::east_opt);
+    let ahead = ahead.expect("an offset is shorter than a day");
+    let time = DateTime::from_timestamp_nanos(at).with_timezone(&ahead);
+
+    let text = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    let Some(point) = text.find('.') else { return text };
+    let digits = text[point + 1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    let (fraction, rest) = text[point..].split_at(digits + 1);
+    format!("{}{}{rest}", &text[..point], fraction.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// The form of an answer.
@@ -112,242 +123,49 @@ pub struct Form {
     pub epoch: Epoch,
     /// Whether JSON is indented.
     pub is_pretty: bool,
-    /// Whether it is CSV in place of JSON.
-    pub is_csv: bool,
-    /// The rows of a chunk of JSON, where it comes in chunks.
-    pub chunk: Option<usize>,
+}
+
+/// The members of an answer.
+#[derive(Serialize)]
+struct Document<'a> {
+    results: Vec<NumberedResult<'a>>,
+}
+
+/// A result, with the place of its statement in the query.
+#[derive(Serialize)]
+struct NumberedResult<'a> {
+    statement_id: usize,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
 }
 
 impl Form {
-    /// The media type.
-    #[must_use]
-    pub const fn content_type(self) -> &'static str {
-        if self.is_csv { "text/csv" } else { "application/json" }
-    }
-
     /// Writes the results.
     #[must_use]
-    pub fn write(self, results: &[Outcome]) -> String {
-        if self.is_csv {
-            return self.csv(results);
-        }
-        if let Some(rows) = self.chunk {
-            return self.chunks(results, rows);
-        }
-        let mut body = String::from("{\"results\":[");
-        let results = results.iter().enumerate();
-        joined(results, &mut body, |(id, result), body| self.result(id, result, body));
-        body.push_str("]}");
-        self.finished(&body)
+    pub fn write(self, outcomes: &[Outcome]) -> Vec<u8> {
+        let numbered = outcomes.iter().enumerate();
+        let results =
+            numbered.map(|(statement_id, outcome)| NumberedResult { statement_id, outcome });
+        self.json(&Document { results: results.collect() })
     }
 
-    /// A failure of the whole query.
+    /// Writes a failure of the whole query.
     #[must_use]
-    pub fn error(self, message: &str) -> String {
-        if self.is_csv {
-            return format!("error\n\"{}\"\n", message.replace('"', "\"\""));
-        }
-        self.finished(&format!("{{\"error\":{}}}", json_text(message)))
+    pub fn error(self, message: impl Into<String>) -> Vec<u8> {
+        self.json(&Outcome::failed(message))
     }
 
-    fn finished(self, body: &str) -> String {
-        if self.is_pretty { pretty(body) } else { format!("{body}\n") }
-    }
-
-    fn result(self, id: usize, result: &Outcome, to: &mut String) {
-        to.push_str(&format!("{{\"statement_id\":{id}"));
-        match result {
-            Outcome::Error(message) => to.push_str(&format!(",\"error\":{}", json_text(message))),
-            Outcome::Done { series, warning } => {
-                if !series.is_empty() {
-                    to.push_str(",\"series\":[");
-                    joined(series, to, |it, to| self.series(it, &it.rows, false, to));
-                    to.push(']');
-                }
-                to.push_str(&messages(warning.as_deref()));
-            }
-        }
-        to.push('}');
-    }
-
-    fn series(self, series: &OutSeries, rows: &[Vec<OutValue>], is_partial: bool, to: &mut String) {
-        to.push('{');
-        if let Some(name) = &series.name {
-            to.push_str(&format!("\"name\":{},", json_text(name)));
-        }
-        if !series.tags.is_empty() {
-            to.push_str("\"tags\":{");
-            joined(&series.tags, to, |(key, value), to| {
-                to.push_str(&format!("{}:{}", json_text(key), json_text(value)));
-            });
-            to.push_str("},");
-        }
-        to.push_str("\"columns\":[");
-        joined(&series.columns, to, |name, to| to.push_str(&json_text(name)));
-        to.push(']');
-        if !rows.is_empty() {
-            to.push_str(",\"values\":[");
-            joined(rows, to, |row, to| {
-                to.push('[');
-                joined(row, to, |value, to| match value {
-                    OutValue::Time(at) => self.epoch.write(*at, series.zone, to),
-                    OutValue::Value(value) => value.write_json(to),
-                    OutValue::Null => to.push_str("null"),
-                });
-                to.push(']');
-            });
-            to.push(']');
-        }
-        to.push_str(if is_partial { ",\"partial\":true}" } else { "}" });
-    }
-
-    /// One document a chunk: a series, or a part of one.
-    fn chunks(self, results: &[Outcome], most: usize) -> String {
-        let mut body = String::new();
-        for (id, result) in results.iter().enumerate() {
-            let (series, warning) = match result {
-                Outcome::Done { series, warning } if !series.is_empty() => (series, warning),
-                other => {
-                    let mut text = String::from("{\"results\":[");
-                    self.result(id, other, &mut text);
-                    text.push_str("]}");
-                    body.push_str(&self.finished(&text));
-                    continue;
-                }
-            };
-            for (n, one) in series.iter().enumerate() {
-                let parts: Vec<&[Vec<OutValue>]> = one.rows.chunks(most).collect();
-                for (part, rows) in parts.iter().enumerate() {
-                    let has_more_rows = part + 1 < parts.len();
-                    let has_more = has_more_rows || n + 1 < series.len();
-                    let mut text = format!("{{\"results\":[{{\"statement_id\":{id},\"series\":[");
-                    self.series(one, rows, has_more_rows, &mut text);
-                    text.push(']');
-                    let is_first = n == 0 && part == 0;
-                    text.push_str(&messages(warning.as_deref().filter(|_| is_first)));
-                    text.push_str(if has_more { ",\"partial\":true}]}" } else { "}]}" });
-                    body.push_str(&self.finished(&text));
-                }
-            }
-        }
-        body
-    }
-
-    fn csv(self, results: &[Outcome]) -> String {
-        let mut body = String::new();
-        let mut header: Option<Vec<String>> = None;
-        for result in results {
-            let series = match result {
-                Outcome::Done { series, .. } => series,
-                Outcome::Error(message) => {
-                    body.push_str(&self.error(message));
-                    continue;
-                }
-            };
-            let mut is_first = true;
-            for one in series {
-                if is_first || header.as_ref() != Some(&one.columns) {
-                    if header.is_some() {
-                        body.push('\n');
-                    }
-                    let names = ["name", "tags"].into_iter().map(ToOwned::to_owned);
-                    let names: Vec<String> = names.chain(one.columns.iter().cloned()).collect();
-                    csv_row(&names, &mut body);
-                    header = Some(one.columns.clone());
-                    is_first = false;
-                }
-                let tags: Vec<String> =
-                    one.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                for row in &one.rows {
-                    let mut cells = vec![one.name.clone().unwrap_or_default(), tags.join(",")];
-                    cells.extend(row.iter().map(|value| self.csv_cell(value)));
-                    csv_row(&cells, &mut body);
-                }
-            }
-        }
-        body
-    }
-
-    fn csv_cell(self, value: &OutValue) -> String {
-        match (value, self.epoch) {
-            (OutValue::Time(at), Epoch::Units(unit)) => (at / unit).to_string(),
-            (OutValue::Time(at), Epoch::Text) => at.to_string(),
-            (OutValue::Value(value), _) => value.plain(),
-            (OutValue::Null, _) => String::new(),
-        }
-    }
-}
-
-/// The member of a result that warns.
-fn messages(warning: Option<&str>) -> String {
-    warning.map_or(String::new(), |text| {
-        format!(",\"messages\":[{{\"level\":\"warning\",\"text\":{}}}]", json_text(text))
-    })
-}
-
-fn csv_row(cells: &[String], to: &mut String) {
-    joined(cells, to, |cell, to| {
-        if cell.contains(['"', ',', '\n', '\r']) {
-            to.push_str(&format!("\"{}\"", cell.replace('"', "\"\"")));
+    fn json(self, document: &impl Serialize) -> Vec<u8> {
+        let mut text = Vec::new();
+        let written = if self.is_pretty {
+            let indented = PrettyFormatter::with_indent(b"    ");
+            document.serialize(&mut Serializer::with_formatter(&mut text, indented))
         } else {
-            to.push_str(cell);
-        }
-    });
-    to.push('\n');
-}
+            document.serialize(&mut Serializer::new(&mut text))
+        };
+        written.expect("an answer is JSON");
 
-/// Writes entries with commas between them.
-fn joined<T>(
-    entries: impl IntoIterator<Item = T>,
-    to: &mut String,
-    write: impl Fn(T, &mut String),
-) {
-    for (n, entry) in entries.into_iter().enumerate() {
-        if n > 0 {
-            to.push(',');
-        }
-        write(entry, to);
+        text.push(b'\n');
+        text
     }
-}
-
-/// Indents JSON by four blanks.
-fn pretty(json: &str) -> String {
-    let mut pretty = String::new();
-    let mut depth = 0;
-    let mut is_text = false;
-    let mut chars = json.chars().peekable();
-    let newline = |depth: usize| format!("\n{}", "    ".repeat(depth));
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => is_text = !is_text,
-            '\\' if is_text => {
-                pretty.push(c);
-                pretty.extend(chars.next());
-                continue;
-            }
-            '{' | '[' if !is_text => {
-                depth += 1;
-                pretty.push(c);
-                pretty.push_str(&newline(depth));
-                continue;
-            }
-            '}' | ']' if !is_text => {
-                depth -= 1;
-                pretty.push_str(&newline(depth));
-            }
-            ',' if !is_text => {
-                pretty.push(c);
-                pretty.push_str(&newline(depth));
-                continue;
-            }
-            ':' if !is_text => {
-                pretty.push_str(": ");
-                continue;
-            }
-            _ => {}
-        }
-        pretty.push(c);
-    }
-    pretty.push('\n');
-    pretty
 }

@@ -32,10 +32,6 @@ pub(crate) enum Listed {
     /// The values of the keys that are named.
     TagValues(Vec<Name>),
     Series,
-    /// The number of series: of each measurement, or of all where neither `EXACT` nor anything else is said.
-    SeriesCardinality {
-        is_exact: bool,
-    },
 }
 
 /// `SHOW ... FROM ... WHERE ... LIMIT ...`

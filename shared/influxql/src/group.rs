@@ -213,15 +213,15 @@ impl<'a> Grouping<'a> {
         let mut groups = Groups::new();
         for (place, table) in tables.iter().enumerate() {
             let columns: Vec<_> = self.fields.iter().map(|name| table.column(name)).collect();
-            for (at, cells) in &table.list {
-                let value = |column: &Option<usize>| cells[(*column)?].clone();
+            for row in &table.list {
+                let value = |column: &Option<usize>| row.cells[(*column)?].clone();
                 let values: Vec<_> = columns.iter().map(value).collect();
                 let make = || Instance::of_rows((place, table), self.fields);
                 let has_field = |name: &str| table.column(name).is_some();
                 let tag = |name: &str| table.tag(name);
                 if self.holds(&values, has_field, tag) {
                     let (group, instance) = self.place(&mut groups, (place, None), tag, make);
-                    group.rows.push(Row { at: *at, values, instance });
+                    group.rows.push(Row { at: row.at, values, instance });
                 }
             }
         }

@@ -195,24 +195,16 @@ impl Parser<'_> {
                 return Ok(Statement::ShowRetentionPolicies);
             }
             "MEASUREMENTS" => Listed::Measurements,
-            "SERIES" => {
-                let is_exact = self.takes_word("EXACT");
-                if self.takes_word("CARDINALITY") {
-                    Listed::SeriesCardinality { is_exact }
-                } else if is_exact {
-                    return Err(self.unexpected(&["CARDINALITY"]));
-                } else {
-                    Listed::Series
-                }
-            }
+            "SERIES" if !self.is_cardinality() => Listed::Series,
             "FIELD" if self.takes_word("KEYS") => Listed::FieldKeys,
             "TAG" if self.takes_word("KEYS") => Listed::TagKeys,
             "TAG" if self.takes_word("VALUES") => Listed::TagValues(Vec::new()),
             "TAG" => return Err(self.unexpected(&["KEY", "KEYS", "VALUES"])),
             "FIELD" if !self.is_cardinality() => return Err(self.unexpected(&["KEY", "KEYS"])),
             other => {
+                let counted = if self.is_cardinality() { " CARDINALITY" } else { "" };
                 self.unsupported("");
-                return Ok(Statement::Unsupported(format!("SHOW {other}")));
+                return Ok(Statement::Unsupported(format!("SHOW {other}{counted}")));
             }
         };
         self.listing(listed)

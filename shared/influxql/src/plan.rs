@@ -2,10 +2,11 @@
 //! Reads nothing.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use domain::{Device, Timestamp};
 
-use crate::answer::{OutSeries, OutValue, Outcome};
+use crate::answer::{Epoch, OutSeries};
 use crate::ast::{Name, Select, Sources};
 use crate::compile::{Around, Query, compile};
 use crate::condition::Range;
@@ -13,7 +14,7 @@ use crate::error::QueryError;
 use crate::function::Call;
 use crate::group::Grouping;
 use crate::room_tag::RoomTexts;
-use crate::rows::Rows;
+use crate::rows::{OutRow, Rows};
 use crate::selection::{Answer, OutGroup, Selection};
 use crate::series::{Schema, Series, series_of_all};
 use crate::table::{Frame, Span};
@@ -57,29 +58,20 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The result of the statement that has these rows.
+    /// The series of the answer that has these rows.
     #[must_use]
-    pub fn outcome(&self, rows: Vec<Rows>, warning: Option<String>) -> Outcome {
+    pub fn series(&self, rows: Vec<Rows>, epoch: Epoch) -> Vec<OutSeries> {
         let Query { time, zone, is_descending, .. } = self.query();
-        let series = rows.into_iter().map(|of| OutSeries {
-            name: Some(of.measurement),
-            tags: of.tags,
-            columns: [time.clone()].into_iter().chain(of.columns).collect(),
-            rows: of
-                .list
-                .into_iter()
-                .map(|(at, cells)| {
-                    let cells = cells.into_iter().map(OutValue::from);
-                    [OutValue::Time(at)].into_iter().chain(cells).collect()
-                })
-                .collect(),
-            zone: *zone,
+        let values =
+            |row: OutRow| iter::once(Some(epoch.value(row.at, *zone))).chain(row.cells).collect();
+        let series = rows.into_iter().map(|rows| OutSeries {
+            name: Some(rows.measurement),
+            tags: rows.tags,
+            columns: iter::once(time.clone()).chain(rows.columns).collect(),
+            values: rows.list.into_iter().map(values).collect(),
         });
-        let mut series: Vec<_> = series.collect();
-        if *is_descending {
-            series.reverse();
-        }
-        Outcome::Done { series, warning }
+
+        if *is_descending { series.rev().collect() } else { series.collect() }
     }
 }
 
@@ -150,7 +142,7 @@ impl Statements<'_> {
     /// Its rows, of the rows of the statements in its `FROM`.
     pub fn rows(&self, found: &[Rows]) -> Result<Vec<Rows>, QueryError> {
         let query = &self.query;
-        let times = found.iter().flat_map(|it| it.list.iter().map(|(at, _)| *at));
+        let times = found.iter().flat_map(|it| it.list.iter().map(|row| row.at));
         let Some(earliest) = times.min() else { return Ok(Vec::new()) };
         let span = Span { earliest, is_subquery: self.is_subquery };
         let Some(frame) = Frame::of(query, span, true)? else { return Ok(Vec::new()) };

@@ -1,16 +1,24 @@
 //! Rows as a statement answers them: what a statement around it takes for points. Writes none.
 
+use std::collections::BTreeMap;
+
 use crate::value::Value;
 
-/// A row: its time in nanoseconds, and a value for each column.
-pub(crate) type OutRow = (i64, Vec<Option<Value>>);
+/// A row.
+#[derive(Debug)]
+pub(crate) struct OutRow {
+    /// Nanoseconds since 1970.
+    pub(crate) at: i64,
+    /// A value for each column.
+    pub(crate) cells: Vec<Option<Value>>,
+}
 
 /// The rows of one measurement with the same tags.
 #[derive(Debug)]
 pub struct Rows {
     pub(crate) measurement: String,
     /// The tags of `GROUP BY`, with their values.
-    pub(crate) tags: Vec<(String, String)>,
+    pub(crate) tags: BTreeMap<String, String>,
     /// The names of the columns.
     pub(crate) columns: Vec<String>,
     /// In the order of the answer.
@@ -20,12 +28,11 @@ pub struct Rows {
 impl Rows {
     /// The place of a column.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|it| it == name)
+        self.columns.iter().position(|column| column == name)
     }
 
     /// A tag; empty where it is lacking.
     pub(crate) fn tag(&self, name: &str) -> &str {
-        let found = self.tags.iter().find(|(it, _)| it == name);
-        found.map_or("", |(_, value)| value)
+        self.tags.get(name).map_or("", String::as_str)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, Timestamp};
 
-use crate::answer::{OutSeries, OutValue};
+use crate::answer::OutSeries;
 use crate::ast::{Cast, Expression, Listed, Show};
 use crate::condition;
 use crate::error::QueryError;
@@ -23,12 +23,12 @@ pub fn show_databases(name: &str) -> OutSeries {
 #[must_use]
 pub fn show_retention_policies() -> OutSeries {
     let columns = ["name", "duration", "shardGroupDuration", "replicaN", "default"];
-    let replicas = OutValue::Value(Value::Integer(1));
-    let is_default = OutValue::Value(Value::Boolean(true));
-    let row = vec!["autogen".into(), "0s".into(), "168h0m0s".into(), replicas, is_default];
+    let [name, duration, shard] =
+        ["autogen", "0s", "168h0m0s"].map(|text| Value::Text(text.into()));
+    let row = [name, duration, shard, Value::Integer(1), Value::Boolean(true)];
     OutSeries {
         columns: columns.map(ToOwned::to_owned).to_vec(),
-        rows: vec![row],
+        values: vec![row.map(Some).to_vec()],
         ..OutSeries::default()
     }
 }
@@ -50,7 +50,7 @@ pub fn show<'a>(
             let rows: Vec<_> = show.page.of(rows(part).into_iter().collect());
             list(Some(&part[0].measurement), columns, rows)
         });
-        listed.filter(|it| !it.rows.is_empty()).collect::<Vec<_>>()
+        listed.filter(|series| !series.values.is_empty()).collect::<Vec<_>>()
     };
     Ok(match &show.listed {
         Listed::Measurements => {
@@ -61,17 +61,6 @@ pub fn show<'a>(
         Listed::Series => {
             let keys: BTreeSet<_> = series.iter().map(|it| vec![key(it)]).collect();
             some(list(None, &["key"], show.page.of(keys.into_iter().collect())))
-        }
-        Listed::SeriesCardinality { is_exact } => {
-            let is_of_all = !is_exact && show.sources.is_empty() && condition.is_none();
-            let keys = |part: &[Series<'_>]| part.iter().map(key).collect::<BTreeSet<_>>().len();
-            if is_of_all {
-                let rows = vec![vec![keys(&series).to_string()]];
-                vec![numbers(list(None, &["cardinality estimation"], rows))]
-            } else {
-                let rows = |part: &[Series<'_>]| [vec![keys(part).to_string()]].into();
-                by_measurement(&rows, &["count"]).into_iter().map(numbers).collect()
-            }
         }
         Listed::FieldKeys => {
             let rows = |part: &[Series<'_>]| {
@@ -137,25 +126,15 @@ fn key(series: &Series<'_>) -> String {
 }
 
 fn list(name: Option<&str>, columns: &[&str], rows: Vec<Vec<String>>) -> OutSeries {
-    let row = |row: Vec<String>| row.iter().map(|text| OutValue::from(text.as_str())).collect();
+    let cells = |row: Vec<String>| row.into_iter().map(|text| Some(Value::Text(text))).collect();
     OutSeries {
         name: name.map(ToOwned::to_owned),
         columns: columns.iter().map(|name| (*name).to_owned()).collect(),
-        rows: rows.into_iter().map(row).collect(),
+        values: rows.into_iter().map(cells).collect(),
         ..OutSeries::default()
     }
 }
 
-/// A list whose values are whole numbers.
-fn numbers(mut of: OutSeries) -> OutSeries {
-    for value in of.rows.iter_mut().flatten() {
-        if let OutValue::Value(Value::Text(text)) = value {
-            *value = text.parse().map(Value::Integer).ok().into();
-        }
-    }
-    of
-}
-
 fn some(series: OutSeries) -> Vec<OutSeries> {
-    if series.rows.is_empty() { Vec::new() } else { vec![series] }
+    if series.values.is_empty() { Vec::new() } else { vec![series] }
 }

@@ -37,7 +37,7 @@ pub(crate) fn rows(
     let mut rows =
         if query.calls.is_empty() { raw(query, group) } else { aggregated(query, frame, group) };
     if let (Some(instant), [row]) = (instant, &mut rows[..]) {
-        row.0 = instant;
+        row.at = instant;
     }
     rows
 }
@@ -49,7 +49,7 @@ fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
         let is_there =
             |cell: &Shown| matches!(cell, Shown::Field(name) if group.field(row, name).is_some());
         let has_field = query.columns.iter().any(|column| column.cell.has(&is_there));
-        has_field.then(|| (row.at, cells.collect()))
+        has_field.then(|| OutRow { at: row.at, cells: cells.collect() })
     };
     let most = query.rows.end();
     let rows: Vec<_> = if query.is_descending {
@@ -89,7 +89,7 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
         }
         let row = selected.map(|row| (group, &group.rows[row]));
         let cells = query.columns.iter().map(|column| cell(&column.cell, &values, row));
-        rows.push((at, cells.collect()));
+        rows.push(OutRow { at, cells: cells.collect() });
     }
 }
 

@@ -1,6 +1,9 @@
-//! Values of an answer, their arithmetic and their text. Reads none.
+//! Values of an answer, their arithmetic and their JSON. Reads none.
 
 use std::fmt::Write as _;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::ast::Operator;
 
@@ -59,16 +62,8 @@ impl Value {
         Some(Self::Float(number))
     }
 
-    /// Writes the value as JSON.
-    pub(crate) fn write_json(&self, to: &mut String) {
-        match self {
-            Self::Text(text) => to.push_str(&json_text(text)),
-            other => to.push_str(&other.plain()),
-        }
-    }
-
-    /// The value as a cell of CSV, unescaped.
-    pub(crate) fn plain(&self) -> String {
+    /// The text of the value, without quotation marks.
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Float(number) => number_text(*number),
             Self::Integer(number) => number.to_string(),
@@ -78,9 +73,16 @@ impl Value {
     }
 }
 
-/// A text as a JSON string.
-pub(crate) fn json_text(text: &str) -> String {
-    serde_json::to_string(text).expect("a text is JSON")
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => text.serialize(serializer),
+            other => {
+                let literal = RawValue::from_string(other.text());
+                literal.expect("a literal of JSON").serialize(serializer)
+            }
+        }
+    }
 }
 
 /// The shortest text of a float, without a fraction where it has none: `18`, not `18.0`.
@@ -113,7 +115,7 @@ mod tests {
             (1.5e-7, "1.5e-7"),
             (1e-6, "0.000001"),
         ] {
-            assert_eq!(Value::Float(number).plain(), text);
+            assert_eq!(serde_json::to_string(&Value::Float(number)).expect("JSON"), text);
         }
     }
 

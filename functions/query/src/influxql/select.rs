@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use domain::{Device, DeviceId, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use influxql::{Found, Outcome, Plan, RoomTexts, Rows, Select, Selection, Wanted};
+use influxql::{Epoch, Found, Outcome, Plan, RoomTexts, Rows, Select, Selection, Wanted};
 use runtime::registry::Snapshot;
 use table::Invocation;
 
@@ -27,6 +27,7 @@ pub(super) struct Context<'a> {
     pub(super) horizon: &'a Horizon,
     pub(super) known_state: &'a KnownState,
     pub(super) densities: &'a Densities,
+    pub(super) epoch: Epoch,
     pub(super) now: Timestamp,
 }
 
@@ -44,7 +45,7 @@ pub(super) async fn select(
     let budget = Budget::of(MAX_UNITS, context.densities);
     let mut run = Run { store, context, invocation, budget, warning: None };
     let rows = run.rows(&plan).await?;
-    Ok(plan.outcome(rows, run.warning))
+    Ok(Outcome::with_warning(plan.series(rows, context.epoch), run.warning))
 }
 
 /// A `SELECT` while it runs.

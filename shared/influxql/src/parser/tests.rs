@@ -72,7 +72,8 @@ fn what_writes_is_refused_by_name() {
         ("CREATE USER x WITH PASSWORD 'y'", "CREATE USER"),
         ("CREATE SUBSCRIPTION s ON d.a DESTINATIONS ALL 'u'", "CREATE SUBSCRIPTION"),
         ("DROP SUBSCRIPTION s ON d.a", "DROP SUBSCRIPTION"),
-        ("SHOW FIELD KEY CARDINALITY", "SHOW FIELD"),
+        ("SHOW FIELD KEY CARDINALITY", "SHOW FIELD CARDINALITY"),
+        ("SHOW SERIES EXACT CARDINALITY FROM t", "SHOW SERIES CARDINALITY"),
     ] {
         let found = parse(text, &Parameters::default()).expect(text);
         assert_eq!(found, [Statement::Unsupported(name.to_owned())], "{text}");
