@@ -256,7 +256,9 @@ async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen
     }
     let readings = Box::pin(fleet.get(&path("readings"), &past)).await;
     assert_eq!(readings.body["data"].as_array().map(Vec::len), Some(10));
-    for (of, parameters) in [("readings", newest.as_str()), ("latest", ""), ("devices", "")] {
+    for (of, parameters) in
+        [("readings", newest.as_str()), ("devices", "latest=1"), ("devices", "")]
+    {
         let answer = Box::pin(fleet.ask(&path(of), parameters)).await;
         assert_eq!(answer.status, 422, "{of}: {}", answer.body);
         let detail = answer.body["detail"].as_str().unwrap_or_default();

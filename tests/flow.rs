@@ -54,8 +54,8 @@ async fn what_is_posted_is_listed_and_found_again_and_sending_it_again_changes_n
         assert_eq!(timestamps.len(), 120);
         assert!(timestamps.is_sorted(), "merged in time order");
 
-        let latest = get(&system, "/rooms/study/latest").await.json();
-        assert_eq!(latest["data"][0]["timestamp"], "2026-01-11T16:59:00.000Z");
+        let latest = get(&system, "/rooms/study/devices?latest=1").await.json();
+        assert_eq!(latest["data"][0]["latest"]["timestamp"], "2026-01-11T16:59:00.000Z");
         seen.push((devices, rooms, device.json(), room, latest));
     }
     assert_eq!(seen[0], seen[1]);

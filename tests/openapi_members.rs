@@ -117,10 +117,9 @@ impl<'a> Members<'a> {
 }
 
 /// The members of rows that are other columns in CSV, and which. A metric is in columns of its own.
-const OTHER_COLUMNS: [(&str, &str, &[&str]); 5] = [
+const OTHER_COLUMNS: [(&str, &str, &[&str]); 4] = [
     // Beside the devices of a list, each metric's newest value has a column.
-    ("Device", "latest", &[]),
-    ("Latest", "metrics", &[]),
+    ("Device", "latest", &["latest_timestamp", "latest_as_of"]),
     ("Events", "from", &["from_timestamp", "from_value"]),
     ("Events", "to", &["to_timestamp", "to_value"]),
     // The only function of the only metric, which has a column of its own as well.
@@ -128,14 +127,13 @@ const OTHER_COLUMNS: [(&str, &str, &[&str]); 5] = [
 ];
 
 /// A request for each kind of rows, with which none of its members is left out for not being asked for.
-const ROWS: [(&str, &str); 12] = [
+const ROWS: [(&str, &str); 11] = [
     ("Annotation", "/annotations?"),
     ("Conditions", "/devices/x/conditions?current_w=0..&"),
     ("Device", "/devices?latest=1&"),
     ("Energy", "/energy?devices=1&"),
     ("Events", "/devices/x/events?"),
     ("Home", "/homes?"),
-    ("Latest", "/rooms/x/latest?"),
     ("Room", "/rooms?"),
     ("Series", "/series?rooms=1&"),
     ("Stay", "/devices/x/stays?"),

@@ -66,11 +66,11 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
     for devices in [100, 2_000] {
         let house = House::of(devices, "on").await;
         let newest = (200, ROOM, 5.0);
-        assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
+        assert_eq!(house.ask_with("/rooms/room-1/devices", "latest=1").await, newest);
         // What there is not: the item of the room; those of the device and of its deletion.
         for _ in 0..3 {
             assert_eq!(house.ask("/homes/nothere").await, (404, 0, 0.0), "read a moment ago");
-            assert_eq!(house.ask("/rooms/nothere/latest").await, (404, 0, 1.0));
+            assert_eq!(house.ask_with("/rooms/nothere/devices", "latest=1").await, (404, 0, 1.0));
             assert_eq!(house.ask("/devices/nothere").await, (404, 0, 2.0));
         }
         // What another instance has just registered is found, by its item, and is then in memory.
@@ -80,16 +80,19 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
         assert_eq!(house.ask("/rooms/attic").await, (200, 0, 1.0));
         // Its other devices are there after a second for each hundred, by one read of the registry.
         house.home.clock.advance(Duration::from_secs(devices as u64 / 90 + 1));
-        let (status, rows, units) = house.ask("/rooms/attic/latest").await;
+        let (status, rows, units) = house.ask_with("/rooms/attic/devices", "latest=1").await;
         assert_eq!((status, rows), (200, ROOM));
         whole.push(units - 6.0);
-        assert_eq!(house.ask("/rooms/attic/latest").await, newest);
-        assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
+        assert_eq!(house.ask_with("/rooms/attic/devices", "latest=1").await, newest);
+        assert_eq!(house.ask_with("/rooms/room-1/devices", "latest=1").await, newest);
         // Once it is as old as it may be, a room's devices come from its item and from the index by room.
         house.home.clock.advance(MAX_AGE);
-        assert_eq!(house.ask("/rooms/room-1/latest").await, (200, ROOM, newest.2 + 2.0));
+        assert_eq!(
+            house.ask_with("/rooms/room-1/devices", "latest=1").await,
+            (200, ROOM, newest.2 + 2.0)
+        );
         assert_eq!(house.ask("/rooms/room-1/devices").await, (200, ROOM, 2.0));
-        assert_eq!(house.ask("/rooms/nothere/latest").await, (404, 0, 1.0));
+        assert_eq!(house.ask_with("/rooms/nothere/devices", "latest=1").await, (404, 0, 1.0));
         // A device is read alone, also for what it has measured: with the state of the rollups, what they may lack, and
         // its readings.
         if devices > 100 {
@@ -105,7 +108,7 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
         // What needs the registry reads it again, for all.
         let (.., units) = house.ask("/devices").await;
         assert!((units - whole.last().expect("measured")).abs() <= 1.0, "{units}");
-        assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
+        assert_eq!(house.ask_with("/rooms/room-1/devices", "latest=1").await, newest);
     }
     // Some 30 devices a unit: that is what must not be paid for each question.
     assert!(whole[0] <= 6.0 && whole[1] >= 50.0, "{whole:?}");
@@ -115,8 +118,8 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
 async fn without_the_index_by_room_an_old_registry_is_read_again() {
     let house = House::of(200, "off").await;
     house.home.clock.advance(MAX_AGE);
-    let (status, rows, units) = house.ask("/rooms/room-1/latest").await;
+    let (status, rows, units) = house.ask_with("/rooms/room-1/devices", "latest=1").await;
     assert_eq!((status, rows), (200, ROOM));
     assert!(units > 10.0, "{units}");
-    assert_eq!(house.ask("/rooms/room-1/latest").await, (200, ROOM, 5.0));
+    assert_eq!(house.ask_with("/rooms/room-1/devices", "latest=1").await, (200, ROOM, 5.0));
 }

@@ -267,7 +267,7 @@ async fn asked_rows(house: &mut House) -> Vec<Row> {
     rows.push(row(
         "16f",
         "the newest values of it",
-        house.asked(&format!("{path}/latest"), "", data).await,
+        house.asked(&format!("{path}/devices"), "latest=1", data).await,
     ));
     for (hour, expected) in
         [(8, (16.5, 21.5)), (12, (11.5, 16.5)), (16, (16.5, 21.5)), (20, (11.5, 16.5))]

@@ -3,7 +3,6 @@
 pub(crate) mod acknowledge;
 mod body;
 pub(crate) mod channels;
-mod compare;
 pub(crate) mod history;
 pub(crate) mod pause;
 pub(crate) mod preview;

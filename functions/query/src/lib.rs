@@ -239,12 +239,10 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
             Operation::EditRoom => Box::pin(edit::room(registry, store, call)),
             Operation::RoomDevices => Box::pin(lists::devices_of_room(registry, newest, call)),
             Operation::RoomReadings => Box::pin(ranges::of_room(known, store, clock.now(), call)),
-            Operation::RoomLatest => Box::pin(latest::of_room(registry, newest, call)),
             Operation::ListHomes => Box::pin(homes::homes(registry, store, call)),
             Operation::ShowHome => Box::pin(homes::home(registry, store, call)),
             Operation::HomeRooms => Box::pin(homes::rooms(registry, store, call)),
             Operation::HomeDevices => Box::pin(lists::devices_of_home(registry, newest, call)),
-            Operation::HomeLatest => Box::pin(latest::of_home(registry, newest, call)),
             Operation::DeleteReadings => {
                 Box::pin(remove::readings(registry, (store, late), clock, call))
             }
@@ -296,10 +294,7 @@ impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
                 Box::pin(rules::put(registry, judging, store, clock.now(), call))
             }
             Operation::DeleteAlert => Box::pin(rules::delete(store, call)),
-            Operation::AlertHistory => {
-                let known = (registry, known_state, judging);
-                Box::pin(history::history(known, store, clock.now(), call))
-            }
+            Operation::AlertHistory => Box::pin(history::history(known, store, clock.now(), call)),
             Operation::PauseAlert => Box::pin(pause::pause(judging, store, clock.now(), call)),
             Operation::AcknowledgeAlert => {
                 Box::pin(acknowledge::by_token(store, clock.now(), call))

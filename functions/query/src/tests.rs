@@ -327,7 +327,7 @@ async fn a_list_ends_before_lambda_would_refuse_the_answer() {
     let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), number)).collect();
     let reading = |n| given::reading(&format!("d{n:03}"), at_minute(0), Some("r"), &metrics);
     bench.store(&(0..400).map(reading).collect::<Vec<_>>()).await;
-    for path in ["/devices?latest=true&limit=1000", "/rooms/r/latest?limit=1000"] {
+    for path in ["/devices?latest=true&limit=1000", "/rooms/r/devices?latest=1&limit=1000"] {
         let pages = bench.pages(path).await;
         let rows = pages.iter().map(|page| page.json()["data"].as_array().map_or(0, Vec::len));
         assert_eq!(rows.sum::<usize>(), 400, "{path}");
@@ -549,8 +549,10 @@ async fn beyond_memory_each_device_is_read_from_the_table() {
 #[tokio::test]
 async fn beyond_memory_a_room_answers_and_the_home_says_why_not() {
     let bench = bench_beyond_memory().await;
-    let latest = bench.get("/rooms/r/latest?limit=5").await;
-    assert_eq!(latest.rows().len(), 2, "{}", latest.text);
+    let latest = bench.get("/rooms/r/devices?latest=1&limit=5").await;
+    let has_values: Vec<bool> =
+        latest.rows().iter().map(|device| !device["latest"].is_null()).collect();
+    assert_eq!(has_values, [true, true, false, false, false], "{}", latest.text);
     let range = bench.get("/rooms/r/readings?from=-2h&limit=3&format=csv").await;
     assert_eq!(range.status, 200);
     let many = bench.get("/rooms/r/series?from=-2h&every=1h").await;
@@ -633,8 +635,24 @@ async fn latest_is_by_the_readings_own_time_and_by_metric() {
         latest["metrics"]["battery"],
         json!({"value": 90, "timestamp": "2026-01-11T16:03:00.000Z"})
     );
-    let room = bench.get("/rooms/r/latest").await.json();
+    let room = bench.get("/rooms/r/devices?latest=1").await.json();
     assert_eq!(room["data"].as_array().map(Vec::len), Some(2));
+    let same = ["timestamp", "as_of", "metrics"]
+        .map(|name| room["data"][0]["latest"][name] == latest[name]);
+    assert_eq!(same, [true; 3], "{room}");
+    let csv = bench.get("/rooms/r/devices?latest=1&format=csv").await.text;
+    assert!(
+        csv.lines()
+            .next()
+            .is_some_and(|names| names.contains(",latest_timestamp,latest_as_of,temperature")),
+        "{csv}"
+    );
+    assert!(
+        csv.lines().nth(1).is_some_and(
+            |cells| cells.contains(",2026-01-11T16:09:00.000Z,2026-01-11T16:00:00.000Z,9,90")
+        ),
+        "{csv}"
+    );
     let all = bench.get("/devices?latest=true").await;
     assert_eq!(all.json()["data"][2]["latest"]["metrics"]["temperature"]["value"], 9);
     assert_eq!(all.header("etag"), "", "values are not cached");
@@ -701,7 +719,7 @@ async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
     let bench = Bench::new().await;
     bench.query.load().await;
     bench.store(&[reading("new", 5, "attic")]).await;
-    let latest = bench.get("/rooms/attic/latest").await.json();
+    let latest = bench.get("/rooms/attic/devices?latest=1").await.json();
     assert_eq!(latest["data"][0]["device_id"], "new");
     assert_eq!(bench.get("/devices/new").await.status, 200);
 }
@@ -726,8 +744,12 @@ async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
         let headers = json!({"authorization": format!("Token {}", given::secret(token))});
         let answer = bench.send("PATCH", "/devices/a", headers.clone(), edit).await;
         assert_eq!(answer.status, patch, "PATCH with {token:?}");
-        for url in ["/devices", "/rooms/r/latest", "/devices/a/readings?from=-2h", "/openapi.json"]
-        {
+        for url in [
+            "/devices",
+            "/rooms/r/devices?latest=1",
+            "/devices/a/readings?from=-2h",
+            "/openapi.json",
+        ] {
             let answer = bench.send("GET", url, headers.clone(), "").await;
             assert_eq!(answer.status, get, "{url} with {token:?}");
             assert_eq!(answer.header("www-authenticate").is_empty(), get != 401);
@@ -810,7 +832,7 @@ async fn a_list_has_the_columns_of_its_page_where_more_are_known_than_fit() {
         bench.store.register_device(&device, &invocation()).await.expect("memory");
     }
     given::register_room(&bench.store, "r", at_minute(0)).await;
-    for path in ["/devices?latest=true&", "/rooms/r/latest?"] {
+    for path in ["/devices?latest=true&", "/rooms/r/devices?latest=1&"] {
         let mut rows = 0;
         for page in bench.pages(&format!("{path}format=csv&limit=1000")).await {
             let values = page.text.lines().skip(1).map(|row| row.matches(",1").count());
@@ -855,7 +877,7 @@ async fn what_can_be_got_can_be_asked_for_its_headers() {
         "/rooms/r",
         "/rooms/r/devices",
         "/rooms/r/readings",
-        "/rooms/r/latest",
+        "/rooms/r/devices?latest=1",
         "/health",
         "/openapi.json",
         "/devices/nobody",
@@ -900,14 +922,9 @@ async fn a_tag_is_compared_weakly() {
 #[tokio::test]
 async fn a_parameter_that_cannot_be_taken_costs_no_read() {
     let bench = Bench::new().await;
-    for url in [
-        "/devices",
-        "/rooms",
-        "/rooms/r/devices",
-        "/rooms/r/readings",
-        "/rooms/r/latest",
-        "/devices/a/readings",
-    ] {
+    for url in
+        ["/devices", "/rooms", "/rooms/r/devices", "/rooms/r/readings", "/devices/a/readings"]
+    {
         for parameter in ["format=xml", "limit=0", "cursor=forged", "unknown=1"] {
             assert_eq!(
                 bench.get(&format!("{url}?{parameter}")).await.status,

@@ -50,7 +50,6 @@ pub enum Operation {
     DeleteRoom,
     RoomDevices,
     RoomReadings,
-    RoomLatest,
     RoomStays,
     RoomSeries,
     RoomEnergy,
@@ -59,7 +58,6 @@ pub enum Operation {
     DeleteHome,
     HomeRooms,
     HomeDevices,
-    HomeLatest,
     RoomConditions,
     HomeSeries,
     HomeEnergy,
@@ -454,11 +452,6 @@ const ANNOTATIONS: &[Parameter] = &[
 const TOLD: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only messages that were told at it or after"),
     parameter("to", Kind::Timestamp, "Only messages that were told before it"),
-    parameter(
-        "compare",
-        Kind::Flag,
-        "Adds what the readings say now of each: same, differs or gone; it reads them",
-    ),
     ENTRIES,
     CURSOR,
     FORMAT,
@@ -921,13 +914,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "A room's readings in a time range, its devices merged in time order",
     ),
     get(
-        "/rooms/{id}/latest",
-        Operation::RoomLatest,
-        PAGE,
-        Reply::Page("Latest"),
-        "The newest values of a room's devices",
-    ),
-    get(
         "/rooms/{id}/stays",
         Operation::RoomStays,
         STAYS,
@@ -971,13 +957,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         SOME_DEVICES,
         Reply::Page("Device"),
         "List the devices in the rooms of a home",
-    ),
-    get(
-        "/homes/{id}/latest",
-        Operation::HomeLatest,
-        PAGE,
-        Reply::Page("Latest"),
-        "The newest values of a home's devices",
     ),
     get(
         "/homes/{id}/series",
@@ -1345,8 +1324,8 @@ mod tests {
         assert_eq!(found("GET", "/assets/a.js"), Ok((Operation::WebFile, "a.js".into())));
         assert_eq!(found("GET", "/devices/"), Ok((Operation::ListDevices, String::new())));
         assert_eq!(found("GET", "/devices/a%3Ab"), Ok((Operation::ShowDevice, "a:b".into())));
-        assert_eq!(found("GET", "/rooms/r/latest"), Ok((Operation::RoomLatest, "r".into())));
-        assert_eq!(found("HEAD", "/rooms/r/latest"), Ok((Operation::RoomLatest, "r".into())));
+        assert_eq!(found("GET", "/rooms/r/stays"), Ok((Operation::RoomStays, "r".into())));
+        assert_eq!(found("HEAD", "/rooms/r/stays"), Ok((Operation::RoomStays, "r".into())));
         assert_eq!(
             found("PATCH", "/devices/readings"),
             Ok((Operation::EditDevice, "readings".into()))

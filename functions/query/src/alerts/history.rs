@@ -1,10 +1,8 @@
-//! `GET /alerts/{id}/history`: what was told of a rule, newest first, and what the readings say of it now. Stores
-//! nothing.
+//! `GET /alerts/{id}/history`: what was told of a rule, newest first. Stores nothing.
 
 use ::alerts::{Names, Rule, Subject, Watch};
 use api::{Problem, Response};
 use domain::{Decimal, Device, Label, MetricName, TimeRange, Timestamp, Unit, Zone};
-use judging::Judging;
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
@@ -13,8 +11,8 @@ use serde_json::{Value, json};
 use series::KnownState;
 use table::{ListPage, ToldKey, ToldMessage, ToldQuery};
 
+use super::rules;
 use super::states::readable;
-use super::{compare, rules};
 use crate::answer::row::{Cell, Row};
 use crate::answer::sheet::Columns;
 use crate::answer::{cursor, page};
@@ -24,7 +22,7 @@ use crate::registry::lookup;
 
 /// `GET /alerts/{id}/history`: also of a rule that was deleted.
 pub(crate) async fn history(
-    (registry, known_state, judging): (&CachedRegistry<impl Clock>, &KnownState, &Judging),
+    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
     store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
@@ -40,15 +38,9 @@ pub(crate) async fn history(
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let snapshot = lookup::snapshot(registry, store, call).await?;
-    let mut rows: Vec<ToldRow> =
-        told.iter().map(|it| ToldRow::of(it, &snapshot, horizon.zone(), now)).collect();
-    if call.params.flag("compare") {
-        let judging = (judging, &horizon);
-        let says = compare::with_readings(judging, store, &told, now, call).await?;
-        for (row, says) in rows.iter_mut().zip(says) {
-            says.into_iter().for_each(|says| row.0["now"] = says.into());
-        }
-    }
+    let row = |told: &ToldMessage| ToldRow::of(told, &snapshot, horizon.zone(), now);
+    let rows: Vec<ToldRow> = told.iter().map(row).collect();
+
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
     let behind = |of: &ToldMessage| encode(&query_fingerprint, query.range, &of.key());
@@ -105,9 +97,9 @@ fn decode(query_fingerprint: &str, cursor: &str) -> Result<(TimeRange, ToldKey),
 struct ToldRow(Value);
 
 /// The columns of a message in CSV.
-const TOLD_COLUMNS: [&str; 13] = [
-    "at", "rule", "name", "subject", "number", "news", "since", "fired", "ended", "value", "now",
-    "text", "seen",
+const TOLD_COLUMNS: [&str; 12] = [
+    "at", "rule", "name", "subject", "number", "news", "since", "fired", "ended", "value", "text",
+    "seen",
 ];
 
 impl ToldRow {

@@ -200,8 +200,8 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
     }
 }
 
-/// The columns of a device in CSV.
-pub(crate) const DEVICE_COLUMNS: [&str; 11] = [
+/// The columns of a device in CSV: those of its newest values are the last, and are there if these are asked for.
+pub(crate) const DEVICE_COLUMNS: [&str; 13] = [
     "device_id",
     "name",
     "room",
@@ -213,12 +213,14 @@ pub(crate) const DEVICE_COLUMNS: [&str; 11] = [
     "room_pinned",
     "behind",
     "in_room_means",
+    "latest_timestamp",
+    "latest_as_of",
 ];
 
 impl Row for DeviceRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         let metrics: Vec<&str> = self.metrics.keys().map(|name| name.as_str()).collect();
-        vec![
+        let mut cells = vec![
             Cell::text(self.device_id.as_str()),
             Cell::text(self.name.map_or("", Label::as_str)),
             Cell::text(self.room.map_or("", RoomId::as_str)),
@@ -231,7 +233,15 @@ impl Row for DeviceRow<'_> {
             Cell::flag(Some(self.room_pinned)),
             Cell::text(self.behind.map_or("", DeviceId::as_str)),
             Cell::flag(self.in_room_means),
-        ]
+        ];
+        match &self.latest {
+            Latest::Unasked => {}
+            Latest::Asked(None) => cells.extend([Cell::empty(), Cell::empty()]),
+            Latest::Asked(Some(LatestValues { timestamp, as_of, .. })) => {
+                cells.extend([timestamp, as_of].map(|at| Cell::text(at.to_string())));
+            }
+        }
+        cells
     }
 
     fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
@@ -420,19 +430,4 @@ pub(crate) struct LatestRow<'a> {
     pub(crate) device_id: &'a DeviceId,
     #[serde(flatten)]
     pub(crate) values: LatestValues,
-}
-
-/// The columns of newest values in CSV, before the metrics.
-pub(crate) const LATEST_COLUMNS: [&str; 3] = ["device_id", "timestamp", "as_of"];
-
-impl Row for LatestRow<'_> {
-    fn cells(&self) -> Vec<Cell> {
-        let LatestValues { timestamp, as_of, .. } = &self.values;
-        let times = [timestamp, as_of].map(|at| Cell::text(at.to_string()));
-        std::iter::once(Cell::text(self.device_id.as_str())).chain(times).collect()
-    }
-
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
-        self.values.values()
-    }
 }

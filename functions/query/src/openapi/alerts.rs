@@ -107,7 +107,6 @@ fn told() -> Value {
             "news": {"enum": ["fired", "recovered", "passed", "repeated", "taken_back", "edited"]},
             "since": timestamp, "fired": timestamp, "ended": timestamp, "seen": timestamp,
             "value": text, "text": text,
-            "now": {"enum": ["same", "differs", "gone"], "description": "With compare: what the readings say of the episode now. Not of too long ago, and of at most 10 subjects"},
         }},
     })
 }

@@ -116,7 +116,12 @@ async fn write_devices<'a>(
     }
     let columns = || {
         let known = metrics_of(devices.iter().copied().filter(|_| with_latest));
-        Columns { own: &DEVICE_COLUMNS, known }
+        let own = if with_latest {
+            &DEVICE_COLUMNS[..]
+        } else {
+            &DEVICE_COLUMNS[..DEVICE_COLUMNS.len() - 2]
+        };
+        Columns { own, known }
     };
     let behind = |row: usize| list.cursor_behind(place(row));
     let rest = rest.map(|place| list.cursor_behind(&place));

@@ -515,7 +515,7 @@ async fn what_was_told_is_walked_newest_first_with_its_text() {
     assert_eq!(some["data"].as_array().map(Vec::len), Some(1));
     let csv = bench.get("/alerts/r/history?format=csv&limit=1").await.text;
     assert!(
-        csv.starts_with("at,rule,name,subject,number,news,since,fired,ended,value,now,text,seen\n"),
+        csv.starts_with("at,rule,name,subject,number,news,since,fired,ended,value,text,seen\n"),
         "{csv}"
     );
     for url in [
@@ -856,30 +856,6 @@ async fn a_preview_says_that_late_readings_are_not_rolled_up() {
         let lack = is_told.then(|| json!({"changes_since": seconds(-90)}));
         assert_eq!(answer.get("rollups_lack"), lack.as_ref(), "{first} {device}: {answer}");
     }
-}
-
-#[tokio::test]
-async fn what_was_told_is_compared_with_what_the_readings_say_now() {
-    let bench = Bench::new().await;
-    let warm =
-        json!({"name": "Warm", "device": "a", "metric": "temperature", "above": 5, "for": "2m"});
-    assert_eq!(bench.put("/alerts/r", &warm).await.json()["firing"], 1);
-    let says =
-        async || bench.get("/alerts/r/history?compare=1").await.json()["data"][0]["now"].clone();
-    assert_eq!(says().await, "same");
-    assert_eq!(bench.get("/alerts/r/history").await.json()["data"][0]["now"], Value::Null);
-    let store = async |minute: i64, temperature: &str| {
-        let reading =
-            given::reading("a", at_minute(minute), Some("r"), &[("temperature", temperature)]);
-        bench.store(&[reading]).await;
-    };
-    // The first breach is corrected: it began a minute later.
-    store(6, "1").await;
-    assert_eq!(says().await, "differs");
-    for minute in 7..10 {
-        store(minute, "1").await;
-    }
-    assert_eq!(says().await, "gone");
 }
 
 /// Which devices a group has is not known there, so nothing is judged in silence.
