@@ -158,13 +158,8 @@ impl Format {
 impl PayloadFormat {
     /// The format that an endpoint takes; `None` if it takes readings as the API names them.
     pub(crate) fn of_operation(operation: Operation) -> Option<&'static Self> {
-        let Operation::Payload(name) = operation else { return None };
-        Some(
-            PAYLOADS
-                .iter()
-                .find(|format| format.operation == name)
-                .expect("each endpoint has a row"),
-        )
+        let name = operation.name();
+        PAYLOADS.iter().find(|format| format.operation == name)
     }
 
     /// The format that a level of a topic names, and how the rest names the device.

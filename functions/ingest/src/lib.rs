@@ -127,7 +127,7 @@ impl<S: Store, C: Clock> Handler for Pipeline<S, C> {
         // Boxed: of both futures at once the stack is too small in a debug build.
         match call.endpoint.operation {
             Operation::WriteLines => Box::pin(self.write_lines(call)).await,
-            Operation::PostReadings | Operation::Payload(_) => {
+            _ if call.endpoint.function == Function::Ingest => {
                 Box::pin(self.post_readings(call)).await
             }
             _ => first_questions::answer(&call, self.clock.now()),

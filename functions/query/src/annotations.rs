@@ -5,7 +5,6 @@ use api::{Problem, ProblemKind, Response};
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, HomeId, RoomId, Timestamp, excerpt};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 use serde_json::json;
 use serde_json::value::RawValue;
 use table::{AnnotationPage, AnnotationQuery};
@@ -14,6 +13,7 @@ use crate::answer::rows::{ANNOTATION_COLUMNS, AnnotationRow};
 use crate::answer::sheet::Columns;
 use crate::answer::{cursor, page};
 use crate::body;
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
 use crate::registry::lookup;
@@ -25,10 +25,12 @@ const MAX_MEMBERS: usize = 16;
 
 /// `GET /annotations`
 pub(crate) async fn list(
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { store, clock, .. } = handlers;
+    let now = clock.now();
+
     let query = query(call, now)?;
     let found = store.annotations(&query, call.invocation).await;
     let AnnotationPage { annotations, has_more } = found.map_err(|error| call.failed(&error))?;
@@ -75,10 +77,11 @@ fn one_of(named: [(&str, Option<Annotated>); 3]) -> Result<Option<Annotated>, Pr
 
 /// `PUT /annotations/{id}`
 pub(crate) async fn put(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let annotation = {
         let text = body::text(call.request, MAX_BODY)?;
         parse(annotation_id(call)?, &text)?
@@ -94,7 +97,12 @@ pub(crate) async fn put(
 }
 
 /// `DELETE /annotations/{id}`
-pub(crate) async fn delete(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn delete(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let store = &handlers.store;
+
     let id = annotation_id(call)?;
     let deleted = store.delete_annotation(&id, call.invocation).await;
     let deleted = usize::from(deleted.map_err(|error| call.failed(&error))?);

@@ -6,11 +6,13 @@ use domain::{
     ConditionsSchema, Decimal, Encoding, MAX_SCHEMA_VERSION, MetricName, SchemaMetric, Timestamp,
     excerpt,
 };
+use runtime::clock::Clock;
 use runtime::http::Call;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use table::{Expected, StoredSchema};
 
+use crate::handlers::Handlers;
 use crate::ports::Store;
 
 /// The largest body: more than eight metrics with 65 knots each take.
@@ -93,7 +95,12 @@ impl<'a> From<&'a StoredSchema> for Shown<'a> {
 }
 
 /// `GET /conditions/schema`
-pub(crate) async fn show(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn show(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let store = &handlers.store;
+
     ensure_index(store)?;
     let stored = store.conditions_schema(call.invocation).await;
     match stored.map_err(|error| call.failed(&error))? {
@@ -107,7 +114,12 @@ pub(crate) async fn show(store: &impl Store, call: &mut Call<'_>) -> Result<Resp
 
 /// `PUT /conditions/schema`: the same metrics again change nothing; others are a new version, which no
 /// question uses until `roomtide rollups rebuild` has run.
-pub(crate) async fn put(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn put(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let store = &handlers.store;
+
     let body = call.request.json_body()?;
     let new = parse(&body)?;
     ensure_index(store)?;

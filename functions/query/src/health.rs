@@ -1,20 +1,22 @@
 //! Whether the system answers, and, to those who may read, how far its rollups reach. Says nothing of devices.
 
 use api::{Dialect, Problem, Response};
-use domain::Timestamp;
+use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::json;
-use series::{KnownState, Lacking};
+use series::Lacking;
 
+use crate::handlers::Handlers;
 use crate::ports::Store;
 
 /// `GET /health`
 pub(crate) async fn health(
-    known_state: &KnownState,
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { known_state, store, clock, .. } = handlers;
+    let now = clock.now();
+
     if !call.params.flag("details") {
         return Ok(influxdb::health());
     }

@@ -19,17 +19,19 @@ use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::{Densities, KnownState};
 
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use failure::Failure;
 use select::Context;
 
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
-    (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, densities, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let request = QueryRequest::of(call.request)?;
     let form = request.form();
     let statements = match parsed(&request) {

@@ -1,9 +1,8 @@
 //! Answers lists, ranges, latest values, series and energy; edits the registry, annotations and alerts; makes tokens;
 //! serves the web page. Stores no reading.
 //!
-//! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
-//! `lists`, `homes`, `latest`, `ranges`, `series`, `influxql`, `edit`, `remove` and
-//! `deletion` are one file per kind of question; `mcp` asks the others.
+//! A call comes here with its token and its parameters checked. The table of endpoints names the handler of each
+//! operation; `mcp` asks the others.
 
 mod alerts;
 mod annotations;
@@ -11,6 +10,7 @@ mod answer;
 mod body;
 mod conditions_schema;
 mod failure;
+mod handlers;
 mod health;
 mod influxql;
 mod mcp;
@@ -41,13 +41,12 @@ use runtime::telemetry::Telemetry;
 
 use crate::series::About;
 use ::series::{Densities, KnownState};
+use handlers::{Handlers, Quiet};
 use judging::Judging;
-use registry::deletion::Quiet;
 
 pub use ports::Store;
 
 use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
-use readings::newest::Rollups;
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 
@@ -114,27 +113,6 @@ pub struct Query<S, C> {
     telemetry: Telemetry,
 }
 
-/// The state that the handlers share.
-#[derive(Debug)]
-struct Handlers<S, C> {
-    store: S,
-    registry: CachedRegistry<C>,
-    known_state: KnownState,
-    late: LateMarking,
-    /// What is known of how dense the readings of devices are.
-    densities: Densities,
-    /// The times without anything of a deleted device after which its deletion ends.
-    quiet: Quiet,
-    page: web::Page,
-    /// How far channels may go.
-    reach: Reach,
-    /// The topic to which e-mails may be published.
-    alert_topic: Option<String>,
-    /// Judges a rule as soon as it is saved.
-    judging: Judging,
-    clock: C,
-}
-
 impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
     #[must_use]
@@ -198,142 +176,84 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     }
 }
 
-impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
-    #[expect(clippy::too_many_lines, reason = "one arm for each operation, and nothing else")]
-    fn answer<'a>(&'a self, call: &'a mut Call<'_>) -> Answer<'a> {
-        let Self {
-            store,
-            registry,
-            known_state,
-            late,
-            densities,
-            quiet,
-            page,
-            reach,
-            alert_topic,
-            judging,
-            clock,
-        } = self;
-        let (known, asked) = ((registry, known_state), (registry, known_state, densities));
-        let newest = (store, Rollups { known_state, now: clock.now() });
-        // On the heap: a debug build would keep the futures of all arms on the stack at once.
+impl<S: Store, C: Clock> Handlers<S, C> {
+    /// The answer of an operation that reads no table.
+    fn answer_at_once(&self, call: &Call<'_>) -> Result<Response, Problem> {
         match call.endpoint.operation {
-            Operation::ListDevices => Box::pin(lists::devices(registry, newest, clock.now(), call)),
-            Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
-            Operation::EditDevice => Box::pin(edit::device(known, store, clock.now(), call)),
-            Operation::DeviceReadings => {
-                Box::pin(ranges::of_device(registry, store, clock.now(), call))
-            }
-            Operation::DeviceStays => {
-                Box::pin(stays::of_device(registry, store, clock.now(), call))
-            }
-            Operation::RoomStays => Box::pin(stays::in_room(registry, store, clock.now(), call)),
-            Operation::DeviceLatest => Box::pin(latest::of_device(registry, newest, call)),
-            Operation::DeleteDevice => {
-                Box::pin(deletion::device(registry, store, clock, *quiet, call))
-            }
-            Operation::DeleteRoom => Box::pin(deletion::room(registry, store, call)),
-            Operation::DeleteHome => Box::pin(deletion::home(registry, store, call)),
-            Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
-            Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),
-            Operation::EditRoom => Box::pin(edit::room(registry, store, call)),
-            Operation::RoomDevices => Box::pin(lists::devices_of_room(registry, newest, call)),
-            Operation::RoomReadings => Box::pin(ranges::of_room(known, store, clock.now(), call)),
-            Operation::ListHomes => Box::pin(homes::homes(registry, store, call)),
-            Operation::ShowHome => Box::pin(homes::home(registry, store, call)),
-            Operation::HomeRooms => Box::pin(homes::rooms(registry, store, call)),
-            Operation::HomeDevices => Box::pin(lists::devices_of_home(registry, newest, call)),
-            Operation::DeleteReadings => {
-                Box::pin(remove::readings(registry, (store, late), clock, call))
-            }
-            Operation::DeviceSeries => {
-                Box::pin(series::series(About::Device, asked, store, clock.now(), call))
-            }
-            Operation::RoomSeries => {
-                Box::pin(series::series(About::Room, asked, store, clock.now(), call))
-            }
-            Operation::HomeSeries => {
-                Box::pin(series::series(About::Home, asked, store, clock.now(), call))
-            }
-            Operation::AllSeries => {
-                Box::pin(series::series(About::All, asked, store, clock.now(), call))
-            }
-            Operation::DeviceEnergy => {
-                Box::pin(series::energy(About::Device, asked, store, clock.now(), call))
-            }
-            Operation::RoomEnergy => {
-                Box::pin(series::energy(About::Room, asked, store, clock.now(), call))
-            }
-            Operation::HomeEnergy => {
-                Box::pin(series::energy(About::Home, asked, store, clock.now(), call))
-            }
-            Operation::AllEnergy => {
-                Box::pin(series::energy(About::All, asked, store, clock.now(), call))
-            }
-            Operation::DeviceEvents => {
-                Box::pin(series::device_events(known, store, clock.now(), call))
-            }
-            Operation::DeviceConditions => {
-                Box::pin(series::conditions(About::Device, known, store, clock.now(), call))
-            }
-            Operation::RoomConditions => {
-                Box::pin(series::conditions(About::Room, known, store, clock.now(), call))
-            }
-            Operation::HomeConditions => {
-                Box::pin(series::conditions(About::Home, known, store, clock.now(), call))
-            }
-            Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
-            Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
-            Operation::ListAnnotations => Box::pin(annotations::list(store, clock.now(), call)),
-            Operation::PutAnnotation => Box::pin(annotations::put(registry, store, call)),
-            Operation::DeleteAnnotation => Box::pin(annotations::delete(store, call)),
-            Operation::IssueToken => Box::pin(tokens::issue(store, clock.now(), call)),
-            Operation::ListAlerts => Box::pin(rules::list(store, call)),
-            Operation::ShowAlert => Box::pin(rules::show(judging, store, clock.now(), call)),
-            Operation::PutAlert => {
-                Box::pin(rules::put(registry, judging, store, clock.now(), call))
-            }
-            Operation::DeleteAlert => Box::pin(rules::delete(store, call)),
-            Operation::AlertHistory => Box::pin(history::history(known, store, clock.now(), call)),
-            Operation::PauseAlert => Box::pin(pause::pause(judging, store, clock.now(), call)),
-            Operation::AcknowledgeAlert => {
-                Box::pin(acknowledge::by_token(store, clock.now(), call))
-            }
-            Operation::AcknowledgeByLink => {
-                Box::pin(acknowledge::by_link(store, clock.now(), call))
-            }
-            Operation::PreviewAlert => {
-                Box::pin(preview::preview((judging, known_state), store, clock.now(), call))
-            }
-            Operation::ListChannels => Box::pin(channels::list(store, call)),
-            Operation::ShowChannel => Box::pin(channels::show(store, call)),
-            Operation::PutChannel => {
-                Box::pin(channels::put(*reach, alert_topic.as_deref(), store, clock.now(), call))
-            }
-            Operation::DeleteChannel => Box::pin(channels::delete(store, call)),
-            Operation::TestChannel => Box::pin(channels::test(store, clock.now(), call)),
-            Operation::InfluxQl => Box::pin(influxql::query(asked, store, clock.now(), call)),
-            Operation::Health => Box::pin(health::health(known_state, store, clock.now(), call)),
-            Operation::Mcp => Box::pin(mcp::answer(self, (known_state, store), clock.now(), call)),
-            Operation::OpenApi => done(Ok(Response::json(200, &openapi::document()))),
-            Operation::InfluxPing => done(Ok(influxdb::ping(call.request))),
-            Operation::InfluxReady => done(Ok(influxdb::ready(clock.now()))),
-            Operation::InfluxBuckets => done(Ok(influxdb::buckets(call.request))),
-            Operation::InfluxOrgs => done(Ok(influxdb::orgs(call.request))),
-            Operation::InfluxFlux => done(Ok(influxdb::flux())),
-            Operation::WebPage => done(Ok(page.answer(call.request))),
-            Operation::WebFile => done(web::asset(call.request, &call.id)),
-            Operation::PostReadings | Operation::WriteLines | Operation::Payload(_) => {
-                unreachable!("the table of endpoints gives it to ingest")
-            }
+            Operation::OpenApi => Ok(Response::json(200, &openapi::document())),
+            Operation::InfluxPing => Ok(influxdb::ping(call.request)),
+            Operation::InfluxReady => Ok(influxdb::ready(self.clock.now())),
+            Operation::InfluxBuckets => Ok(influxdb::buckets(call.request)),
+            Operation::InfluxOrgs => Ok(influxdb::orgs(call.request)),
+            Operation::InfluxFlux => Ok(influxdb::flux()),
+            Operation::WebPage => Ok(self.page.answer(call.request)),
+            Operation::WebFile => web::asset(call.request, &call.id),
+            _ => unreachable!("the table of endpoints gives it to ingest"),
         }
     }
 }
 
+// Of the rows of the table of endpoints, the calls of their handlers.
+macro_rules! dispatch {
+    ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
+        impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
+            fn answer<'a>(&'a self, call: &'a mut Call<'_>) -> Answer<'a> {
+                // On the heap: a debug build would keep the futures of all handlers on the stack at once.
+                match call.endpoint.operation {
+                    $($(Operation::$operation => {
+                        Box::pin($($handler)::+(self, $(About::$scope,)? call))
+                    })?)*
+                    _ => Box::pin(std::future::ready(self.answer_at_once(call))),
+                }
+            }
+        }
+    };
+}
+
+api::endpoints!(dispatch);
+
 /// A handler at work.
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;
 
-/// The answer of a handler that waits for nothing.
-fn done(answer: Result<Response, Problem>) -> Answer<'static> {
-    Box::pin(std::future::ready(answer))
+/// `GET .../series`
+async fn series(
+    handlers: &Handlers<impl Store, impl Clock>,
+    about: About,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, densities, store, clock, .. } = handlers;
+
+    series::series(about, (registry, known_state, densities), store, clock.now(), call).await
+}
+
+/// `GET .../energy`
+async fn energy(
+    handlers: &Handlers<impl Store, impl Clock>,
+    about: About,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, densities, store, clock, .. } = handlers;
+
+    series::energy(about, (registry, known_state, densities), store, clock.now(), call).await
+}
+
+/// `GET .../conditions`
+async fn conditions(
+    handlers: &Handlers<impl Store, impl Clock>,
+    about: About,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, store, clock, .. } = handlers;
+
+    series::conditions(about, (registry, known_state), store, clock.now(), call).await
+}
+
+/// `GET /devices/{id}/events`
+async fn device_events(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, store, clock, .. } = handlers;
+
+    series::device_events((registry, known_state), store, clock.now(), call).await
 }

@@ -13,15 +13,16 @@ mod tools;
 
 use api::{Problem, ProblemKind, Request, Response};
 use domain::{Timestamp, Zone, excerpt};
+use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
-use series::KnownState;
 
 pub(crate) use ask::Api;
 use message::{Code, Failure, Message};
 use protocol::{Era, SERVER_KEY, agreed, versions};
 use tools::{INSTRUCTIONS, TOOLS, Tool};
 
+use crate::handlers::Handlers;
 use crate::ports::Store;
 
 /// How long a client may keep the list of tools, in milliseconds: a deployment may change it.
@@ -29,9 +30,7 @@ const LIST_AGE: u32 = 3_600_000;
 
 /// `POST /mcp`
 pub(crate) async fn answer(
-    api: &impl Api,
-    (known_state, store): (&KnownState, &impl Store),
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     ensure_own_page(call.request)?;
@@ -57,7 +56,7 @@ pub(crate) async fn answer(
         ("tools/call", _) => match tool_and_arguments(&request.params) {
             Ok((tool, given)) => {
                 call.log.set("mcp.tool", tool.name);
-                Ok(Box::pin(called(tool, given, api, (known_state, store), now, call)).await)
+                Ok(Box::pin(called(tool, given, handlers, call)).await)
             }
             Err(failure) => Err(failure),
         },
@@ -158,14 +157,15 @@ fn tool_and_arguments(
 async fn called(
     tool: &Tool,
     given: Map<String, Value>,
-    api: &impl Api,
-    (known_state, store): (&KnownState, &impl Store),
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Map<String, Value> {
+    let Handlers { known_state, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let found = async {
         let asked = tool.asked(&given)?;
-        let answer = answers::answer(tool.answer, api, asked, call).await?;
+        let answer = answers::answer(tool.answer, handlers, asked, call).await?;
         let horizon = known_state.horizon(store, now, call.invocation).await;
         let home = horizon.map_err(|error| call.failed(&error))?.zone();
         Ok::<_, Problem>(timed(answer, home, now))

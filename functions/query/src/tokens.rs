@@ -10,12 +10,14 @@ use chrono::TimeDelta;
 use domain::{
     DeviceId, HomeId, IdError, Label, RoomId, Scope, Timestamp, Token, ViewScope, excerpt, lifetime,
 };
+use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::new_token::NewToken;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::body;
+use crate::handlers::Handlers;
 use crate::ports::Store;
 
 /// The largest body: more than a hundred ids take.
@@ -25,10 +27,12 @@ const MAX_MEMBERS: usize = 16;
 
 /// `POST /tokens`
 pub(crate) async fn issue(
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { store, clock, .. } = handlers;
+    let now = clock.now();
+
     let text = body::text(call.request, MAX_BODY)?;
     let new = NewToken { issued_by: call.grant.token().copied(), ..parse(&text)? };
     let (token, secret) = new.make(now).map_err(|error| {

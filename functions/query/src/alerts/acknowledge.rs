@@ -2,20 +2,24 @@
 
 use ::alerts::{LinkKey, State, Subject};
 use api::{Problem, ProblemKind, Response};
-use domain::{RuleId, Timestamp};
+use domain::RuleId;
+use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Value, json};
 use table::AlertKey;
 
 use super::{body, rules, states};
+use crate::handlers::Handlers;
 use crate::ports::Store;
 
 /// `POST /alerts/{id}/acknowledge`: the episodes of a rule that last, or the one of a subject.
 pub(crate) async fn by_token(
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { store, clock, .. } = handlers;
+    let now = clock.now();
+
     let members = body::object(call.request)?;
     body::only(&members, &["subject"])?;
     let subject = match members.get("subject") {
@@ -43,10 +47,12 @@ pub(crate) async fn by_token(
 /// `POST /acknowledge`: the link permits this and nothing else. What it does not fit is answered alike, whether the
 /// rule, the subject or the key is wrong or the episode is over.
 pub(crate) async fn by_link(
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { store, clock, .. } = handlers;
+    let now = clock.now();
+
     let members = body::object(call.request)?;
     body::only(&members, &["rule", "subject", "key"])?;
     let rule: RuleId = body::parsed(&members, "rule")?;

@@ -1,9 +1,10 @@
 //! `GET /channels`, `GET`, `PUT` and `DELETE /channels/{id}`, and a test of a channel. Reads no secret.
 
-use ::alerts::{Channel, Reach, Secret};
+use ::alerts::{Channel, Secret};
 use api::{Problem, ProblemKind, Response};
 use domain::{ChannelId, Timestamp};
 use futures_util::future::try_join_all;
+use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Value, json};
 use table::{ChannelSecret, StoredChannel, WaitingMessage};
@@ -11,6 +12,7 @@ use table::{ChannelSecret, StoredChannel, WaitingMessage};
 use super::body::{self, wrong};
 use super::shown;
 use super::states::readable;
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 
@@ -20,7 +22,12 @@ const MAX_CHANNELS: usize = 10;
 const MAX_COUNTED: usize = 100;
 
 /// `GET /channels`
-pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let store = &handlers.store;
+
     let channels = all(store, call).await?;
     let invocation = call.invocation;
     let shown = channels.iter().map(|channel| async move {
@@ -40,7 +47,12 @@ fn waiting(messages: &[WaitingMessage]) -> (usize, Option<Timestamp>) {
 }
 
 /// `GET /channels/{id}`
-pub(crate) async fn show(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn show(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let store = &handlers.store;
+
     let channel = known(store, call).await?;
     Ok(Response::json(200, &shown_now(&channel, store, call).await?))
 }
@@ -57,19 +69,19 @@ async fn shown_now(
 
 /// `PUT /channels/{id}`: a secret that is not sent stays as it is. Whatever was edited is tried at once.
 pub(crate) async fn put(
-    reach: Reach,
-    alert_topic: Option<&str>,
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { reach, alert_topic, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let id = channel_id(call)?;
     let mut members = body::object(call.request)?;
     shown::CHANNEL_EXTRAS.iter().for_each(|extra| {
         members.remove(*extra);
     });
-    let (wanted, secret) = Channel::from_json(Value::Object(members), reach).map_err(wrong)?;
-    ensure_own_topic(secret.as_ref(), alert_topic)?;
+    let (wanted, secret) = Channel::from_json(Value::Object(members), *reach).map_err(wrong)?;
+    ensure_own_topic(secret.as_ref(), alert_topic.as_deref())?;
     let channels = all(store, call).await?;
     let before = channels.iter().find(|it| it.id == id);
     if before.is_none() && channels.len() >= MAX_CHANNELS {
@@ -128,7 +140,12 @@ fn too_many() -> Problem {
 }
 
 /// `DELETE /channels/{id}`: the secret goes with it. What waits expires, and a later channel of the same id does not get it.
-pub(crate) async fn delete(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn delete(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let store = &handlers.store;
+
     let channel = known(store, call).await?;
     let deleted = store.delete_channel(&channel.id, call.invocation).await;
     deleted.map_err(|error| call.failed(&error))?;
@@ -137,10 +154,12 @@ pub(crate) async fn delete(store: &impl Store, call: &mut Call<'_>) -> Result<Re
 
 /// `POST /channels/{id}/test`: a message waits, and whoever sends finds it within a minute.
 pub(crate) async fn test(
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { store, clock, .. } = handlers;
+    let now = clock.now();
+
     body::only(&body::object(call.request)?, &[])?;
     let stored = known(store, call).await?;
     let channel = stored.channel().map_err(wrong)?;

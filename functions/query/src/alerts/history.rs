@@ -5,10 +5,9 @@ use api::{Problem, Response};
 use domain::{Decimal, Device, Label, MetricName, TimeRange, Timestamp, Unit, Zone};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::{CachedRegistry, Snapshot};
+use runtime::registry::Snapshot;
 use serde::Serialize;
 use serde_json::{Value, json};
-use series::KnownState;
 use table::{ListPage, ToldKey, ToldMessage, ToldQuery};
 
 use super::rules;
@@ -16,17 +15,19 @@ use super::states::readable;
 use crate::answer::row::{Cell, Row};
 use crate::answer::sheet::Columns;
 use crate::answer::{cursor, page};
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::timestamp;
 use crate::registry::lookup;
 
 /// `GET /alerts/{id}/history`: also of a rule that was deleted.
 pub(crate) async fn history(
-    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let query = query(call, now)?;
     let page = store.told_messages(&query, call.invocation).await;
     let ListPage { listing, has_more } = page.map_err(|error| call.failed(&error))?;

@@ -2,23 +2,24 @@
 
 use ::alerts::Rule;
 use api::{Problem, Response};
-use domain::Timestamp;
-use judging::Judging;
+use runtime::clock::Clock;
 use runtime::http::Call;
 use table::StoredRule;
 
 use super::{body, rules, until};
+use crate::handlers::Handlers;
 use crate::ports::Store;
 
 const UNTIL: &str = "until";
 
 /// `POST /alerts/{id}/pause`
 pub(crate) async fn pause(
-    judging: &Judging,
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { judging, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let members = body::object(call.request)?;
     body::only(&members, &[UNTIL])?;
     let until = until::read(UNTIL, members.get(UNTIL), now)?;

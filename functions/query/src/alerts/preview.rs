@@ -4,10 +4,11 @@ use ::alerts::{Rule, Scope, Subject};
 use api::{Problem, Response};
 use chrono::TimeDelta;
 use domain::{DeviceId, TimeRange, Timestamp};
-use judging::{Judging, MAX_PREVIEW, Preview, Previewed, subjects_of};
+use judging::{MAX_PREVIEW, Preview, Previewed, subjects_of};
+use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
-use series::{KnownState, Lacking};
+use series::Lacking;
 use std::time::Duration;
 use table::MAX_CACHED_ENTRIES;
 
@@ -15,6 +16,7 @@ use super::body::{self, wrong};
 use super::rules;
 use super::shown::RULE_EXTRAS;
 use crate::failure::problem;
+use crate::handlers::Handlers;
 use crate::ports::Store;
 
 /// The range without `from`.
@@ -27,11 +29,12 @@ const MIN_REMAINING: Duration = Duration::from_secs(4);
 
 /// `POST /alerts/preview`: by the judge's own fold.
 pub(crate) async fn preview(
-    (judging, known_state): (&Judging, &KnownState),
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { judging, known_state, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let mut members = body::object(call.request)?;
     body::only(&members, &["rule", "from", "to", "subject"])?;
     let rule = rule(members.remove("rule"), now)?;

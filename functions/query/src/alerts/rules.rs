@@ -14,6 +14,7 @@ use table::{ListPage, StoredAlertState, StoredRule};
 
 use super::body::{self, wrong};
 use super::{shown, states, until, warnings};
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 
@@ -24,7 +25,12 @@ const LISTED_STATES: usize = 20;
 const SHOWN_STATES: usize = 1_000;
 
 /// `GET /alerts`
-pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let store = &handlers.store;
+
     let rules = store.alert_rules(call.invocation).await.map_err(|error| call.failed(&error))?;
     let channels = store.channels(call.invocation).await.map_err(|error| call.failed(&error))?;
     let ListPage { listing: states, has_more } = states::page(None, store, call).await?;
@@ -54,11 +60,12 @@ pub(crate) async fn list(store: &impl Store, call: &mut Call<'_>) -> Result<Resp
 
 /// `GET /alerts/{id}`
 pub(crate) async fn show(
-    judging: &Judging,
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { judging, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let rule = known(store, call).await?;
     let mut shown = shown_now(&rule, store, call).await?;
     if let Some(seconds) = silent_after(judging, &rule.rule, store, now, call).await? {
@@ -101,12 +108,12 @@ pub(crate) async fn shown_now(
 
 /// `PUT /alerts/{id}`: the same again changes nothing.
 pub(crate) async fn put(
-    registry: &CachedRegistry<impl Clock>,
-    judging: &Judging,
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, judging, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let id = rule_id(call)?;
     let mut members = body::object(call.request)?;
     shown::RULE_EXTRAS.iter().for_each(|extra| {
@@ -270,7 +277,12 @@ fn too_many() -> Problem {
 }
 
 /// `DELETE /alerts/{id}`: its states end, and what waits of it is dropped by whoever sends.
-pub(crate) async fn delete(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
+pub(crate) async fn delete(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let store = &handlers.store;
+
     let id = rule_id(call)?;
     let was_there = store.delete_alert_rule(&id, call.invocation).await;
     let was_there = was_there.map_err(|error| call.failed(&error))?;

@@ -3,19 +3,21 @@
 use api::{Problem, ProblemKind, Response};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 
 use crate::answer::rows::LatestRow;
+use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::readings::newest::{Rollups, all_metrics, newest};
+use crate::readings::newest::{all_metrics, newest};
 use crate::registry::lookup;
 
 /// `GET /devices/{id}/latest`
 pub(crate) async fn of_device(
-    registry: &CachedRegistry<impl Clock>,
-    (store, rollups): (&impl Store, Rollups<'_>),
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+    let rollups = handlers.rollups();
+
     let device = lookup::device(registry, store, call).await?;
     let latest = newest((store, rollups), &device, &all_metrics(&device), call.invocation).await;
     let latest = latest.map_err(|error| call.failed(&error))?;

@@ -5,8 +5,6 @@ use api::{Format, Params, Problem, Request, Response};
 use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
-use series::KnownState;
 use table::sizes::of_reading;
 use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
@@ -14,6 +12,7 @@ use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;
 use crate::answer::sheet::{Columns, Sheet};
 use crate::answer::{cursor, page};
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::presence::Knowledge;
 use crate::registry::{lookup, presence};
@@ -28,11 +27,12 @@ const MAX_COLUMN_DEVICES: usize = 1_000;
 
 /// `GET /devices/{id}/readings`
 pub(crate) async fn of_device(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let range = RangeRequest::of(call.request, &call.params, now)?;
     let device = lookup::device(registry, store, call).await?;
     answer(store, call, &range, &RangeOf::Device(&device)).await
@@ -40,11 +40,12 @@ pub(crate) async fn of_device(
 
 /// `GET /rooms/{id}/readings`
 pub(crate) async fn of_room(
-    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let range = RangeRequest::of(call.request, &call.params, now)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
     let (page, occupants);

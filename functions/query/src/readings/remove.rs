@@ -2,13 +2,12 @@
 
 use api::{Problem, Response};
 use domain::{Order, Timestamp};
-use rollups::LateMarking;
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 use serde_json::json;
 use table::{RangeQuery, ReadingKey};
 
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::time_range;
 use crate::registry::lookup;
@@ -21,11 +20,11 @@ const MAX_COUNTED: usize = 1_000;
 
 /// `DELETE /devices/{id}/readings`
 pub(crate) async fn readings(
-    registry: &CachedRegistry<impl Clock>,
-    (store, late): (&impl Store, &LateMarking),
-    clock: &impl Clock,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, late, clock, .. } = handlers;
+
     for name in ["from", "to"] {
         if call.params.get(name).is_none() {
             return Err(Problem::field(

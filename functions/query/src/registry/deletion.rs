@@ -11,10 +11,11 @@ use chrono::TimeDelta;
 use domain::{DeletedDevice, Deletion, DeviceId, HomeId, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR};
+use runtime::registry::CachedRegistry;
 use serde_json::{Value, json};
 use table::{BegunDeletion, Belongings, StoreResult};
 
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::timestamp;
 use crate::registry::lookup::{self, not_found};
@@ -29,41 +30,17 @@ const CHUNK: usize = 320;
 const MIN_REMAINING: Duration = Duration::from_secs(3);
 /// The number of devices that a refusal names.
 const MAX_NAMED: usize = 5;
-/// The longest time in which an invocation that stores readings ends, beyond the age of its registry.
-const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
-
-/// The times without anything of a device after which its deletion ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Quiet {
-    /// Where memory holds the registry.
-    pub(crate) known: TimeDelta,
-    /// Where it does not, and ingest remembers for longer that a device is registered.
-    pub(crate) remembered: TimeDelta,
-}
-
-impl Quiet {
-    /// The times where the registry in memory has at most this age.
-    pub(crate) fn of(registry_max_age: Duration) -> Self {
-        let beyond = |age: Duration| {
-            let age = TimeDelta::from_std(age).unwrap_or(TimeDelta::MAX);
-            domain::DELETION_QUIET.max(age.checked_add(&MAX_INVOCATION).unwrap_or(age))
-        };
-        let remembered = registry_max_age.saturating_mul(PLACE_AGE_FACTOR);
-        Self { known: beyond(registry_max_age), remembered: beyond(remembered) }
-    }
-}
 
 /// `DELETE /devices/{id}`
 ///
 /// Sent again, it goes on; by two people at once, both remove. With `begun` it goes on with that deletion only: a
 /// device that has come again since is not deleted by somebody who has not heard that the first is over.
 pub(crate) async fn device(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    clock: &impl Clock,
-    quiet: Quiet,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, clock, quiet, .. } = handlers;
+
     let id = lookup::device_id(call)?;
     let snapshot = lookup::snapshot(registry, store, call).await?;
     let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
@@ -238,10 +215,11 @@ fn answer(
 ///
 /// Stays in the room are history of their devices and go with these.
 pub(crate) async fn room(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let id = lookup::room_id(call)?;
     let found = store.room(&id, call.invocation).await.map_err(|error| call.failed(&error))?;
     ensure_empty(registry, store, &id, call).await?;
@@ -299,10 +277,11 @@ fn named(devices: &[&DeviceId], one: &str, several: &str) -> String {
 
 /// `DELETE /homes/{id}`: takes its rooms out of it; then it is no home.
 pub(crate) async fn home(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let (home, _) = lookup::home(registry, store, call).await?;
     let now = registry.refresh(store, call.invocation, call.log).await;
     let now = now.map_err(|error| call.failed(&error))?;

@@ -1,14 +1,13 @@
 //! A person's edits of the registry: PATCH. Writes nothing that the edit does not name.
 
 use api::{Problem, Response};
-use domain::{DevicePatch, Edit, Timestamp};
+use domain::{DevicePatch, Edit};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
-use series::KnownState;
 use table::{Edited, UpdateOutcome};
 
 use crate::answer::rows::{DeviceRow, RoomRow};
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::{self, not_found};
 use crate::registry::patch;
@@ -16,11 +15,12 @@ use crate::series::check_verdicts;
 
 /// `PATCH /devices/{id}`
 pub(crate) async fn device(
-    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let id = lookup::device_id(call)?;
     let patch = patch::of_device(call.request, now)?;
     if judges(&patch) && !call.params.flag("restore") {
@@ -56,10 +56,11 @@ fn judges(patch: &DevicePatch) -> bool {
 
 /// `PATCH /rooms/{id}`
 pub(crate) async fn room(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let id = lookup::room_id(call)?;
     let patch = patch::of_room(call.request)?;
     let edited = store.edit_room(&id, &patch, call.invocation).await;

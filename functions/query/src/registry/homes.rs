@@ -7,22 +7,23 @@ use api::{Problem, Response};
 use domain::{HomeId, Room};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 
 use crate::answer::page;
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::answer::rows::{HOME_COLUMNS, HomeRow};
 use crate::answer::sheet::Columns;
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lists::page_of_rooms;
 use crate::registry::lookup;
 
 /// `GET /homes`
 pub(crate) async fn homes(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let list = ListRequest::of(call.request, &call.params)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     ensure_all_rooms(&snapshot)?;
@@ -45,10 +46,11 @@ pub(crate) async fn homes(
 
 /// `GET /homes/{id}`
 pub(crate) async fn home(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let (home, snapshot) = lookup::home(registry, store, call).await?;
     let row = HomeRow::of(&home, snapshot.rooms_of(&home));
     let row = row.ok_or_else(|| lookup::not_found("home", home.as_str()))?;
@@ -57,10 +59,11 @@ pub(crate) async fn home(
 
 /// `GET /homes/{id}/rooms`
 pub(crate) async fn rooms(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let list = ListRequest::of(call.request, &call.params)?;
     let (home, snapshot) = lookup::home(registry, store, call).await?;
     let rooms = snapshot.rooms_of(&home).collect();

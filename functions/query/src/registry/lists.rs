@@ -2,16 +2,16 @@
 
 use api::caching::with_cache_headers;
 use api::{Problem, Response};
-use domain::{Device, Room, RoomId, Timestamp};
+use domain::{Device, Room, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 
 use crate::answer::page;
 use crate::answer::pagination::{self, ListRequest};
 use crate::answer::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::answer::sheet::Columns;
 use crate::answer::sheet::metrics_of;
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::newest::{Rollups, latest_of};
 use crate::registry::lookup::{self, Members};
@@ -19,11 +19,12 @@ use crate::registry::search::{self, Found, Plan, Search};
 
 /// `GET /devices`
 pub(crate) async fn devices(
-    registry: &CachedRegistry<impl Clock>,
-    (store, rollups): (&impl Store, Rollups<'_>),
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, clock, .. } = handlers;
+    let (now, rollups) = (clock.now(), handlers.rollups());
+
     let list = ListRequest::of(call.request, &call.params)?;
     let search = Search::of(&call.params, now)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
@@ -52,10 +53,12 @@ pub(crate) async fn devices(
 
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
-    registry: &CachedRegistry<impl Clock>,
-    (store, rollups): (&impl Store, Rollups<'_>),
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+    let rollups = handlers.rollups();
+
     let list = ListRequest::of(call.request, &call.params)?;
     let members = Members::of_room(registry, store, &list, call).await?;
     page_of_devices((store, rollups), call, &list, members.devices()).await
@@ -63,10 +66,12 @@ pub(crate) async fn devices_of_room(
 
 /// `GET /homes/{id}/devices`
 pub(crate) async fn devices_of_home(
-    registry: &CachedRegistry<impl Clock>,
-    (store, rollups): (&impl Store, Rollups<'_>),
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+    let rollups = handlers.rollups();
+
     let list = ListRequest::of(call.request, &call.params)?;
     let members = Members::of_home(registry, store, &list, call).await?;
     page_of_devices((store, rollups), call, &list, members.devices()).await
@@ -131,10 +136,11 @@ async fn write_devices<'a>(
 
 /// `GET /rooms`
 pub(crate) async fn rooms(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let list = ListRequest::of(call.request, &call.params)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     if !snapshot.has_all_rooms {
@@ -164,20 +170,22 @@ pub(crate) fn page_of_rooms(
 
 /// `GET /devices/{id}`
 pub(crate) async fn device(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let device = lookup::device(registry, store, call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &DeviceRow::from(&device))))
 }
 
 /// `GET /rooms/{id}`
 pub(crate) async fn room(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, .. } = handlers;
+
     let (room, _) = lookup::room(registry, store, call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &RoomRow::from(&room))))
 }

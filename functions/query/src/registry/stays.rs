@@ -4,23 +4,24 @@ use api::{Problem, Response};
 use domain::{DeviceId, DeviceStay, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 use table::{StayKey, StayPage, StayQuery};
 
 use crate::answer::rows::{STAY_COLUMNS, StayRow};
 use crate::answer::sheet::Columns;
 use crate::answer::{cursor, page};
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
 use crate::registry::lookup;
 
 /// `GET /devices/{id}/stays`
 pub(crate) async fn of_device(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let query = query(call, now)?;
     let device: DeviceId = lookup::device(registry, store, call).await?.id().clone();
     let page = store.stays_of(&device, &query, call.invocation).await;
@@ -30,11 +31,12 @@ pub(crate) async fn of_device(
 
 /// `GET /rooms/{id}/stays`
 pub(crate) async fn in_room(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, clock, .. } = handlers;
+    let now = clock.now();
+
     let query = query(call, now)?;
     let room: RoomId = lookup::room(registry, store, call).await?.0.id;
     let page = store.stays_in(&room, &query, call.invocation).await;

@@ -1,0 +1,463 @@
+//! The table of endpoints: their parameters, and a row for each operation. Decides nothing.
+
+use super::Reply::{File, Influx, Made, Message, One, Page, Progress, Receipt, Rows};
+use super::{Access, DETAILS, Endpoint, Function, Kind, Parameter};
+
+const fn parameter(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
+    Parameter { name, kind, description }
+}
+
+const CURSOR: Parameter = parameter("cursor", Kind::Cursor, "next_cursor of the page before");
+const FORMAT: Parameter =
+    parameter("format", Kind::Format, "The form of the answer; Accept works as well");
+const LATEST: Parameter = parameter("latest", Kind::Flag, "Adds the newest values");
+const ENTRIES: Parameter = limit(100, 1_000);
+const READINGS: Parameter = limit(1_000, 10_000);
+
+const fn limit(default: usize, max: usize) -> Parameter {
+    let description = "The largest number of entries of a page; a page has fewer if they are large";
+    parameter("limit", Kind::Count { default, max }, description)
+}
+
+/// A page of a list.
+const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
+
+/// A page of devices.
+const DEVICES: &[Parameter] = &[
+    parameter("room", Kind::Id, "Only devices in this room"),
+    parameter("name", Kind::Like, "Only devices of this name, or whose name begins with it: kit*"),
+    parameter(
+        "kind",
+        Kind::Like,
+        "Only devices of this kind, or whose kind begins with it: thermo*",
+    ),
+    parameter(
+        "tag",
+        Kind::Like,
+        "Only devices with this tag, or a tag that begins with it; if repeated, with all of them",
+    ),
+    parameter(
+        "where",
+        Kind::Where,
+        "Only devices that meet the condition, if repeated all of them: the name of an attribute or of a \
+         metric, one of = < <= > >=, and a value, such as firmware=1.4",
+    ),
+    parameter(
+        "silent",
+        Kind::Age,
+        "Only devices whose newest reading is older than this, such as 2h",
+    ),
+    LATEST,
+    EXPLAIN,
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
+
+/// A page of a room's or a home's devices.
+const SOME_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
+
+/// A page of readings in a range of time.
+const RANGE: &[Parameter] = &[
+    FROM,
+    TO,
+    parameter(
+        "order",
+        Kind::Choice { of: &["asc", "desc"], default: Some("asc") },
+        "Oldest or newest first",
+    ),
+    parameter("metrics", Kind::Metrics, "Only these metrics, each once, separated by commas"),
+    READINGS,
+    CURSOR,
+    FORMAT,
+];
+
+/// The edit of a device.
+const RESTORE: &[Parameter] = &[parameter(
+    "restore",
+    Kind::Flag,
+    "Sets verdicts without checking their steps, whose readings may come later or be gone",
+)];
+
+/// A deletion that takes several requests.
+const BEGUN: &[Parameter] = &[parameter(
+    "begun",
+    Kind::Timestamp,
+    "Continues the deletion whose answer had this value, and begins no other",
+)];
+
+/// A page of stays.
+const STAYS: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "Only stays that end after it"),
+    parameter("to", Kind::Timestamp, "Only stays that begin before it"),
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
+
+/// A page of annotations.
+const ANNOTATIONS: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "Only annotations that end after it"),
+    parameter("to", Kind::Timestamp, "Only annotations that begin before it"),
+    parameter("device", Kind::Id, "Only annotations of this device"),
+    parameter("room", Kind::Id, "Only annotations of this room itself"),
+    parameter("home", Kind::Id, "Only annotations of this home itself"),
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
+
+/// A page of what was told.
+const TOLD: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "Only messages that were told at it or after"),
+    parameter("to", Kind::Timestamp, "Only messages that were told before it"),
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
+
+/// The functions of a series, by name.
+pub const FUNCTIONS: &[&str] =
+    &["mean", "min", "max", "sum", "count", "first", "last", "time_mean", "increase"];
+
+/// The units of a series' rows.
+pub const UNITS: &[&str] = &["1m", "5m", "15m", "30m", "1h", "6h", "1d", "1w", "1mo", "1y"];
+
+const FROM: Parameter =
+    parameter("from", Kind::Timestamp, "The start of the range; by default 24 hours before to");
+const TO: Parameter = parameter(
+    "to",
+    Kind::Timestamp,
+    "The end of the range, which is not part of it; by default now",
+);
+const EVERY: Parameter = parameter(
+    "every",
+    Kind::Choice { of: UNITS, default: None },
+    "One row for each unit of the calendar; by default one exact total of the range",
+);
+const ZONE: Parameter =
+    parameter("tz", Kind::Zone, "The time zone of the rows; by default the home's");
+const METRIC: Parameter =
+    parameter("metric", Kind::Metrics, "Only these metrics, each once, separated by commas");
+const ENERGY_METRIC: Parameter = parameter(
+    "metric",
+    Kind::Metrics,
+    "The metric of the energy; by default the device's counters of energy",
+);
+const FUNCTION: Parameter = parameter(
+    "fn",
+    Kind::Words { of: FUNCTIONS },
+    "The values of a row; by default mean,min,max,count, for counters increase,count",
+);
+const DEVICES_APART: Parameter = parameter("devices", Kind::Flag, "Rows for each device");
+const EVENTS: Parameter = parameter("events", Kind::Flag, "Adds the notable steps of counters");
+const EXPLAIN: Parameter =
+    parameter("explain", Kind::Flag, "Adds the plan of the answer and its cost");
+
+const BY_ROOMS: Parameter =
+    parameter("rooms", Kind::Flag, "Rows for each room, combined of its devices");
+
+/// A series of one device.
+const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, EXPLAIN, FORMAT];
+/// A series of several devices.
+const SHARED_SERIES: &[Parameter] =
+    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, EXPLAIN, FORMAT];
+/// A series of several rooms.
+const SERIES_OF_ROOMS: &[Parameter] =
+    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, BY_ROOMS, EXPLAIN, FORMAT];
+/// The energy of one device.
+const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, EXPLAIN, FORMAT];
+/// The energy of several devices.
+const SHARED_ENERGY: &[Parameter] =
+    &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, EXPLAIN, FORMAT];
+/// What was notable.
+const NOTABLE: &[Parameter] = &[FROM, TO, METRIC, FORMAT];
+/// Conditions on the metrics of a device or of the devices of a room.
+const CONDITIONS: &[Parameter] = &[
+    FROM,
+    TO,
+    parameter(
+        "conditions",
+        Kind::Conditions,
+        "Each metric with its values, both ends inside: temperature=28..&humidity=70..90; \
+         metric.from=..5 for a metric with the name of a parameter",
+    ),
+    parameter("exact", Kind::Flag, "Refines the episodes by readings, where readings are kept"),
+    EXPLAIN,
+    FORMAT,
+];
+/// The readings to delete.
+const DELETION: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "The start of the range; required"),
+    parameter("to", Kind::Timestamp, "The end of the range, which is not part of it; required"),
+];
+/// The health of the system.
+const HEALTH: &[Parameter] = &[parameter(
+    DETAILS,
+    Kind::Flag,
+    "Adds how far the rollups reach, and their time zone; needs a token that reads",
+)];
+
+/// The parameters of storing line protocol, of every version.
+const LINES: &[Parameter] = &[
+    parameter("precision", Kind::Word, "The unit of the timestamps"),
+    parameter("accept_partial", Kind::Word, "false stores nothing if a line is refused"),
+    parameter("device_tags", Kind::Word, "The tags that identify a device"),
+    parameter("room_tag", Kind::Word, "The tag that names a room"),
+];
+
+/// The parameters of InfluxQL, in the address or in a form.
+const INFLUXQL: &[Parameter] = &[
+    parameter("q", Kind::Word, "The statements, separated by semicolons"),
+    parameter(
+        "db",
+        Kind::Word,
+        "Any name, because readings are in no database; required except for SHOW DATABASES",
+    ),
+    parameter("rp", Kind::Word, "Any name: there is one retention policy"),
+    parameter("epoch", Kind::Word, "ns, u, ms, s, m or h: times as numbers; by default RFC 3339"),
+    parameter("params", Kind::Word, "A JSON object with the values of $name in the statements"),
+    parameter("pretty", Kind::Word, "true indents the answer"),
+];
+
+/// The parameters of storing readings.
+const STORING: &[Parameter] = &[
+    parameter(
+        "merge",
+        Kind::Flag,
+        "Sets the given metrics and keeps the others of that device and timestamp; by default a \
+         reading replaces the stored one",
+    ),
+    parameter(
+        "rooms",
+        Kind::Choice { of: &["given"], default: None },
+        "given stores rooms as they are sent, for history: no room comes from the registry or from a \
+         person's choice",
+    ),
+];
+
+const DEVICE: Parameter =
+    parameter("device", Kind::Id, "The device; by default the one that the payload names");
+const ROOM: Parameter = parameter("room", Kind::Id, "The room; by default the device's");
+
+/// The parameters of a device's own payload.
+const PAYLOAD: &[Parameter] = &[DEVICE, ROOM];
+
+/// The parameters of ChirpStack's events, whose integration adds one.
+const EVENT: &[Parameter] = &[
+    DEVICE,
+    ROOM,
+    parameter("event", Kind::Word, "The kind of event, which ChirpStack appends; it means nothing"),
+];
+
+/// The parameters of a reading in an address.
+const ADDRESS: &[Parameter] = &[
+    DEVICE,
+    ROOM,
+    parameter("time", Kind::Timestamp, "The timestamp; by default the time of arrival"),
+    parameter(
+        "values",
+        Kind::Values,
+        "Each metric with its value, such as temperature=21.5; an unknown name is refused",
+    ),
+];
+
+/// Hands all rows to a macro: `table!` makes [`Operation`] and [`ENDPOINTS`] of them, and `query` the `match` of its
+/// handlers.
+///
+/// A row has the function that answers, the operation with its handler in `query`, whose token permits it, its methods
+/// and paths with the schema of the body that each takes, the parameters, the answer, and a line for people. An
+/// operation without a handler reads no table in `query`.
+#[macro_export]
+macro_rules! endpoints {
+    ($make:ident) => {
+        $make! {
+            { Ingest PostReadings: Write POST "/readings" takes "Readings", STORING, Receipt("Receipt"), "Store readings" }
+            { Ingest PostTasmota: Write POST "/readings/tasmota" takes "Payload", PAYLOAD, Receipt("Receipt"),
+              "Store Tasmota's SENSOR, STATE or STATUS8" }
+            { Ingest PostShelly: Write POST "/readings/shelly" takes "Payload", PAYLOAD, Receipt("Receipt"),
+              "Store a Shelly's notification or status" }
+            { Ingest PostZigbee2Mqtt: Write POST "/readings/zigbee2mqtt" takes "Payload", PAYLOAD, Receipt("Receipt"),
+              "Store a message of Zigbee2MQTT about a device" }
+            { Ingest PostSwitchBot: Write POST "/readings/switchbot" takes "Payload", &[ROOM], Receipt("Receipt"),
+              "Store a report of SwitchBot's webhook, or a status" }
+            { Ingest PostRemo: Write POST "/readings/remo" takes "Payload", PAYLOAD, Receipt("Receipt"),
+              "Store an answer of Nature's cloud about Remo devices or smart meters" }
+            { Ingest PostThingsStack: Write POST "/readings/ttn" takes "Payload", PAYLOAD, Receipt("Receipt"),
+              "Store an uplink of The Things Stack, version 3" }
+            { Ingest PostChirpStack: Write POST "/readings/chirpstack" takes "Payload", EVENT, Receipt("Receipt"),
+              "Store an uplink of ChirpStack, version 4" }
+            { Ingest QuickReading: Address GET "/readings/quick", ADDRESS, Receipt("Receipt"), "Store a reading in an address" }
+            { Ingest ShellyReading: Address GET "/readings/shelly", ADDRESS, Receipt("Receipt"),
+              "Store a reading in an address that a Shelly's action calls" }
+            { Query ListDevices = lists::devices: Read GET "/devices", DEVICES, Page("Device"), "List the devices" }
+            { Query ShowDevice = lists::device: Read GET "/devices/{id}", &[], One("Device"), "Show a device" }
+            { Query EditDevice = edit::device: Admin PATCH "/devices/{id}" takes "DevicePatch", RESTORE, One("Device"),
+              "Edit a device's name, room, kind, tags, attributes and metrics" }
+            { Query DeleteDevice = deletion::device: Admin DELETE "/devices/{id}", BEGUN, Progress("Deletion"),
+              "Delete a device and all that belongs to it, up to 10,000 items a request" }
+            { Query DeviceReadings = ranges::of_device: Read GET "/devices/{id}/readings", RANGE, Page("StoredReading"),
+              "A device's readings in a time range" }
+            { Query DeleteReadings = remove::readings: Admin DELETE "/devices/{id}/readings", DELETION, One("Deletion"),
+              "Delete a device's readings in a time range, at most 1,000" }
+            { Query DeviceLatest = latest::of_device: Read GET "/devices/{id}/latest", &[], One("Latest"),
+              "A device's newest value of each metric" }
+            { Query DeviceStays = stays::of_device: Read GET "/devices/{id}/stays", STAYS, Page("Stay"),
+              "The rooms in which a device has been, in time order" }
+            { Query DeviceSeries = series(Device): Read GET "/devices/{id}/series", SERIES, Rows("Series"),
+              "A device's metrics by units of the calendar" }
+            { Query DeviceEnergy = energy(Device): Read GET "/devices/{id}/energy", ENERGY, Rows("Energy"),
+              "A device's energy in kWh by units of the calendar" }
+            { Query DeviceEvents = device_events: Read GET "/devices/{id}/events", NOTABLE, Rows("Events"),
+              "Notable steps of a device's counters, with their readings" }
+            { Query DeviceConditions = conditions(Device): Read GET "/devices/{id}/conditions", CONDITIONS, Rows("Conditions"),
+              "Episodes in which a device's metrics had given values, by means of 15 minutes" }
+            { Query ListRooms = lists::rooms: Read GET "/rooms", PAGE, Page("Room"), "List the rooms" }
+            { Query ShowRoom = lists::room: Read GET "/rooms/{id}", &[], One("Room"), "Show a room" }
+            { Query EditRoom = edit::room: Admin PATCH "/rooms/{id}" takes "RoomPatch", &[], One("Room"),
+              "Edit a room's name and home" }
+            { Query DeleteRoom = deletion::room: Admin DELETE "/rooms/{id}", &[], Progress("Deletion"),
+              "Delete a room in which no device is" }
+            { Query RoomDevices = lists::devices_of_room: Read GET "/rooms/{id}/devices", SOME_DEVICES, Page("Device"),
+              "List the devices in a room" }
+            { Query RoomReadings = ranges::of_room: Read GET "/rooms/{id}/readings", RANGE, Page("StoredReading"),
+              "A room's readings in a time range, its devices merged in time order" }
+            { Query RoomStays = stays::in_room: Read GET "/rooms/{id}/stays", STAYS, Page("Stay"),
+              "The devices that have been in a room, in time order" }
+            { Query RoomSeries = series(Room): Read GET "/rooms/{id}/series", SHARED_SERIES, Rows("Series"),
+              "A room's metrics by units of the calendar" }
+            { Query RoomEnergy = energy(Room): Read GET "/rooms/{id}/energy", SHARED_ENERGY, Rows("Energy"),
+              "A room's energy in kWh by units of the calendar" }
+            { Query RoomConditions = conditions(Room): Read GET "/rooms/{id}/conditions", CONDITIONS, Rows("Conditions"),
+              "Episodes in which a room's devices had given values, by means of 15 minutes" }
+            { Query ListHomes = homes::homes: Read GET "/homes", PAGE, Page("Home"), "List the homes" }
+            { Query ShowHome = homes::home: Read GET "/homes/{id}", &[], One("Home"), "Show a home" }
+            { Query DeleteHome = deletion::home: Admin DELETE "/homes/{id}", &[], Progress("Deletion"),
+              "Take all rooms out of a home" }
+            { Query HomeRooms = homes::rooms: Read GET "/homes/{id}/rooms", PAGE, Page("Room"), "List the rooms of a home" }
+            { Query HomeDevices = lists::devices_of_home: Read GET "/homes/{id}/devices", SOME_DEVICES, Page("Device"),
+              "List the devices in the rooms of a home" }
+            { Query HomeSeries = series(Home): Read GET "/homes/{id}/series", SERIES_OF_ROOMS, Rows("Series"),
+              "A home's metrics by units of the calendar" }
+            { Query HomeEnergy = energy(Home): Read GET "/homes/{id}/energy", SHARED_ENERGY, Rows("Energy"),
+              "A home's energy in kWh by units of the calendar" }
+            { Query HomeConditions = conditions(Home): Read GET "/homes/{id}/conditions", CONDITIONS, Rows("Conditions"),
+              "Episodes in which a home's devices had given values, by means of 15 minutes" }
+            { Query AllSeries = series(All): Read GET "/series", SERIES_OF_ROOMS, Rows("Series"),
+              "The metrics of all devices by units of the calendar" }
+            { Query AllEnergy = energy(All): Read GET "/energy", SHARED_ENERGY, Rows("Energy"),
+              "The energy of all devices in kWh by units of the calendar" }
+            { Query ListAnnotations = annotations::list: Read GET "/annotations", ANNOTATIONS, Page("Annotation"),
+              "List what people noted of times, in time order" }
+            { Query PutAnnotation = annotations::put: Admin PUT "/annotations/{id}" takes "NewAnnotation", &[], One("Annotation"),
+              "Note something of a time; the id begins with the time" }
+            { Query DeleteAnnotation = annotations::delete: Admin DELETE "/annotations/{id}", &[], One("Deletion"),
+              "Delete an annotation" }
+            { Query IssueToken = tokens::issue: Admin POST "/tokens" takes "NewToken", &[], Made("IssuedToken"),
+              "Make a write token of one device, or a token that shows rooms and homes for a while" }
+            { Query ShowConditionsSchema = conditions_schema::show: Read GET "/conditions/schema", &[], One("ConditionsSchema"),
+              "Show the schema by which an index finds conditions" }
+            { Query PutConditionsSchema = conditions_schema::put: Admin PUT "/conditions/schema" takes "NewConditionsSchema", &[], One("ConditionsSchema"),
+              "Replace the schema by which an index finds conditions; roomtide rollups rebuild applies it" }
+            { Query ListAlerts = rules::list: Read GET "/alerts", &[], One("Alerts"),
+              "List the rules of alerts, their states and the channels" }
+            { Query ShowAlert = rules::show: Read GET "/alerts/{id}", &[], One("Alert"), "Show a rule of alerts and its states" }
+            { Query PutAlert = rules::put: Admin PUT "/alerts/{id}" takes "AlertRule", &[], One("Alert"),
+              "Save a rule of alerts, at most 100" }
+            { Query DeleteAlert = rules::delete: Admin DELETE "/alerts/{id}", &[], One("Deletion"),
+              "Delete a rule of alerts; its states end and what waits is dropped" }
+            { Query AlertHistory = history::history: Read GET "/alerts/{id}/history", TOLD, Page("ToldMessage"),
+              "What was told by a rule in the last 90 days, newest first" }
+            { Query PauseAlert = pause::pause: Admin POST "/alerts/{id}/pause" takes "AlertPause", &[], One("Alert"),
+              "Let a rule tell nothing until a time, or end that" }
+            { Query AcknowledgeAlert = acknowledge::by_token: Admin POST "/alerts/{id}/acknowledge" takes "AlertAcknowledgement", &[], One("Alert"),
+              "Acknowledge what fires: it is not repeated" }
+            { Query AcknowledgeByLink = acknowledge::by_link: Public POST "/acknowledge" takes "LinkAcknowledgement", &[], One("Acknowledged"),
+              "Acknowledge the episode of a message by the key of its link, and nothing else" }
+            { Query PreviewAlert = preview::preview: Read POST "/alerts/preview" takes "AlertTrial", &[], One("AlertPreview"),
+              "The episodes that a rule would have had in up to 31 days" }
+            { Query ListChannels = channels::list: Read GET "/channels", &[], One("Channels"),
+              "List the channels by which alerts are told" }
+            { Query ShowChannel = channels::show: Read GET "/channels/{id}", &[], One("Channel"),
+              "Show a channel, without what is secret" }
+            { Query PutChannel = channels::put: Admin PUT "/channels/{id}" takes "NewChannel", &[], One("Channel"),
+              "Save a channel, at most 10; without its secret, the stored one stays" }
+            { Query DeleteChannel = channels::delete: Admin DELETE "/channels/{id}", &[], One("Deletion"),
+              "Delete a channel and its secret" }
+            { Query TestChannel = channels::test: Admin POST "/channels/{id}/test" takes "Nothing", &[], One("WaitingTest"),
+              "Send a test by a channel, within a minute" }
+            { Query Mcp = mcp::answer: Read POST "/mcp" takes "McpMessage", &[], Message("McpAnswer"),
+              "Answer a language model's tools, by the Model Context Protocol" }
+            { Query InfluxQl = influxql::query: Any GET "/query" | POST "/query" takes "InfluxQl"
+              | GET "/influx/query" | POST "/influx/query" takes "InfluxQl", INFLUXQL, Influx,
+              "Ask in InfluxQL, as Grafana does" }
+            { Query Health = health::health: Public GET "/health" | GET "/influx/health", HEALTH, One("Health"),
+              "Check the health of the system" }
+            { Query OpenApi: Read GET "/openapi.json", &[], One("OpenApi"), "This API as an OpenAPI 3.1 document" }
+            { Ingest WriteLines: Write POST "/write" takes "LineProtocol" | POST "/influx/write" takes "LineProtocol"
+              | POST "/api/v2/write" takes "LineProtocol" | POST "/influx/api/v2/write" takes "LineProtocol"
+              | POST "/api/v3/write_lp" takes "LineProtocol" | POST "/influx/api/v3/write_lp" takes "LineProtocol",
+              LINES, Influx,
+              "Store line protocol" }
+            { Query InfluxPing: Public GET "/ping" | GET "/influx/ping", &[], Influx, "Answer a ping of InfluxDB's clients" }
+            { Query InfluxReady: Public GET "/ready" | GET "/influx/ready", &[], Influx,
+              "Tell InfluxDB's clients that the system is ready" }
+            { Query InfluxBuckets: Any GET "/api/v2/buckets" | GET "/influx/api/v2/buckets", &[], Influx, "The one bucket" }
+            { Query InfluxOrgs: Any GET "/api/v2/orgs" | GET "/influx/api/v2/orgs", &[], Influx, "The one organisation" }
+            { Query InfluxFlux: Any POST "/api/v2/query" takes "Flux" | POST "/influx/api/v2/query" takes "Flux", &[], Influx,
+              "Refuse Flux" }
+            { Query WebPage: Public GET "/", &[], File(&["text/html"]), "The web page" }
+            { Query WebFile: Public GET "/assets/{id}", &[], File(&["text/javascript", "text/css", "image/svg+xml"]),
+              "A file of the web page" }
+        }
+    };
+}
+
+// Of the rows, the operations and the endpoints; an operation may have several.
+macro_rules! table {
+    ($({
+        $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?:
+        $access:ident $($method:ident $path:literal $(takes $body:literal)?)|+,
+        $parameters:expr, $reply:expr, $summary:literal
+    })*) => {
+        /// Which handler answers.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "each is described by its endpoint's summary")]
+        pub enum Operation {
+            $($operation,)*
+        }
+
+        impl Operation {
+            /// Its name in the document of the API.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$operation => stringify!($operation),)*
+                }
+            }
+        }
+
+        /// All endpoints.
+        pub const ENDPOINTS: &[Endpoint] = &[$($(Endpoint {
+            method: stringify!($method),
+            path: $path,
+            operation: Operation::$operation,
+            function: Function::$function,
+            access: Access::$access,
+            parameters: $parameters,
+            body: first(&[$($body)?]),
+            reply: $reply,
+            summary: $summary,
+        },)+)*];
+    };
+}
+
+crate::endpoints!(table);
+
+/// The only schema of a body, if there is one.
+const fn first(bodies: &[&'static str]) -> Option<&'static str> {
+    match bodies {
+        [] => None,
+        [body, ..] => Some(*body),
+    }
+}
