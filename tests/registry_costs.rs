@@ -114,6 +114,46 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
     assert!(whole[0] <= 6.0 && whole[1] >= 50.0, "{whole:?}");
 }
 
+/// A page that stays open asks for its lists again and again: a home pays two units for each time, a large house none
+/// before the registry is as old as it may be.
+#[tokio::test]
+async fn a_list_is_read_anew_where_that_costs_little() {
+    for (devices, units_of_a_list) in [(20, 2.0), (1_000, 0.0)] {
+        let house = House::of(devices, "on").await;
+        house.ask("/devices").await;
+        for _ in 0..5 {
+            house.home.clock.advance(Duration::from_secs(10));
+            let (.., units) = house.ask("/devices").await;
+            assert_eq!(units, units_of_a_list, "{devices} devices");
+            let (.., units) = house.ask("/rooms").await;
+            assert_eq!(units, 0.0, "{devices} devices: of the moment before");
+        }
+        if units_of_a_list > 0.0 {
+            house.add_room("attic").await;
+            house.home.clock.advance(Duration::from_secs(2));
+            assert_eq!(house.ask("/rooms").await.1, devices / ROOM + 1);
+            assert_eq!(house.ask("/devices").await.1, devices + ROOM);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_query_of_influxql_finds_a_device_that_is_new() {
+    let house = House::of(20, "on").await;
+    let select = "db=home&q=SELECT%20*%20FROM%20%22newest%22";
+    let now = at(3_600_000);
+    let empty = house.home.get("/query", select).await;
+    assert_eq!(empty.body["results"][0].get("series"), None, "{}", empty.body);
+
+    let reading = table::given::reading("attic-1", now, None, &[("newest", "1")]);
+    register_devices_of(&house.home.store, std::slice::from_ref(&reading)).await;
+    put(&house.home.store, std::slice::from_ref(&reading)).await;
+    let found = house.home.get("/query", select).await;
+    assert!(found.body["results"][0].get("series").is_some(), "{}", found.body);
+    let shown = house.home.get("/query", "db=home&q=SHOW%20MEASUREMENTS").await;
+    assert!(shown.body.to_string().contains("newest"), "{}", shown.body);
+}
+
 #[tokio::test]
 async fn without_the_index_by_room_an_old_registry_is_read_again() {
     let house = House::of(200, "off").await;

@@ -9,15 +9,17 @@ mod failure;
 mod read;
 mod select;
 
+use std::sync::Arc;
+
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
 use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_open};
-use influxql::{Outcome, QueryError, RoomTexts, Statement};
+use influxql::{Epoch, Outcome, QueryError, RoomTexts, Statement};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
-use series::{Densities, KnownState};
+use runtime::registry::Snapshot;
+use table::Invocation;
 
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -29,8 +31,7 @@ pub(crate) async fn query(
     handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, densities, store, clock, .. } = handlers;
-    let now = clock.now();
+    let now = handlers.clock.now();
 
     let request = QueryRequest::of(call.request)?;
     let form = request.form();
@@ -47,8 +48,7 @@ pub(crate) async fn query(
             results.push(Outcome::failed("not executed"));
             continue;
         }
-        let known = (registry, known_state, densities);
-        let result = Box::pin(run(statement, &request, known, store, now, call)).await;
+        let result = Box::pin(run(statement, &request, handlers, now, call)).await;
         results.push(match result {
             Ok(outcome) => outcome,
             Err(Failure::Query(error)) => Outcome::failed(error.to_string()),
@@ -66,8 +66,7 @@ pub(crate) async fn query(
 async fn run(
     statement: &Statement,
     request: &QueryRequest,
-    (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &impl Store,
+    handlers: &Handlers<impl Store, impl Clock>,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Outcome, Failure> {
@@ -80,21 +79,54 @@ async fn run(
     if request.database().is_none() {
         return Err(QueryError::new("database name required").into());
     }
-    let invocation = call.invocation;
-    let snapshot = registry.snapshot(store, invocation, call.log).await?;
+
+    let snapshot = snapshot_for(statement, handlers, now, call).await?;
     if !snapshot.has_all_devices {
         let message = "there are more than 10000 devices, so InfluxQL cannot be asked here; use /rooms/{id}/series";
         return Err(QueryError::new(message).into());
     }
-    let horizon = known_state.horizon(store, now, invocation).await?;
-    let (snapshot, horizon) = (&*snapshot, &horizon);
-    let rooms = RoomTexts::of(snapshot.rooms.values());
     let epoch = request.form().epoch;
-    let context = Context { snapshot, rooms: &rooms, horizon, known_state, densities, epoch, now };
+    run_on(&snapshot, statement, epoch, handlers, now, call.invocation).await
+}
+
+/// The registry for a statement. If no device has what it names, the registry is read again: a device may be new.
+async fn snapshot_for(
+    statement: &Statement,
+    handlers: &Handlers<impl Store, impl Clock>,
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Arc<Snapshot>, Failure> {
+    let Handlers { registry, store, .. } = handlers;
+    let Statement::Select(select) = statement else {
+        return Ok(registry.snapshot_for_list(store, call.invocation, call.log).await?);
+    };
+
+    let snapshot = registry.snapshot(store, call.invocation, call.log).await?;
+    if !snapshot.has_all_devices || select::names_a_device(select, &snapshot, now)? {
+        return Ok(snapshot);
+    }
+    Ok(registry.refresh_for_missing(store, call.invocation, call.log).await?)
+}
+
+/// Runs a statement about what is stored, with the registry of this moment.
+async fn run_on(
+    snapshot: &Snapshot,
+    statement: &Statement,
+    epoch: Epoch,
+    handlers: &Handlers<impl Store, impl Clock>,
+    now: Timestamp,
+    invocation: &Invocation,
+) -> Result<Outcome, Failure> {
+    let Handlers { store, known_state, densities, .. } = handlers;
+    let horizon = &known_state.horizon(store, now, invocation).await?;
+    let rooms = &RoomTexts::of(snapshot.rooms.values());
+    let context = Context { snapshot, rooms, horizon, known_state, densities, epoch, now };
     match statement {
-        Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
-        Statement::Show(it) => {
-            Ok(influxql::show(it, snapshot.devices.values(), &rooms, now)?.into())
+        Statement::Select(select) => {
+            Box::pin(select::select(store, &context, select, invocation)).await
+        }
+        Statement::Show(show) => {
+            Ok(influxql::show(show, snapshot.devices.values(), rooms, now)?.into())
         }
         _ => Ok(Vec::new().into()),
     }

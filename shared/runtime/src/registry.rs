@@ -79,6 +79,21 @@ impl<C: Clock> CachedRegistry<C> {
         self.cache.would_read_many()
     }
 
+    /// The registry for a list: at most two seconds old where it costs at most four read units to read it, else at most
+    /// as old as allowed. An empty one is read each time: whoever has just sent a first reading looks for its device.
+    pub async fn snapshot_for_list(
+        &self,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let (snapshot, stale) = self.cache.snapshot_for_list(store, invocation).await?;
+        if let Some(error) = stale {
+            log.warn("registry.error", &error);
+        }
+        Ok(told(snapshot, log))
+    }
+
     /// The registry as it is now, whatever its age in memory.
     pub async fn refresh(
         &self,

@@ -48,6 +48,17 @@ pub(super) async fn select(
     Ok(Outcome::with_warning(plan.series(rows, context.epoch), run.warning))
 }
 
+/// Whether a registered device has what a `SELECT` is about.
+pub(super) fn names_a_device(
+    select: &Select,
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let devices: Vec<&Device> = snapshot.devices.values().collect();
+    let rooms = RoomTexts::of(snapshot.rooms.values());
+    Ok(Plan::of(select, &devices, &rooms, now)?.is_some())
+}
+
 /// A `SELECT` while it runs.
 struct Run<'r, S> {
     store: &'r S,

@@ -29,18 +29,13 @@ pub(crate) async fn snapshot(
     read.map_err(|error| call.failed(&error))
 }
 
-/// The registry for a list. An empty one is read again each time, at the price of one or two read units:
-/// whoever has just sent a first reading looks for its device.
+/// The registry for a list; see [`CachedRegistry::snapshot_for_list`].
 pub(crate) async fn snapshot_for_list(
     registry: &CachedRegistry<impl Clock>,
     store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Arc<Snapshot>, Problem> {
-    let snapshot = snapshot(registry, store, call).await?;
-    if !snapshot.is_empty() {
-        return Ok(snapshot);
-    }
-    let read = registry.refresh(store, call.invocation, call.log).await;
+    let read = registry.snapshot_for_list(store, call.invocation, call.log).await;
     read.map_err(|error| call.failed(&error))
 }
 
@@ -170,6 +165,7 @@ impl Members {
                 return Ok(Self::Read(page));
             }
         }
+        snapshot_for_list(registry, store, call).await?;
         let (room, snapshot) = room(registry, store, call).await?;
         Self::of([room.id].into(), snapshot, store, list, call).await
     }
@@ -181,6 +177,7 @@ impl Members {
         list: &ListRequest,
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
+        snapshot_for_list(registry, store, call).await?;
         let (home, snapshot) = home(registry, store, call).await?;
         let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
         Self::of(rooms, snapshot, store, list, call).await

@@ -76,6 +76,8 @@ pub(super) struct RegistryCache<C> {
     succeeded: AtomicU64,
     // When there were found to be more devices and more rooms than memory holds.
     oversize: std::sync::Mutex<Oversize>,
+    // The half read units that the last read took.
+    last_read_halves: AtomicU64,
     // What keeps a table that does not answer from being asked by every request.
     back_off: RwLock<Option<BackOff>>,
     max_age: Duration,
@@ -112,6 +114,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How long a list that was too long for memory counts as such: to find out again costs hundreds of read
 /// units.
 const OVERSIZE_MAX_AGE: Duration = Duration::from_hours(1);
+/// How old the registry of a list may be where a read costs at most [`MAX_LIST_HALVES`].
+const MAX_LIST_AGE: Duration = Duration::from_secs(2);
+/// The half read units that a list may take to have the registry of this moment: four units.
+const MAX_LIST_HALVES: u64 = 8;
 /// The largest number of devices, or rooms, that a process keeps, with those that are new since the
 /// registry was read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
@@ -128,6 +134,7 @@ impl<C: Clock> RegistryCache<C> {
             reading: Mutex::new(()),
             begun: AtomicU64::new(0),
             succeeded: AtomicU64::new(0),
+            last_read_halves: AtomicU64::new(0),
             oversize: std::sync::Mutex::default(),
             back_off: RwLock::new(None),
             max_age,
@@ -187,6 +194,43 @@ impl<C: Clock> RegistryCache<C> {
                 Ok((current, Some(error)))
             }
         }
+    }
+
+    /// The registry for a list, which has what was registered a moment ago: read anew if it is empty or older than
+    /// [`MAX_LIST_AGE`], where a read costs little. However many ask at once, it is read once.
+    ///
+    /// Where the table cannot be read, the stale snapshot is returned with the error.
+    pub(super) async fn snapshot_for_list(
+        &self,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+    ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
+        let asked = self.begun.load(Ordering::SeqCst);
+        let (snapshot, stale) = self.snapshot(store, invocation).await?;
+        let is_new = |it: &Snapshot| {
+            self.age(it) < MAX_LIST_AGE && !it.is_empty()
+                || self.succeeded.load(Ordering::SeqCst) > asked
+        };
+        if stale.is_some() || is_new(&snapshot) || self.must_wait() || !self.is_cheap(&snapshot) {
+            return Ok((snapshot, stale));
+        }
+
+        let _reading = self.reading.lock().await;
+        let read = self.read_unless(is_new, store, invocation);
+        let read = tokio::time::timeout(MAX_REFRESH, read).await;
+        match read.unwrap_or(Err(StoreError::TimedOut)) {
+            Ok(read) => Ok((read, None)),
+            Err(error) => {
+                self.wait_longer();
+                Ok((snapshot, Some(error)))
+            }
+        }
+    }
+
+    /// Whether a list may read the registry anew.
+    fn is_cheap(&self, snapshot: &Snapshot) -> bool {
+        let halves = self.last_read_halves.load(Ordering::Relaxed);
+        snapshot.has_all_devices && snapshot.has_all_rooms && halves <= MAX_LIST_HALVES
     }
 
     fn must_wait(&self) -> bool {
@@ -265,6 +309,7 @@ impl<C: Clock> RegistryCache<C> {
     ) -> StoreResult<Arc<Snapshot>> {
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let read_at = self.clock.now();
+        let halves_before = read_halves(invocation);
         *self.kept() = Kept::default();
         let oversize = *self.oversize();
         let is_oversize =
@@ -322,6 +367,8 @@ impl<C: Clock> RegistryCache<C> {
             unreadable,
             read_at,
         });
+        let halves = read_halves(invocation).saturating_sub(halves_before);
+        self.last_read_halves.store(halves, Ordering::Relaxed);
         *self.back_off.write().expect("nothing panics while it holds the pause") = None;
         *self.write() = Some(Arc::clone(&snapshot));
         self.succeeded.store(number, Ordering::SeqCst);
@@ -406,6 +453,12 @@ impl<C: Clock> RegistryCache<C> {
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, Option<Arc<Snapshot>>> {
         self.current.write().expect("nothing panics while it holds the snapshot")
     }
+}
+
+/// The half read units of an invocation so far. What is read beside the registry at the same time counts as well.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "units are few")]
+fn read_halves(invocation: &Invocation) -> u64 {
+    (invocation.read_units() * 2.0) as u64
 }
 
 /// A list, if memory holds it.

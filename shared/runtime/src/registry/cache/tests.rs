@@ -27,6 +27,52 @@ async fn it_is_read_once_until_it_has_grown_old() {
 }
 
 #[tokio::test]
+async fn a_list_has_what_was_registered_two_seconds_ago_and_reads_it_once_however_many_ask() {
+    let (store, cache, clock, invocation) = setup();
+    for _ in 0..2 {
+        cache.snapshot_for_list(&store, &invocation).await.expect("read");
+    }
+    assert_eq!(store.calls().reads, 4, "an empty registry is read each time");
+    add_devices(&store, 2, &invocation).await;
+    let listed = async |count: usize| {
+        let asked = (0..5).map(|_| cache.snapshot_for_list(&store, &invocation));
+        for read in futures_util::future::join_all(asked).await {
+            assert_eq!(read.expect("read").0.devices.len(), count);
+        }
+    };
+    listed(2).await;
+    let reads = store.calls().reads;
+    add_devices(&store, 3, &invocation).await;
+    clock.advance(Duration::from_millis(1_999));
+    listed(2).await;
+    assert_eq!(store.calls().reads, reads);
+    clock.advance(Duration::from_millis(1));
+    listed(3).await;
+    assert_eq!(store.calls().reads, reads + 2);
+
+    cache.last_read_halves.store(MAX_LIST_HALVES + 1, Ordering::Relaxed);
+    clock.advance(Duration::from_secs(59));
+    listed(3).await;
+    assert_eq!(store.calls().reads, reads + 2, "a large registry is read when it is too old");
+}
+
+#[tokio::test]
+async fn a_list_of_a_table_that_does_not_answer_is_the_old_one_and_asks_less_often() {
+    let (store, cache, clock, invocation) = setup();
+    add_devices(&store, 2, &invocation).await;
+    cache.snapshot_for_list(&store, &invocation).await.expect("read");
+    store.fail_with((0..1_000).map(|_| StoreError::TimedOut));
+    let before = store.calls().reads;
+    for _ in 0..25 {
+        clock.advance(Duration::from_millis(2_400));
+        let (old, _) = cache.snapshot_for_list(&store, &invocation).await.expect("the old one");
+        assert_eq!(old.devices.len(), 2);
+    }
+    let asked = store.calls().reads - before;
+    assert!((3..=7).contains(&asked), "{asked}");
+}
+
+#[tokio::test]
 async fn an_old_snapshot_is_better_than_none() {
     let (store, cache, clock, invocation) = setup();
     store.fail_with([StoreError::TimedOut]);
