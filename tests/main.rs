@@ -23,6 +23,7 @@ mod given;
 mod grafana;
 mod home;
 mod influxql_costs;
+mod legible;
 mod lines;
 mod loader;
 mod meters_model;

@@ -172,9 +172,13 @@ async fn registry_rows(tables: &TwoTables) -> Vec<Row> {
             },
         )
         .await,
-        costs("2b", "list 2 rooms, for a list if the last read was two seconds ago", async |invocation| {
-            assert_eq!(store.rooms(invocation).await.expect("read").found.len(), 2);
-        })
+        costs(
+            "2b",
+            "list 2 rooms, for a list if the last read was two seconds ago",
+            async |invocation| {
+                assert_eq!(store.rooms(invocation).await.expect("read").found.len(), 2);
+            },
+        )
         .await,
         costs("2d", "look up 10 devices or rooms of a batch", async |invocation| {
             let ids: Vec<_> = (0..10).map(|n| device(&device_name(n))).collect();

@@ -91,7 +91,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         }
     }
 
-    /// Takes an MQTT message. One that can never be stored is rejected, so that nobody repeats it.
+    /// Takes an MQTT message. A message that can never be stored is rejected, so that IoT Core does not repeat it.
     async fn take(
         &self,
         submission: Result<Option<Submission<'_>>, Problem>,
@@ -99,6 +99,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     ) -> Result<Reply, Failure> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin("ingest");
+
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
         let report = match submission {
             Ok(Some(submission)) => {
@@ -110,6 +111,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             Ok(None) => StoreReport::default(),
             Err(problem) => StoreReport::refused(problem, &mut log),
         };
+
         log.emit(&invocation, &self.telemetry, &self.pipeline.clock);
         match report.cause {
             Some(cause) => Err(Failure::new(&report.not_stored, cause)),
@@ -163,6 +165,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         Ok(native::respond(self.store(request, invocation, log).await))
     }
 
+    /// Stores the readings of an MQTT message.
     async fn take(
         &self,
         submission: &Submission<'_>,
@@ -173,25 +176,22 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             Ok(zone) => zone,
             Err(error) => {
                 log.error("table.error", &error);
-                return StoreReport {
-                    not_stored: vec![0],
-                    cause: Some(error),
-                    ..StoreReport::default()
-                };
+                let not_stored = vec![0];
+                return StoreReport { not_stored, cause: Some(error), ..StoreReport::default() };
             }
         };
-        match self.assemble(submission, zone, log) {
-            Ok(assembled) => {
-                let counted_sender = CountedSender::of_topic(&submission.sender, &self.settings);
-                let request = StoreRequest {
-                    arrival_id: &submission.arrival_id,
-                    counted_sender: counted_sender.as_ref(),
-                    ..StoreRequest::new(assembled, submission.options)
-                };
-                self.store(request, invocation, log).await
-            }
-            Err(problem) => StoreReport::refused(problem, log),
-        }
+        let assembled = match self.assemble(submission, zone, log) {
+            Ok(assembled) => assembled,
+            Err(problem) => return StoreReport::refused(problem, log),
+        };
+
+        let counted_sender = CountedSender::of_topic(&submission.sender, &self.settings);
+        let request = StoreRequest {
+            arrival_id: &submission.arrival_id,
+            counted_sender: counted_sender.as_ref(),
+            ..StoreRequest::new(assembled, submission.options)
+        };
+        self.store(request, invocation, log).await
     }
 
     /// The home's time zone, if the submission may have local times.

@@ -89,7 +89,7 @@ fn earliest_naming<'a>(
     naming.min_by_key(|device| device.observation.rooms[room].first)
 }
 
-/// Notes an earlier first reading of a registered room, and gives it the name that readings have for it if it has none.
+/// Notes an earlier first reading of a registered room. A room without a name gets the name in the readings.
 async fn update_room(
     store: &impl UpdateRegistry,
     room: &Room,
@@ -123,7 +123,8 @@ async fn apply_observation(
         let mut update = device.diff(observation, is_known);
         if let Some(named) = update.room.take() {
             let newest = newest_room(store, &device, named, current, invocation).await?;
-            update.room = newest.map(|newest| begin_of_stay(&device, observation, newest));
+            update.room =
+                newest.map(|(at, room)| (begin_of_stay(&device, observation, &room, at), room));
         }
         if update.is_empty() {
             return settle(store, device, observation.last, invocation).await;
@@ -142,19 +143,19 @@ async fn apply_observation(
     Err(kept_changing(device.id()))
 }
 
-/// A move with the first reading that names the room, as far as the batch tells: a batch may hold days. A room in
-/// which the device is already is only confirmed.
+/// When a device came into a room that its reading at `at` names: with the first reading that names the room, as far as
+/// the batch tells, for a batch may hold days. A room in which the device is already is only confirmed.
 fn begin_of_stay(
     device: &Device,
     observation: &DeviceObservation,
-    (at, room): (Timestamp, RoomId),
-) -> (Timestamp, RoomId) {
-    let since = match device.place() {
-        Place::Learned(known, _) if *known == room => at,
-        Place::Learned(_, earliest) => observation.since(&room, at).max(*earliest),
-        Place::Unknown | Place::Chosen(_) => observation.since(&room, at),
-    };
-    (since, room)
+    room: &RoomId,
+    at: Timestamp,
+) -> Timestamp {
+    match device.place() {
+        Place::Learned(known, _) if known == room => at,
+        Place::Learned(_, earliest) => observation.since(room, at).max(*earliest),
+        Place::Unknown | Place::Chosen(_) => observation.since(room, at),
+    }
 }
 
 /// Begins a stay where the device's room has held up to `newest`, the timestamp of a reading.

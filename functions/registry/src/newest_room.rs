@@ -8,16 +8,15 @@ use crate::current::Current;
 /// The number of a device's newest readings that are searched for one that names a room.
 const MAX_SEARCHED_READINGS: usize = 200;
 
-/// The room that the newest of the device's readings names, at or after the one that the batch `named`, and since
-/// when, as far back as was looked; `None` where the device is in that room already.
+/// The room of the newest reading that names a room, and the earliest known time in this room. `named` is the newest room
+/// of the batch; older readings are not read. `None` if the device is in the room already.
 ///
-/// The registry is not written per reading, so it does not know how new its own room is: a late
-/// reading from elsewhere could look newer. The readings themselves know. Where none of the newest
-/// names a room, the device stays where it is, and the registry notes since when, so that the next
-/// late reading does not start the same search.
+/// The registry is not written per reading, so it does not know how new its own room is: a late reading from another
+/// room could look newer. The readings tell. If no reading names a room, the device stays where it is, and the registry
+/// notes the time, so that the next late reading does not start the same search.
 ///
-/// The stream may be behind the table, by all of an import. Then no later batch need say that the device has
-/// been in the room for long enough to settle: the readings are searched for that too.
+/// The stream may be behind the table, by all of an import. Then no later batch says that the device has settled in the
+/// room, so the readings are searched for that too.
 pub(crate) async fn newest_room(
     store: &(impl FindRegistry + QueryReadings),
     device: &Device,
@@ -30,6 +29,7 @@ pub(crate) async fn newest_room(
         RangeQuery { range, order: Order::Descending, after: None, limit: 10, consistent: true };
     let mut newest = None;
     let mut found: Option<(Timestamp, RoomId)> = None;
+
     loop {
         let page = store.device_readings(device.id(), &query, invocation).await?;
         for reading in &page.readings {
@@ -44,6 +44,7 @@ pub(crate) async fn newest_room(
                 None => found = Some((reading.at, room.clone())),
             }
         }
+
         match (page.readings.last(), newest, device.place().room()) {
             (Some(last), _, _) if page.has_more && query.limit == 10 => {
                 query.after = Some(ReadingKey::of(last));

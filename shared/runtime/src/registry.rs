@@ -105,9 +105,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(told(snapshot, log))
     }
 
-    /// The registry for a question about something that it lacks: what another instance has registered is there
-    /// after a second for each hundred devices and rooms, and after the age that is allowed at the latest; at
-    /// once where there are fewer than a hundred.
+    /// The registry for a question about a device or room that memory lacks: read anew, at most once in a second for each
+    /// hundred devices and rooms. In a smaller registry, a device of another instance is found at once.
     pub async fn refresh_for_missing(
         &self,
         store: &impl ReadRegistry,
@@ -140,7 +139,8 @@ impl<C: Clock> CachedRegistry<C> {
                 // What is in memory serves, as for any other question. The whole registry is not read in the place
                 // of one device: that would ask a busy table for the most of all.
                 Err(error) => {
-                    let remembered = self.current().and_then(|it| it.devices.get(id).cloned());
+                    let remembered =
+                        self.current().and_then(|snapshot| snapshot.devices.get(id).cloned());
                     log.warn("registry.error", &error);
                     remembered.map(Some).ok_or(error)
                 }
@@ -160,7 +160,7 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(found)
     }
 
-    /// One room, asked by its key if the registry in memory lacks it, and a registry with its devices.
+    /// A room and a registry with its devices. A room that memory lacks is read by its key.
     pub async fn room(
         &self,
         id: &RoomId,

@@ -18,10 +18,8 @@ use crate::telemetry::{Telemetry, WideEvent, chain};
 
 pub use record::{TouchedReading, touched_reading, written_reading};
 
-/// A consumer of the changes that a stream tells.
-///
-/// It has a result of its own, so that several can stand beside each other on one decoded batch: two functions at
-/// most may read a shard ([AWS][streams]: "no more than two processes at most should be reading from the same stream
+/// A consumer of the changes in a stream. Each consumer has a result of its own, so that several share one decoded batch:
+/// two functions at most may read a shard ([AWS][streams]: "no more than two processes at most should be reading from the same stream
 /// shard at the same time"), and both places are taken.
 ///
 /// [streams]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html#Streams.Processing

@@ -29,6 +29,7 @@ impl<'a> Submission<'a> {
         let named = params.get("device").map(named_device).transpose();
         let (device, name) =
             named.map_err(|why| Problem::field("device", why.to_string()))?.unzip();
+
         Ok(Self {
             sender: Sender::of(grant),
             format: match payload {
@@ -91,7 +92,7 @@ impl<'a> Submission<'a> {
     }
 }
 
-/// The device that an address names by its id, or by a name that becomes one as in a topic.
+/// The device of an address, by its id or by a name. A name becomes an id as in a topic.
 fn named_device(text: &str) -> Result<(DeviceId, Option<Label>), IdError> {
     text.parse().map(|id| (id, None)).or_else(|_| id_of(text))
 }

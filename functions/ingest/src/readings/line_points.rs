@@ -1,17 +1,18 @@
 //! Lines of line protocol become readings: points of one device and millisecond united, the bad ones named.
 //! Reads and writes no table.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::collections::hash_map::{DefaultHasher, Entry as Slot};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
 use api::{FieldError, MAX_READINGS, Problem, ProblemKind};
 use chrono::TimeDelta;
-use domain::{DeviceId, MetricName, Reading, RoomId, Timestamp};
+use domain::{Decimal, DeviceId, MetricName, Reading, RoomId, Timestamp};
 use table::ReadingKey;
 
 use crate::formats::draft::Fault;
-use crate::formats::line_protocol::mapping::{self, MappingError, Point, Rules};
+use crate::formats::line_protocol::mapping::{self, MappingError, Rules};
 use crate::formats::line_protocol::{Line, LineError, MAX_FIELDS, Numbered, Precision, lines};
 use crate::intake::sender::Sender;
 use crate::intake::times::Times;
@@ -100,7 +101,7 @@ impl Reader<'_> {
 
     fn add(&self, line: &Line<'_>, place: usize, points: &mut Points<'_>) -> Result<(), LineFault> {
         let mapped = mapping::map(line, &self.rules)?;
-        let (nanos, at) = self.time(line.timestamp)?;
+        let time = self.time(line.timestamp)?;
         points.strings += mapped.strings;
         for why in &mapped.refused {
             points.refuse(place, &LineFault::Mapping(why.clone()));
@@ -113,7 +114,9 @@ impl Reader<'_> {
                 points.refuse(place, &LineFault::Foreign(point.device.clone()));
                 continue;
             }
-            match points.unite(point, room, (nanos, at), series, place) {
+            let (device, fields) = (&point.device, &*point.metrics);
+            let of_line = LinePoint { device, room, fields, time, series, line: place };
+            match points.unite(&of_line) {
                 Ok(n) => points.assembled.timed.readings[n].say(mapped.about(point), room),
                 Err(fault) => points.refuse(place, &fault),
             }
@@ -121,37 +124,47 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The instant of a line, in nanoseconds, and its millisecond.
-    fn time(&self, timestamp: Option<i64>) -> Result<(i128, Timestamp), LineFault> {
+    fn time(&self, timestamp: Option<i64>) -> Result<LineTime, LineFault> {
         let Some(number) = timestamp else {
             let at = self.times.arrived;
-            return Ok((i128::from(at.as_millis()) * MILLISECOND, at));
+            return Ok(LineTime { nanos: i128::from(at.as_millis()) * MILLISECOND, at });
         };
-        let read = |precision: Precision| {
-            let nanos = precision.nanos(number);
-            let millis = i64::try_from(nanos.div_euclid(MILLISECOND)).ok()?;
-            Some((nanos, Timestamp::from_millis(millis).ok()?))
-        };
-        let allowed = |(_, at): &(i128, Timestamp)| self.times.fault(*at, MAX_AHEAD);
-        let instant = read(self.precision);
-        if let Some(instant) = instant.filter(|instant| allowed(instant).is_ok()) {
-            return Ok(instant);
+
+        let read = self.precision.time(number);
+        if let Some(time) = read.filter(|time| self.is_allowed(time.at)) {
+            return Ok(time);
         }
-        let meant = Precision::ALL
-            .into_iter()
-            .find(|other| read(*other).is_some_and(|at| allowed(&at).is_ok()));
+        let is_meant =
+            |other: &Precision| other.time(number).is_some_and(|time| self.is_allowed(time.at));
+        let meant = Precision::ALL.into_iter().find(is_meant);
+
         let precision = self.precision.of(number).name();
-        Err(match (instant, meant) {
-            (Some((_, at)), Some(meant)) => {
-                LineFault::Precision { number, at: at.to_string(), precision, meant: meant.name() }
+        let shown = read.map_or_else(
+            || "outside of the years 1970 to 9999".to_owned(),
+            |time| time.at.to_string(),
+        );
+        Err(match (read, meant) {
+            (_, Some(meant)) => {
+                LineFault::Precision { number, at: shown, precision, meant: meant.name() }
             }
-            (None, Some(meant)) => {
-                let at = "outside of the years 1970 to 9999".to_owned();
-                LineFault::Precision { number, at, precision, meant: meant.name() }
+            (Some(time), None) => {
+                self.times.fault(time.at, MAX_AHEAD).expect_err("it is not allowed").into()
             }
-            (Some(instant), None) => allowed(&instant).expect_err("it is not allowed").into(),
             (None, None) => LineFault::Timestamp(number),
         })
+    }
+
+    fn is_allowed(&self, at: Timestamp) -> bool {
+        self.times.fault(at, MAX_AHEAD).is_ok()
+    }
+}
+
+impl Precision {
+    /// The time of a number in this precision; `None` if it is outside of the years 1970 to 9999.
+    fn time(self, number: i64) -> Option<LineTime> {
+        let nanos = self.nanos(number);
+        let millis = i64::try_from(nanos.div_euclid(MILLISECOND)).ok()?;
+        Some(LineTime { nanos, at: Timestamp::from_millis(millis).ok()? })
     }
 }
 
@@ -163,75 +176,108 @@ impl Points<'_> {
         self.assembled.rejected.push(FieldError { index: Some(place), field, message });
     }
 
-    /// Adds a point to the reading of its device and millisecond. Of one field the later instant wins, and of
-    /// one instant the later line. Returns the place of the reading.
-    fn unite(
-        &mut self,
-        point: &Point<'_>,
-        room: Option<&RoomId>,
-        (nanos, at): (i128, Timestamp),
-        series: u64,
-        place: usize,
-    ) -> Result<usize, LineFault> {
+    /// Adds a point to the reading of its device and millisecond. Returns the place of the reading.
+    ///
+    /// The later instant of a field wins; at one instant, the later line.
+    fn unite(&mut self, point: &LinePoint<'_>) -> Result<usize, LineFault> {
         let timed = &mut self.assembled.timed;
-        let key = ReadingKey { device: point.device.clone(), at };
-        let of = |metric: &MetricName, field: &str| {
-            let (metric, field) = (metric.clone(), field.to_owned());
-            FieldSource { metric, field, series, nanos }
-        };
-        let metrics =
-            point.metrics.iter().map(|(metric, value, _)| (metric.clone(), value.clone()));
-        let new = |metrics| {
-            Reading::stored(point.device.clone(), at, room.cloned(), metrics).map_err(Fault::from)
-        };
-        let slot = match self.sources.entry(key) {
+        let (place, sources) = match self.sources.entry(point.key()) {
+            Slot::Occupied(slot) => slot.into_mut(),
             Slot::Vacant(slot) => {
-                let sources = point.metrics.iter().map(|(metric, _, field)| of(metric, field));
-                let sources = sources.collect();
-                let n = timed.readings.len();
-                slot.insert((n, sources));
-                timed.readings.push(new(metrics.collect())?);
-                timed.origins.push(vec![place]);
-                return Ok(n);
+                let place = timed.readings.len();
+                let fields = point.fields.iter();
+                let metrics =
+                    fields.clone().map(|(metric, value, _)| (metric.clone(), value.clone()));
+                timed.readings.push(point.reading(metrics.collect())?);
+                timed.origins.push(vec![point.line]);
+                let sources = fields.map(|(metric, _, field)| point.source(metric, field));
+                slot.insert((place, sources.collect()));
+                return Ok(place);
             }
-            Slot::Occupied(slot) => slot,
         };
-        let (n, sources) = slot.into_mut();
-        let known = |sources: &[FieldSource], metric: &MetricName| {
-            sources.iter().position(|source| source.metric == *metric)
+        point.ensure_fits(sources)?;
+
+        let is_other_instant = |source: &FieldSource| {
+            source.series == point.series && source.nanos != point.time.nanos
         };
-        let mut added = 0;
-        for (metric, _, field) in &point.metrics {
-            match known(sources, metric) {
-                Some(n) if sources[n].series != series || sources[n].field != *field => {
-                    let device = point.device.clone();
-                    return Err(LineFault::SharedMetric { device, metric: metric.clone() });
-                }
-                Some(_) => {}
-                None => added += 1,
+        self.merged += usize::from(sources.iter().any(is_other_instant));
+
+        let mut later = BTreeMap::new();
+        for (metric, value, field) in point.fields {
+            match position_of(metric, sources) {
+                Some(known) if sources[known].nanos > point.time.nanos => continue,
+                Some(known) => sources[known].nanos = point.time.nanos,
+                None => sources.push(point.source(metric, field)),
             }
+            later.insert(metric.clone(), value.clone());
         }
-        if sources.len() + added > MAX_FIELDS {
-            return Err(LineFault::TooManyMetrics { device: point.device.clone() });
-        }
-        let is_other_instant =
-            sources.iter().any(|source| source.series == series && source.nanos != nanos);
-        self.merged += usize::from(is_other_instant);
-        let mut later = std::collections::BTreeMap::new();
-        for ((metric, value), (.., field)) in metrics.zip(&point.metrics) {
-            match known(sources, &metric) {
-                Some(n) if sources[n].nanos > nanos => continue,
-                Some(n) => sources[n].nanos = nanos,
-                None => sources.push(of(&metric, field)),
-            }
-            later.insert(metric, value);
-        }
-        timed.origins[*n].push(place);
+
+        timed.origins[*place].push(point.line);
         if !later.is_empty() {
-            timed.readings[*n].unite(new(later)?);
+            timed.readings[*place].unite(point.reading(later)?);
         }
-        Ok(*n)
+        Ok(*place)
     }
+}
+
+/// A point of a line, to be united with others of its device and millisecond.
+struct LinePoint<'a> {
+    device: &'a DeviceId,
+    room: Option<&'a RoomId>,
+    /// Each metric, its value, and the name of its field.
+    fields: &'a [(MetricName, Decimal, Cow<'a, str>)],
+    time: LineTime,
+    series: u64,
+    /// The place of the line in the request.
+    line: usize,
+}
+
+/// The instant of a line, and its millisecond.
+#[derive(Debug, Clone, Copy)]
+struct LineTime {
+    nanos: i128,
+    at: Timestamp,
+}
+
+impl LinePoint<'_> {
+    fn key(&self) -> ReadingKey {
+        ReadingKey { device: self.device.clone(), at: self.time.at }
+    }
+
+    fn reading(&self, metrics: BTreeMap<MetricName, Decimal>) -> Result<Reading, Fault> {
+        let reading =
+            Reading::stored(self.device.clone(), self.time.at, self.room.cloned(), metrics);
+        Ok(reading?)
+    }
+
+    fn source(&self, metric: &MetricName, field: &str) -> FieldSource {
+        let (metric, field) = (metric.clone(), field.to_owned());
+        FieldSource { metric, field, series: self.series, nanos: self.time.nanos }
+    }
+
+    /// Refuses a metric that another series or another field has at this time, and too many metrics.
+    fn ensure_fits(&self, sources: &[FieldSource]) -> Result<(), LineFault> {
+        let mut added = 0;
+        for (metric, _, field) in self.fields {
+            let Some(known) = position_of(metric, sources) else {
+                added += 1;
+                continue;
+            };
+            if sources[known].series != self.series || sources[known].field != *field {
+                let (device, metric) = (self.device.clone(), metric.clone());
+                return Err(LineFault::SharedMetric { device, metric });
+            }
+        }
+
+        if sources.len() + added > MAX_FIELDS {
+            return Err(LineFault::TooManyMetrics { device: self.device.clone() });
+        }
+        Ok(())
+    }
+}
+
+fn position_of(metric: &MetricName, sources: &[FieldSource]) -> Option<usize> {
+    sources.iter().position(|source| source.metric == *metric)
 }
 
 /// What two lines of one series share, and two of different series almost surely do not.

@@ -25,7 +25,7 @@ pub(crate) struct Drafts {
 
 /// Makes drafts of payloads.
 ///
-/// The device is the one of the address, else the one that the payload names, else the sender's only one.
+/// The address names the device; without one the payload does; without both it is the sender's only device.
 pub(crate) fn drafts(
     payloads: Vec<Payload>,
     address: &AddressHints,

@@ -4,57 +4,56 @@ use api::problem::told_in_full;
 use api::{FieldError, Problem, ProblemKind, Response};
 use runtime::authentication::forbidden;
 use serde::Serialize;
+use table::StoreError;
 
 use super::StoreReport;
 
-/// 204 nothing to store, 200 nothing stored and told what is not, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 503 not all stored.
-pub(crate) fn respond(report: StoreReport) -> Response {
-    let StoreReport {
-        accepted,
-        accepted_before,
-        rejected,
-        ignored,
-        of_deleted,
-        not_stored,
-        cause,
-        ..
-    } = report;
-    let accepted_before = accepted_before.len();
-    let all_accepted = accepted + accepted_before;
-    let refused = |problem: Problem| Problem {
-        errors: rejected.clone(),
-        ignored: ignored.clone(),
-        ..problem
-    };
-    if let Some(cause) = cause {
-        let before = match accepted_before {
-            0 => String::new(),
-            before => format!(" and {before} were by an earlier attempt"),
-        };
-        let detail = format!(
-            "Of {} readings {accepted} are stored{before}; send those of not_stored again. With a \
-             timestamp a reading is stored once however often it is sent; without one it is a new \
-             reading each time.",
-            all_accepted + not_stored.len()
-        );
-        return refused(Problem { detail, not_stored, ..Problem::from(&cause) }).respond();
+/// The reply to readings: 204 if there were none, 200 if all that was sent is ignored, 201 if all are stored, 207 if some
+/// are refused, 400 if none is valid, 410 if all are of devices that are being deleted, 503 if some have to be sent again.
+pub(crate) fn respond(mut report: StoreReport) -> Response {
+    if let Some(cause) = report.cause.take() {
+        return respond_not_stored(report, &cause);
     }
-    if all_accepted == 0 && rejected.is_empty() && ignored.is_empty() {
+
+    let StoreReport { accepted, accepted_before, rejected, ignored, of_deleted, .. } = report;
+    let is_any_stored = accepted + accepted_before.len() > 0;
+    if !is_any_stored && !rejected.is_empty() {
+        let is_deleted = of_deleted == rejected.len();
+        let (kind, detail) = if is_deleted {
+            let detail = "Every reading is of a device that is being deleted; nothing is stored.";
+            (ProblemKind::Gone, detail)
+        } else {
+            (ProblemKind::BadRequest, "No reading of the request is valid.")
+        };
+        return Problem { errors: rejected, ignored, ..Problem::new(kind, detail) }.respond();
+    }
+
+    if !is_any_stored && ignored.is_empty() {
         return Response { status: 204, headers: Vec::new(), body: Vec::new() };
     }
-    if all_accepted == 0 && rejected.is_empty() {
-        return Response::json(200, &Receipt::new(accepted, accepted_before, rejected, ignored));
-    }
-    if all_accepted == 0 && of_deleted == rejected.len() {
-        let gone = "Every reading is of a device that is being deleted; nothing is stored.";
-        return refused(Problem::new(ProblemKind::Gone, gone)).respond();
-    }
-    if all_accepted == 0 {
-        let none = "No reading of the request is valid.";
-        return refused(Problem::new(ProblemKind::BadRequest, none)).respond();
-    }
-    let status = if rejected.is_empty() { 201 } else { 207 };
-    Response::json(status, &Receipt::new(accepted, accepted_before, rejected, ignored))
+    let status = match (is_any_stored, rejected.is_empty()) {
+        (false, _) => 200,
+        (true, true) => 201,
+        (true, false) => 207,
+    };
+    Response::json(status, &Receipt::new(accepted, accepted_before.len(), rejected, ignored))
+}
+
+/// 503: the readings that have to be sent again, and the cause.
+fn respond_not_stored(report: StoreReport, cause: &StoreError) -> Response {
+    let StoreReport { accepted, accepted_before, rejected, ignored, not_stored, .. } = report;
+    let before = match accepted_before.len() {
+        0 => String::new(),
+        before => format!(" and {before} were by an earlier attempt"),
+    };
+    let all = accepted + accepted_before.len() + not_stored.len();
+    let detail = format!(
+        "Of {all} readings {accepted} are stored{before}; send those of not_stored again. With a timestamp a reading \
+         is stored once however often it is sent; without one it is a new reading each time."
+    );
+
+    let problem = Problem { detail, not_stored, ..Problem::from(cause) };
+    Problem { errors: rejected, ignored, ..problem }.respond()
 }
 
 /// 403: a request that names a device of another sender is refused whole.

@@ -35,6 +35,30 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The registry as it was read. A list is `None` if memory does not hold it.
+    fn of(
+        devices: Option<Listing<Device>>,
+        rooms: Option<Listing<Room>>,
+        read_at: Timestamp,
+    ) -> Self {
+        let (has_all_devices, has_all_rooms) = (devices.is_some(), rooms.is_some());
+        let (devices, rooms) = (devices.unwrap_or_default(), rooms.unwrap_or_default());
+        let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
+        let unreadable = unreadable.map(|item| chain(item)).collect();
+
+        let deleted = devices.deleted.into_iter().map(|device| (device.id, device.deletion));
+        let rooms = rooms.found.into_iter().map(|room| (room.id.clone(), room));
+        Self {
+            deleted: deleted.collect(),
+            devices: devices.found.into_iter().collect(),
+            rooms: rooms.collect(),
+            has_all_devices,
+            has_all_rooms,
+            unreadable,
+            read_at,
+        }
+    }
+
     /// Tells whether nothing is registered yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -91,6 +115,27 @@ struct Kept {
     rooms: BTreeMap<RoomId, Room>,
     deleted: BTreeMap<DeviceId, Deletion>,
     removed_rooms: BTreeSet<RoomId>,
+}
+
+impl Kept {
+    /// Changes a snapshot that was read meanwhile: what this process has written itself is newer.
+    fn apply(&self, snapshot: &mut Snapshot) {
+        for device in self.devices.values() {
+            if snapshot.has_all_devices {
+                snapshot.devices.insert(device.clone());
+            }
+            snapshot.deleted.remove(device.id());
+        }
+        if snapshot.has_all_rooms {
+            snapshot.rooms.extend(self.rooms.iter().map(|(id, room)| (id.clone(), room.clone())));
+        }
+
+        for (id, deletion) in &self.deleted {
+            snapshot.devices.remove(id);
+            snapshot.deleted.insert(id.clone(), *deletion);
+        }
+        self.removed_rooms.iter().for_each(|id| snapshot.rooms.remove(id));
+    }
 }
 
 /// When each list was last found to be longer than memory holds.
@@ -172,6 +217,7 @@ impl<C: Clock> RegistryCache<C> {
         if self.age(&current) < self.max_age || self.must_wait() {
             return Ok((current, None));
         }
+
         // One reader reads for all; but while the table does not answer, no request waits for that.
         let _reading = match self.reading.try_lock() {
             Ok(reading) => reading,
@@ -186,6 +232,7 @@ impl<C: Clock> RegistryCache<C> {
                 }
             }
         };
+
         let read = tokio::time::timeout(MAX_REFRESH, self.read(store, invocation)).await;
         match read.unwrap_or(Err(StoreError::TimedOut)) {
             Ok(snapshot) => Ok((snapshot, None)),
@@ -207,8 +254,8 @@ impl<C: Clock> RegistryCache<C> {
     ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
         let asked = self.begun.load(Ordering::SeqCst);
         let (snapshot, stale) = self.snapshot(store, invocation).await?;
-        let is_new = |it: &Snapshot| {
-            self.age(it) < MAX_LIST_AGE && !it.is_empty()
+        let is_new = |snapshot: &Snapshot| {
+            self.age(snapshot) < MAX_LIST_AGE && !snapshot.is_empty()
                 || self.succeeded.load(Ordering::SeqCst) > asked
         };
         if stale.is_some() || is_new(&snapshot) || self.must_wait() || !self.is_cheap(&snapshot) {
@@ -234,7 +281,7 @@ impl<C: Clock> RegistryCache<C> {
     }
 
     fn must_wait(&self) -> bool {
-        self.back_off().is_some_and(|it| self.since(it.since) < it.pause)
+        self.back_off().is_some_and(|back_off| self.since(back_off.since) < back_off.pause)
     }
 
     fn back_off(&self) -> Option<BackOff> {
@@ -243,15 +290,16 @@ impl<C: Clock> RegistryCache<C> {
 
     fn wait_longer(&self) {
         let mut back_off = self.back_off.write().expect("nothing panics while it holds the pause");
-        let pause = back_off.map_or(FIRST_PAUSE, |it| (it.pause * 2).min(MAX_PAUSE));
+        let pause = back_off.map_or(FIRST_PAUSE, |last| (last.pause * 2).min(MAX_PAUSE));
         *back_off = Some(BackOff { pause, since: self.clock.now() });
     }
 
     /// Whether [`snapshot`](Self::snapshot) would read a large registry now, because it is too old.
     pub(super) fn would_read_many(&self) -> bool {
-        let is_due = |it: &Snapshot| self.age(it) >= self.max_age && !self.must_wait();
-        let is_large = |it: &Snapshot| it.devices.len() + it.rooms.len() > ENTRIES_PER_SECOND;
-        self.current().is_some_and(|it| is_large(&it) && is_due(&it))
+        self.current().is_some_and(|snapshot| {
+            let is_large = snapshot.devices.len() + snapshot.rooms.len() > ENTRIES_PER_SECOND;
+            is_large && self.age(&snapshot) >= self.max_age && !self.must_wait()
+        })
     }
 
     /// The registry as it is now or later: read anew, or by somebody else who began after this call.
@@ -265,18 +313,19 @@ impl<C: Clock> RegistryCache<C> {
         self.read_unless(|_| self.succeeded.load(Ordering::SeqCst) > asked, store, invocation).await
     }
 
-    /// The registry for a question about something that it lacks, and that may be new: read anew, unless it was
-    /// read a moment ago. The moment is the longer, the more the read would cost.
+    /// The registry for a question about a device or room that memory lacks: read anew, unless it was read a moment ago.
+    /// The moment is the longer, the more the read would cost.
     pub(super) async fn refresh_for_missing(
         &self,
         store: &impl ReadRegistry,
         invocation: &Invocation,
     ) -> StoreResult<Arc<Snapshot>> {
         let asked = self.begun.load(Ordering::SeqCst);
-        let is_new = |it: &Snapshot| {
-            self.age(it) < self.pause(it) || self.succeeded.load(Ordering::SeqCst) > asked
+        let is_new = |snapshot: &Snapshot| {
+            self.age(snapshot) < self.pause(snapshot)
+                || self.succeeded.load(Ordering::SeqCst) > asked
         };
-        if let Some(current) = self.current().filter(|it| is_new(it)) {
+        if let Some(current) = self.current().filter(|snapshot| is_new(snapshot)) {
             return Ok(current);
         }
         let _reading = self.reading.lock().await;
@@ -296,12 +345,13 @@ impl<C: Clock> RegistryCache<C> {
         store: &impl ReadRegistry,
         invocation: &Invocation,
     ) -> StoreResult<Arc<Snapshot>> {
-        match self.current().filter(|it| will_do(it)) {
+        match self.current().filter(|snapshot| will_do(snapshot)) {
             Some(current) => Ok(current),
             None => self.read(store, invocation).await,
         }
     }
 
+    /// Reads the registry and puts it into the place of what is in memory. Whoever calls it holds `reading`.
     async fn read(
         &self,
         store: &impl ReadRegistry,
@@ -311,62 +361,32 @@ impl<C: Clock> RegistryCache<C> {
         let read_at = self.clock.now();
         let halves_before = read_halves(invocation);
         *self.kept() = Kept::default();
-        let oversize = *self.oversize();
-        let is_oversize =
-            |found: Option<Timestamp>| found.is_some_and(|at| self.since(at) < OVERSIZE_MAX_AGE);
+
         // One after the other, so that a cold start makes one connection, not two. On the heap, because
         // every handler's future contains this one, and a debug build keeps each of them on the stack.
-        let devices = if is_oversize(oversize.devices) {
-            None
-        } else {
-            bounded(Box::pin(store.devices(invocation)).await?)
+        let oversize = *self.oversize();
+        let devices = match self.recent(oversize.devices) {
+            Some(_) => None,
+            None => bounded(Box::pin(store.devices(invocation)).await?),
         };
-        let rooms = if is_oversize(oversize.rooms) {
-            None
-        } else {
-            bounded(Box::pin(store.rooms(invocation)).await?)
+        let rooms = match self.recent(oversize.rooms) {
+            Some(_) => None,
+            None => bounded(Box::pin(store.rooms(invocation)).await?),
         };
-        let (has_all_devices, has_all_rooms) = (devices.is_some(), rooms.is_some());
-        let now_oversize = |has_all: bool, before: Option<Timestamp>| {
-            (!has_all).then(|| before.filter(|_| is_oversize(before)).unwrap_or(read_at))
+        let found_now = |listing_fits: bool, before: Option<Timestamp>| {
+            (!listing_fits).then(|| self.recent(before).unwrap_or(read_at))
         };
         *self.oversize() = Oversize {
-            devices: now_oversize(has_all_devices, oversize.devices),
-            rooms: now_oversize(has_all_rooms, oversize.rooms),
+            devices: found_now(devices.is_some(), oversize.devices),
+            rooms: found_now(rooms.is_some(), oversize.rooms),
         };
-        let (devices, rooms) = (devices.unwrap_or_default(), rooms.unwrap_or_default());
-        let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
-        let unreadable = unreadable.map(|item| chain(item)).collect();
-        let mut deleted: SharedMap<_, _> =
-            devices.deleted.into_iter().map(|it| (it.id, it.deletion)).collect();
-        let mut devices: Devices = devices.found.into_iter().collect();
-        let mut rooms: SharedMap<_, _> =
-            rooms.found.into_iter().map(|it| (it.id.clone(), it)).collect();
+
         // Held until the snapshot is in its place, so that nothing is kept in the one that it replaces.
         let kept = self.kept();
-        for device in kept.devices.values() {
-            if has_all_devices {
-                devices.insert(device.clone());
-            }
-            deleted.remove(device.id());
-        }
-        if has_all_rooms {
-            rooms.extend(kept.rooms.iter().map(|(id, room)| (id.clone(), room.clone())));
-        }
-        for (id, deletion) in &kept.deleted {
-            devices.remove(id);
-            deleted.insert(id.clone(), *deletion);
-        }
-        kept.removed_rooms.iter().for_each(|id| rooms.remove(id));
-        let snapshot = Arc::new(Snapshot {
-            devices,
-            rooms,
-            deleted,
-            has_all_devices,
-            has_all_rooms,
-            unreadable,
-            read_at,
-        });
+        let mut snapshot = Snapshot::of(devices, rooms, read_at);
+        kept.apply(&mut snapshot);
+        let snapshot = Arc::new(snapshot);
+
         let halves = read_halves(invocation).saturating_sub(halves_before);
         self.last_read_halves.store(halves, Ordering::Relaxed);
         *self.back_off.write().expect("nothing panics while it holds the pause") = None;
@@ -375,9 +395,14 @@ impl<C: Clock> RegistryCache<C> {
         Ok(snapshot)
     }
 
+    /// When a list was found to be longer than memory holds, if that was less than an hour ago.
+    fn recent(&self, found: Option<Timestamp>) -> Option<Timestamp> {
+        found.filter(|at| self.since(*at) < OVERSIZE_MAX_AGE)
+    }
+
     /// Takes over a device that this process has just read or written, where memory holds all.
     pub(super) fn keep_device(&self, device: Device) {
-        if self.current().is_some_and(|it| !it.has_all_devices) {
+        if self.current().is_some_and(|snapshot| !snapshot.has_all_devices) {
             return;
         }
         let mut kept = self.kept();
@@ -385,7 +410,9 @@ impl<C: Clock> RegistryCache<C> {
             kept.devices.insert(device.id().clone(), device.clone());
         }
         kept.deleted.remove(device.id());
-        let may_keep = |it: &&mut Arc<Snapshot>| it.has_all_devices && it.devices.len() < MAX_KEPT;
+        let may_keep = |snapshot: &&mut Arc<Snapshot>| {
+            snapshot.has_all_devices && snapshot.devices.len() < MAX_KEPT
+        };
         if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
             let snapshot = Arc::make_mut(snapshot);
             snapshot.deleted.remove(device.id());
@@ -423,7 +450,7 @@ impl<C: Clock> RegistryCache<C> {
 
     /// Takes over a room that this process has just read or written.
     pub(super) fn keep_room(&self, room: Room) {
-        if self.current().is_some_and(|it| !it.has_all_rooms) {
+        if self.current().is_some_and(|snapshot| !snapshot.has_all_rooms) {
             return;
         }
         let mut kept = self.kept();
@@ -431,7 +458,9 @@ impl<C: Clock> RegistryCache<C> {
             kept.rooms.insert(room.id.clone(), room.clone());
         }
         kept.removed_rooms.remove(&room.id);
-        let may_keep = |it: &&mut Arc<Snapshot>| it.has_all_rooms && it.rooms.len() < MAX_KEPT;
+        let may_keep = |snapshot: &&mut Arc<Snapshot>| {
+            snapshot.has_all_rooms && snapshot.rooms.len() < MAX_KEPT
+        };
         if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
             Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);
         }
