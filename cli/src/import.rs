@@ -26,6 +26,7 @@ mod of_source;
 mod order;
 mod patterns;
 mod points;
+mod reading_pages;
 mod records;
 mod refusals;
 mod registry;

@@ -1,25 +1,17 @@
 //! The readings of a counter that a server has: the first from a time on, the last before one. Decides nothing.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use domain::Timestamp;
 use rust_decimal::Decimal;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
+use super::reading_pages;
 use crate::client::{Ask, Client};
 
 /// The span that is asked for.
 const BEGIN: &str = "1970-01-01T00:00:00Z";
 const END: &str = "2200-01-01T00:00:00Z";
-
-/// A page of readings with one metric.
-#[derive(Deserialize)]
-struct Page {
-    data: Vec<BTreeMap<String, Box<RawValue>>>,
-}
 
 /// Returns whether the token may read.
 pub(super) fn may_read(client: &Client) -> anyhow::Result<bool> {
@@ -54,19 +46,28 @@ fn ask(
     metric: &str,
     span: &str,
 ) -> anyhow::Result<Option<(i64, Decimal)>> {
-    let path = format!("/devices/{device}/readings?metrics={metric}&{span}&limit=1");
-    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
-    match answer.status {
-        200 => {}
-        404 => return Ok(None),
-        403 => bail!("what the table has of {device} cannot be read: the token has to read, too"),
-        _ => return Err(client.error(&path, &answer)),
-    }
-    let page: Page = serde_json::from_str(&answer.text)
-        .with_context(|| format!("{} answers, but not as Roomtide does", client.url()))?;
-    let Some(reading) = page.data.into_iter().next() else { return Ok(None) };
+    let get = |path: &str| {
+        let answer = client.send(Ask::get(path), &AtomicBool::new(false))?;
+        match answer.status {
+            200 => serde_json::from_str(&answer.text)
+                .map(Some)
+                .with_context(|| format!("{} answers, but not as Roomtide does", client.url())),
+            404 => Ok(None),
+            403 => {
+                bail!("what the table has of {device} cannot be read: the token has to read, too")
+            }
+            _ => Err(client.error(path, &answer)),
+        }
+    };
+    let path = format!("/devices/{device}/readings?metrics={metric}&{span}");
+    let found = reading_pages::first(&path, 1, get)?;
+    let Some(reading) = found.first() else { return Ok(None) };
+
     let member = |name: &str| {
-        reading.get(name).map(|it| it.get()).with_context(|| format!("a reading has no {name}"))
+        reading
+            .get(name)
+            .map(|value| value.get())
+            .with_context(|| format!("a reading has no {name}"))
     };
     let at: String = serde_json::from_str(member("timestamp")?)?;
     let at = Timestamp::parse_absolute(&at).context("a reading's timestamp")?;

@@ -432,34 +432,50 @@ mod tests {
         assert_eq!(readings.len(), 4, "{readings:?}");
     }
 
-    /// Imports files of quarters of an hour, in this order, each twice. Returns the counter's values, and what is said
-    /// of the last file that is refused.
-    fn imported(files: &[&str]) -> (Vec<String>, Option<String>) {
-        let place = tempfile::tempdir().unwrap();
-        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
-        let (data, mut refused) = (path("data"), None);
-        for (n, rows) in files.iter().enumerate().flat_map(|file| [file, file]) {
-            let file = path(&format!("{n}.csv"));
-            std::fs::write(&file, format!("at,A\n{rows}")).unwrap();
-            let options = ["--timestamp", "at", "--interval", "15m", "--device-id", "m"];
-            let metric = ["--metric", "cumulative_kwh_p=total(A)", "--data-dir", &data, "--again"];
-            let words = [&["roomtide", "import", &file][..], &options, &metric].concat();
-            let (code, said) = crate::run_here(words);
-            let is_stored = format!("{code:?}") == format!("{:?}", std::process::ExitCode::SUCCESS);
-            refused = Some(said).filter(|_| !is_stored).or(refused);
-        }
+    /// Imports a file of quarters of an hour into the data of a directory. Returns what is said, as an error if it is
+    /// refused.
+    fn import_rows(place: &Path, name: &str, rows: &str) -> Result<String, String> {
+        let path = |name: &str| place.join(name).to_str().unwrap().to_owned();
+        let (file, data) = (path(name), path("data"));
+        std::fs::write(&file, format!("at,A,B\n{rows}")).unwrap();
 
-        let out = path("out.ndjson");
-        crate::run_here(["roomtide", "export", &out, "--data-dir", &data]);
-        let text = std::fs::read_to_string(out).unwrap();
-        let value = |line: &str| Some(line.split_once("\"cumulative_kwh_p\":")?.1.to_owned());
-        let values = text.lines().filter(|line| line.contains("timestamp")).filter_map(value);
-        (values.map(|value| value.trim_end_matches('}').to_owned()).collect(), refused)
+        let options = ["--timestamp", "at", "--interval", "15m", "--device-id", "m", "--again"];
+        let metrics = ["--metric", "cumulative_kwh_p=total(A)", "--metric", "t=B"];
+        let words = ["roomtide", "import", &file, "--data-dir", &data];
+        let (code, said) = crate::run_here([&words[..], &options, &metrics].concat());
+        let is_stored = format!("{code:?}") == format!("{:?}", std::process::ExitCode::SUCCESS);
+        if is_stored { Ok(said) } else { Err(said) }
     }
 
-    const JANUARY: &str = "2026-01-31T23:30:00Z,0.25\n2026-01-31T23:45:00Z,0.5\n";
-    const FEBRUARY: &str = "2026-02-01T00:00:00Z,2\n2026-02-01T00:15:00Z,0\n";
-    const MARCH: &str = "2026-03-01T00:00:00Z,8\n";
+    /// Imports files in this order, each twice. Returns the counter's values, and what is said of the last file that is
+    /// refused.
+    fn imported(files: &[&str]) -> (Vec<String>, Option<String>) {
+        let place = tempfile::tempdir().unwrap();
+        let mut refused = None;
+        for (n, rows) in files.iter().enumerate().flat_map(|file| [file, file]) {
+            refused = import_rows(place.path(), &format!("{n}.csv"), rows).err().or(refused);
+        }
+
+        let [data, out] = ["data", "out.ndjson"].map(|name| place.path().join(name));
+        let words =
+            ["roomtide", "export", out.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
+        crate::run_here(words);
+        let text = std::fs::read_to_string(out).unwrap();
+        let value = |line: &str| {
+            let (_, rest) = line.split_once("\"cumulative_kwh_p\":")?;
+            rest.split([',', '}']).next().map(str::to_owned)
+        };
+        (
+            text.lines().filter(|line| line.contains("timestamp")).filter_map(value).collect(),
+            refused,
+        )
+    }
+
+    const JANUARY: &str = "2026-01-31T23:30:00Z,0.25,19\n2026-01-31T23:45:00Z,0.5,\n";
+    const FEBRUARY: &str = "2026-02-01T00:00:00Z,2,\n2026-02-01T00:15:00Z,0,\n";
+    const MARCH: &str = "2026-03-01T00:00:00Z,8,19\n";
+    /// Readings without an amount, behind January's.
+    const OTHERS: &str = "2026-02-10T00:00:00Z,,20\n2026-02-10T00:15:00Z,,21\n";
 
     #[test]
     fn a_file_goes_on_where_the_one_before_it_ended() {
@@ -469,10 +485,18 @@ mod tests {
     }
 
     #[test]
+    fn the_counter_is_found_behind_readings_without_it() {
+        let (values, refused) = imported(&[JANUARY, OTHERS, MARCH]);
+        assert_eq!(refused, None);
+        assert_eq!(values, ["1", "1.25", "1.75", "1.75", "9.75"]);
+    }
+
+    #[test]
     fn a_file_before_a_later_one_is_refused_as_a_whole() {
         for (files, kept) in [
             (&[FEBRUARY, JANUARY][..], &["1", "3", "3"][..]),
             (&[JANUARY, MARCH, FEBRUARY], &["1", "1.25", "1.75", "1.75", "9.75"]),
+            (&[MARCH, OTHERS, JANUARY], &["1", "9"]),
         ] {
             let (values, refused) = imported(files);
             assert_eq!(values, kept);

@@ -8,11 +8,11 @@ use anyhow::Context as _;
 use chrono::TimeDelta;
 use domain::{DeviceId, Exact, MetricName, Month, RoomId, Timestamp, Zone};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::tally::{Totals, month_and_day};
 use crate::client::{Answer, Ask, Client, wait};
 use crate::import::described::{self, Described};
+use crate::import::reading_pages;
 use crate::pace::{HALF, Pace};
 
 /// The longest time that one request is about.
@@ -64,12 +64,6 @@ struct Page {
 #[derive(Deserialize)]
 struct Reading {
     timestamp: String,
-}
-
-/// A page of readings with their metrics.
-#[derive(Deserialize)]
-struct Values {
-    data: Vec<BTreeMap<String, Box<RawValue>>>,
 }
 
 /// The least and the largest value of each metric in an hour.
@@ -275,14 +269,15 @@ impl<'a> Known<'a> {
         count: usize,
     ) -> anyhow::Result<Vec<(Timestamp, Exact)>> {
         let (from, to) = (span.start, span.end);
-        let path = format!(
-            "/devices/{device}/readings?metrics={metric}&from={from}&to={to}&limit={count}"
-        );
-        let Some(text) = self.found(&path)? else { return Ok(Vec::new()) };
-        let page: Values = serde_json::from_str(&text).with_context(|| self.strange())?;
+        let path = format!("/devices/{device}/readings?metrics={metric}&from={from}&to={to}");
+        let get = |path: &str| {
+            let text = self.found(path)?;
+            text.map(|text| serde_json::from_str(&text).with_context(|| self.strange())).transpose()
+        };
+        let readings = reading_pages::first(&path, count, get)?;
 
-        let mut values = Vec::with_capacity(page.data.len());
-        for reading in page.data {
+        let mut values = Vec::with_capacity(readings.len());
+        for reading in readings {
             let Some(value) = reading.get(metric.as_str()) else { continue };
             let at = reading.get("timestamp").with_context(|| self.strange())?;
             let at: String = serde_json::from_str(at.get()).with_context(|| self.strange())?;

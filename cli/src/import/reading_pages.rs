@@ -1,0 +1,78 @@
+//! The first readings of a list, page by page. Asks nobody itself.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::source_api::cursor_after;
+
+/// The most readings of a page.
+const MAX_PAGE: usize = 10_000;
+
+/// The members of a reading, as the server wrote them.
+pub(super) type Row = BTreeMap<String, Box<RawValue>>;
+
+/// A page of the list.
+#[derive(Deserialize)]
+pub(super) struct Page {
+    data: Vec<Row>,
+    next_cursor: Option<String>,
+}
+
+/// Returns the first readings of a list, at most `count`. `get` returns a page, if the list is there.
+///
+/// A page of some metrics is made of as many readings as it may have, with these metrics or without them. So it may be
+/// empty although others follow, and each page is about more readings than the one before.
+pub(super) fn first(
+    path: &str,
+    count: usize,
+    get: impl Fn(&str) -> anyhow::Result<Option<Page>>,
+) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let (mut page_path, mut before, mut limit) = (path.to_owned(), None, count);
+
+    loop {
+        let Some(page) = get(&format!("{page_path}&limit={limit}"))? else { break };
+        rows.extend(page.data);
+
+        let Some(cursor) = page.next_cursor.filter(|_| rows.len() < count) else { break };
+        page_path = format!("{path}&cursor={}", cursor_after(before.as_deref(), &cursor, path)?);
+        (before, limit) = (Some(cursor), MAX_PAGE.min(limit * 10));
+    }
+
+    rows.truncate(count);
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_pages_are_turned_until_there_are_enough_readings() {
+        let get = |path: &str| {
+            let page = match path {
+                "/r?metrics=e&limit=2" => r#"{"data": [], "next_cursor": "a b"}"#,
+                "/r?metrics=e&cursor=a+b&limit=20" => r#"{"data": [{"e": 1}], "next_cursor": "c"}"#,
+                "/r?metrics=e&cursor=c&limit=200" => {
+                    r#"{"data": [{"e": 2.50}, {"e": 3}], "next_cursor": "d"}"#
+                }
+                other => panic!("{other}"),
+            };
+            Ok(Some(serde_json::from_str(page)?))
+        };
+        let rows = first("/r?metrics=e", 2, get).unwrap();
+        let values: Vec<_> = rows.iter().map(|row| row["e"].get()).collect();
+        assert_eq!(values, ["1", "2.50"]);
+    }
+
+    #[test]
+    fn pages_without_an_end_are_left() {
+        let page = r#"{"data": [], "next_cursor": "a"}"#;
+        let get = |_: &str| Ok(Some(serde_json::from_str(page)?));
+        let error = first("/r?metrics=e", 1, get).unwrap_err().to_string();
+        assert!(error.contains("its pages would never end"), "{error}");
+        assert!(first("/r?metrics=e", 1, |_| Ok(None)).unwrap().is_empty());
+    }
+}
