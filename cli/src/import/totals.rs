@@ -61,7 +61,7 @@ struct Total {
 /// Where a total begins.
 struct Base {
     value: Decimal,
-    /// Whether the table has it at the beginning already.
+    /// Whether an amount before ends with it at the beginning, such as the last one of another file.
     is_stored: bool,
 }
 
@@ -175,7 +175,16 @@ impl Rules {
         let Some(table) = &self.table else { return Ok(new) };
         let begin = begin.as_millis();
         let found = stored_counter::last_before(table, device, metric, begin + 1)?;
-        Ok(found.map_or(new, |(at, value)| Base { value, is_stored: at == begin }))
+        let Some((at, value)) = found else { return Ok(new) };
+        if at < begin {
+            return Ok(Base { value, is_stored: false });
+        }
+
+        // A value that is alone, or that of the time before, is where these amounts themselves begin, as an import stored
+        // it that was interrupted: the same lines go on.
+        let before = stored_counter::last_before(table, device, metric, begin)?;
+        let is_stored = before.is_some_and(|(_, before)| before != value);
+        Ok(Base { value, is_stored })
     }
 
     /// Fails if the table has a counter behind the end of a total that does not go on from it.
@@ -465,10 +474,8 @@ mod tests {
             let (_, rest) = line.split_once("\"cumulative_kwh_p\":")?;
             rest.split([',', '}']).next().map(str::to_owned)
         };
-        (
-            text.lines().filter(|line| line.contains("timestamp")).filter_map(value).collect(),
-            refused,
-        )
+        let readings = text.lines().filter(|line| line.contains("timestamp"));
+        (readings.filter_map(value).collect(), refused)
     }
 
     const JANUARY: &str = "2026-01-31T23:30:00Z,0.25,19\n2026-01-31T23:45:00Z,0.5,\n";
@@ -489,6 +496,23 @@ mod tests {
         let (values, refused) = imported(&[JANUARY, OTHERS, MARCH]);
         assert_eq!(refused, None);
         assert_eq!(values, ["1", "1.25", "1.75", "1.75", "9.75"]);
+    }
+
+    /// Otherwise an import that was interrupted would not know its own lines.
+    #[test]
+    fn a_file_has_the_same_lines_when_the_table_has_them() {
+        for files in [&[JANUARY][..], &[JANUARY, FEBRUARY], &[JANUARY, MARCH]] {
+            let place = tempfile::tempdir().unwrap();
+            for rows in files {
+                let stored = || {
+                    let said = import_rows(place.path(), "rows.csv", rows).unwrap();
+                    said.lines().find_map(|line| Some(line.split_once(" stored")?.0.to_owned()))
+                };
+                let [first, again] = [stored(), stored()];
+                assert!(first.is_some());
+                assert_eq!(again, first, "{files:?}");
+            }
+        }
     }
 
     #[test]
