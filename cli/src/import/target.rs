@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::{fs, io};
 
 use anyhow::Context as _;
 use tokio::runtime::Handle;
@@ -124,7 +125,8 @@ impl Target {
 impl Directory {
     /// Opens the data of a directory that is there.
     async fn at(path: &Path) -> anyhow::Result<Arc<Self>> {
-        let (name, opened) = (path.display().to_string(), OnceLock::new());
+        let name = canonical(&std::path::absolute(path)?)?.display().to_string();
+        let opened = OnceLock::new();
         if path.exists() {
             let here = Box::pin(Here::open(path)).await?;
             opened.get_or_init(|| here);
@@ -139,6 +141,15 @@ impl Directory {
         }
         let here = Handle::current().block_on(Box::pin(Here::open(&self.path)))?;
         Ok(Arc::clone(self.opened.get_or_init(|| here)))
+    }
+}
+
+/// The absolute path of a directory without links, which may be new. An import names its directory so in its progress:
+/// the same relative path is another directory elsewhere.
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    match (fs::canonicalize(path), path.parent(), path.file_name()) {
+        (Err(_), Some(parent), Some(name)) => Ok(canonical(parent)?.join(name)),
+        (found, ..) => found,
     }
 }
 
@@ -211,6 +222,18 @@ mod tests {
             assert_eq!(found, expected, "{words:?} {has_token} {ready}");
         }
         assert!(!path.exists(), "nothing is made before a reading is sent");
+    }
+
+    /// Another name would be another target, into which an import that was interrupted does not go on.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_directory_is_called_the_same_wherever_it_is_named() {
+        let name_of = async |path: &str| Directory::at(Path::new(path)).await.unwrap().name.clone();
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        let expected = here.join("no-data").display().to_string();
+        let climbing = format!("{}/src/../no-data", here.display());
+        for path in ["no-data", "./no-data", "src/../no-data", &climbing] {
+            assert_eq!(name_of(path).await, expected, "{path}");
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]
