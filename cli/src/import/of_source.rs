@@ -116,7 +116,7 @@ pub(super) fn import(
     let sent = send(watched, &client, options, &mut resume, bar);
     bar.finish_and_clear();
     let sent = compared.unless_stopped(sent, &client)?;
-    resume.finish();
+    resume.remove();
     print(&sent);
     print_counts(united.counts());
     print_notes(&notes);

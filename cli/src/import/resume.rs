@@ -176,6 +176,12 @@ impl Resume {
         Timestamp::from_millis(millis).unwrap_or(now)
     }
 
+    /// Keeps when the first run began, before it sends a line: a run that is killed may have stored some of them, and
+    /// acknowledged none.
+    pub(super) fn keep(&self) -> anyhow::Result<()> {
+        if self.state.acknowledged > 0 { Ok(()) } else { self.write() }
+    }
+
     /// Returns the number of lines at the beginning that are processed.
     pub(super) const fn acknowledged(&self) -> u64 {
         self.state.acknowledged
@@ -284,10 +290,10 @@ impl Resume {
             .with_context(|| progress_file::cannot_write(path))
     }
 
-    /// Removes the file, because the import is complete.
-    pub(super) fn finish(self) {
+    /// Removes the file, because the import is complete, or has stored nothing.
+    pub(super) fn remove(&self) {
         // If it cannot be removed, the next import finds all lines processed, which is true.
-        if let Some(path) = self.path {
+        if let Some(path) = &self.path {
             drop(fs::remove_file(path));
         }
     }
@@ -339,7 +345,7 @@ mod tests {
             "another mapping"
         );
         assert_eq!(Resume::of(&file, None, "x", true).unwrap().acknowledged(), 0, "again");
-        resume.finish();
+        resume.remove();
         assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0, "complete");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
     }
@@ -353,10 +359,13 @@ mod tests {
         let resume = || Resume::of(&file, None, "x", false).unwrap();
 
         assert_eq!(resume().began(first), first);
-        let mut stopped = resume();
-        assert_eq!(stopped.began(first), first);
-        stopped.acknowledge(500, None, 0, "").unwrap();
+        assert_eq!(resume().began(second), second, "the first run sent nothing");
+        let mut killed = resume();
+        assert_eq!(killed.began(first), first);
+        killed.keep().unwrap();
+        assert_eq!(resume().began(second), first, "no line of it is acknowledged");
 
+        resume().acknowledge(500, None, 0, "").unwrap();
         assert_eq!(resume().began(second), first);
         resume().forget().unwrap();
         assert_eq!(resume().began(second), first, "the lines of this run are counted from it too");

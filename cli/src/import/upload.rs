@@ -115,7 +115,7 @@ pub(super) fn run(
         let stored = (summary.stored, "reading");
         return Err(resume.stopped(error, stored, options.strict));
     }
-    resume.finish();
+    resume.remove();
     Ok(summary)
 }
 

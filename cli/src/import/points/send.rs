@@ -96,6 +96,9 @@ pub(in crate::import) fn send(
     match result {
         Ok(()) => Ok(sent),
         Err(error) => {
+            if client.is_unused() {
+                resume.remove();
+            }
             let stored = client.stored_here().unwrap_or(sent.stored);
             Err(resume.stopped(error, (stored, "point"), options.strict))
         }
@@ -115,6 +118,10 @@ fn rounds(
     let mut groups = groups.peekable();
     let (mut position, mut passed) = (0, Passed::default());
     let done = storing.resume.acknowledged();
+    if let Some(Ok(_)) = groups.peek() {
+        storing.resume.keep()?;
+    }
+
     while groups.peek().is_some() {
         let mut round: Vec<Group> = Vec::new();
         let mut lines = 0;

@@ -62,6 +62,20 @@ fn the_unit_of_times_is_an_option_of_line_protocol_only() {
     }
 }
 
+/// A run that is killed may have stored lines and acknowledged none. The next one counts relative times as it did.
+#[test]
+fn the_progress_is_there_before_the_first_line_is_sent() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("points.lp");
+    std::fs::write(&file, "a").unwrap();
+    let progress = directory.path().join("points.lp.roomtide-import");
+    let server = fake_server::serve(move |_, request| {
+        assert!(progress.exists(), "{request:?}");
+        Reply::of(204, "")
+    });
+    assert_eq!(send_to(&server, 1, &file, OPTIONS).unwrap().stored, 1);
+}
+
 #[test]
 fn all_lines_are_written_with_nanoseconds() {
     let bodies = Arc::new(Mutex::new(Vec::new()));
