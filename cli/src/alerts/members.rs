@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 const FLAGS: [&str; 3] = ["on", "recovery", "ignores_quiet_hours"];
 /// The member that is a list.
 const LIST: &str = "counter";
-/// What an answer names another way than whoever writes: `clear` of the one limit.
-const CLEARS: [&str; 2] = ["clear_above", "clear_below"];
+/// The limits, each with the name that an answer gives its `clear`. A limit without one is its own.
+const LIMITS: [(&str, &str); 2] = [("above", "clear_above"), ("below", "clear_below")];
 
 /// The object that is there with the members that are typed. Of a channel, `NAME=@FILE` reads a file.
 pub(super) fn over(
@@ -27,8 +27,11 @@ pub(super) fn over(
         if !names.insert(name) {
             bail!("{name} is written twice");
         }
-        if name == "clear" {
-            CLEARS.iter().for_each(|clear| drop(known.remove(*clear)));
+        for (limit, clear) in LIMITS {
+            let has_none = name == limit && known.get(clear) == known.get(limit);
+            if name == "clear" || has_none {
+                known.remove(clear);
+            }
         }
         let value = match value.strip_prefix('@') {
             Some(file) if has_files && name != "chat" => {
@@ -85,6 +88,22 @@ mod tests {
             read(json!({}), &["counter=reset, suspect", "chat=@group"]),
             Ok(json!({"counter": ["reset", "suspect"], "chat": "@group"}))
         );
+    }
+
+    /// An answer names the limit itself where a rule has no `clear`.
+    #[test]
+    fn another_limit_takes_the_clear_with_it_that_is_the_limit() {
+        for limit in ["above", "below"] {
+            let clear = format!("clear_{limit}");
+            let moved = |typed: &str, was: &str| {
+                let known = json!({"name": "Freezer", limit: "-12", &*clear: was});
+                read(known, &[&format!("{limit}={typed}")])
+            };
+            let alone = |at: &str| Ok(json!({"name": "Freezer", limit: at}));
+            assert_eq!((moved("-10", "-12"), moved("-20", "-12")), (alone("-10"), alone("-20")));
+            let both = json!({"name": "Freezer", limit: "-10", &*clear: "-15"});
+            assert_eq!(moved("-10", "-15"), Ok(both), "a clear of its own stays");
+        }
     }
 
     #[test]
