@@ -1,6 +1,6 @@
 //! What the registry tells of a device, as far as an import asks. Changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
@@ -63,6 +63,12 @@ impl Described {
     /// Whether it will soon be gone.
     pub(super) const fn is_being_deleted(&self) -> bool {
         self.is_being_deleted
+    }
+
+    /// Whether the registry has these metrics, or the device will soon be gone.
+    pub(super) fn has_all(&self, metrics: &BTreeSet<&MetricName>) -> bool {
+        self.is_being_deleted
+            || metrics.iter().all(|metric| self.metrics.contains_key(metric.as_str()))
     }
 
     /// Whether zeros and negative values of a metric take part in its rollups.

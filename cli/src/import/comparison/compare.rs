@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::TimeDelta;
 use domain::{AboutMetric, DeviceId, Exact, MetricName, Reading, RoomId, Timestamp, Zone};
 use indicatif::ProgressBar;
+use runtime::clock::Stopwatch;
 
 use super::gap::Gaps;
 use super::kept::{Earlier, GoesOn, Kept};
@@ -441,10 +442,12 @@ fn compare(
     bar: &ProgressBar,
 ) -> anyhow::Result<(Months, Gaps)> {
     let (mut months, mut gaps) = (Months::default(), Gaps::default());
+    let watch = Stopwatch::start();
     for (place, (device, imported)) in tally.devices.iter().enumerate() {
         bar.set_message(format!("comparing: {place} of {} devices", tally.devices.len()));
         let before = earlier.devices.get(device).and_then(Option::as_ref);
-        let described = known.described(device)?.unwrap_or_default();
+        let described = known.described_with(device, &imported.metrics(), &watch)?;
+        let described = described.unwrap_or_default();
         if described.is_being_deleted() {
             report.comment(format_args!("{device} is not compared: it is being deleted"));
             months.deleted += 1;
@@ -619,11 +622,15 @@ mod tests {
         before: (u16, &'static str),
         after: &'static str,
     ) -> Compared {
-        let asked = AtomicUsize::new(0);
+        let (asked, described) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let server = fake_server::serve(move |_, request| match &*request.path {
             "/health?details=1" => Reply::of(200, health),
             "/rooms?limit=1" => Reply::of(200, r#"{"data": []}"#),
-            "/devices/d" => Reply::of(200, r#"{"metrics": {"t": {"kind": "gauge"}}}"#),
+            // At first the registry is that of before, and a series would have no column of the metric.
+            "/devices/d" => match described.fetch_add(1, Ordering::SeqCst) {
+                0 => Reply::of(200, r#"{"metrics": {}}"#),
+                _ => Reply::of(200, r#"{"metrics": {"t": {"kind": "gauge"}}}"#),
+            },
             path if path.contains("/readings?") => Reply::of(200, r#"{"data": []}"#),
             path if path.contains("every=1d") => Reply::of(200, HEADER),
             path => {
@@ -633,6 +640,7 @@ mod tests {
                 );
                 match asked.fetch_add(1, Ordering::SeqCst) {
                     0 => Reply::of(before.0, &format!("{HEADER}{}", before.1)),
+                    _ if described.load(Ordering::SeqCst) < 2 => Reply::of(200, HEADER),
                     _ => Reply::of(200, &format!("{HEADER}{after}")),
                 }
             }

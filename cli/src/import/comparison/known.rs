@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use chrono::TimeDelta;
 use domain::{DeviceId, Exact, MetricName, Month, RoomId, Timestamp, Zone};
+use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
 use super::tally::{Totals, month_and_day};
@@ -17,6 +19,9 @@ use crate::pace::{HALF, Pace};
 
 /// The longest time that one request is about.
 const MAX_ASKED: TimeDelta = TimeDelta::days(366);
+/// The age at which a server's registry is read again at the latest, with a reserve, and the pause between two looks.
+const MAX_REGISTRY_AGE: Duration = Duration::from_secs(75);
+const PAUSE: Duration = Duration::from_millis(250);
 /// The read units that a request is taken to need before its answer tells them.
 const UNITS: f64 = 8.0;
 
@@ -137,6 +142,26 @@ impl<'a> Known<'a> {
     pub(super) fn described(&self, device: &DeviceId) -> anyhow::Result<Option<Described>> {
         let path = described::path(device.as_str());
         Described::read(self.client, &path, &self.get(&path)?)
+    }
+
+    /// Returns what the registry tells of a device, once it knows these metrics: a server remembers its registry for a
+    /// minute, and a series has the metrics that it knows. The watch began when everything was stored.
+    pub(super) fn described_with(
+        &self,
+        device: &DeviceId,
+        metrics: &BTreeSet<&MetricName>,
+        watch: &Stopwatch,
+    ) -> anyhow::Result<Option<Described>> {
+        let interrupted = self.client.interrupted();
+        loop {
+            let found = self.described(device)?;
+            let is_behind = found.as_ref().is_some_and(|found| !found.has_all(metrics));
+            let is_left = watch.elapsed() > MAX_REGISTRY_AGE || interrupted.load(Ordering::Acquire);
+            if !is_behind || is_left {
+                return Ok(found);
+            }
+            wait(PAUSE, &interrupted);
+        }
     }
 
     /// Whether the registry knows a room.
