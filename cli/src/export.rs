@@ -101,7 +101,8 @@ pub(crate) struct ExportArgs {
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file, because every user of
     /// the machine sees a command line
-    #[arg(long, requires = "url")]
+    // A conflict of `url` itself would take its requirement away.
+    #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "region", "endpoint", "rollups"])]
     token: Option<String>,
 }
 
@@ -394,6 +395,8 @@ mod tests {
             (["--from", late, "--to", early], "--from, --to"),
             (["--url", nobody, "--region", "eu-west-1"], "--region"),
             (["--url", nobody, "--endpoint", nobody], "--endpoint"),
+            (["--data-dir", "never", "--token", "t"], "--token"),
+            (["--table", "never", "--token", "t"], "--token"),
         ] {
             let words = ["export", "never.ndjson"].into_iter().chain(options);
             // Words are refused as they are read, times by the command.

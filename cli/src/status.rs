@@ -21,7 +21,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file
-    #[arg(long, requires = "url")]
+    // A conflict of `url` itself would take its requirement away.
+    #[arg(long, requires = "url", conflicts_with_all = ["data_dir", "table", "region", "endpoint"])]
     token: Option<String>,
     /// Print a JSON object
     #[arg(long)]
@@ -170,6 +171,15 @@ mod tests {
         let words = ["status", "--url", &server.url];
         let error = run(parsed(words).unwrap()).await.unwrap_err().to_string();
         assert!(error.contains("its pages would never end"), "{error}");
+    }
+
+    #[test]
+    fn a_token_is_for_a_server() {
+        for place in [["--data-dir", "never"], ["--table", "never"]] {
+            let words = ["status", "--token", "t"].into_iter().chain(place);
+            let error = parsed::<Args>(words).unwrap_err().to_string();
+            assert!(error.contains("--token"), "{error}");
+        }
     }
 
     #[test]
