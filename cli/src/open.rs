@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
 
-use crate::client::{Ask, Client};
+use crate::client::Client;
 use crate::output::print;
 
 /// The program that opens an address as the desktop wants it, and the words before the address.
@@ -29,13 +29,10 @@ pub(crate) struct Args {
     print: bool,
 }
 
-/// Opens the page, if the server answers.
+/// Opens the page, if Roomtide answers.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let client = Client::new(&args.url, None)?;
-    let answer = client.send(Ask::get("/health"), &AtomicBool::new(false))?;
-    if answer.status != 200 {
-        return Err(client.error("/health", &answer));
-    }
+    client.ensure_roomtide(&AtomicBool::new(false))?;
     let page = format!("{}/", client.url());
     print(&page);
     if args.print {
@@ -47,5 +44,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         _ => bail!("{program} opens no browser here; open the address yourself"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+    use crate::tests::parsed;
+
+    #[test]
+    fn the_page_of_something_else_is_not_opened() {
+        let server = fake_server::serve(|_, _| Reply::of(200, "{}"));
+        let args: Args = parsed(["open", "--print", "--url", &server.url]).unwrap();
+        let error = run(&args).unwrap_err().to_string();
+        assert!(error.contains("is no Roomtide"), "{error}");
     }
 }
