@@ -23,12 +23,16 @@ const TABLES: [&str; 7] = [
     "schema_changes",
 ];
 
+/// Lists the columns of a table. A view has none: its rows may be without an end.
+const COLUMNS: &str = "SELECT name FROM pragma_table_info(?1) \
+    WHERE EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
+
 impl Schema {
     /// Looks at a database.
     pub(super) fn of(connection: &Connection) -> anyhow::Result<Self> {
         let mut columns = BTreeMap::new();
         for table in TABLES {
-            let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let mut statement = connection.prepare(COLUMNS)?;
             let names = statement.query_map([table], |row| row.get::<_, String>(0))?;
             columns.insert(table, names.collect::<rusqlite::Result<BTreeSet<_>>>()?);
         }

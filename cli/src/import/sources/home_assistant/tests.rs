@@ -352,6 +352,16 @@ fn a_database_in_use_is_copied_with_its_log_and_another_s_is_refused() {
     assert!(damaged.is_err());
 }
 
+/// A backup of somebody else may have a view whose rows have no end.
+#[test]
+fn a_view_is_no_table_of_home_assistant() {
+    let connection = Connection::open_in_memory().unwrap();
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS state_id, '1' AS state FROM n";
+    connection.execute_batch(&format!("CREATE VIEW states AS {endless}")).unwrap();
+    let error = source(Database::of(connection), Storage::default()).err().unwrap();
+    assert!(error.to_string().contains("it has no table states"), "{error}");
+}
+
 #[test]
 fn a_database_that_somebody_writes_to_is_one_moment_of_it() {
     let directory = tempfile::tempdir().unwrap();
