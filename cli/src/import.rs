@@ -76,7 +76,7 @@ pub(crate) use refusals::Refusal;
 use resume::OrderChanged;
 use session::{Compared, after_upload, client, connect, exit_code};
 pub(crate) use sort::{RUN, sorted};
-pub(crate) use source::csv_lines;
+pub(crate) use source::{csv_lines, open_bytes};
 use sources::home_assistant::{self, Database};
 use sources::line_protocol::LineFile;
 use sources::shelly::{Anchors, Log};

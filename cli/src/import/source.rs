@@ -34,8 +34,10 @@ pub(super) struct InputFile {
     is_empty: bool,
 }
 
-/// Opens a file. `-` is standard input.
-pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputFile> {
+/// Opens the bytes of a file, with a bar that shows how much of it is read. `-` is standard input.
+pub(crate) fn open_bytes(
+    path: &Path,
+) -> anyhow::Result<(BufReader<Box<dyn Read + Send>>, ProgressBar)> {
     let (raw, bar): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
         (Box::new(io::stdin()), progress::spinner())
     } else {
@@ -44,7 +46,12 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputF
         let bar = progress::share(bytes)?;
         (Box::new(bar.wrap_read(file)), bar)
     };
-    let mut raw = BufReader::new(raw);
+    Ok((BufReader::new(raw), bar))
+}
+
+/// Opens a file. `-` is standard input.
+pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputFile> {
+    let (mut raw, bar) = open_bytes(path)?;
     let cannot_read = || format!("cannot read {}", path.display());
     let gzip = raw.fill_buf().with_context(cannot_read)?.starts_with(&[0x1f, 0x8b]);
     let mut reader: Box<dyn BufRead + Send> =

@@ -25,6 +25,7 @@ use table::{
 
 use super::stays;
 use crate::export::ExportFile;
+use crate::import::open_bytes;
 use crate::output::{counted, print};
 use crate::patience::patiently;
 use crate::progress;
@@ -196,11 +197,8 @@ async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Devic
 }
 
 fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
+    let (mut raw, bar) = open_bytes(path)?;
     let cannot_read = || format!("cannot read {}", path.display());
-    let file = std::fs::File::open(path).with_context(cannot_read)?;
-    let bytes = file.metadata().with_context(cannot_read)?.len();
-    let bar = progress::share(bytes)?;
-    let mut raw = BufReader::new(bar.wrap_read(file));
     let gzip = raw.fill_buf().with_context(cannot_read)?.starts_with(&[0x1f, 0x8b]);
     let reader: Box<dyn BufRead> =
         if gzip { Box::new(BufReader::new(MultiGzDecoder::new(raw))) } else { Box::new(raw) };
