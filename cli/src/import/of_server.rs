@@ -40,6 +40,10 @@ struct Progress {
     /// The number of points that were refused.
     #[serde(default)]
     refused: u64,
+    /// When the first run began, in milliseconds: relative times are counted from it. Absent in a file of an earlier
+    /// version.
+    #[serde(default)]
+    began: Option<i64>,
 }
 
 impl Progress {
@@ -76,6 +80,9 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let begins = GoesOn::No((known.is_none() && !args.again).then_some(&*asked));
     let mut progress = still_true(known, &client)?;
     let has_begun = progress.is_some();
+    let began = progress.as_ref().and_then(|known| Timestamp::from_millis(known.began?).ok());
+    let began = began.unwrap_or(now);
+    let wanted = wanted.counted_from(args, began)?;
     stop_on_ctrl_c(client.interrupted());
     let head = session::head(args, server.shown(), now);
     let places = Places::of(args.report.as_deref(), Some(&beside(&server, "")))?;
@@ -127,6 +134,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
                         until,
                         witness,
                         refused,
+                        began: Some(began.as_millis()),
                     };
                     comparison.end_window(&known.window())?;
                     progress_file::replace(&path, &serde_json::to_vec(&known)?)
@@ -402,12 +410,12 @@ mod tests {
         let url = roomtide.url.replace("://", "://me:secret@");
         let words = ["import", &influxdb.url, "--url", &url, "--state", state.to_str().unwrap()];
         let words = words.into_iter().chain(["--report", report.to_str().unwrap()]);
-        let mut args: ImportArgs = parsed(words.chain(["--from", "-1200d"])).unwrap();
+        let mut args: ImportArgs = parsed(words.chain(["--from", "-833d"])).unwrap();
         args.target = Target::Server(url.clone());
-        // The relative time is another instant in each run.
+        // The relative time would be another instant in each run, days after the first points.
         let seconds = AtomicI64::new(1_800_000_000);
         let run = |args: &ImportArgs| {
-            let millis = 1_000 * seconds.fetch_add(60, Ordering::AcqRel);
+            let millis = 1_000 * seconds.fetch_add(4 * 86_400, Ordering::AcqRel);
             import(args, &influxdb.url, Timestamp::from_millis(millis).unwrap())
         };
         let error = format!("{:#}", run(&args).unwrap_err());

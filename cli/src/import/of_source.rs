@@ -181,7 +181,7 @@ impl Wanted {
     }
 
     /// Counts relative times from another instant.
-    fn counted_from(self, args: &ImportArgs, began: Timestamp) -> anyhow::Result<Self> {
+    pub(super) fn counted_from(self, args: &ImportArgs, began: Timestamp) -> anyhow::Result<Self> {
         Ok(Self { selection: selection(args, began)?, ..self })
     }
 
