@@ -103,6 +103,18 @@ impl What {
         }
     }
 
+    /// Where the server shows what has to be there.
+    fn paths(&self) -> Vec<String> {
+        let device = |id: &DeviceId| format!("/devices/{id}");
+        match self {
+            Self::Device { if_empty: true, .. } | Self::Room { if_empty: true, .. } => Vec::new(),
+            Self::Device { id, also, .. } => [id].into_iter().chain(also).map(device).collect(),
+            Self::Readings { id, .. } => vec![device(id)],
+            Self::Room { id, .. } => vec![format!("/rooms/{id}")],
+            Self::Home { id } => vec![format!("/homes/{id}/rooms?limit=1")],
+        }
+    }
+
     fn question(&self) -> String {
         match self {
             Self::Device { id, also, .. } if also.is_empty() => {
@@ -145,7 +157,7 @@ fn delete(args: &Args) -> anyhow::Result<()> {
         if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
             bail!("nothing is deleted: the question needs a terminal; --yes deletes without one");
         }
-        confirm(&args.what, &mut io::stdin().lock())?;
+        confirm(&args.what, &client, &mut io::stdin().lock())?;
     }
     match &args.what {
         What::Device { id, also, if_empty, no_wait } => {
@@ -179,7 +191,7 @@ fn devices(
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
     if ids.len() > 1 && !if_empty {
-        ids.iter().try_for_each(|id| ensure_known(id, client))?;
+        ids.iter().try_for_each(|id| ensure_there(&format!("/devices/{id}"), client))?;
     }
 
     let mut begun = VecDeque::new();
@@ -231,7 +243,7 @@ fn end(
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
     while let Some(Begun { id, path, deleted }) = begun.front() {
-        deleted_is(id, deleted.saturating_add(to_the_end(path, client, sleep)?));
+        deleted_is(id, on_to_the_end(path, *deleted, client, sleep)?);
         begun.pop_front();
     }
     Ok(())
@@ -253,14 +265,13 @@ fn tell_begun(begun: &Begun<'_>) {
     ));
 }
 
-/// An error if a device is not there: of several devices, none is deleted for ever before a wrong one is found.
-fn ensure_known(id: &DeviceId, client: &Client) -> anyhow::Result<()> {
-    let path = format!("/devices/{id}");
-    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+/// An error if something is not there: of several devices, none is deleted for ever before a wrong one is found.
+fn ensure_there(path: &str, client: &Client) -> anyhow::Result<()> {
+    let answer = client.send(Ask::get(path), &AtomicBool::new(false))?;
     match answer.status {
         // 410: its deletion is to go on.
         200 | 410 => Ok(()),
-        _ => Err(client.error(&path, &answer).context("nothing is deleted")),
+        _ => Err(client.error(path, &answer).context("nothing is deleted")),
     }
 }
 
@@ -330,8 +341,10 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
             return Ok(Waits { again: None, deleted });
         }
         let left = progress.left.or(progress.left_at_least).unwrap_or_default();
-        bar.set_position(bar.position().saturating_add(progress.deleted));
-        bar.set_length(bar.position().saturating_add(left));
+        let position = bar.position().saturating_add(progress.deleted);
+        // First the length, for a log has each of its lines.
+        bar.set_length(position.saturating_add(left));
+        bar.set_position(position);
         bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
         in_vain = if progress.deleted == 0 { in_vain + 1 } else { 0 };
         ensure!(
@@ -348,8 +361,9 @@ fn to_the_wait(path: &str, client: &Client, bar: &ProgressBar) -> anyhow::Result
     }
 }
 
-/// Asks for the id, which no habit types.
-fn confirm(what: &What, input: &mut impl BufRead) -> anyhow::Result<()> {
+/// Asks for the id, which no habit types, unless there is nothing to delete, or the token is wrong.
+fn confirm(what: &What, client: &Client, input: &mut impl BufRead) -> anyhow::Result<()> {
+    what.paths().iter().try_for_each(|path| ensure_there(path, client))?;
     print(format_args!("{} Type {} to go on:", what.question(), what.id()));
     io::stdout().flush()?;
     let mut answer = String::new();
@@ -362,8 +376,20 @@ fn confirm(what: &What, input: &mut impl BufRead) -> anyhow::Result<()> {
 
 /// Repeats the request until nothing is left. Returns how many items are deleted.
 fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
+    on_to_the_end(path, 0, client, sleep)
+}
+
+/// Goes on with a deletion that has deleted so many items. Returns how many these are in the end.
+fn on_to_the_end(
+    path: &str,
+    deleted: u64,
+    client: &Client,
+    sleep: impl Fn(Duration),
+) -> anyhow::Result<u64> {
     let bar = bar()?;
-    let (mut path, mut all) = (path.to_owned(), 0_u64);
+    bar.set_length(deleted);
+    bar.set_position(deleted);
+    let (mut path, mut all) = (path.to_owned(), deleted);
     let mut in_vain = 0;
     loop {
         let Waits { again, deleted } = to_the_wait(&path, client, &bar)?;
@@ -616,10 +642,28 @@ mod tests {
 
     #[test]
     fn only_who_types_the_id_deletes() {
+        let server = fake_server::serve(|_, request| {
+            assert_eq!((&*request.method, &*request.path), ("GET", "/rooms/d"));
+            Reply::of(200, "{}")
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
         let what = What::Room { id: room("d"), if_empty: false };
-        assert!(confirm(&what, &mut &b"d\n"[..]).is_ok());
+        assert!(confirm(&what, &client, &mut &b"d\n"[..]).is_ok());
         for answer in ["", "\n", "y\n", "D\n"] {
-            assert!(confirm(&what, &mut answer.as_bytes()).is_err(), "{answer:?}");
+            assert!(confirm(&what, &client, &mut answer.as_bytes()).is_err(), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_where_nothing_can_be_deleted() {
+        for status in [401, 404] {
+            let server = fake_server::serve(move |_, _| Reply::of(status, "{}"));
+            let client = Client::impatient(&server.url, Duration::ZERO);
+            let what = What::Room { id: room("d"), if_empty: false };
+            let mut input = &b"d\n"[..];
+            let error = confirm(&what, &client, &mut input).unwrap_err();
+            assert!(format!("{error:#}").contains(&format!("answers {status}")), "{error:#}");
+            assert_eq!(input, b"d\n", "nobody was asked");
         }
     }
 }
