@@ -5,6 +5,7 @@ use domain::Timestamp;
 use series::Failure;
 use table::{AlertKey, Invocation, StoredRule};
 
+use crate::judged::for_one_of_several;
 use crate::judging::Judging;
 use crate::outcome::Outcome;
 use crate::ports::Store;
@@ -33,6 +34,7 @@ impl Judging {
         invocation: &Invocation,
     ) -> Result<Outcome, Failure> {
         let Case { rule, subject, touched } = case;
+        let invocation = &for_one_of_several(invocation);
         let key = AlertKey { rule: rule.id.clone(), subject: subject.clone() };
         match &rule.rule.watch {
             Watch::Metric { .. } | Watch::Silence { .. } => {

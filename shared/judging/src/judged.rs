@@ -10,6 +10,8 @@ use crate::outcome::Outcome;
 
 /// No judgement is begun with less time: what it has read would be read for nothing.
 const LEAST_TIME: Duration = Duration::from_secs(1);
+/// A judgement repeats for at least so long what the table throttles, if there is time.
+const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What came of several judgements.
 #[derive(Debug, Default)]
@@ -73,4 +75,10 @@ pub(crate) fn may_succeed(failure: &Failure) -> bool {
 /// Whether there is time for one more judgement.
 pub(crate) fn has_time(invocation: &Invocation) -> bool {
     invocation.remaining() >= LEAST_TIME
+}
+
+/// The invocation with a quarter of its patience, for one of several judgements: a device that the table throttles leaves
+/// the others their time.
+pub(crate) fn for_one_of_several(invocation: &Invocation) -> Invocation {
+    invocation.patient_for((invocation.patience() / 4).max(LEAST_PATIENCE))
 }

@@ -10,7 +10,7 @@ use series::Failure;
 use table::{Invocation, QueryReadings, RangeQuery, StoredRule};
 
 use crate::case::Case;
-use crate::judged::{Judged, has_time};
+use crate::judged::{Judged, for_one_of_several, has_time};
 use crate::judging::Judging;
 use crate::next_questions::Question;
 use crate::outcome::Outcome;
@@ -77,10 +77,11 @@ impl Judging {
         // A room is judged by its mean, when that is sealed.
         let Subject::Device(device) = case.subject else { return Ok((later, None)) };
 
-        let newest = newest_reading(store, device, now, invocation).await?;
+        let asking = &for_one_of_several(invocation);
+        let newest = newest_reading(store, device, now, asking).await?;
         let limit = match &case.rule.rule.watch {
             Watch::Silence { after: Some(after) } => *after,
-            _ => self.limits.of(store, device, now, invocation).await?,
+            _ => self.limits.of(store, device, now, asking).await?,
         };
         // Its first reading may come right now, and be the last one.
         let Some(newest) = newest else {

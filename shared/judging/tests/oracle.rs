@@ -20,7 +20,7 @@ use series::{Failure, KnownState, MAX_DEVICES};
 use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{
-    Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishLooks as _, Invocation,
+    Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishLooks as _, Invocation,
     KeepRollupState as _, ListDevices as _, Look, Looked, MAX_CACHED_ENTRIES, MarkRunning as _,
     PutReadings as _, ReadAlertRules as _, ReadAlertStates as _, ReadLooks as _,
     ReadRollupState as _, RunningMark, StoreError, StoredRule, ToldMessage, UpdateOutcome,
@@ -47,6 +47,15 @@ fn rule_of(members: Value, saved: Timestamp) -> Rule {
 /// A version of the rule of a story.
 fn stored(version: u64, members: Value, saved: Timestamp) -> StoredRule {
     StoredRule { id: rule_id("r"), version, rule: rule_of(members, saved) }
+}
+
+/// Readings as a batch of the stream has them.
+fn by_device(readings: &[Reading]) -> BTreeMap<DeviceId, Written> {
+    let mut batch: BTreeMap<DeviceId, Written> = BTreeMap::new();
+    for reading in readings {
+        batch.entry(reading.device.clone()).or_default().insert(reading.at, reading.clone());
+    }
+    batch
 }
 
 /// A table, and one process that judges.
@@ -97,11 +106,7 @@ impl World {
 
     /// The stream delivers readings.
     async fn batch(&self, readings: &[Reading], now: Timestamp) -> usize {
-        let mut batch: BTreeMap<DeviceId, Written> = BTreeMap::new();
-        for reading in readings {
-            let written = batch.entry(reading.device.clone()).or_default();
-            written.insert(reading.at, reading.clone());
-        }
+        let batch = by_device(readings);
         let found = self.judging.judge_batch(&self.store, &batch, now, &invocation()).await;
         assert!(found.cause.is_none() && found.looks.is_empty(), "{found:?}");
         found.judged.judged
@@ -195,6 +200,38 @@ impl World {
     fn since(&self) -> Vec<Timestamp> {
         self.told().iter().map(|told| told.message.since).collect()
     }
+}
+
+// ---- A throttled device ------------------------------------------------------------------------
+
+/// Thirty sensors in the hall with one rule. The readings of the first are throttled to the end of everybody's patience.
+async fn beside_a_throttled_device(rule: Value) -> (World, Vec<Reading>) {
+    let sensors: Vec<_> = (10..40).map(|number| sensor(number, 0)).collect();
+    let world = World::new(rule, &sensors).await;
+    world.store.throttle(|action, partition| action == Action::Query && partition == "d10");
+    (world, sensors)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_device_leaves_time_for_the_others_of_its_batch() {
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 1});
+    let (world, sensors) = beside_a_throttled_device(rule).await;
+    let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+    let batch = by_device(&sensors);
+    let judging = world.judging.judge_batch(&world.store, &batch, at(1), &given);
+    let found = Box::pin(judging).await;
+    assert_eq!(found.looks.into_keys().collect::<Vec<_>>(), [given::device("d10")]);
+    assert_eq!((found.judged.judged, world.told().len()), (29, 29));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_device_leaves_time_for_the_silence_of_others() {
+    let rule = json!({"name": "Gone", "room": "hall", "silent_for": "10m"});
+    let (world, _) = beside_a_throttled_device(rule).await;
+    let given = Invocation::until(Deadline::after(Duration::from_secs(8)));
+    let judged = Box::pin(world.judging.judge_silence(&world.store, at(20), &given)).await;
+    assert_eq!(judged.expect("memory").judged, 29);
+    assert_eq!(world.told().len(), 29);
 }
 
 // ---- Silence -----------------------------------------------------------------------------------

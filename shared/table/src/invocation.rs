@@ -49,7 +49,13 @@ impl Invocation {
     /// A part of the invocation that may use half of its patience; what it consumes is counted for both.
     #[must_use]
     pub fn part(&self) -> Self {
-        let patience = Deadline::after(self.patience() / 2);
+        self.patient_for(self.patience() / 2)
+    }
+
+    /// A part of the invocation with all of its time, and at most so much of its patience.
+    #[must_use]
+    pub fn patient_for(&self, time: Duration) -> Self {
+        let patience = Deadline::after(time.min(self.patience()));
         Self { deadline: self.deadline, patience, consumed: Arc::clone(&self.consumed) }
     }
 

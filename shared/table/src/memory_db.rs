@@ -24,7 +24,10 @@ use crate::db::{Db, Each, ItemQuery, Items, RefusedWrites, What, Write, WriteOut
 use crate::item::Item;
 use crate::layout::{Index, Layout};
 use crate::shards::Shards;
-use crate::{Action, Invocation, ItemKey, Permission, PutOutcome, StoreError, StoreResult, Target};
+use crate::{
+    Action, Invocation, ItemKey, Permission, PutOutcome, StoreError, StoreResult, Target,
+    while_throttled,
+};
 
 /// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`, and stores no item of a batch if one is too large.
 ///
@@ -136,6 +139,12 @@ impl MemoryDb {
         self.state().troubles.slow_down(hits, time);
     }
 
+    /// Throttles all requests with an action on a partition that `hits` matches, for as long as their callers have patience.
+    /// Batches of writes pass.
+    pub fn throttle(&self, hits: impl Fn(Action, &str) -> bool + Send + 'static) {
+        self.state().troubles.throttle(hits);
+    }
+
     /// Leaves the items at these positions of the next [`put_all`](Db::put_all) without storing them.
     pub fn leave_not_stored(&self, positions: &[usize]) {
         self.state().troubles.leave_not_stored(positions);
@@ -167,6 +176,22 @@ impl MemoryDb {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits as a client of the table does while it throttles a request on a partition.
+    async fn wait_while_throttled(
+        &self,
+        action: Action,
+        partition: &str,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        while_throttled(invocation, || async {
+            if self.state().troubles.throttles(action, partition) {
+                return Err(StoreError::Throttled("on demand".into()));
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Notes a request. Refuses what the role may not, and does what was asked for the request.
@@ -208,7 +233,8 @@ impl Db for MemoryDb {
         &self.has_checked_shards
     }
 
-    async fn get(&self, key: &ItemKey, _invocation: &Invocation) -> StoreResult<Option<Item>> {
+    async fn get(&self, key: &ItemKey, invocation: &Invocation) -> StoreResult<Option<Item>> {
+        self.wait_while_throttled(Action::GetItem, &key.pk, invocation).await?;
         let state = self.begin([permission(Action::GetItem, key)])?;
         Ok(state.items.get(key).cloned())
     }
@@ -216,7 +242,7 @@ impl Db for MemoryDb {
     async fn get_all(
         &self,
         keys: Vec<ItemKey>,
-        _invocation: &Invocation,
+        invocation: &Invocation,
         each: Each<'_>,
     ) -> StoreResult<Vec<ItemKey>> {
         mistakes::refuse_duplicates(&keys);
@@ -224,6 +250,9 @@ impl Db for MemoryDb {
             return Ok(Vec::new());
         }
 
+        for key in &keys {
+            self.wait_while_throttled(Action::BatchGetItem, &key.pk, invocation).await?;
+        }
         let state = self.begin(keys.iter().map(|key| permission(Action::BatchGetItem, key)))?;
         for item in keys.iter().filter_map(|key| state.items.get(key)) {
             each(&mut item.clone().into_iter());
@@ -234,10 +263,11 @@ impl Db for MemoryDb {
     async fn query(
         &self,
         query: &ItemQuery,
-        _invocation: &Invocation,
+        invocation: &Invocation,
         each: Each<'_>,
     ) -> StoreResult<Option<Item>> {
         mistakes::check_query(query, self.layout);
+        self.wait_while_throttled(Action::Query, &query.partition, invocation).await?;
         let target = match query.index {
             Some(index) => Target::of_index(index),
             None => Target::of_partition(&query.partition),
@@ -258,10 +288,11 @@ impl Db for MemoryDb {
         Ok(next)
     }
 
-    async fn write(&self, write: Write, _invocation: &Invocation) -> StoreResult<WriteOutcome> {
+    async fn write(&self, write: Write, invocation: &Invocation) -> StoreResult<WriteOutcome> {
         mistakes::check_write(&write, self.layout);
         assert!(!matches!(write.what, What::Check(_)), "a check is a part of a transaction");
         let key = write.key();
+        self.wait_while_throttled(write.action(), &key.pk, invocation).await?;
         let mut state = self.begin([permission(write.action(), &key)])?;
 
         let effect = match state.items.effect(&write)? {
@@ -280,10 +311,13 @@ impl Db for MemoryDb {
     async fn transact(
         &self,
         writes: Vec<Write>,
-        _invocation: &Invocation,
+        invocation: &Invocation,
     ) -> StoreResult<Result<(), RefusedWrites>> {
         mistakes::check_transaction(&writes, self.layout);
         let keys: Vec<ItemKey> = writes.iter().map(Write::key).collect();
+        for (write, key) in writes.iter().zip(&keys) {
+            self.wait_while_throttled(write.action(), &key.pk, invocation).await?;
+        }
         let needed = writes.iter().zip(&keys).map(|(write, key)| permission(write.action(), key));
         let mut state = self.begin(needed)?;
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use alerts::News;
 use chrono::TimeDelta;
 use domain::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use table::Action::{BatchGetItem, DeleteItem, GetItem, Query, UpdateItem};
 use table::Target::{AlertSecrets, AlertStates, AlertTold, AlertWaiting};
-use table::given::invocation;
+use table::given::{self, invocation};
 use table::memory_db::on;
-use table::{Action, SendWaitingMessages as _, StoreError, Target};
+use table::{Action, NoteLooks as _, SendWaitingMessages as _, StoreError, Target};
 
 use super::{Reply, World};
 
@@ -495,4 +495,29 @@ async fn nobody_says_that_all_is_delivered_who_could_not_read_what_waits() {
     assert_eq!(world.line()["alerting.undelivered_seconds"], Value::Null);
     world.minute().await.expect("done");
     assert_eq!(world.line()["alerting.undelivered_seconds"], 0);
+}
+
+/// Each device that sends leaves a look, also the one that the table throttles for as long as somebody asks.
+#[tokio::test(start_paused = true)]
+async fn looks_behind_a_throttled_device_are_done_in_the_same_minute() {
+    for seed in 0..8 {
+        fastrand::seed(seed);
+        let world = World::new();
+        let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 8});
+        world.put_rule("warm", rule).await;
+        given::seal(&world.store, "UTC", world.now()).await;
+        let of_device = |number| {
+            given::reading(&format!("d{number}"), world.now(), Some("hall"), &[("temperature", "9")])
+        };
+        let readings: Vec<_> = (10..40).map(of_device).collect();
+        given::store_home(&world.store, &readings).await;
+        let touched: Vec<_> =
+            readings.iter().map(|reading| (reading.device.clone().into(), reading.at)).collect();
+        assert!(world.store.note_looks(&touched, &invocation()).await.cause.is_none());
+
+        world.store.throttle(|action, partition| action == Query && partition == "d10");
+        drop(world.scheduled().await);
+        assert_eq!(world.store.all_told().len(), 29, "{seed}");
+        assert_eq!(world.line()["alerting.looks"], 29, "{seed}");
+    }
 }

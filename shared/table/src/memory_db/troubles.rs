@@ -3,15 +3,18 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::{Permission, PutOutcome, StoreError};
+use crate::{Action, Permission, PutOutcome, StoreError};
 
 type Hits = Box<dyn Fn(Permission) -> bool + Send>;
+/// Whether an action on a partition is throttled.
+type Throttles = Box<dyn Fn(Action, &str) -> bool + Send>;
 
 /// What goes wrong, in the order in which it was asked for.
 #[derive(Default)]
 pub(super) struct Troubles {
     waiting: Vec<Waiting>,
     slow: Vec<Slow>,
+    throttled: Vec<Throttles>,
     not_stored: Vec<usize>,
 }
 
@@ -71,6 +74,14 @@ impl Troubles {
         time: Duration,
     ) {
         self.slow.push(Slow { hits: Box::new(hits), time });
+    }
+
+    pub(super) fn throttle(&mut self, hits: impl Fn(Action, &str) -> bool + Send + 'static) {
+        self.throttled.push(Box::new(hits));
+    }
+
+    pub(super) fn throttles(&self, action: Action, partition: &str) -> bool {
+        self.throttled.iter().any(|hits| hits(action, partition))
     }
 
     pub(super) fn leave_not_stored(&mut self, positions: &[usize]) {
