@@ -2,6 +2,7 @@
 //! Chooses no buckets.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use domain::{DeviceId, LocalDate, QuarterHour, Rollup, TimeRange, Timestamp, Zone};
 use judging::SealedBreaches;
@@ -67,6 +68,9 @@ enum Several<'a> {
     These(&'a BTreeSet<QuarterHour>),
 }
 
+/// How long the work on one device repeats what the table throttles. Three devices that are throttled to the end leave
+/// something of a turn by the schedule to the others.
+const MAX_PATIENCE: Duration = Duration::from_secs(15);
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
 
@@ -268,6 +272,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let retention = &settings.retention;
         Fold { store, device, seen, retention, now: clock.now(), invocation }
     }
+}
+
+/// The invocation for the work on one device.
+pub(crate) fn for_one_device(invocation: &Invocation) -> Invocation {
+    invocation.patient_for(MAX_PATIENCE)
 }
 
 /// The reason for which something fails for itself, and would fail again; `None` if it is done, which is

@@ -19,6 +19,8 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<(), Failure> {
+        // One device that the table throttles leaves time for the other messages.
+        let invocation = &invocation.patient_for(invocation.patience() / 3);
         let State { stored, zone } = self.state(invocation, log).await?;
         let sealed = stored.sealed_of(&device);
         let found = self.rules(std::slice::from_ref(&device), invocation).await?.remove(&device);

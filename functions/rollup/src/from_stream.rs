@@ -12,11 +12,11 @@ use rollups::{DeviceRules, Folded, NamedRooms, is_late, is_over};
 use runtime::clock::Clock;
 use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
-use runtime::telemetry::WideEvent;
+use runtime::telemetry::{WideEvent, chain};
 use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::{Backlog, Invocation, RollupState, StoreError, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, NotFolded, reason};
+use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, reason};
 use crate::log::Done;
 use crate::ports::Store;
 use crate::state::State;
@@ -36,6 +36,13 @@ struct DayOfDevice {
     first_record: usize,
     /// When the oldest of its changes was written, where the stream says so.
     written: Option<Timestamp>,
+}
+
+/// A day that the table did not let fold.
+struct FailedDay<'a> {
+    device: &'a DeviceId,
+    day: &'a DayOfDevice,
+    error: NotFolded,
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFolding<S, W, C> {
@@ -64,7 +71,8 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// An error comes with the first record that is not done.
+    /// An error comes with the first record that is not done. Where some days are folded and others fail, the latter go to
+    /// the queue, so that a device that the table throttles holds up no stream.
     async fn apply_batch(
         &self,
         changes: &[Recorded<TouchedReading>],
@@ -92,27 +100,40 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let devices: Vec<_> = devices.into_iter().cloned().collect();
         rules.extend(self.rules(&devices, invocation).await.map_err(failed)?);
         let days = in_order(by_day(&changes, zone));
-        let written: Vec<_> = days.iter().map(|(_, day)| day.written).collect();
-        for (n, ((device, date), day)) in days.into_iter().enumerate() {
-            let left = written[n..].iter().copied().flatten().min();
+        let (mut failures, mut is_any_done) = (Vec::new(), false);
+        for (position, ((device, date), day)) in days.iter().enumerate() {
+            let left = days[position..].iter().filter_map(|(_, day)| day.written).min();
             *oldest.lock().expect("nothing panics while it is held") = left;
             self.note_backlog(left, invocation).await.map_err(failed)?;
-            let failed = |error: NotFolded| (day.first_record, error);
             if invocation.remaining().is_zero() {
-                return Err(failed(StoreError::TimedOut.into()));
+                let first = failures.first().map_or(day, |failure: &FailedDay<'_>| failure.day);
+                return Err((first.first_record, StoreError::TimedOut.into()));
             }
-            let folding = match rules.get(&device) {
+            let folding = match rules.get(device) {
                 None => continue,
                 Some(Ok(rules)) => {
-                    let rules = rules.clone();
-                    let at = (zone, date, stored.sealed_of(&device));
-                    self.fold_day(rules, at, &day.quarters, invocation, done).await
+                    let at = (zone, *date, stored.sealed_of(device));
+                    let invocation = &for_one_device(invocation);
+                    self.fold_day(rules.clone(), at, &day.quarters, invocation, done).await
                 }
                 Some(Err(why)) => {
-                    self.leave_all(&device, &day.quarters, why, invocation, done).await
+                    self.leave_all(device, &day.quarters, why, invocation, done).await
                 }
             };
-            folding.map_err(failed)?;
+            match folding {
+                Ok(()) => is_any_done = true,
+                Err(error) => failures.push(FailedDay { device, day, error }),
+            }
+        }
+
+        for FailedDay { device, day, error } in failures {
+            // Where nothing is folded, the table fails and not the device.
+            let why = chain(error.cause());
+            let is_left = is_any_done
+                && self.leave_all(device, &day.quarters, &why, invocation, done).await.is_ok();
+            if !is_left {
+                return Err((day.first_record, error));
+            }
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
 use table::{Invocation, RangeQuery, Refold, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, NotFolded, window_end};
+use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, window_end};
 use crate::memory::ListedDevice;
 use crate::ports::Store;
 use crate::run::{MAX_HOME, Run};
@@ -30,6 +30,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // may have sealed quarters up to here.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
         let changed = listed.devices.iter().filter(|device| !self.refolded.is_done(device));
+        let mut changed: Vec<_> = changed.collect();
+        // In a fixed order some would wait for ever behind others that the table throttles.
+        fastrand::shuffle(&mut changed);
         let mut refolded = Ok(());
         for device in changed {
             if refolded.is_err() && run.pace.is_turn_over() {
@@ -53,24 +56,26 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         let (id, number) = (&device.id, device.fold_settings.number);
-        let known = self.store.refold(id, run.invocation).await?;
+        let invocation = &for_one_device(run.invocation);
+        let known = self.store.refold(id, invocation).await?;
         let Some(changed) = device.fold_settings.changed_since(known.settings) else {
             self.refolded.note(device);
             return Ok(());
         };
         let mut from = match known.under_way {
             Some((under_way, until)) if under_way == number => until,
-            _ => self.first_quarter(device, changed, run.invocation).await?,
+            _ => self.first_quarter(device, changed, invocation).await?,
         };
         let last_day = zone.day(zone.date(changed.last));
         let to = last_day.map_or(sealed_until, |day| day.to().min(sealed_until));
-        let indexing = self.store.indexing(run.invocation).await?;
+        let indexing = self.store.indexing(invocation).await?;
         let mut rules = device.rules(&indexing);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
             if run.pace.is_turn_over() {
                 return Ok(());
             }
             let Run { invocation, done, .. } = &mut *run;
+            let invocation = &for_one_device(invocation);
             self.quarters(&mut rules, range, Assumed::Nothing, invocation, done).await?;
             let ended = (range, Assumed::Nothing);
             self.days_ended(&mut rules, zone, ended, invocation, done).await?;

@@ -10,7 +10,7 @@ use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
 use table::{Indexing, Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
 
-use crate::bucket_folding::{BucketFolding, NotFolded, quarters_in};
+use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, quarters_in};
 use crate::looks::Looks;
 use crate::memory::ListedDevices;
 use crate::ports::Store;
@@ -164,6 +164,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         run: &mut Run<'_>,
     ) -> Result<BTreeMap<QuarterHour, Rollup>, NotFolded> {
         let Run { invocation, done, .. } = run;
+        let invocation = &for_one_device(invocation);
         done.devices += 1;
         let put = self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
         self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, done).await?;

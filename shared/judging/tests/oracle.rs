@@ -20,9 +20,9 @@ use series::{Failure, KnownState, MAX_DEVICES};
 use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{
-    Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishLooks as _, Invocation,
-    KeepRollupState as _, ListDevices as _, Look, Looked, MAX_CACHED_ENTRIES, MarkRunning as _,
-    PutReadings as _, ReadAlertRules as _, ReadAlertStates as _, ReadLooks as _,
+    Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishLooks as _,
+    Invocation, KeepRollupState as _, ListDevices as _, Look, Looked, MAX_CACHED_ENTRIES,
+    MarkRunning as _, PutReadings as _, ReadAlertRules as _, ReadAlertStates as _, ReadLooks as _,
     ReadRollupState as _, RunningMark, StoreError, StoredRule, ToldMessage, UpdateOutcome,
 };
 

@@ -507,7 +507,12 @@ async fn looks_behind_a_throttled_device_are_done_in_the_same_minute() {
         world.put_rule("warm", rule).await;
         given::seal(&world.store, "UTC", world.now()).await;
         let of_device = |number| {
-            given::reading(&format!("d{number}"), world.now(), Some("hall"), &[("temperature", "9")])
+            given::reading(
+                &format!("d{number}"),
+                world.now(),
+                Some("hall"),
+                &[("temperature", "9")],
+            )
         };
         let readings: Vec<_> = (10..40).map(of_device).collect();
         given::store_home(&world.store, &readings).await;

@@ -536,3 +536,32 @@ async fn a_device_that_the_table_throttles_holds_up_none_of_its_group() {
         assert!(bench.quarter(id, -15).is_some(), "{id}");
     }
 }
+
+/// The readings of one device are throttled for as long as the sweep asks for them.
+#[tokio::test(start_paused = true)]
+async fn a_throttled_device_holds_up_no_other_group_and_no_new_settings() {
+    let bench = Bench::new().await;
+    let ids: Vec<String> = (0..30).map(|number| format!("b-{number}")).collect();
+    for id in &ids {
+        bench.register(id).await;
+        bench.write(id, 20, "2").await;
+    }
+    let throttled = ids.iter().min_by_key(|id| sweep_group(&device(id))).expect("some").clone();
+    let other = ids.iter().max_by_key(|id| sweep_group(&device(id))).expect("some");
+    let hits = throttled.clone();
+    bench.store.throttle(move |action, partition| action == Action::Query && partition == hits);
+    bench.set_max_w(other, "100").await;
+
+    for minute in 60..80 {
+        bench.clock.set(at_minute(minute));
+        let begun = tokio::time::Instant::now();
+        drop(bench.rollup.handle_schedule(Deadline::after(Duration::from_secs(299))).await);
+        assert!(begun.elapsed() < Duration::from_secs(60), "the next one is due");
+    }
+    let state = bench.state().await;
+    assert_eq!(state.sealed_of(&device(other)), at_minute(60));
+    assert!(state.sealed_of(&device(&throttled)) < at_minute(60));
+    assert_eq!(bench.quarter(other, 20).expect("folded").settings, 1);
+    let refold = bench.store.refold(&device(other), &bench.invocation).await.expect("memory");
+    assert_eq!(refold.settings, 1);
+}

@@ -337,3 +337,21 @@ fn gauge(device: &Device) -> Device {
     };
     device.changed(as_gauge).expect("a device")
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_device_holds_up_no_other_of_its_batch() {
+    let bench = Bench::new().await;
+    bench.register("b").await;
+    bench.minutes(60, 76).await;
+    bench.store.throttle(|action, partition| action == Action::Query && partition == "d");
+    let late = [bench.write("d", 20, "1").await, bench.write("b", 20, "2").await];
+    let minutes = || Deadline::after(Duration::from_secs(299));
+
+    assert_eq!(bench.deliver_within(&late, minutes()).await, None);
+    assert!(bench.quarter("b", 20).is_some());
+    let [left] = &bench.work.messages()[..] else { panic!("one") };
+    assert_eq!((left.device.as_str(), left.quarter), ("d", QuarterHour::of(at_minute(20))));
+
+    // By it alone nobody can tell a device from a table that is throttled.
+    assert_eq!(bench.deliver_within(&late[..1], minutes()).await, Some(0));
+}
