@@ -1,7 +1,7 @@
 //! The judgement of a rule about a metric or silence on one subject: reads, folds, and stores by compare-and-swap.
 
 use alerts::{Sight, Start, State, judge};
-use domain::Timestamp;
+use domain::{TimeRange, Timestamp};
 use series::Failure;
 use table::{
     AlertKey, AlertState, Invocation, NewJudgement, StoreError, StoredAlertState, StoredRule,
@@ -11,6 +11,7 @@ use crate::judging::Judging;
 use crate::outcome::{MAX_ATTEMPTS, Outcome, put, stored_state};
 use crate::ports::Store;
 use crate::rules::Rules;
+use crate::seen::Seen;
 
 impl Judging {
     /// Judges a rule on a subject. The state is read before the readings: of two judgements the one that saw older
@@ -36,7 +37,9 @@ impl Judging {
                 }
                 seen => seen?,
             };
-            let sight = Sight { readings: &seen.readings, silent_after: seen.silent_after, pauses };
+            let pauses: Vec<TimeRange> = pauses.iter().copied().chain(seen.overdue).collect();
+            let Seen { readings, silent_after, .. } = &seen;
+            let sight = Sight { readings, silent_after: *silent_after, pauses: &pauses };
             let judged = judge(&rule.rule, state, &start, &sight, now);
             let next = AlertState::Episodes(Box::new(judged.state));
             let next = StoredAlertState::next(known.as_ref(), key.clone(), next, now);

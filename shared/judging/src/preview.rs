@@ -10,15 +10,13 @@ use crate::energy::{energy, meter};
 use crate::judging::Judging;
 use crate::ports::Store;
 use crate::preview_walk::walk;
-use crate::room_mean;
+use crate::room_mean::{self, ROOM_SILENCE};
 use crate::{counter, demand};
 
 /// The longest time of a preview.
 pub const MAX_PREVIEW: TimeDelta = TimeDelta::days(31);
 /// How long before a range a fold begins at least.
 const MIN_LEAD: TimeDelta = TimeDelta::days(1);
-/// How long a mean of a room counts on.
-const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
 
 /// What a rule would have told.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -128,7 +126,8 @@ impl Judging {
                 let means =
                     room_mean::means(store, (room, metric), &devices, asked, now, invocation);
                 let means = means.await?;
-                let silence = (ROOM_SILENCE, &[][..]);
+                let overdue = room_mean::overdue(&devices, (room, metric), horizon, now);
+                let silence = (ROOM_SILENCE, overdue.as_slice());
                 let mut past = Past::begin(rule, silence, range.from(), begins_normal);
                 past.take(&means, range.to());
                 Ok(preview(past, Vec::new()))

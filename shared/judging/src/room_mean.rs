@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use alerts::{Observation, Start};
+use chrono::TimeDelta;
 use domain::{Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp};
 use series::{
     Ask, Combine, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, device_values, leave_out,
@@ -12,6 +13,12 @@ use table::Invocation;
 
 use crate::devices::Devices;
 use crate::ports::Store;
+
+/// After how long a mean of a room says nothing any more.
+pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
+/// For how long a quarter is the newest sealed one, from its end on: a quarter of an hour, the eleven minutes before the
+/// next one may be sealed, a round of all groups, and the sweep itself.
+const SEALED_WITHIN: TimeDelta = TimeDelta::minutes(44);
 
 /// The means that a fold needs: each at the end of its quarter, up to what is sealed of all the room's devices. The
 /// devices are those that are in the room now.
@@ -46,9 +53,8 @@ pub(crate) async fn means(
             "The mean of a room is of at most {MAX_DEVICES} devices; {room} has {number} with {metric}."
         )));
     }
-    let sealed = members.iter().map(|it| Some(horizon.rolled_up(it.id())?.to()));
-    let Some(sealed) = sealed.min().flatten() else { return Ok(Vec::new()) };
-    let Some(range) = range(sealed) else { return Ok(Vec::new()) };
+    let sealed = sealed_until(&members, horizon);
+    let Some(range) = sealed.and_then(range) else { return Ok(Vec::new()) };
     let (grid, rooms) = (Grid::quarters(range), BTreeSet::from([room.clone()]));
     let ask = |device| {
         let ask = Ask::of(device, (&grid, horizon), Level::QuarterHours, now);
@@ -80,6 +86,24 @@ pub(crate) async fn means(
         Some(Observation { at: range.to(), value: Some(value) })
     };
     Ok(rows.filter_map(mean).collect())
+}
+
+/// The time whose quarters should be sealed by now and are not, because the sweep is behind. Nobody can tell whether the
+/// room was silent in it.
+pub(crate) fn overdue(
+    devices: &Devices,
+    (room, metric): (&RoomId, &MetricName),
+    horizon: &Horizon,
+    now: Timestamp,
+) -> Option<TimeRange> {
+    let sealed = sealed_until(&members(devices, room, metric), horizon)?;
+    TimeRange::new(sealed.saturating_add(SEALED_WITHIN), now).ok()
+}
+
+/// The end of the time that is sealed of all members; `None` without members.
+fn sealed_until(members: &[&Device], horizon: &Horizon) -> Option<Timestamp> {
+    let sealed = members.iter().map(|device| horizon.rolled_up(device.id()));
+    sealed.map(|sealed| sealed.map_or(Timestamp::MIN, |range| range.to())).min()
 }
 
 /// The devices whose values make the mean.

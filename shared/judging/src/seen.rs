@@ -2,17 +2,14 @@
 
 use alerts::{Observation, Start, Subject, Watch};
 use chrono::TimeDelta;
-use domain::{MetricRule, Timestamp};
+use domain::{MetricRule, TimeRange, Timestamp};
 use series::Failure;
 use table::{Invocation, StoredRule};
 
 use crate::judging::Judging;
 use crate::observed::{observations, without_zeros};
 use crate::ports::Store;
-use crate::room_mean;
-
-/// After how long a mean of a room says nothing any more: its quarters are sealed some half an hour behind.
-const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
+use crate::room_mean::{self, ROOM_SILENCE};
 
 /// What a judgement sees of its subject from a start on.
 pub(crate) struct Seen {
@@ -20,6 +17,14 @@ pub(crate) struct Seen {
     pub(crate) readings: Vec<Observation>,
     /// After how long without a reading it counts as silent.
     pub(crate) silent_after: TimeDelta,
+    /// A time of which nobody knows yet whether it was silent.
+    pub(crate) overdue: Option<TimeRange>,
+}
+
+impl Seen {
+    const fn of(readings: Vec<Observation>, silent_after: TimeDelta) -> Self {
+        Self { readings, silent_after, overdue: None }
+    }
 }
 
 impl Judging {
@@ -39,7 +44,7 @@ impl Judging {
         let device = match (subject, metric) {
             (Subject::Device(device), _) => device,
             (Subject::Room(_), None) => {
-                return Ok(Seen { readings: Vec::new(), silent_after: ROOM_SILENCE });
+                return Ok(Seen::of(Vec::new(), ROOM_SILENCE));
             }
             (Subject::Room(room), Some(metric)) => {
                 let devices = self.devices(store, now, invocation).await?;
@@ -47,7 +52,8 @@ impl Judging {
                 let of = (room, metric);
                 let readings =
                     room_mean::observations(store, of, &devices, &horizon, start, now, invocation);
-                return Ok(Seen { readings: readings.await?, silent_after: ROOM_SILENCE });
+                let overdue = room_mean::overdue(&devices, of, &horizon, now);
+                return Ok(Seen { overdue, ..Seen::of(readings.await?, ROOM_SILENCE) });
             }
         };
         let silent_after = match &rule.rule.watch {
@@ -58,10 +64,10 @@ impl Judging {
         let may_take_no_part =
             |it: &Observation| it.value.as_ref().is_some_and(|it| !it.is_positive());
         if !readings.iter().any(may_take_no_part) {
-            return Ok(Seen { readings, silent_after });
+            return Ok(Seen::of(readings, silent_after));
         }
         let device = self.device_alone(store, device, now, invocation).await?;
         let rule = metric.and_then(|it| device.as_ref()?.metrics().get(it)).map(MetricRule::of);
-        Ok(Seen { readings: without_zeros(readings, rule.as_ref()), silent_after })
+        Ok(Seen::of(without_zeros(readings, rule.as_ref()), silent_after))
     }
 }

@@ -705,6 +705,54 @@ async fn a_mean_of_a_room_is_told_by_its_quarters() {
     assert!(turns > 8, "{turns}");
 }
 
+/// The sweep stands still for two hours, and seals one quarter a minute then. The devices send all along, in breach of the
+/// rule from the first reading on or not at all.
+#[tokio::test]
+async fn a_room_whose_quarters_are_sealed_late_is_not_silent() {
+    for (no_data, value, expected) in
+        [("fire", "20", &[][..]), ("clear", "30", &[News::Fired]), ("keep", "30", &[News::Fired])]
+    {
+        let rule = json!({
+            "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25,
+            "no_data": no_data,
+        });
+        let world = World::new(rule, &[warm(1, -15, value)]).await;
+        for minute in (0..200).step_by(5) {
+            world.put(&[warm(1, minute, value)]).await;
+        }
+        for start in [0, 15, 30] {
+            world.seal(QuarterHour::of(at(start)), at(start + 26)).await;
+        }
+        for minute in 57..200 {
+            world.due(at(minute)).await;
+        }
+        for (start, minute) in (45..180).step_by(15).zip(200..) {
+            world.seal(QuarterHour::of(at(start)), at(minute)).await;
+        }
+        let news: Vec<News> = world.told().iter().map(|told| told.message.news).collect();
+        assert_eq!(news, expected, "{no_data}");
+
+        let rule = world.rules(at(208)).await.rules[0].rule.clone();
+        let hall = Subject::Room(domain::given::room("hall"));
+        let previewed = world.previewed((&rule, &hall), 0, at(300)).await;
+        assert_eq!(previewed.len(), expected.len(), "{no_data}: {previewed:?}");
+    }
+}
+
+/// The last mean is of the end of the first quarter. Who seals the quarter an hour later tells the silence.
+#[tokio::test]
+async fn a_silent_room_is_told_with_the_first_quarter_that_is_sealed_an_hour_after_its_last_mean() {
+    let rule = json!({
+        "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25,
+        "no_data": "fire",
+    });
+    let world = World::new(rule, &[warm(1, -15, "20"), warm(1, 5, "20")]).await;
+    for start in [0, 15, 30, 45, 60] {
+        world.seal(QuarterHour::of(at(start)), at(start + 26)).await;
+    }
+    assert_eq!((world.times_told(), world.since()), (vec![at(86)], vec![at(75)]));
+}
+
 // ---- Previews ----------------------------------------------------------------------------------
 
 const LIMITS: (i64, i64) = (30, 25);
