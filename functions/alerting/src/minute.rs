@@ -16,8 +16,9 @@ use crate::ports::Store;
 use crate::task::{KeptPlace, ReadTasks, Task};
 
 /// With less time left no further state is judged.
-const ENOUGH: Duration = Duration::from_secs(2);
-/// The time that each part of the minute has at least, however much there is to do in those before it.
+const ENOUGH: Duration = Duration::from_secs(1);
+/// The time that each part of the minute has at least, however much there is to do in those before it; all have the same
+/// where there is less.
 const LEAST_SHARE: Duration = Duration::from_secs(4);
 /// The most failures that a log event names; all are counted.
 const MAX_NAMED: usize = 10;
@@ -106,7 +107,9 @@ impl Minute {
 
 /// The time that is left, less the least shares of the parts that follow.
 fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
-    invocation.part_of(invocation.remaining().saturating_sub(LEAST_SHARE * following))
+    let time = invocation.remaining();
+    let share = LEAST_SHARE.min(time / (following + 1));
+    invocation.part_of(time - share * following)
 }
 
 fn why(failure: &Failure) -> String {

@@ -11,8 +11,8 @@ pub(crate) struct Round<'a> {
     pub(crate) rules: &'a Rules,
     /// The part of the invocation in which requests are chosen and begun.
     pub(crate) beginning: &'a Invocation,
-    /// The whole invocation, for noting what became of requests.
-    pub(crate) invocation: &'a Invocation,
+    /// All the time of the round, for noting what became of requests.
+    pub(crate) noting: &'a Invocation,
     /// What was told of late, by which storms are found: read once, when the first channel needs it.
     pub(crate) told: OnceCell<Told>,
 }

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use alerts::Request;
+use futures_util::future::join;
 use judging::Rules;
 use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
@@ -18,7 +19,9 @@ use crate::sent::AllSent;
 use crate::{Alerting, Event};
 
 /// The longest time for noting that the system runs.
-const MAX_NOTING: Duration = Duration::from_secs(5);
+const MAX_MARKING: Duration = Duration::from_secs(5);
+/// The time that is kept for noting that the last request of a round arrived.
+const NOTING: Duration = Duration::from_secs(3);
 /// The time that is kept for sending what the minute tells.
 const RESERVE: Duration = Duration::from_secs(20);
 
@@ -65,8 +68,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<()> {
         let is_minute = event == Event::Schedule;
         // Before all judgements. What waits is sent though it fails, so it has a small part of the time.
-        let noting = invocation.part_of(MAX_NOTING);
-        let noted = if is_minute { self.note_running(&noting, log).await } else { Ok(()) };
+        let marking = invocation.part_of(MAX_MARKING);
+        let noted = if is_minute { self.note_running(&marking, log).await } else { Ok(()) };
 
         let now = self.clock.now();
         // As they are now: what is judged by a rule that was saved since it was read fails, and waits for the next minute.
@@ -116,22 +119,28 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
 
         if messages > 0 || sent.is_unfinished() {
-            sent.append(self.send(rules, invocation.remaining(), invocation).await);
+            // What was delivered and is not deleted would be told again. A deletion that is throttled to the end leaves no
+            // time for what comes after it.
+            let undeleted = std::mem::take(&mut sent.undeleted);
+            let deleting = self.delete_delivered(&undeleted, invocation);
+            let sending = self.send(rules, invocation.remaining(), invocation);
+            let (deleted, later) = join(deleting, sending).await;
+            sent.append(later, deleted);
         }
         sent
     }
 
-    /// Sends what waits, so that the last request ends within `time`. What was delivered is noted with all that is left
-    /// of the invocation: it would be told again. A channel that fails holds up no other.
+    /// Sends what waits, and notes within `time` what became of it. A channel that fails holds up no other.
     async fn send(&self, rules: &Rules, time: Duration, invocation: &Invocation) -> AllSent {
-        let beginning = &invocation.part_of(time.saturating_sub(sending::TIMEOUT));
+        let noting = &invocation.part_of(time);
+        let beginning = &invocation.part_of(time.saturating_sub(sending::TIMEOUT + NOTING));
         // As they are this moment: whether they fail, and until when they are left alone.
         let channels = match self.store.channels(beginning).await {
             Ok(channels) => channels.found,
             Err(error) => return AllSent::without_channels(error),
         };
 
-        let round = Round { rules, beginning, invocation, told: OnceCell::new() };
+        let round = Round { rules, beginning, noting, told: OnceCell::new() };
         AllSent::of(self.send_all(&channels, &round).await)
     }
 

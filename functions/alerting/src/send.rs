@@ -113,10 +113,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                     let done: Vec<_> = chosen.drop.iter().chain(&leased.messages).collect();
                     self.begun_storms.note(&channel.id, &storms, &done, self.clock.now());
                 }
-                self.delivered(channel, &leased.messages, sent, round.invocation).await?;
+                self.delivered(channel, &leased.messages, sent, round.noting).await?;
             }
             Err(failure) => {
-                let noted = self.failed(channel, &leased, &failure, round.invocation).await;
+                let noted = self.failed(channel, &leased, &failure, round.noting).await;
                 sent.failure = Some(failure.reason);
                 noted?;
             }
@@ -331,12 +331,24 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent: &mut Sent,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let finished = leased.iter().map(|it| self.store.finish_waiting(it, invocation));
-        let finishing = some_at_once(finished.collect());
         // A deletion that the table throttles to the end leaves no time for what comes after it.
+        let deleting = self.delete_delivered(leased, invocation);
         let ending = self.end_failing(channel, sent, invocation);
-        let (finished, ended) = join(finishing, ending).await;
-        finished.map(drop).and(ended)
+        let (deleted, ended) = join(deleting, ending).await;
+        if deleted.is_err() {
+            sent.undeleted = leased.to_vec();
+        }
+        deleted.and(ended)
+    }
+
+    /// Deletes messages that were delivered. One that is gone already does no harm.
+    pub(crate) async fn delete_delivered(
+        &self,
+        messages: &[WaitingMessage],
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let deleted = messages.iter().map(|it| self.store.finish_waiting(it, invocation));
+        some_at_once(deleted.collect()).await.map(drop)
     }
 
     /// Notes that a channel fails no longer.

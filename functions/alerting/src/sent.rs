@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 use runtime::telemetry::{WideEvent, chain};
-use table::{StoreError, StoreResult, UnreadableItem};
+use table::{StoreError, StoreResult, UnreadableItem, WaitingMessage};
 
 /// For how long the channel fails that has failed longest, or a message is due that is left to the next round. It is told at zero
 /// too: an alarm tells if messages are not delivered, and if nobody is there to deliver them.
@@ -15,6 +15,8 @@ const MAX_NAMED: usize = 10;
 pub(crate) struct Sent {
     /// Messages that were sent.
     pub(crate) messages: usize,
+    /// Messages that were sent, and that the table has kept.
+    pub(crate) undeleted: Vec<WaitingMessage>,
     /// Messages that nobody needs any more.
     pub(crate) dropped: usize,
     /// Messages that cannot be read, and so not sent.
@@ -39,6 +41,8 @@ pub(crate) struct AllSent {
     /// Their number; `None` if the table did not tell them.
     channels: Option<usize>,
     messages: usize,
+    /// Messages that were sent, and that the table has kept.
+    pub(crate) undeleted: Vec<WaitingMessage>,
     dropped: usize,
     cut: usize,
     failing_since: Option<Timestamp>,
@@ -54,6 +58,7 @@ impl AllSent {
         let mut all = Self { channels: Some(served.len()), ..Self::default() };
         for (channel, sent) in served {
             all.messages += sent.messages;
+            all.undeleted.extend(sent.undeleted);
             all.dropped += sent.dropped;
             all.cut += usize::from(sent.is_cut);
             let is_left = sent.is_cut || sent.error.is_some();
@@ -83,12 +88,13 @@ impl AllSent {
         self.cut > 0 || self.error.is_some()
     }
 
-    /// Takes a later round in, which has served all channels again: only what it left is left.
-    pub(crate) fn append(&mut self, later: Self) {
+    /// Takes a later round in, which has served all channels again, and whether the messages that an earlier one had not
+    /// deleted are deleted: only what is left then is left.
+    pub(crate) fn append(&mut self, later: Self, deleted: StoreResult<()>) {
         self.messages += later.messages;
         self.dropped += later.dropped;
         self.failures.extend(later.failures);
-        self.error = later.error;
+        self.error = later.error.or(deleted.err());
         if later.channels.is_some() {
             self.channels = later.channels;
             self.cut = later.cut;

@@ -162,7 +162,12 @@ impl World {
 
     /// The function is invoked by a hint: it sends.
     pub(crate) async fn minute(&self) -> Result<(), NotDone> {
-        self.alerting.handle(Event::Hint, Deadline::after(Duration::from_secs(50))).await
+        self.hinted_within(Duration::from_secs(50)).await
+    }
+
+    /// The function is invoked by a hint, with so much time.
+    pub(crate) async fn hinted_within(&self, time: Duration) -> Result<(), NotDone> {
+        self.alerting.handle(Event::Hint, Deadline::after(time)).await
     }
 
     /// A hint comes each minute for a time.

@@ -1,16 +1,21 @@
 //! The table throttles: what follows a message that was left waits for it, and storms are told as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use alerts::News;
 use chrono::TimeDelta;
 use domain::Timestamp;
+use runtime::clock::Deadline;
 use serde_json::{Value, json};
 use table::Action::{BatchGetItem, DeleteItem, GetItem, Query, UpdateItem};
 use table::Target::{AlertSecrets, AlertStates, AlertTold, AlertWaiting};
 use table::given::{self, invocation};
 use table::memory_db::on;
-use table::{Action, NoteLooks as _, SendWaitingMessages as _, StoreError, Target};
+use table::{
+    Action, AlertState, EditAlertStates as _, NoteLooks as _, SendWaitingMessages as _, StoreError,
+    Target,
+};
 
 use super::{Reply, World};
 
@@ -524,5 +529,76 @@ async fn looks_behind_a_throttled_device_are_done_in_the_same_minute() {
         drop(world.scheduled().await);
         assert_eq!(world.store.all_told().len(), 29, "{seed}");
         assert_eq!(world.line()["alerting.looks"], 29, "{seed}");
+    }
+}
+
+/// Whatever a minute delivers, it judges too, and sends what is new.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_is_throttled_keeps_no_minute_from_judging_and_no_message_from_being_sent()
+{
+    let (world, rule) = World::with_rule().await;
+    given::seal(&world.store, "UTC", world.now()).await;
+    let warm = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
+    given::store_home(&world.store, std::slice::from_ref(&warm)).await;
+    let touched = [(warm.device.into(), warm.at)];
+    assert!(world.store.note_looks(&touched, &invocation()).await.cause.is_none());
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+
+    world.store.throttle(|action, partition| {
+        action == DeleteItem && partition == table::keys::ALERT_WAITING
+    });
+    world.scheduled().await.expect_err("what is delivered is not deleted");
+    assert_eq!(world.line()["alerting.looks"], 1);
+    let bodies = world.receiver.bodies();
+    assert_eq!(said_of(&bodies, "fridge", "news"), ["fired"]);
+    assert_eq!(said_of(&bodies, "freezer", "news"), ["fired"]);
+}
+
+/// The table throttles deletions until judging begins.
+#[tokio::test(start_paused = true)]
+async fn what_was_delivered_is_deleted_in_the_same_minute_at_the_latest() {
+    let (world, rule) = World::with_rule().await;
+    world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+    let judging = Deadline::after(Duration::from_secs(30));
+    world.store.throttle(move |action, partition| {
+        let is_early = !judging.remaining().is_zero();
+        action == DeleteItem && partition == table::keys::ALERT_WAITING && is_early
+    });
+    world.scheduled().await.expect("done");
+    assert_eq!(world.store.all_waiting(), []);
+    assert_eq!(world.receiver.take().len(), 1);
+}
+
+/// The last request may take ten seconds, and its preparation five.
+#[tokio::test]
+async fn no_request_is_begun_that_leaves_no_time_for_noting_that_it_arrived() {
+    for (seconds, sent) in [(17, 0), (19, 1)] {
+        let (world, rule) = World::with_rule().await;
+        world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
+        world.hinted_within(Duration::from_secs(seconds)).await.expect("done");
+        assert_eq!(world.receiver.take().len(), sent, "{seconds} s");
+    }
+}
+
+/// Twenty seconds are kept for sending what is judged.
+#[tokio::test]
+async fn each_part_of_a_minute_has_its_share_of_little_time() {
+    for seconds in [25, 30, 50] {
+        let world = World::new();
+        let rule = world.rule("r", false).await;
+        given::seal(&world.store, "UTC", world.now()).await;
+        let warm = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
+        given::store_home(&world.store, std::slice::from_ref(&warm)).await;
+        let mut state = given::firing("r", "freezer");
+        let AlertState::Episodes(episodes) = &mut state.state else { panic!("episodes") };
+        (episodes.due, episodes.changed) = (Some(world.now()), rule.rule.changed);
+        assert!(world.store.put_alert_state(&state, &invocation()).await.expect("asked"));
+        let touched = [(warm.device.into(), warm.at)];
+        assert!(world.store.note_looks(&touched, &invocation()).await.cause.is_none());
+
+        world.scheduled_within(Duration::from_secs(seconds)).await.expect("done");
+        let line = world.line();
+        assert_eq!(line["alerting.judged"], 2, "{seconds}: the state and the look");
+        assert_eq!((&line["alerting.looks"], &line["alerting.is_cut"]), (&1.into(), &false.into()));
     }
 }
