@@ -2,6 +2,7 @@
 //!
 //! It is bounded in time: what is not done is still due, or still there to be looked at, in the next minute.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -20,13 +21,13 @@ const ENOUGH: Duration = Duration::from_secs(1);
 /// The time that each part of the minute has at least, however much there is to do in those before it; all have the same
 /// where there is less.
 const LEAST_SHARE: Duration = Duration::from_secs(4);
-/// The most failures that a log event names; all are counted.
-const MAX_NAMED: usize = 10;
+/// The most failures of a kind that a log event names.
+pub(crate) const MAX_NAMED: usize = 10;
 
-/// Judgements that failed, by the first of them.
+/// Failures of one kind, by the first of them: a field of a log event has one text.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct NotJudged(String);
+pub(crate) struct Failures(pub(crate) String);
 
 /// What a minute has judged.
 #[derive(Debug, Default)]
@@ -45,7 +46,7 @@ pub(crate) struct Minute {
     /// Whether something is left to the next minute.
     pub(crate) is_cut: bool,
     /// Rules on groups and rooms that are judged on nothing, because there are too many devices.
-    unjudged: Vec<RuleId>,
+    unjudged: BTreeSet<RuleId>,
 }
 
 impl Minute {
@@ -63,10 +64,10 @@ impl Minute {
             let rules: Vec<&str> = self.unjudged.iter().map(RuleId::as_str).collect();
             let why =
                 format!("{}: there are more than {MAX_CACHED_ENTRIES} devices", rules.join(", "));
-            log.warn("alerting.unjudged_rules", &NotJudged(why));
+            log.warn("alerting.unjudged_rules", &Failures(why));
         }
         if !self.failures.is_empty() {
-            log.warn("alerting.judgement_failures", &NotJudged(self.failures.join("; ")));
+            log.warn("alerting.judgement_failures", &Failures(self.failures.join("; ")));
         }
     }
 

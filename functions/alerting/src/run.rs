@@ -8,11 +8,12 @@ use futures_util::future::join;
 use judging::Rules;
 use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
-use runtime::telemetry::WideEvent;
+use runtime::telemetry::{WideEvent, chain};
 use table::{Invocation, StoreError, StoreResult};
 use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
+use crate::minute::{Failures, MAX_NAMED};
 use crate::ports::{NAME, Store};
 use crate::round::Round;
 use crate::sent::AllSent;
@@ -78,12 +79,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         } else {
             self.judging.rules(&self.store, now, invocation).await?
         };
-        for unreadable in &rules.unreadable {
-            log.warn("alerting.unreadable", unreadable);
-        }
-        for error in &rules.lacking {
-            log.warn("alerting.lacking", error);
-        }
+        warn(log, "alerting.unreadable", &rules.unreadable);
+        warn(log, "alerting.lacking", &rules.lacking);
 
         let sent = if is_minute {
             self.minute(&rules, noted.is_ok(), invocation, log).await
@@ -158,5 +155,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             Ok(Err(error @ NotCarried { .. })) => log.warn("alerting.heartbeat", &error),
             Err(elapsed) => log.warn("alerting.heartbeat", &elapsed),
         }
+    }
+}
+
+/// Notes failures of one kind, if there are some.
+fn warn(log: &mut WideEvent, what: &str, failures: &[impl Error]) {
+    let named: Vec<String> = failures.iter().take(MAX_NAMED).map(|error| chain(error)).collect();
+    if !named.is_empty() {
+        log.warn(what, &Failures(named.join("; ")));
     }
 }

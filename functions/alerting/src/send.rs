@@ -49,6 +49,8 @@ struct Leased {
     messages: Vec<WaitingMessage>,
     /// Those of them that may have arrived by an earlier attempt.
     repeated: BTreeSet<WaitingKey>,
+    /// Messages that somebody else sends, and what follows them.
+    of_others: Vec<WaitingMessage>,
     /// Whether others were not leased, which are left to the next minute.
     is_cut: bool,
     /// Why the table did not lease one.
@@ -110,7 +112,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             Ok(()) => {
                 sent.messages = leased.messages.len();
                 if leased.repeated.is_empty() {
-                    let done: Vec<_> = chosen.drop.iter().chain(&leased.messages).collect();
+                    let done = chosen.drop.iter().chain(&leased.messages).chain(&leased.of_others);
+                    let done: Vec<_> = done.collect();
                     self.begun_storms.note(&channel.id, &storms, &done, self.clock.now());
                 }
                 self.delivered(channel, &leased.messages, sent, round.noting).await?;
@@ -259,6 +262,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         for part in parts {
             leased.messages.extend(part.messages);
             leased.repeated.extend(part.repeated);
+            leased.of_others.extend(part.of_others);
             leased.is_cut |= part.is_cut;
             leased.error = leased.error.or(part.error);
         }
@@ -278,7 +282,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         invocation: &Invocation,
     ) -> Leased {
         let mut leased = Leased::default();
-        for known in messages {
+        for (position, known) in messages.iter().enumerate() {
             match self.store.lease_waiting(known, until, invocation).await {
                 Ok(Some(message)) => {
                     if known.lease.is_some() {
@@ -286,7 +290,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                     }
                     leased.messages.push(message);
                 }
-                Ok(None) => return Leased { is_cut: true, ..leased },
+                Ok(None) => {
+                    let of_others = messages[position..].iter().copied().cloned().collect();
+                    return Leased { is_cut: true, of_others, ..leased };
+                }
                 Err(error) => return Leased { is_cut: true, error: Some(error), ..leased },
             }
         }

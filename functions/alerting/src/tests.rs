@@ -137,6 +137,22 @@ impl World {
         heartbeat: Option<Url>,
     ) -> Self {
         let (store, clock) = (MemoryDb::default(), TestClock::at(at(NOON)));
+        Self::on(store, clock, http, receiver, heartbeat)
+    }
+
+    /// Another process on the same table, with the same clock and receiver.
+    pub(crate) fn another(&self) -> Self {
+        let Self { store, clock, receiver, .. } = self;
+        Self::on(store.clone(), clock.clone(), receiver.clone(), receiver.clone(), None)
+    }
+
+    fn on(
+        store: MemoryDb,
+        clock: TestClock,
+        http: impl SendRequest + 'static,
+        receiver: Receiver,
+        heartbeat: Option<Url>,
+    ) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&lines);
         let telemetry = Telemetry::to(Arc::new(move |line| {

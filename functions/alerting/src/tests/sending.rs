@@ -8,7 +8,9 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
-use table::item::ItemError;
+use table::db::{self, Db as _};
+use table::item::{Attribute, ItemError};
+use table::keys::ALERT_RULES;
 use table::{
     AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteLooks as _,
     PutReadings as _, ReadLooks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem,
@@ -987,4 +989,18 @@ async fn what_may_have_arrived_stays_together() {
     world.minutes(5).await;
     assert_eq!(&world.receiver.take_ids()[..], std::slice::from_ref(lost));
     assert_eq!(world.store.all_waiting(), []);
+}
+
+#[tokio::test]
+async fn each_damaged_rule_is_named() {
+    let world = World::new();
+    world.rule("r", false).await;
+    for id in ["first", "second"] {
+        let text = |text: &str| Attribute::S(text.into());
+        let damaged = db::put([("pk", text(ALERT_RULES)), ("sk", text(id))]);
+        world.store.write(damaged, &given::invocation()).await.expect("memory");
+    }
+    world.minute().await.expect("done");
+    let why = world.line()["alerting.unreadable"].to_string();
+    assert!(why.contains("ALERT#RULES first: ") && why.contains("ALERT#RULES second: "), "{why}");
 }

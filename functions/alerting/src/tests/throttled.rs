@@ -602,3 +602,33 @@ async fn each_part_of_a_minute_has_its_share_of_little_time() {
         assert_eq!((&line["alerting.looks"], &line["alerting.is_cut"]), (&1.into(), &false.into()));
     }
 }
+
+/// The schedule and a hint at the same time, and the table throttles now and then.
+#[tokio::test(start_paused = true)]
+async fn two_senders_of_a_storm_hold_what_follows_it() {
+    for seed in 0..16 {
+        fastrand::seed(seed);
+        let (world, rule) = World::with_rule_on_each().await;
+        let other = world.another();
+        for device in 0..40 {
+            world.tell(&rule, &format!("d{device}"), News::Fired, &[("a", NOW)]).await;
+        }
+        world.store.throttle(|action, partition| {
+            let is_lease = action == UpdateItem && partition == table::keys::ALERT_WAITING;
+            is_lease && fastrand::u8(..4) == 0
+        });
+        let (one, two) = tokio::join!(world.minute(), other.minute());
+        assert!(one.is_ok() && two.is_ok(), "{seed}");
+        for body in world.receiver.bodies() {
+            assert_eq!(body["title"], "Warm: 40 devices", "{seed}");
+        }
+
+        world.store.end_troubles();
+        world.tell(&rule, "d40", News::Fired, &[("a", NOW)]).await;
+        for process in [&world, &other] {
+            world.pass(TimeDelta::minutes(1));
+            process.minute().await.expect("done");
+            assert_eq!(world.receiver.bodies(), Vec::<Value>::new(), "{seed}");
+        }
+    }
+}
