@@ -617,6 +617,8 @@ async fn two_senders_of_a_storm_hold_what_follows_it() {
             let is_lease = action == UpdateItem && partition == table::keys::ALERT_WAITING;
             is_lease && fastrand::u8(..4) == 0
         });
+        // Both have read what waits before one of them leases it.
+        world.store.slow_down(on(Query, AlertWaiting), Duration::from_millis(1));
         let (one, two) = tokio::join!(world.minute(), other.minute());
         assert!(one.is_ok() && two.is_ok(), "{seed}");
         for body in world.receiver.bodies() {
