@@ -15,10 +15,10 @@ use crate::architecture::rust_files;
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
     tuple_parameters: 111,
-    closures_called_it: 639,
+    closures_called_it: 637,
     long_functions: 26,
-    bodies_in_one_piece: 426,
-    heavy_sentences: 365,
+    bodies_in_one_piece: 423,
+    heavy_sentences: 364,
     shared_type_names: 148,
 };
 

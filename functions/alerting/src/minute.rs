@@ -18,8 +18,8 @@ use crate::task::{KeptPlace, ReadTasks, Task};
 
 /// With less time left no further state is judged.
 const ENOUGH: Duration = Duration::from_secs(1);
-/// The time that each part of the minute has at least, however much there is to do in those before it; all have the same
-/// where there is less.
+/// The least time of each part of the minute, however much there is to do in earlier parts. Where there is less, all parts
+/// have the same.
 const LEAST_SHARE: Duration = Duration::from_secs(4);
 /// The most failures of a kind that a log event names.
 pub(crate) const MAX_NAMED: usize = 10;

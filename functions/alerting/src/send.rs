@@ -214,8 +214,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         choose_repeated(repeated.to_vec(), later, &states.found)
     }
 
-    /// Deletes messages that nobody needs any more. What follows one that stays is left to the next round: behind it the
-    /// older one would be said.
+    /// Deletes messages that nobody needs any more. Where one stays, later messages of the state are left to the next round:
+    /// the older message would be said last.
     async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_>) {
         // The other half is for those that are sent.
         let dropping = round.beginning.part_of(round.beginning.remaining() / 2);

@@ -88,8 +88,8 @@ impl AllSent {
         self.cut > 0 || self.error.is_some()
     }
 
-    /// Takes a later round in, which has served all channels again, and whether the messages that an earlier one had not
-    /// deleted are deleted: only what is left then is left.
+    /// Adds a later round, which has served all channels again, and the result of deleting what an earlier round has sent.
+    /// Only the later round says what is left.
     pub(crate) fn append(&mut self, later: Self, deleted: StoreResult<()>) {
         self.messages += later.messages;
         self.dropped += later.dropped;

@@ -63,8 +63,8 @@ impl BegunStorms {
         of_channel.map(|((_, rule), begun)| (rule.clone(), begun.devices)).collect()
     }
 
-    /// Notes the storms that were told to a channel, and whether a part of each is left: `done` are the messages that this
-    /// process or another one has.
+    /// Notes the storms that were told to a channel, and whether a part of each is left. `done` are the messages of this
+    /// process and of other senders.
     pub(crate) fn note(
         &self,
         channel: &ChannelId,

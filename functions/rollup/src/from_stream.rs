@@ -71,8 +71,8 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// An error comes with the first record that is not done. Where some days are folded and others fail, the latter go to
-    /// the queue, so that a device that the table throttles holds up no stream.
+    /// An error comes with the first record that is not done. Days that fail go to the queue if
+    /// others are folded, so that a throttled device holds up no stream.
     async fn apply_batch(
         &self,
         changes: &[Recorded<TouchedReading>],

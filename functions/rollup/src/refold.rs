@@ -46,8 +46,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         refolded
     }
 
-    /// Folds again what the device's newest settings concern up to `sealed_until`, and notes that all is
-    /// done if nothing that is sealed later needs it.
+    /// Folds again up to `sealed_until` what the device's newest settings concern. Notes that all is done, unless quarters
+    /// that are sealed later need the settings too.
     async fn refold_device(
         &self,
         device: &ListedDevice,

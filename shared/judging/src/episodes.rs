@@ -25,7 +25,7 @@ impl Judging {
         now: Timestamp,
         invocation: &Invocation,
     ) -> Result<Outcome, Failure> {
-        let pauses = rules.pauses()?;
+        let pauses = rules.pauses(store, now, invocation).await?;
         for _ in 0..MAX_ATTEMPTS {
             let known = stored_state(store, rule, key, now, invocation).await?;
             let state = known.as_ref().and_then(episodes_of);

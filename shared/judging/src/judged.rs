@@ -77,8 +77,8 @@ pub(crate) fn has_time(invocation: &Invocation) -> bool {
     invocation.remaining() >= LEAST_TIME
 }
 
-/// The invocation with a quarter of its patience, for one of several judgements: a device that the table throttles leaves
-/// the others their time.
+/// The part of an invocation for one of several judgements: all of the time, and a quarter of the patience. A device that
+/// the table throttles leaves time for the other devices.
 pub(crate) fn for_one_of_several(invocation: &Invocation) -> Invocation {
     invocation.patient_for((invocation.patience() / 4).max(LEAST_PATIENCE))
 }

@@ -60,7 +60,7 @@ impl Judging {
     }
 
     /// All that a rule is about, behind the place up to which it is judged. A device that fails gets a look of its own,
-    /// so that it holds up no other.
+    /// and holds up no further devices.
     async fn look_at_rule(
         &self,
         store: &(impl Store + NoteLooks),

@@ -126,7 +126,7 @@ impl Judging {
                 let means =
                     room_mean::means(store, (room, metric), &devices, asked, now, invocation);
                 let means = means.await?;
-                let overdue = room_mean::overdue(&devices, (room, metric), horizon, now);
+                let overdue = room_mean::overdue(room, metric, &devices, horizon, now);
                 let silence = (ROOM_SILENCE, overdue.as_slice());
                 let mut past = Past::begin(rule, silence, range.from(), begins_normal);
                 past.take(&means, range.to());

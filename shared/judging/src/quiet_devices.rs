@@ -88,7 +88,8 @@ impl Judging {
             return Ok((later.min(now.saturating_add(limit)), None));
         };
 
-        let silent_from = Patience { limit, pauses: rules.pauses()? }.ends(newest);
+        let pauses = rules.pauses(store, now, asking).await?;
+        let silent_from = Patience { limit, pauses }.ends(newest);
         if silent_from > now {
             return Ok((silent_from, None));
         }

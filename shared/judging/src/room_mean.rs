@@ -91,8 +91,9 @@ pub(crate) async fn means(
 /// The time whose quarters should be sealed by now and are not, because the sweep is behind. Nobody can tell whether the
 /// room was silent in it.
 pub(crate) fn overdue(
+    room: &RoomId,
+    metric: &MetricName,
     devices: &Devices,
-    (room, metric): (&RoomId, &MetricName),
     horizon: &Horizon,
     now: Timestamp,
 ) -> Option<TimeRange> {

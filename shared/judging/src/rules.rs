@@ -9,6 +9,7 @@ use table::{
     AlertKey, Invocation, RunningMark, StoreError, StoreResult, StoredChannel, StoredRule,
     UnreadableItem,
 };
+use tokio::sync::OnceCell;
 
 use crate::devices::{Devices, is_in};
 use crate::energy::meter;
@@ -28,8 +29,8 @@ pub struct Rules {
     pub channels: Vec<StoredChannel>,
     /// The zone of the system's days; UTC where there is no rule or the zone was never read.
     pub zone: Zone,
-    /// When nothing was taken in, in order; `None` if that could not be read, now and before.
-    pauses: Option<Vec<TimeRange>>,
+    /// When nothing was taken in, in order; empty while it could not be read.
+    pauses: OnceCell<Vec<TimeRange>>,
     /// The rules and channels that could not be read.
     pub unreadable: Vec<UnreadableItem>,
     /// Why the zone or the pauses could not be read.
@@ -50,7 +51,7 @@ impl Rules {
             rules: rules.found,
             channels: Vec::new(),
             zone: Zone::UTC,
-            pauses: None,
+            pauses: OnceCell::new(),
             unreadable: rules.unreadable,
             lacking: Vec::new(),
         };
@@ -69,25 +70,33 @@ impl Rules {
                 before.map_or(Zone::UTC, |before| before.zone)
             }
         };
-        read.pauses = match store.running_mark(&asking()).await {
-            Ok(mark) => Some(mark.map_or_else(Vec::new, |mark| pauses_of(mark, now))),
+        let pauses = match store.running_mark(&asking()).await {
+            Ok(mark) => Some(pauses_of(mark, now)),
             Err(error) => {
                 // A damaged mark counts as absent: whoever notes next that the system runs replaces it.
                 let is_damaged = error.is_permanent();
                 read.lacking.push(error);
-                let known = before.and_then(|before| before.pauses.clone());
+                let known = before.and_then(|before| before.pauses.get().cloned());
                 known.or_else(|| is_damaged.then(Vec::new))
             }
         };
+        read.pauses = OnceCell::new_with(pauses);
         Ok(read)
     }
 
-    /// When nothing was taken in, in order. An error if nobody knows: devices would be called silent because the system
-    /// stood still.
-    pub(crate) fn pauses(&self) -> StoreResult<&[TimeRange]> {
-        let unknown =
-            || StoreError::Unavailable("when the system last ran could not be read".into());
-        self.pauses.as_deref().ok_or_else(unknown)
+    /// When nothing was taken in, in order. A judgement asks again where nobody could read it in the short time before
+    /// messages are sent. Without an answer it fails: devices would be called silent because the system stood still.
+    pub(crate) async fn pauses(
+        &self,
+        store: &impl Store,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<&[TimeRange]> {
+        let asked = self.pauses.get_or_try_init(async || {
+            let mark = store.running_mark(invocation).await?;
+            Ok(pauses_of(mark, now))
+        });
+        asked.await.map(Vec::as_slice)
     }
 
     /// The rule of an id.
@@ -148,7 +157,8 @@ impl Rules {
 }
 
 /// The pauses of a mark, with one that nobody has noted yet.
-fn pauses_of(mark: RunningMark, now: Timestamp) -> Vec<TimeRange> {
+fn pauses_of(mark: Option<RunningMark>, now: Timestamp) -> Vec<TimeRange> {
+    let Some(mark) = mark else { return Vec::new() };
     let mut pauses = mark.pauses;
     if now.since(mark.at) > MAX_UNMARKED {
         pauses.extend(TimeRange::new(mark.at, now));

@@ -17,7 +17,7 @@ pub(crate) struct Seen {
     pub(crate) readings: Vec<Observation>,
     /// After how long without a reading it counts as silent.
     pub(crate) silent_after: TimeDelta,
-    /// A time of which nobody knows yet whether it was silent.
+    /// A time up to now whose silence nobody can tell yet.
     pub(crate) overdue: Option<TimeRange>,
 }
 
@@ -52,7 +52,7 @@ impl Judging {
                 let of = (room, metric);
                 let readings =
                     room_mean::observations(store, of, &devices, &horizon, start, now, invocation);
-                let overdue = room_mean::overdue(&devices, of, &horizon, now);
+                let overdue = room_mean::overdue(room, metric, &devices, &horizon, now);
                 return Ok(Seen { overdue, ..Seen::of(readings.await?, ROOM_SILENCE) });
             }
         };

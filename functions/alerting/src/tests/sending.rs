@@ -8,9 +8,12 @@ use chrono::TimeDelta;
 use domain::Timestamp;
 use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
+use table::Action::GetItem;
+use table::Target::AlertRunning;
 use table::db::{self, Db as _};
 use table::item::{Attribute, ItemError};
 use table::keys::ALERT_RULES;
+use table::memory_db::on;
 use table::{
     AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteLooks as _,
     PutReadings as _, ReadLooks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem,
@@ -658,9 +661,11 @@ async fn without_the_zone_and_the_mark_messages_are_sent() {
 async fn without_the_mark_a_minute_judges_by_the_pauses_that_it_knew() {
     let world = World::new();
     store_work_for_a_minute(&world).await;
-    // The mark is read and put, rules and channels are read.
-    fail_twice_after(&world, 4);
+    // Before it is read for the judgements, it is noted that the system runs.
+    let throttled = || StoreError::Throttled("for now".into());
+    (0..20).for_each(|_| world.store.fail(on(GetItem, AlertRunning), 1, throttled()));
     world.scheduled().await.expect("done");
+    world.store.end_troubles();
     assert_ne!(world.line()["alerting.failed_judgements"], 0, "no pauses are known yet");
     assert_eq!(world.receiver.take(), []);
     world.scheduled().await.expect("done");

@@ -634,3 +634,22 @@ async fn two_senders_of_a_storm_hold_what_follows_it() {
         }
     }
 }
+
+/// The mark is asked for three times: to note that the system runs, before messages are sent, and by the judgement.
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_is_throttled_for_seconds_keeps_no_minute_from_judging() {
+    let (world, _) = World::with_rule().await;
+    given::seal(&world.store, "UTC", world.now()).await;
+    let warm = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
+    given::store_home(&world.store, std::slice::from_ref(&warm)).await;
+    let touched = [(warm.device.into(), warm.at)];
+    assert!(world.store.note_looks(&touched, &invocation()).await.cause.is_none());
+
+    let until = Deadline::after(Duration::from_secs(10));
+    world.store.throttle(move |action, partition| {
+        let is_mark = action == GetItem && partition == table::keys::ALERT_RUNNING;
+        is_mark && !until.remaining().is_zero()
+    });
+    world.scheduled().await.expect_err("it is not noted that the system runs");
+    assert_eq!(said_of(&world.receiver.bodies(), "freezer", "news"), ["fired"]);
+}
