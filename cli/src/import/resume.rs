@@ -176,8 +176,8 @@ impl Resume {
         Timestamp::from_millis(millis).unwrap_or(now)
     }
 
-    /// Keeps when the first run began, before it sends a line: a run that is killed may have stored some of them, and
-    /// acknowledged none.
+    /// Writes the beginning of the first run before its first line is sent: a killed run may have stored lines, and
+    /// acknowledged no line.
     pub(super) fn keep(&self) -> anyhow::Result<()> {
         if self.state.acknowledged > 0 { Ok(()) } else { self.write() }
     }

@@ -144,8 +144,8 @@ impl<'a> Known<'a> {
         Described::read(self.client, &path, &self.get(&path)?)
     }
 
-    /// Returns what the registry tells of a device, once it knows these metrics: a server remembers its registry for a
-    /// minute, and a series has the metrics that it knows. The watch began when everything was stored.
+    /// Returns the registry's entry of a device when it has these metrics. A server remembers its registry for a minute,
+    /// and a series has no metric that is newer. The watch began when everything was stored.
     pub(super) fn described_with(
         &self,
         device: &DeviceId,
