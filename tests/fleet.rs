@@ -22,7 +22,7 @@ use crate::given::{
     room, seal, stored_quarter,
 };
 use crate::home::Home;
-use crate::stored::{end_room_walk, note_seen, put};
+use crate::stored::{note_seen, put};
 
 /// The number of partitions of the fleet's devices.
 const SHARDS: u64 = 4;
@@ -225,7 +225,6 @@ async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen
     let store = fleet.table.store();
     let quarter = QuarterHour::of(at(0));
     seal(&store, "UTC", quarter.end()).await;
-    end_room_walk(&store).await;
     // Nine of the room's ten devices, and one that is in another room now.
     let here = room_of(0);
     for id in fleet.ids[..9].iter().chain([&fleet.ids[15]]) {

@@ -11,7 +11,6 @@ mod contract;
 mod deletion_model;
 mod documents;
 mod engine;
-mod estimates;
 mod events;
 mod faults;
 mod fleet;

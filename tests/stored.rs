@@ -1,20 +1,14 @@
 //! What tests put into a table before anything is asked, and the ranges that they ask for.
 
 use domain::{Order, Reading, TimeRange};
-use table::{Expected, KeepRollupState, NoteSeen, PutReadings, RangeQuery, RoomWalk, Seen};
+use table::{Expected, NoteSeen, PutReadings, RangeQuery, Seen};
 
-use crate::given::{at, invocation};
+use crate::given::invocation;
 
 /// Stores readings; all of them are stored.
 pub(crate) async fn put(store: &impl PutReadings, readings: &[Reading]) {
     let put = store.put_readings(readings, None, &invocation()).await;
     assert!(put.not_stored.is_empty() && put.cause.is_none(), "{put:?}");
-}
-
-/// From now on it is known who was in which room, from what is noted.
-pub(crate) async fn end_room_walk(store: &impl KeepRollupState) {
-    let walk = RoomWalk { begun: at(0), after: None, is_done: true };
-    store.set_room_walk(&walk, &invocation()).await.expect("written");
 }
 
 /// Notes for the first time that a device is seen in a room.

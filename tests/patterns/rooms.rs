@@ -19,7 +19,7 @@ use crate::given::{
     register_devices_of, room, seal, stored_rollup,
 };
 use crate::home::Home;
-use crate::stored::{end_room_walk, note_seen, put};
+use crate::stored::{note_seen, put};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -72,7 +72,6 @@ impl House {
         let store = table.store();
         let now = MIDNIGHT - DAY;
         seal(&store, "UTC", sealed_at(now)).await;
-        end_room_walk(&store).await;
         let home = Home::at(store.clone(), at(now));
         // The first by its port, which also notes in how many partitions devices are.
         register_devices_of(&store, &[measured(0, 0)]).await;
@@ -165,7 +164,7 @@ impl House {
     async fn check_week(&self, time: i64, expected: (f64, f64)) {
         let to = at(MIDNIGHT + time);
         assert_eq!(to, at(self.now));
-        let week = format!("from=2026-01-13T00:00:00Z&to={to}&every=1d&explain=1");
+        let week = format!("from=2026-01-13T00:00:00Z&to={to}&every=1d");
         let of = |kind: &str| format!("/rooms/{ROOM}/{kind}");
         let series = format!("{week}&metric=temperature");
         let (series, _) = self.asked(&of("series"), &series, "/data").await;
@@ -230,7 +229,7 @@ async fn asked_rows(house: &mut House) -> Vec<Row> {
     house.advance(FOUR).await;
     house.check_week(4 * HOUR, (11.5, 16.5)).await;
     let week = "from=2026-01-13T00:00:00Z&to=2026-01-20T04:00:00Z";
-    let series = format!("{week}&every=1d&metric=temperature&explain=1");
+    let series = format!("{week}&every=1d&metric=temperature");
     let (path, data) = (format!("/rooms/{ROOM}"), "/data");
     rows.push(row(
         "16a",
@@ -247,7 +246,7 @@ async fn asked_rows(house: &mut House) -> Vec<Row> {
     rows.push(row(
         "16c",
         "its energy",
-        house.asked(&format!("{path}/energy"), &format!("{week}&every=1d&explain=1"), data).await,
+        house.asked(&format!("{path}/energy"), &format!("{week}&every=1d"), data).await,
     ));
     let day = "from=2026-01-20T00:00:00Z&to=2026-01-20T04:00:00Z&temperature=20..22";
     rows.push(row(

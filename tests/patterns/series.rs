@@ -100,9 +100,9 @@ impl Meter {
 
 pub(super) async fn rows() -> Vec<Row> {
     let meter = Meter::build().await;
-    let year = "from=2025-01-12T00:00:00Z&to=2026-01-12T00:00:00Z&every=1d&explain=1";
-    let month = "from=2026-01-12T00:00:00Z&to=2026-02-11T00:00:00Z&every=15m&explain=1";
-    let day = "from=2026-02-11T00:00:00Z&to=2026-02-12T00:00:00Z&every=5m&explain=1";
+    let year = "from=2025-01-12T00:00:00Z&to=2026-01-12T00:00:00Z&every=1d";
+    let month = "from=2026-01-12T00:00:00Z&to=2026-02-11T00:00:00Z&every=15m";
+    let day = "from=2026-02-11T00:00:00Z&to=2026-02-12T00:00:00Z&every=5m";
     let rows = vec![
         row(
             "10a",

@@ -1,6 +1,7 @@
 //! Whether the system answers, and, to those who may read, how far its rollups reach. Says nothing of devices.
 
 use api::{Dialect, Problem, Response};
+use domain::Zone;
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::json;
@@ -38,5 +39,6 @@ pub(crate) async fn health(
     });
     let mut health = influxdb::health_members();
     health["rollups"] = rollups.into();
+    health["zone_database"] = Zone::database_version().into();
     Ok(Dialect::V2.dressed(Response::json(200, &health)))
 }

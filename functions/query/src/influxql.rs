@@ -120,7 +120,7 @@ async fn run_on(
     let Handlers { store, known_state, densities, .. } = handlers;
     let horizon = &known_state.horizon(store, now, invocation).await?;
     let rooms = &RoomTexts::of(snapshot.rooms.values());
-    let context = Context { snapshot, rooms, horizon, known_state, densities, epoch, now };
+    let context = Context { snapshot, rooms, horizon, densities, epoch, now };
     match statement {
         Statement::Select(select) => {
             Box::pin(select::select(store, &context, select, invocation)).await

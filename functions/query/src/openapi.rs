@@ -308,6 +308,7 @@ fn schemas() -> Value {
             "checks": {"type": "array", "maxItems": 0},
             "version": {"type": "string", "description": "The version of InfluxDB that is answered as"},
             "commit": {"type": "string"},
+            "zone_database": {"type": "string", "description": "Only with details: the version of the time zones"},
             "rollups": {"type": ["object", "null"], "description": "Only with details; null before there are any", "properties": {
                 "tz": text, "since": timestamp, "sealed": timestamp,
                 "queue": {"type": ["object", "null"], "description": "What waited to be rolled up again when that was last counted, about every 15 minutes", "properties": {

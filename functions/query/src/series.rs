@@ -28,9 +28,9 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::{
-    Ask, DEVICE_CONCURRENCY, Densities, DeviceRows, DeviceValues, Estimating, Events, Failure,
-    Grid, Horizon, KnownState, Lacking, Lag, LeftOut, Level, Place, Places, RowReader,
-    Store as SeriesStore, device_values, events, gather, leave_out, places, values_within,
+    Ask, DEVICE_CONCURRENCY, Densities, DeviceRows, DeviceValues, Events, Failure, Grid, Horizon,
+    KnownState, Lacking, Lag, LeftOut, Level, Place, Places, RowReader, Store as SeriesStore,
+    device_values, events, gather, leave_out, places, values_within,
 };
 use table::Invocation;
 
@@ -38,7 +38,7 @@ use crate::answer::sheet::metrics_of;
 use crate::failure::problem;
 use crate::ports::Store;
 use crate::registry::lookup;
-use about::{Explanation, Span, sources};
+use about::{Span, sources};
 use answer::{Columns, Group, Series};
 pub(crate) use conditions::conditions;
 use energy::Energy;
@@ -65,8 +65,8 @@ pub(crate) async fn series(
         Some(names) => known(names, devices).is_ok(),
         None => !subject.snapshot.is_empty(),
     };
-    let (known_here, asked) = ((registry, known_state), (grid.range(), now));
-    subject.find_devices(known_here, store, &horizon, asked, have_all, call).await?;
+    let asked = (grid.range(), now);
+    subject.find_devices(registry, store, &horizon, asked, have_all, call).await?;
     let devices = subject.devices(call)?;
     let told_lag = |problem| with_lag(problem, lacking.as_ref(), &subject, &grid);
     let names = match &request.metrics {
@@ -81,7 +81,6 @@ pub(crate) async fn series(
     let rooms = subject.rooms.as_ref().filter(|_| !request.is_by_room);
     let asks: Vec<_> = devices.iter().map(|it| Ask { rooms, ..ask(*it) }).collect();
     let invocation = call.invocation;
-    let store = &Estimating::of(store);
     let mut reader = RowReader::of(store, densities, invocation);
     let rows: Vec<_> = asks.iter().map(|ask| DeviceRows::of(*ask, &names)).collect();
     let spent = Box::pin(reader.spend(&rows)).await;
@@ -92,10 +91,6 @@ pub(crate) async fn series(
         .collect();
     let found = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await;
     let mut found: Vec<DeviceValues<'_>> = found.map_err(|failure| problem(failure, call))?;
-    let explain = request.is_explained.then(|| {
-        let devices: Vec<_> = found.iter().collect();
-        Explanation::of(&devices, &subject, Level::of(request.unit), lacking.as_ref())
-    });
     let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
     let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
@@ -123,8 +118,7 @@ pub(crate) async fn series(
         let groups =
             places.iter().zip(&of_places).map(|(place, it)| Group::of_place(place, it)).collect();
         let series = Series::of_places(asked, &columns, source, groups);
-        let explain = explain.map(|it| it.at_end(store.units(), invocation));
-        return Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?));
+        return Ok(cached(call, &grid, is_lacking, now, series.respond(span)?));
     }
     let mut behind = Vec::new();
     let present = found.iter().filter(|it| subject.is_present(it));
@@ -141,8 +135,7 @@ pub(crate) async fn series(
     behind.retain(|it| is_present(it.device()));
     let columns = Columns::of(&request, &names, &present, is_combined)?;
     let series = Series::of(asked, &columns, &found, &behind, subject.is_shared());
-    let explain = explain.map(|it| it.at_end(store.units(), invocation));
-    Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?))
+    Ok(cached(call, &grid, is_lacking, now, series.respond(span)?))
 }
 
 /// The columns of a room's rows.
@@ -174,8 +167,8 @@ pub(crate) async fn energy(
     let Rows { horizon, grid, span, lacking } =
         rows(known_state, store, (about, &request), now, call).await?;
     let have_one = |it: &Subject, devices: &[&Device]| !it.metered(devices, asked).is_empty();
-    let (known_here, span_asked) = ((registry, known_state), (grid.range(), now));
-    subject.find_devices(known_here, store, &horizon, span_asked, have_one, call).await?;
+    let span_asked = (grid.range(), now);
+    subject.find_devices(registry, store, &horizon, span_asked, have_one, call).await?;
     let devices = subject.devices(call)?;
     let metered = subject.metered(&devices, asked);
     if metered.is_empty() {
@@ -195,17 +188,12 @@ pub(crate) async fn energy(
         Ask { rooms, ..ask }
     };
     let invocation = call.invocation;
-    let store = &Estimating::of(store);
     let how = (request.is_apart, grid.range());
     let reader = RowReader::of(store, densities, invocation);
     let found = meters(&subject, reader, shown.collect(), how, ask);
     let found = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
     let Meters { shown, at_times, mut left_out } = found;
     let read: Vec<_> = shown.iter().chain(&at_times).map(|(it, _)| it).collect();
-    let explain = request
-        .is_explained
-        .then(|| Explanation::of(&read, &subject, Level::of(request.unit), lacking.as_ref()))
-        .map(|explanation| explanation.with_meters(&explained));
     let lag = lack_of(lacking.as_ref(), &subject, &grid, read.iter().copied());
     let is_among =
         |found: &[Metered<'_>], id: &DeviceId| found.iter().any(|(it, _)| it.device.id() == id);
@@ -263,10 +251,9 @@ pub(crate) async fn energy(
         now,
     };
     let events = request.has_events.then_some(&found_events);
-    let explain = explain.map(|it| it.at_end(store.units(), invocation));
     let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
-    Ok(cached(call, &grid, is_lacking, now, energy.respond(span, events, explain)?))
+    Ok(cached(call, &grid, is_lacking, now, energy.respond(span, events)?))
 }
 
 /// What was not in the rooms in the time that is asked about. What is behind a meter is not read where the meter is there

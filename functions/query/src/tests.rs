@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex};
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::given::{at_millis, at_minute, cases};
-use domain::{DeviceObservation, Reading, Scope, Timestamp};
+use domain::{DeviceObservation, Month, Reading, Scope, Timestamp};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{AddToken as _, PutReadings as _, RegisterDevices as _, StoreError};
-use table::{EditRegistry as _, LookUpRegistry as _};
+use table::{EditRegistry as _, Expected, LookUpRegistry as _, NoteSeen as _, Seen};
 
 use super::*;
 
@@ -148,6 +148,27 @@ impl Bench {
     /// Stores readings, and registers their devices and rooms.
     async fn store(&self, readings: &[Reading]) {
         given::store_home(&self.store, readings).await;
+        self.note_rooms(readings).await;
+    }
+
+    async fn note_rooms(&self, readings: &[Reading]) {
+        for reading in readings {
+            self.note_room(reading).await;
+        }
+    }
+
+    /// Notes that the device was in the room, as the rollup function does.
+    async fn note_room(&self, reading: &Reading) {
+        let Some(room) = reading.room.clone() else { return };
+        let (device, month) = (reading.device.clone(), Month::of(reading.at));
+        let months = month..=month;
+        let known = self.store.seen(&room, &device, &invocation()).await.expect("memory");
+        let (seen, expected) = match known {
+            None => (Seen::begun(room, device, month), Expected::Absent),
+            Some(known) if known.covers(&months) => return,
+            Some(known) => (known.widened(&months), Expected::Version(known.version)),
+        };
+        assert!(self.store.put_seen(&seen, expected, &invocation()).await.expect("memory"));
     }
 
     async fn get(&self, url: &str) -> Answer {

@@ -202,16 +202,10 @@ impl Piece {
 pub struct Gathered {
     /// In order; time without readings has none.
     pub pieces: Vec<Piece>,
-    /// The number of pieces that rows are made of, where these are dropped.
-    pub number: usize,
     /// What the pieces are made from.
     pub levels: BTreeSet<Level>,
     /// What readings were sent in each quarter of an hour, or in each day in whose place they were read.
     pub(crate) sent: Vec<Rollup>,
-    /// The number of rollups of older settings whose readings are not read again.
-    pub outdated: usize,
-    /// The number of rollups that a reading has changed since, too late to be folded.
-    pub frozen: usize,
     /// The day before the range, if that is where neighbours are asked for and its rollup holds them.
     pub day_before: Option<StoredRollup>,
 }
@@ -219,7 +213,6 @@ pub struct Gathered {
 impl Gathered {
     /// Keeps where the device was, and no value: rows are made of them, and of hundreds of devices there is one copy.
     pub(crate) fn drop_values(&mut self) {
-        self.number = self.pieces.len();
         self.sent = Vec::new();
         let mut stays: Vec<Piece> = Vec::new();
         for mut piece in std::mem::take(&mut self.pieces) {
@@ -235,11 +228,8 @@ impl Gathered {
     /// Appends what is gathered of a later part of the range.
     pub(crate) fn append(&mut self, later: Self) {
         self.pieces.extend(later.pieces);
-        self.number += later.number;
         self.levels.extend(later.levels);
         self.sent.extend(later.sent);
-        self.outdated += later.outdated;
-        self.frozen += later.frozen;
     }
 }
 
@@ -498,10 +488,8 @@ impl<'a> Gathering<'a> {
             }
             Use::Whole { is_elsewhere } => {
                 if self.ask.is_outdated(stored) {
-                    self.gathered.outdated += 1;
                     self.ask.note_outdated(stored);
                 }
-                self.gathered.frozen += usize::from(stored.is_frozen);
                 if !stored.rollup.is_empty() {
                     let rollup = std::mem::take(&mut stored.rollup);
                     let mut piece = Piece::new(range, level, rollup, is_elsewhere);

@@ -1,6 +1,6 @@
 //! The time up to which the rollups of a table are complete. Reads no rollup.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
@@ -68,8 +68,6 @@ impl Horizon {
 pub struct KnownState {
     known: Mutex<Option<(Timestamp, RollupState)>>,
     following: Following,
-    /// Whether it is known that the rooms of all rollups are noted. That stays true.
-    has_noted_rooms: AtomicBool,
 }
 
 /// The age at which the state is read again.
@@ -79,8 +77,7 @@ impl KnownState {
     /// Knows nothing yet.
     #[must_use]
     pub const fn new(following: Following) -> Self {
-        let has_noted_rooms = AtomicBool::new(false);
-        Self { known: Mutex::new(None), following, has_noted_rooms }
+        Self { known: Mutex::new(None), following }
     }
 
     /// The state, at most a minute old.
@@ -113,20 +110,6 @@ impl KnownState {
     fn of(&self, state: Option<RollupState>, now: Timestamp) -> Horizon {
         let (edge, outdated) = (newest_sealable_edge(now), Arc::default());
         Horizon { state, edge, following: self.following, outdated }
-    }
-
-    /// Whether the rooms of all rollups are noted, also of those that were folded before rooms were noted.
-    pub async fn has_noted_rooms(
-        &self,
-        store: &impl Store,
-        invocation: &Invocation,
-    ) -> StoreResult<bool> {
-        if !self.has_noted_rooms.load(Ordering::Relaxed) {
-            let walk = store.room_walk(invocation).await?;
-            let is_done = walk.is_some_and(|walk| walk.is_done);
-            self.has_noted_rooms.store(is_done, Ordering::Relaxed);
-        }
-        Ok(self.has_noted_rooms.load(Ordering::Relaxed))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Option<(Timestamp, RollupState)>> {

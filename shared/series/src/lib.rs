@@ -5,7 +5,7 @@
 //! device, `neighbours` what is beside its range; `values` gives each row its share, `device` has both for all
 //! metrics, `places` for each room. `counting` says when a device counts beside its meter, `combine` makes one value
 //! of several devices, `energy` kWh of meters, `events` finds the notable steps of counters, `verdicts` what can be
-//! said of one, and `conditions` finds episodes. `budget` says what an answer may cost, by `density`, and `estimating` adds up what the queries cost. All arithmetic is the domain's.
+//! said of one, and `conditions` finds episodes. `budget` says what an answer may cost, by `density`. All arithmetic is the domain's.
 
 mod budget;
 mod combine;
@@ -14,7 +14,6 @@ mod counting;
 mod density;
 mod device;
 mod energy;
-mod estimating;
 mod events;
 mod failure;
 mod function;
@@ -39,7 +38,6 @@ pub use counting::{Counted, Presences, counted, hold, presence, room_before, val
 pub use density::{Cost, Densities};
 pub use device::{DeviceValues, MetricValues, device_values};
 pub use energy::{Amount, RowEnergy, sum};
-pub use estimating::Estimating;
 pub use events::{Event, Events, Value, events};
 pub use failure::Failure;
 pub use function::Function;
@@ -48,7 +46,7 @@ pub use grid::{Grid, MAX_ROWS, intersection};
 pub use horizon::{Horizon, KnownState, ceiling};
 pub use lacking::{Lacking, Lag};
 pub use measured_twice::leave_out;
-pub use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, may_have_been_in, too_many};
+pub use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, too_many};
 pub use not_combined::NotCombined;
 pub use places::{Place, Places, places};
 pub use ports::{ConditionsStore, Store};

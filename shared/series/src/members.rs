@@ -1,27 +1,17 @@
-//! The rooms in which a device has been, as far as its rollups and readings tell, and what a sum leaves out. Chooses
-//! no devices.
+//! What a sum leaves out, and how many devices one answer is about. Chooses no devices.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use domain::{
-    Device, DeviceId, Meter, MetricName, NotCounted, Order, QuarterHour, Role, RoomId, TimeRange,
-    Timestamp,
-};
+use domain::{Device, DeviceId, Meter, MetricName, NotCounted, Role, TimeRange, Timestamp};
 use serde::Serialize;
-use table::{Invocation, RangeQuery, StoredRollup};
 
 use super::counting::Counted;
 use super::failure::Failure;
-use super::gather::MAX_ROLLUPS;
-use super::horizon::Horizon;
-use crate::ports::Store;
 
 /// The largest number of devices of one answer.
 pub const MAX_DEVICES: usize = 200;
 /// The number of devices that are asked at once.
 pub const DEVICE_CONCURRENCY: usize = 4;
-/// The largest number of readings that are read to learn where a device is; one with more may be anywhere.
-const MAX_READINGS: usize = 1_000;
 
 /// What a sum leaves out, and why: a device whose values are a part of another's, or metrics of a device that
 /// measure no consumption.
@@ -55,66 +45,6 @@ pub fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
         "This is about {number} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
          device by device."
     ))
-}
-
-/// Whether a device may have readings of some rooms: the registry says that it is in one, or a rollup or a reading
-/// does.
-pub async fn may_have_been_in(
-    store: &impl Store,
-    device: &Device,
-    rooms: &BTreeSet<RoomId>,
-    range: TimeRange,
-    horizon: &Horizon,
-    invocation: &Invocation,
-) -> Result<bool, Failure> {
-    let is_now = device.place().room().is_some_and(|room| rooms.contains(room));
-    Ok(is_now || was_in(store, device, rooms, range, horizon, invocation).await?)
-}
-
-/// Whether a device may have readings of some rooms: asks the days that are over, then the quarters of the last
-/// day, then the readings that are not rolled up yet.
-async fn was_in(
-    store: &impl Store,
-    device: &Device,
-    rooms: &BTreeSet<RoomId>,
-    range: TimeRange,
-    horizon: &Horizon,
-    invocation: &Invocation,
-) -> Result<bool, Failure> {
-    let Some(rolled_up) = horizon.rolled_up(device.id()) else { return Ok(true) };
-    let Ok(range) = TimeRange::new(range.from().max(device.first_seen()), range.to()) else {
-        return Ok(false);
-    };
-    if range.from() < rolled_up.from() {
-        return Ok(true);
-    }
-    let zone = horizon.zone();
-    let last_day = zone.day(zone.date(rolled_up.to())).map_or(rolled_up.from(), TimeRange::from);
-    let may_be_of =
-        |stored: &[StoredRollup]| stored.iter().any(|rollup| rollup.rollup.may_be_of(rooms));
-    if let Ok(days) = TimeRange::new(range.from(), range.to().min(last_day)) {
-        let dates = zone.dates(days);
-        let days =
-            store.days(device.id(), dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
-        if may_be_of(&days) {
-            return Ok(true);
-        }
-    }
-    let since = QuarterHour::of(range.from().max(last_day)).start();
-    if let Ok(quarters) = TimeRange::new(since, range.to().min(rolled_up.to()))
-        && may_be_of(&store.quarters(device.id(), quarters, false, invocation).await?)
-    {
-        return Ok(true);
-    }
-    let Ok(newest) = TimeRange::new(range.from().max(rolled_up.to()), range.to()) else {
-        return Ok(false);
-    };
-    let order = Order::Descending;
-    let query =
-        RangeQuery { range: newest, order, after: None, limit: MAX_READINGS, consistent: false };
-    let page = store.device_readings(device.id(), &query, invocation).await?;
-    Ok(page.has_more
-        || page.readings.iter().any(|it| it.room.as_ref().is_some_and(|it| rooms.contains(it))))
 }
 
 impl<'a> LeftOut<'a> {

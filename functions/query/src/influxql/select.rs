@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 
 use domain::{Device, DeviceId, RoomId, Timestamp};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use influxql::{Epoch, Found, Outcome, Plan, RoomTexts, Rows, Select, Selection, Wanted};
 use runtime::registry::Snapshot;
 use table::Invocation;
@@ -14,10 +13,8 @@ use super::extreme;
 use super::failure::Failure;
 use super::read::{MAX_UNITS, Reads, read};
 use crate::ports::Store;
-use crate::registry::presence::{self, Knowledge};
-use series::{
-    Budget, DEVICE_CONCURRENCY, Densities, Grid, Horizon, KnownState, Lacking, may_have_been_in,
-};
+use crate::registry::presence;
+use series::{Budget, Densities, Grid, Horizon, Lacking};
 
 /// What every `SELECT` of a query works on.
 #[derive(Debug)]
@@ -25,7 +22,6 @@ pub(super) struct Context<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) rooms: &'a RoomTexts<'a>,
     pub(super) horizon: &'a Horizon,
-    pub(super) known_state: &'a KnownState,
     pub(super) densities: &'a Densities,
     pub(super) epoch: Epoch,
     pub(super) now: Timestamp,
@@ -130,37 +126,19 @@ async fn without_absent<'a>(
     context: &Context<'_>,
     invocation: &Invocation,
 ) -> Result<Vec<Wanted<'a>>, Failure> {
-    let Context { snapshot, horizon, known_state, now, .. } = *context;
-    let range = selection.range;
     let Some(rooms) = selection.rooms_by_device(context.rooms, MAX_ROOMS) else {
         return Ok(wanted);
     };
     let all: BTreeSet<&RoomId> = rooms.values().flatten().collect();
-    let known = (known_state, horizon);
-    let knowledge = presence::knowledge(store, known, snapshot, range, now, invocation).await?;
-    let seen = match knowledge {
-        Knowledge::Noted => presence::seen(store, all, range, invocation).await?,
-        Knowledge::AllAsked | Knowledge::NotedInPart | Knowledge::NotedAlone => BTreeMap::new(),
+    let seen = presence::seen(store, all, selection.range, invocation).await?;
+
+    let may_have_been_there = |wanted: &Wanted<'_>| {
+        let device = wanted.device;
+        let Some(rooms) = rooms.get(device.id()) else { return true };
+        let is_now = device.place().room().is_some_and(|room| rooms.contains(room));
+        let is_seen =
+            |room: &RoomId| seen.get(room).is_some_and(|devices| devices.contains(device.id()));
+        is_now || rooms.iter().any(is_seen)
     };
-    let asked = wanted.into_iter().map(|it| {
-        let (seen, rooms) = (&seen, rooms.get(it.device.id()));
-        Box::pin(async move {
-            let Some(rooms) = rooms else { return Ok(Some(it)) };
-            let is_now = it.device.place().room().is_some_and(|room| rooms.contains(room));
-            let is_seen =
-                |room: &RoomId| seen.get(room).is_some_and(|ids| ids.contains(it.device.id()));
-            let is_there = match knowledge {
-                Knowledge::Noted => is_now || rooms.iter().any(is_seen),
-                // Of a device that is asked in vain nothing is lost but units.
-                Knowledge::NotedInPart | Knowledge::NotedAlone => true,
-                Knowledge::AllAsked => {
-                    may_have_been_in(store, it.device, rooms, range, horizon, invocation).await?
-                }
-            };
-            Ok::<_, Failure>(is_there.then_some(it))
-        })
-    });
-    let asked: Vec<_> = asked.collect();
-    let kept: Vec<_> = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await?;
-    Ok(kept.into_iter().flatten().collect())
+    Ok(wanted.into_iter().filter(may_have_been_there).collect())
 }

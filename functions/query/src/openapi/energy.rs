@@ -61,7 +61,6 @@ pub(super) fn schemas() -> Value {
                 "unsure": {"type": "array", "items": reference("Unsure")},
                 "events": {"type": "array", "items": reference("Event")},
                 "events_has_more": {"type": "boolean", "description": "Whether there are more events than these: narrow from and to"},
-                "explain": reference("Explanation"),
             },
         },
         "EnergyDevice": {
@@ -75,6 +74,7 @@ pub(super) fn schemas() -> Value {
                 "metrics_sold": {"type": "array", "items": {"type": "string"}},
                 "role": reference("Role"),
                 "source": {"enum": ["counter", "power"]},
+                "not_counted": {"type": "object", "description": "Its other metrics of energy and power, each with why it counts nothing", "additionalProperties": {"type": "string"}},
                 "total_kwh": {"type": ["number", "null"]},
                 "total_kwh_sold": metric,
             },

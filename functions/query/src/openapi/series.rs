@@ -10,7 +10,6 @@ pub(super) fn schemas() -> Value {
     let timestamp = json!({"type": "string", "format": "date-time"});
     let text = json!({"type": ["string", "null"]});
     let metric = json!({"type": "number"});
-    let names = json!({"type": "array", "items": {"type": "string"}});
     json!({
         "NotOfRoom": {"type": "object", "required": ["device_id", "metric", "not_of_room"], "properties": {
             "device_id": reference("Id"), "metric": {"type": "string"}, "not_of_room": reference("NotOfRoomReason"),
@@ -27,27 +26,7 @@ pub(super) fn schemas() -> Value {
                 "outdated": {"type": "integer", "description": "Rollups of before somebody changed the settings of a device, which are folded again within minutes: those of more than 31 days, for so much is made from readings meanwhile"},
             },
         },
-        "RoomsLack": {"type": "string", "description": "Only while it is not noted yet of all rollups who was in which room, and there are too many devices to ask each"},
-        "Explanation": {
-            "type": "object",
-            "description": "How the rows came about and what they cost",
-            "properties": {
-                "reads": {"type": "string"},
-                "sources": {"type": "array", "items": {"type": "string"}},
-                "devices": {"type": "string", "description": "How it is known who was in the rooms"},
-                "pieces": {"type": "integer", "description": "The rollups, and the parts of rows made from readings"},
-                "outdated": {"type": "integer", "description": "Rollups of older settings"},
-                "frozen": {"type": "integer", "description": "Rollups that a reading has changed since, too late to be folded"},
-                "estimated_read_units": metric, "consumed_read_units": metric,
-                "zone_database": {"type": "string"},
-                "meters": {"type": "array", "description": "Of energy, what the metrics of each device count as", "items": {
-                    "type": "object", "required": ["device_id", "used"], "properties": {
-                        "device_id": reference("Id"), "used": names, "sold": names,
-                        "not_counted": {"type": "object", "additionalProperties": {"type": "string"}},
-                    },
-                }},
-            },
-        },
+        "RoomsLack": {"type": "string", "description": "Only where devices of the rooms may be missing: rollups are hours behind, or of more devices than memory holds there is no index by room"},
         "Series": {
             "type": "object",
             "required": ["data", "from", "to", "every", "tz", "source", "units"],
@@ -80,7 +59,6 @@ pub(super) fn schemas() -> Value {
                         "devices": {"type": "array", "items": reference("Id")}, "left_out": reference("NotCombined"),
                     },
                 }},
-                "explain": reference("Explanation"),
             },
         },
         "Event": {

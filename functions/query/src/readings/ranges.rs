@@ -14,7 +14,7 @@ use crate::answer::sheet::{Columns, Sheet};
 use crate::answer::{cursor, page};
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::registry::presence::Knowledge;
+use crate::registry::presence::RoomsLack;
 use crate::registry::{lookup, presence};
 
 /// The number of readings that are read for a page of CSV before its size is checked: about as many as
@@ -52,10 +52,10 @@ pub(crate) async fn of_room(
     let devices = if !store.has_room_index() {
         let horizon = known_state.horizon(store, now, call.invocation).await;
         let horizon = horizon.map_err(|error| call.failed(&error))?;
-        let (known, rooms) = ((known_state, &horizon), [room.id.clone()].into());
-        let asked = (&rooms, range.query.range);
-        occupants = presence::in_rooms(store, known, &snapshot, asked, now, call).await?;
-        if occupants.knowledge == Knowledge::NotedAlone {
+        let (rooms, asked) = ([room.id.clone()].into(), range.query.range);
+        let found = presence::in_rooms(store, &horizon, &snapshot, &rooms, asked, now, call);
+        occupants = found.await?;
+        if occupants.lack == Some(RoomsLack::NoRoomIndex) {
             return Err(lookup::without_room_index("those that were in a room lately"));
         }
         let known = |id| snapshot.devices.get(id).or_else(|| occupants.read.get(id));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use series::{Combine, DeviceValues, Function, Grid, LeftOut, NotCombined, Place, value_of};
 
-use super::about::{Explanation, Span, sources};
+use super::about::{Span, sources};
 use super::request::SeriesRequest;
 use super::write::{Line, respond};
 use crate::answer::row::Cell;
@@ -55,8 +55,6 @@ struct About<'a> {
     left_out: &'a [NotCombined<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms: Option<Vec<RoomAbout<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explain: Option<Explanation>,
 }
 
 /// What is said of a room's rows.
@@ -309,11 +307,7 @@ impl<'a> Series<'a> {
     }
 
     /// The answer.
-    pub(crate) fn respond(
-        &self,
-        span: Span,
-        explain: Option<Explanation>,
-    ) -> Result<Response, Problem> {
+    pub(crate) fn respond(&self, span: Span) -> Result<Response, Problem> {
         let columns = &self.columns.0;
         let combined = self.groups.first().filter(|group| group.of == RowOf::All);
         let is_shared = self.groups.iter().all(|group| group.of != RowOf::Device);
@@ -327,7 +321,6 @@ impl<'a> Series<'a> {
             devices: Some(&self.devices[..]).filter(|_| is_shared && !is_by_room),
             left_out: combined.map_or(&[], |group| &group.left_out),
             rooms: is_by_room.then_some(rooms),
-            explain,
         };
         respond(self.request.format, || self.header(), self.rows(), &about)
     }

@@ -39,8 +39,8 @@ pub(crate) async fn conditions(
     let grid = Grid::quarters(request.question.range);
     let have_all =
         |_: &Subject, devices: &[&Device]| known(&request.question.names(), devices).is_ok();
-    let (known_here, asked) = ((registry, known_state), (request.question.range, now));
-    subject.find_devices(known_here, store, &horizon, asked, have_all, call).await?;
+    let asked = (request.question.range, now);
+    subject.find_devices(registry, store, &horizon, asked, have_all, call).await?;
     let devices = subject.devices(call)?;
     known(&request.question.names(), &devices)?;
     let has_all = |device: &&Device| {
@@ -65,7 +65,7 @@ pub(crate) async fn conditions(
         episodes: &found,
         left_out,
         lag: lacking.of(grid.range(), subject.device.as_ref().map(Device::id)),
-        knowledge: subject.knowledge,
+        rooms_lack: subject.rooms_lack,
     };
     let is_lacking = answer.lag.is_some();
     Ok(cached(call, &grid, is_lacking, now, answer.respond(explain)?))

@@ -1,13 +1,13 @@
 //! The energy of devices as the API shows it. Sums nothing itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, Response};
 use domain::{DeviceId, Exact, Flag, Meter, MetricName, Role, TimeRange, Timestamp};
 use serde::Serialize;
 use series::{Amount, DeviceValues, Event, Events, Grid, LeftOut, RowEnergy, sum};
 
-use super::about::{Explanation, Span};
+use super::about::{Span, reason};
 use super::request::SeriesRequest;
 use super::rest::{Rest, RestRow};
 use super::write::{Line, respond};
@@ -65,6 +65,9 @@ struct Counted<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
     source: &'static str,
+    /// The metrics of energy and power that count nothing, each with the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    not_counted: BTreeMap<&'a MetricName, String>,
     total_kwh: Option<Exact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_kwh_sold: Option<Exact>,
@@ -100,8 +103,6 @@ struct About<'a> {
     events: Option<&'a [Event]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events_has_more: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explain: Option<Explanation>,
 }
 
 /// The sum of the devices that nothing is behind.
@@ -143,7 +144,6 @@ impl<'a> Energy<'a> {
         &self,
         span: Span,
         events: Option<&'a Events>,
-        explain: Option<Explanation>,
     ) -> Result<Response, Problem> {
         let total = self.total(&self.counting);
         let only = self.devices.first().map(|(_, meter)| meter).filter(|_| !self.is_shared);
@@ -159,6 +159,11 @@ impl<'a> Energy<'a> {
                 metrics_sold: &meter.sold,
                 role: meter.other_role,
                 source: source(meter),
+                not_counted: meter
+                    .left_out
+                    .iter()
+                    .map(|(name, why)| (*name, reason(*why)))
+                    .collect(),
                 total_kwh: shown(total.bought),
                 total_kwh_sold: shown(total.sold),
             }
@@ -183,7 +188,6 @@ impl<'a> Energy<'a> {
             unsure: self.unsure(&self.counting),
             events: events.map(|it| &it.events[..]),
             events_has_more: events.map(|it| it.has_more),
-            explain,
         };
         respond(self.request.format, || self.header(), self.rows(), &about)
     }

@@ -24,7 +24,6 @@ pub(crate) struct SeriesRequest {
     /// Whether the rows of each room are asked for.
     pub(crate) is_by_room: bool,
     pub(crate) has_events: bool,
-    pub(crate) is_explained: bool,
 }
 
 impl SeriesRequest {
@@ -49,7 +48,6 @@ impl SeriesRequest {
             is_apart,
             is_by_room,
             has_events: params.flag("events"),
-            is_explained: params.flag("explain"),
         })
     }
 

@@ -8,13 +8,13 @@ use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
-use series::{DeviceValues, Failure, Horizon, KnownState, MAX_DEVICES, too_many};
+use series::{DeviceValues, Failure, Horizon, MAX_DEVICES, too_many};
 use table::MAX_CACHED_ENTRIES;
 
 use crate::failure::problem;
 use crate::ports::Store;
 use crate::registry::lookup;
-use crate::registry::presence::{self, Knowledge, Occupants};
+use crate::registry::presence::{self, RoomDevices, RoomsLack};
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) struct Subject {
     pub(super) rooms: Option<BTreeSet<RoomId>>,
     /// The devices that are or were in the rooms.
     pub(super) occupants: BTreeSet<DeviceId>,
-    pub(super) knowledge: Option<Knowledge>,
+    pub(super) rooms_lack: Option<RoomsLack>,
     /// What it costs, about, to know which devices these are, beside the registry.
     pub(super) units: f64,
 }
@@ -77,8 +77,8 @@ impl Subject {
         device: Option<Device>,
         rooms: Option<BTreeSet<RoomId>>,
     ) -> Self {
-        let (read, occupants, knowledge) = (BTreeMap::new(), BTreeSet::new(), None);
-        Self { about, snapshot, read, device, rooms, occupants, knowledge, units: 0.0 }
+        let (read, occupants, rooms_lack) = (BTreeMap::new(), BTreeSet::new(), None);
+        Self { about, snapshot, read, device, rooms, occupants, rooms_lack, units: 0.0 }
     }
 
     /// The rooms that are asked about, each by itself.
@@ -98,15 +98,14 @@ impl Subject {
     /// before that is said: another instance may have met it since.
     pub(super) async fn find_devices(
         &mut self,
-        (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+        registry: &CachedRegistry<impl Clock>,
         store: &impl Store,
         horizon: &Horizon,
         (range, now): (TimeRange, Timestamp),
         have_it: impl Fn(&Self, &[&Device]) -> bool,
         call: &mut Call<'_>,
     ) -> Result<(), Problem> {
-        let known = (known_state, horizon);
-        self.find_occupants(store, known, (range, now), call).await?;
+        self.find_occupants(store, horizon, (range, now), call).await?;
         // A device that was read alone is as it is now.
         let is_new = self.device.is_some() && registry.would_read_many();
         if is_new
@@ -116,22 +115,21 @@ impl Subject {
             return Ok(());
         }
         *self = Self::of(self.about, registry, store, call).await?;
-        self.find_occupants(store, known, (range, now), call).await
+        self.find_occupants(store, horizon, (range, now), call).await
     }
 
     /// Finds the devices of the rooms that are asked about.
     async fn find_occupants(
         &mut self,
         store: &impl Store,
-        (known_state, horizon): (&KnownState, &Horizon),
+        horizon: &Horizon,
         (range, now): (TimeRange, Timestamp),
         call: &mut Call<'_>,
     ) -> Result<(), Problem> {
         let Some(rooms) = &self.rooms else { return Ok(()) };
-        let (known, asked) = ((known_state, horizon), (rooms, range));
-        let found = presence::in_rooms(store, known, &self.snapshot, asked, now, call);
-        let Occupants { ids, read, knowledge, units } = Box::pin(found).await?;
-        (self.occupants, self.read, self.knowledge) = (ids, read, Some(knowledge));
+        let found = presence::in_rooms(store, horizon, &self.snapshot, rooms, range, now, call);
+        let RoomDevices { ids, read, lack, units } = Box::pin(found).await?;
+        (self.occupants, self.read, self.rooms_lack) = (ids, read, lack);
         self.units += units;
         lookup::add_meters(&mut self.read, store, &self.snapshot, call).await
     }

@@ -15,6 +15,7 @@ impl Bench {
         {
             let reading = reading(device, minute, room);
             bench.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
+            bench.note_room(&reading).await;
             let mut device = given::device_of([&reading]);
             let known = bench.store.register_device(&device, &invocation()).await.expect("memory");
             if let table::Registration::Exists(known) = known {

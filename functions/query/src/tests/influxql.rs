@@ -125,6 +125,7 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
     bench.clock.set(given::at("2026-01-20T00:00:00Z"));
     for (device, readings) in points() {
         bench.store.put_readings(&readings, None, &invocation()).await;
+        bench.note_rooms(&readings).await;
         bench.store.register_device(&device, &invocation()).await.expect("memory");
         if let Some(room) = device.place().room() {
             given::register_room(&bench.store, room.as_str(), readings[0].at).await;
@@ -298,6 +299,7 @@ async fn a_condition_finds_rooms_that_are_not_registered() {
         .map(|minute| reading("a", minute, if minute < 25 { "lost" } else { "s" }))
         .collect();
     bench.store.put_readings(&readings, None, &invocation()).await;
+    bench.note_rooms(&readings).await;
     given::register_devices_of(&bench.store, &readings).await;
     let s = "s".parse().expect("an id");
     given::register_room(&bench.store, "s", readings[0].at).await;
@@ -334,6 +336,7 @@ async fn a_tag_that_is_no_part_of_the_id_is_that_of_each_reading() {
     for (id, taught) in [("t1", "b"), ("t2:a", "a")] {
         let readings = moved(id);
         bench.store.put_readings(&readings, None, &invocation()).await;
+        bench.note_rooms(&readings).await;
         let tags = [("sensor", id), ("room", taught)].map(|(name, it)| (name.into(), it.into()));
         let field = SourceField { measurement: "air".into(), field: "t".into() };
         let fields = [(given::metric("temperature"), field)].into();

@@ -120,7 +120,7 @@ async fn a_view_token_reads_what_is_under_its_rooms_and_homes_and_is_refused_eve
         "/rooms/r/devices?latest=1",
         "/rooms/r/readings?from=-2h",
         "/rooms/r/stays",
-        "/rooms/r/series?from=-2h&every=1h&devices=1&explain=1",
+        "/rooms/r/series?from=-2h&every=1h&devices=1",
         "/rooms/r/conditions?from=-2h&temperature=1..",
         "/homes/villa",
         "/homes/villa/rooms",

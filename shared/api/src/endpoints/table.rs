@@ -158,18 +158,18 @@ const BY_ROOMS: Parameter =
     parameter("rooms", Kind::Flag, "Rows for each room, combined of its devices");
 
 /// A series of one device.
-const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, EXPLAIN, FORMAT];
+const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, FORMAT];
 /// A series of several devices.
 const SHARED_SERIES: &[Parameter] =
-    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, EXPLAIN, FORMAT];
+    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, FORMAT];
 /// A series of several rooms.
 const SERIES_OF_ROOMS: &[Parameter] =
-    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, BY_ROOMS, EXPLAIN, FORMAT];
+    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, BY_ROOMS, FORMAT];
 /// The energy of one device.
-const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, EXPLAIN, FORMAT];
+const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, FORMAT];
 /// The energy of several devices.
 const SHARED_ENERGY: &[Parameter] =
-    &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, EXPLAIN, FORMAT];
+    &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, FORMAT];
 /// What was notable.
 const NOTABLE: &[Parameter] = &[FROM, TO, METRIC, FORMAT];
 /// Conditions on the metrics of a device or of the devices of a room.

@@ -11,7 +11,7 @@ use series::{Lag, NotCombined};
 
 use super::request::ConditionsRequest;
 use crate::answer::row::Cell;
-use crate::registry::presence::Knowledge;
+use crate::registry::presence::RoomsLack;
 use crate::series::write::{Line, respond};
 
 /// An answer.
@@ -23,8 +23,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) left_out: Vec<NotCombined<'a>>,
     /// What the rollups lack.
     pub(crate) lag: Option<Lag>,
-    /// How it is known which devices these are.
-    pub(crate) knowledge: Option<Knowledge>,
+    /// Why devices may be missing.
+    pub(crate) rooms_lack: Option<RoomsLack>,
 }
 
 /// What is to be said of the episodes.
@@ -40,7 +40,7 @@ struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rollups_lack: Option<&'a Lag>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rooms_lack: Option<Knowledge>,
+    rooms_lack: Option<RoomsLack>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<Explanation>,
 }
@@ -60,7 +60,7 @@ impl Answer<'_> {
             devices: &self.devices,
             left_out: &self.left_out,
             rollups_lack: self.lag.as_ref(),
-            rooms_lack: self.knowledge.filter(|it| it.lacks_devices()),
+            rooms_lack: self.rooms_lack,
             explain,
         };
         respond(request.format, || columns(&names), rows, &about)
