@@ -297,6 +297,7 @@ export const words = {
   roleNone: "eine Kopie eines anderen: zählt nicht",
   roleProduction: "erzeugt, etwa Solar",
   roleStorage: "von einer Batterie",
+  reason_moved: "war woanders",
   reason_none: "zählt nicht",
   reason_production: "Erzeugung",
   reason_storage: "Speicher",

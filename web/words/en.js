@@ -296,6 +296,7 @@ export const words = {
   roleNone: "a copy of another: counts as nothing",
   roleProduction: "produces, such as solar",
   roleStorage: "a battery's",
+  reason_moved: "was elsewhere",
   reason_none: "counts as nothing",
   reason_production: "production",
   reason_storage: "storage",

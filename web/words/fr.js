@@ -298,6 +298,7 @@ export const words = {
   roleNone: "une copie d’un autre : ne compte pas",
   roleProduction: "produit, par exemple du solaire",
   roleStorage: "celui d’une batterie",
+  reason_moved: "était ailleurs",
   reason_none: "ne compte pas",
   reason_production: "production",
   reason_storage: "stockage",

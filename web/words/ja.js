@@ -297,6 +297,7 @@ export const words = {
   roleNone: "別のメーターの写し: 数えない",
   roleProduction: "発電 (太陽光など)",
   roleStorage: "蓄電池",
+  reason_moved: "別の場所にあった",
   reason_none: "数えない",
   reason_production: "発電",
   reason_storage: "蓄電",

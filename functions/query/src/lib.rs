@@ -39,7 +39,7 @@ use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 
-use crate::series::About;
+use crate::series::QueryScope;
 use ::series::{Densities, KnownState};
 use handlers::{Handlers, Quiet};
 use judging::Judging;
@@ -201,7 +201,7 @@ macro_rules! dispatch {
                 // On the heap: a debug build would keep the futures of all handlers on the stack at once.
                 match call.endpoint.operation {
                     $($(Operation::$operation => {
-                        Box::pin($($handler)::+(self, $(About::$scope,)? call))
+                        Box::pin($($handler)::+(self, $(QueryScope::$scope,)? call))
                     })?)*
                     _ => Box::pin(std::future::ready(self.answer_at_once(call))),
                 }
@@ -214,46 +214,3 @@ api::endpoints!(dispatch);
 
 /// A handler at work.
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;
-
-/// `GET .../series`
-async fn series(
-    handlers: &Handlers<impl Store, impl Clock>,
-    about: About,
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, densities, store, clock, .. } = handlers;
-
-    series::series(about, (registry, known_state, densities), store, clock.now(), call).await
-}
-
-/// `GET .../energy`
-async fn energy(
-    handlers: &Handlers<impl Store, impl Clock>,
-    about: About,
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, densities, store, clock, .. } = handlers;
-
-    series::energy(about, (registry, known_state, densities), store, clock.now(), call).await
-}
-
-/// `GET .../conditions`
-async fn conditions(
-    handlers: &Handlers<impl Store, impl Clock>,
-    about: About,
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, store, clock, .. } = handlers;
-
-    series::conditions(about, (registry, known_state), store, clock.now(), call).await
-}
-
-/// `GET /devices/{id}/events`
-async fn device_events(
-    handlers: &Handlers<impl Store, impl Clock>,
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
-    let Handlers { registry, known_state, store, clock, .. } = handlers;
-
-    series::device_events((registry, known_state), store, clock.now(), call).await
-}

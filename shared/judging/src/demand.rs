@@ -8,10 +8,10 @@ use chrono::TimeDelta;
 use domain::{
     CalendarUnit, Device, DeviceId, EnergyUnit, Exact, Meter, MetricRule, TimeRange, Timestamp,
 };
-use series::{Failure, Grid, Horizon, Level};
+use series::{EnergyDevice, Failure, Grid, Horizon, Level};
 use table::Invocation;
 
-use crate::energy::{EnergyRows, energy, gauges, meter};
+use crate::energy::{energy, gauges, meter};
 use crate::ports::Store;
 
 const HOUR: i64 = 3_600_000;
@@ -103,7 +103,7 @@ fn grid_until(range: TimeRange, since: Timestamp, now: Timestamp) -> Option<Grid
 }
 
 /// One step of the counters of some rows, in kWh: the last decimal that any of their values has.
-fn step_of(rows: &EnergyRows<'_>) -> Exact {
+fn step_of(rows: &EnergyDevice<'_>) -> Exact {
     let mut sum = Exact::zero();
     for name in &rows.meter.used {
         let Some(metric) = rows.values.metrics.get(*name) else { continue };

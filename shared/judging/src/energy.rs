@@ -2,24 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Device, Exact, Meter, MetricInfo, MetricKind, MetricName, MetricRule, Timestamp};
-use series::{Ask, DeviceValues, Failure, Grid, Horizon, Level, RowEnergy, device_values};
+use domain::{Device, Meter, MetricInfo, MetricKind, MetricName, MetricRule, Timestamp};
+use series::{Ask, EnergyDevice, Failure, Grid, Horizon, Level, device_values};
 use table::Invocation;
 
 use crate::ports::Store;
-
-/// The rows of a device, and what they are made from.
-pub(crate) struct EnergyRows<'a> {
-    pub(crate) values: DeviceValues<'a>,
-    pub(crate) meter: Meter<'a>,
-}
-
-impl EnergyRows<'_> {
-    /// What was used in the row at a place, in kWh; `None` if nothing tells it.
-    pub(crate) fn used(&self, place: usize) -> Option<Exact> {
-        RowEnergy::of(&self.values, &self.meter, place).bought.map(|it| it.shown())
-    }
-}
 
 /// The energy of a device that is asked about by itself; `None` if it measures none.
 pub(crate) async fn energy<'a>(
@@ -29,13 +16,13 @@ pub(crate) async fn energy<'a>(
     coarsest: Level,
     now: Timestamp,
     invocation: &Invocation,
-) -> Result<Option<EnergyRows<'a>>, Failure> {
+) -> Result<Option<EnergyDevice<'a>>, Failure> {
     let Some(meter) = meter else { return Ok(None) };
     let names: Vec<MetricName> = meter.names().cloned().collect();
     let ask = Ask::of(device, (grid, horizon), coarsest, now);
     let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
     let values = device_values(store, &ask, &names, spans, invocation).await?;
-    Ok(Some(EnergyRows { values, meter }))
+    Ok(Some(EnergyDevice { values, meter }))
 }
 
 /// The meter of a device: its counters, else its powers.

@@ -1,12 +1,15 @@
 //! The mean of a room by quarters of an hour, or the sum of what adds up, as a series has it. Judges nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use alerts::{Observation, Start};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp};
+use domain::{
+    Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp, meter_of,
+    meters_above,
+};
 use series::{
-    Ask, Combine, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, device_values, leave_out,
+    Ask, Combine, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, Presence, device_values,
     value_of,
 };
 use table::Invocation;
@@ -65,18 +68,34 @@ pub(crate) async fn means(
     for device in members {
         found.push(device_values(store, &ask(device), names, spans, invocation).await?);
     }
-    let adds_up = found.iter().flat_map(|it| it.metrics.values());
-    let adds_up = adds_up.map(|it| Combine::of(&it.rule)).any(|it| it == Combine::Sum);
-    let sums = names.iter().filter(|_| adds_up);
+    let adds_up = found.iter().flat_map(|device| device.metrics.values());
+    let adds_up =
+        adds_up.map(|rows| Combine::of(&rows.rule)).any(|combine| combine == Combine::Sum);
     let behind = |id: &DeviceId| devices.get(id)?.behind();
-    leave_out(store, &mut found, sums, behind, (ask, spans), invocation).await?;
+
+    let mut presences: BTreeMap<&DeviceId, Presence> = BTreeMap::new();
+    let having: BTreeSet<&DeviceId> = found.iter().map(|device| device.device.id()).collect();
+    let above = having.iter().filter(|_| adds_up).flat_map(|id| meters_above(id, behind));
+    let meters: BTreeSet<&DeviceId> = above.filter(|id| having.contains(id)).collect();
+    for meter in found.iter().filter(|device| meters.contains(device.device.id())) {
+        let question = ask(meter.device);
+        let presence = Presence::of(store, &question, meter, invocation).await?;
+        presences.insert(meter.device.id(), presence);
+    }
+
     let mut values = vec![Vec::new(); grid.rows().len()];
     let mut combine = Combine::Mean;
     for device in &found {
         for metric in device.metrics.values() {
             combine = Combine::of(&metric.rule);
-            for (values, row) in values.iter_mut().zip(&metric.rows) {
-                values.extend(value_of(Function::Mean, row));
+            for (place, row) in metric.rows.iter().enumerate() {
+                // Quarter by quarter: a mean depends on nothing but its quarter, however long the fold is.
+                let is_there = |id: &DeviceId| {
+                    presences.get(id).is_some_and(|it| it.is_mostly_in(grid.rows()[place]))
+                };
+                if meter_of(device.device.id(), behind, is_there).is_none() {
+                    values[place].extend(value_of(Function::Mean, row));
+                }
             }
         }
     }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use domain::{DeviceId, MetricName, TimeRange};
+use domain::{DeviceId, MetricName};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
 use crate::density::Densities;
 use crate::failure::Failure;
 use crate::gather::{Ask, Level};
-use crate::grid::Grid;
-use crate::members::DEVICE_CONCURRENCY;
+use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::Store;
 
 /// The read units of one answer in rows, as estimated.
@@ -40,23 +39,21 @@ pub struct TooDear {
 }
 
 /// The rows of one device that are about to be read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct DeviceRows<'a> {
     /// What is asked.
     pub ask: Ask<'a>,
     /// The number of its metrics.
     pub metrics: usize,
-    /// The parts of the range that are read.
-    pub parts: Vec<TimeRange>,
 }
 
 impl<'a> DeviceRows<'a> {
-    /// Those of the whole range, with the metrics of these names.
+    /// The rows with the metrics of these names.
     #[must_use]
     pub fn of(ask: Ask<'a>, names: &[MetricName]) -> Self {
         let known = ask.device.metrics();
         let metrics = names.iter().filter(|name| known.contains_key(*name)).count();
-        Self { ask, metrics, parts: vec![ask.grid.range()] }
+        Self { ask, metrics }
     }
 
     fn values(&self) -> usize {
@@ -102,11 +99,6 @@ impl<'a> Budget<'a> {
             stream::iter(costs).buffered(DEVICE_CONCURRENCY).try_collect().await?;
         let spent = self.spend(costs.iter().sum());
         spent.map_err(|why| Failure::OutOfReach(self.too_dear(&first.ask, why)))
-    }
-
-    /// Takes rows out that are held no more.
-    pub(crate) fn release(&mut self, rows: &[DeviceRows<'_>]) {
-        self.values -= rows.iter().map(DeviceRows::values).sum::<usize>();
     }
 
     /// The number of devices, in words.
@@ -179,11 +171,5 @@ async fn cost(
     densities: &Densities,
     invocation: &Invocation,
 ) -> Result<f64, Failure> {
-    let mut units = 0.0;
-    for part in &rows.parts {
-        let grid = Grid::total(*part);
-        let ask = Ask { grid: &grid, ..rows.ask };
-        units += densities.cost(store, &ask, invocation).await?.of(ask.coarsest);
-    }
-    Ok(units)
+    Ok(densities.cost(store, &rows.ask, invocation).await?.of(rows.ask.coarsest))
 }

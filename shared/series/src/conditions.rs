@@ -20,7 +20,7 @@ use table::Invocation;
 use crate::failure::Failure;
 use crate::gather::Ask;
 use crate::grid::uncovered;
-use crate::members::DEVICE_CONCURRENCY;
+use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::{ConditionsStore, Store};
 use indexed::Indexed;
 use matching::Matching;

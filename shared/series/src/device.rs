@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use domain::{Device, MetricName, MetricRule, Neighbours, RoomId, TimeRange};
+use domain::{Device, MetricName, MetricRule, Neighbours, TimeRange};
 use table::Invocation;
 
 use super::failure::Failure;
@@ -23,8 +23,6 @@ pub struct DeviceValues<'a> {
     pub metrics: BTreeMap<MetricName, MetricValues>,
     /// The time about which rollups may have been asked.
     pub reach: TimeRange,
-    /// The rooms that were met when values beside the range were searched.
-    pub rooms_beside: BTreeSet<Option<RoomId>>,
     /// The usual time between two of its readings.
     pub interval: Option<TimeDelta>,
 }
@@ -38,40 +36,7 @@ pub struct MetricValues {
     pub rows: Vec<RowValues>,
 }
 
-impl<'a> DeviceValues<'a> {
-    /// Rows without values.
-    pub(crate) fn empty(ask: &Ask<'a>, names: &[MetricName]) -> Self {
-        let metrics = names.iter().filter_map(|name| {
-            let rule = MetricRule::of(ask.device.metrics().get(name)?);
-            let rows = vec![RowValues::default(); ask.grid.rows().len()];
-            Some((name.clone(), MetricValues { rule, rows }))
-        });
-        Self {
-            device: ask.device,
-            gathered: Gathered::default(),
-            metrics: metrics.collect(),
-            reach: ask.grid.range(),
-            rooms_beside: BTreeSet::new(),
-            interval: None,
-        }
-    }
-
-    /// Appends what a later part of the range holds, whose first row is that at `first`.
-    pub(crate) fn append(&mut self, later: DeviceValues<'_>, first: usize) {
-        for (name, metric) in later.metrics {
-            let rows = self.metrics.get_mut(&name).into_iter().flat_map(|it| &mut it.rows[first..]);
-            for (row, later) in rows.zip(&metric.rows) {
-                row.append(later.rollup.as_ref(), &later.increase, later.area.clone());
-            }
-        }
-        self.gathered.append(later.gathered);
-        let (from, to) = (self.reach.from(), self.reach.to());
-        let reach = TimeRange::new(from.min(later.reach.from()), to.max(later.reach.to()));
-        self.reach = reach.expect("it only grows");
-        self.rooms_beside.extend(later.rooms_beside);
-        self.interval = self.interval.max(later.interval);
-    }
-
+impl DeviceValues<'_> {
     /// Whether a row has a part of a step or of a power that spans its edges.
     #[must_use]
     pub fn has_share(&self) -> bool {
@@ -99,8 +64,7 @@ pub async fn device_values<'a>(
     let (mut gathered, beside);
     if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
         gathered = gather(store, ask, invocation).await?;
-        let (values, rooms) = (BTreeMap::new(), BTreeSet::new());
-        beside = Beside { values, reach: ask.grid.range(), left: None, rooms };
+        beside = Beside { values: BTreeMap::new(), reach: ask.grid.range(), left: None };
     } else {
         gathered = gather_with_day_before(store, ask, invocation).await?;
         let day_before = gathered.day_before.as_ref();
@@ -117,6 +81,5 @@ pub async fn device_values<'a>(
     let metrics = metrics.collect();
     let interval = usual_interval(&gathered, &names);
     gathered.drop_values();
-    let Beside { reach, rooms: rooms_beside, .. } = beside;
-    Ok(DeviceValues { device, gathered, metrics, reach, rooms_beside, interval })
+    Ok(DeviceValues { device, gathered, metrics, reach: beside.reach, interval })
 }

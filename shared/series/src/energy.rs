@@ -88,13 +88,37 @@ impl RowEnergy {
     }
 }
 
-/// The sum of the devices in one row.
-pub fn sum<'a>(
-    devices: impl Iterator<Item = &'a (DeviceValues<'a>, Meter<'a>)>,
-    place: usize,
+/// A device that measures energy, and the metrics that count.
+#[derive(Debug)]
+pub struct EnergyDevice<'a> {
+    /// The rows of the device.
+    pub values: DeviceValues<'a>,
+    /// The metrics that count.
+    pub meter: Meter<'a>,
+}
+
+impl EnergyDevice<'_> {
+    /// The energy in the row at a place.
+    #[must_use]
+    pub fn row(&self, place: usize) -> RowEnergy {
+        RowEnergy::of(&self.values, &self.meter, place)
+    }
+
+    /// What was used in the row at a place, in kWh; `None` if nothing tells it.
+    #[must_use]
+    pub fn used(&self, place: usize) -> Option<Exact> {
+        self.row(place).bought.map(|amount| amount.shown())
+    }
+}
+
+/// The sum of devices in some rows.
+pub fn sum<'d, 'a: 'd>(
+    devices: impl Iterator<Item = &'d EnergyDevice<'a>> + Clone,
+    places: impl Iterator<Item = usize>,
 ) -> RowEnergy {
-    devices.fold(RowEnergy::default(), |mut sum, (it, meter)| {
-        sum.add(&RowEnergy::of(it, meter, place));
-        sum
-    })
+    let mut sum = RowEnergy::default();
+    for place in places {
+        devices.clone().for_each(|device| sum.add(&device.row(place)));
+    }
+    sum
 }

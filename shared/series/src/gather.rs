@@ -166,8 +166,6 @@ pub struct Piece {
     pub is_elsewhere: bool,
     /// Its first reading. Where the device has not moved, of a rollup the first with a value that counts.
     pub first: Timestamp,
-    /// Its last reading; of a rollup the last with a value that counts, if there is one.
-    pub last: Option<Timestamp>,
 }
 
 impl Piece {
@@ -175,8 +173,7 @@ impl Piece {
     fn new(range: TimeRange, level: Level, rollup: Rollup, is_elsewhere: bool) -> Self {
         let first = rollup.metrics.values().map(|metric| metric.first.at).min();
         let first = first.unwrap_or(range.from()).max(range.from());
-        let last = rollup.metrics.values().map(|metric| metric.last.at).max();
-        Self { range, level, rollup, is_elsewhere, first, last }
+        Self { range, level, rollup, is_elsewhere, first }
     }
 
     /// Whether a later piece without values tells the same of where the device was.
@@ -187,7 +184,6 @@ impl Piece {
 
     fn join(&mut self, later: &Self) {
         self.range = TimeRange::new(self.range.from(), later.range.to()).expect("it only grows");
-        self.last = later.last.or(self.last);
     }
 
     /// The time from its first reading on: until then the device may have been where it was before.
@@ -223,13 +219,6 @@ impl Gathered {
             }
         }
         self.pieces = stays;
-    }
-
-    /// Appends what is gathered of a later part of the range.
-    pub(crate) fn append(&mut self, later: Self) {
-        self.pieces.extend(later.pieces);
-        self.levels.extend(later.levels);
-        self.sent.extend(later.sent);
     }
 }
 
@@ -680,7 +669,6 @@ impl<'a> Gathering<'a> {
 
         let piece = self.gathered.pieces.last_mut().expect("there is one");
         sent.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
-        piece.last = stay.last().map(|reading| reading.at);
         self.gathered.sent.extend(sent);
     }
 

@@ -70,12 +70,6 @@ impl Grid {
         row.is_some_and(|row| row.from() <= range.from() && range.to() <= row.to())
     }
 
-    /// The rows of a range inside, and the place of the first.
-    #[must_use]
-    pub(crate) fn within(&self, range: TimeRange) -> (usize, Self) {
-        (self.place(range.from()), Self(self.cut(range).map(|(_, part)| part).collect()))
-    }
-
     /// The parts of a range by the places of their rows.
     pub fn cut(&self, range: TimeRange) -> impl Iterator<Item = (usize, TimeRange)> + '_ {
         let first = self.place(range.from());

@@ -3,14 +3,13 @@
 //!
 //! `horizon` says how far the rollups reach and `lacking` what they may lack. `gather` reads the pieces of one
 //! device, `neighbours` what is beside its range; `values` gives each row its share, `device` has both for all
-//! metrics, `places` for each room. `counting` says when a device counts beside its meter, `combine` makes one value
+//! metrics. `presence` says when a meter was in the rooms, `left_out` which devices a sum leaves out for it, `combine` makes one value
 //! of several devices, `energy` kWh of meters, `events` finds the notable steps of counters, `verdicts` what can be
 //! said of one, and `conditions` finds episodes. `budget` says what an answer may cost, by `density`. All arithmetic is the domain's.
 
 mod budget;
 mod combine;
 pub mod conditions;
-mod counting;
 mod density;
 mod device;
 mod energy;
@@ -21,12 +20,11 @@ mod gather;
 mod grid;
 mod horizon;
 mod lacking;
-mod measured_twice;
-mod members;
+mod left_out;
 mod neighbours;
 mod not_combined;
-mod places;
 mod ports;
+mod presence;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -34,10 +32,9 @@ mod verdicts;
 
 pub use budget::{Budget, DeviceRows, MAX_ROW_UNITS, MAX_ROW_VALUES, RowReader, TooDear};
 pub use combine::{Combine, Quotient, value_of};
-pub use counting::{Counted, Presences, counted, hold, presence, room_before, values_within};
 pub use density::{Cost, Densities};
 pub use device::{DeviceValues, MetricValues, device_values};
-pub use energy::{Amount, RowEnergy, sum};
+pub use energy::{Amount, EnergyDevice, RowEnergy, sum};
 pub use events::{Event, Events, Value, events};
 pub use failure::Failure;
 pub use function::Function;
@@ -45,10 +42,9 @@ pub use gather::{Ask, Gathered, Level, MAX_READ, MAX_ROLLUPS, Piece, gather, rea
 pub use grid::{Grid, MAX_ROWS, intersection};
 pub use horizon::{Horizon, KnownState, ceiling};
 pub use lacking::{Lacking, Lag};
-pub use measured_twice::leave_out;
-pub use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, too_many};
+pub use left_out::{BehindMeters, DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, MovedMeter, too_many};
 pub use not_combined::NotCombined;
-pub use places::{Place, Places, places};
 pub use ports::{ConditionsStore, Store};
+pub use presence::Presence;
 pub use values::RowValues;
 pub use verdicts::Step;

@@ -3,12 +3,11 @@
 //! It looks at the day before if that has been read, at a few readings, and then at rollups, whose first and last
 //! values are those of readings: far neighbours cost a few read units.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, MetricName, MetricRule, Neighbours, Order, QuarterHour, RoomId, Sample, TimeRange,
-    Timestamp,
+    Bucket, MetricName, MetricRule, Neighbours, Order, QuarterHour, Sample, TimeRange, Timestamp,
 };
 use table::{Invocation, RangeQuery, StoredRollup};
 
@@ -35,8 +34,6 @@ pub(crate) struct Beside {
     pub reach: TimeRange,
     /// When the device was in another room than those that are asked for, behind the range, as far as it was searched.
     pub left: Option<Timestamp>,
-    /// The rooms of what was looked at beside the range, and perhaps of what lies beyond the neighbours.
-    pub rooms: BTreeSet<Option<RoomId>>,
 }
 
 /// The neighbours of the range that is asked for, by metric; counters and powers have some.
@@ -60,7 +57,6 @@ pub(crate) async fn neighbours(
         missing: rules.iter().filter(|(_, rule)| **rule != MetricRule::Gauge).collect(),
         found: BTreeMap::new(),
         left: None,
-        rooms: BTreeSet::new(),
         has_rolled: false,
         budget: MAX_READ,
     };
@@ -88,7 +84,7 @@ pub(crate) async fn neighbours(
         found.entry(name).or_default().after = Some(sample);
     }
     let reach = TimeRange::new(from, to).expect("it holds the range");
-    Ok(Beside { values: found, reach, left: search.left, rooms: search.rooms })
+    Ok(Beside { values: found, reach, left: search.left })
 }
 
 /// A search in one direction; back in time where the order is descending.
@@ -100,7 +96,6 @@ struct Search<'a, S> {
     missing: BTreeMap<&'a MetricName, &'a MetricRule>,
     found: BTreeMap<MetricName, Sample>,
     left: Option<Timestamp>,
-    rooms: BTreeSet<Option<RoomId>>,
     /// Whether rollups were searched.
     has_rolled: bool,
     /// For how long readings may still be read in place of outdated rollups.
@@ -181,9 +176,6 @@ impl<S: Store> Search<'_, S> {
         let device = self.ask.device.id();
         let page = self.store.device_readings(device, &query, self.invocation).await?;
         for reading in &page.readings {
-            if !self.missing.is_empty() && !self.rooms.contains(&reading.room) {
-                self.rooms.insert(reading.room.clone());
-            }
             if !self.ask.is_about(reading.room.as_ref()) {
                 self.left.get_or_insert(reading.at);
                 self.missing.clear();
@@ -381,7 +373,6 @@ impl<S: Store> Search<'_, S> {
         if self.ask.is_outdated(stored) {
             self.ask.note_outdated(stored);
         }
-        self.rooms.extend(stored.rollup.rooms.iter().cloned());
         let mut rooms = stored.rollup.rooms.iter();
         if rooms.any(|room| !self.ask.is_about(room.as_ref())) {
             self.missing.clear();

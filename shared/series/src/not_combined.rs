@@ -3,7 +3,7 @@
 use domain::{Device, DeviceId, MetricName};
 use serde::Serialize;
 
-use super::members::LeftOut;
+use super::left_out::LeftOut;
 
 /// A device that a sum leaves out, or a metric of a device that means leave out.
 #[derive(Debug, Clone, Serialize)]

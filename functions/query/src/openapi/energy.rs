@@ -12,15 +12,22 @@ pub(super) fn schemas() -> Value {
     json!({
         "LeftOut": {"type": "object", "required": ["device_id", "reason"], "properties": {
             "device_id": reference("Id"),
-            "reason": {"enum": ["behind", "production", "storage", "none"], "description": "behind: another device measures it too; else the role of the metrics"},
+            "reason": {"enum": ["behind", "moved", "production", "storage", "none"], "description": "behind: another device measures it too; moved: a meter that was elsewhere for more than half of the range, so its devices count; else the role of the metrics"},
             "behind": reference("Id"),
             "metrics": {"type": "array", "items": {"type": "string"}, "description": "What is left out of the device; where it is absent, all"},
-            "during": {
-                "type": "array",
-                "description": "When it is left out, if not always: while its meter was in the same rooms",
-                "items": {"type": "object", "required": ["from", "to"], "properties": {"from": timestamp, "to": timestamp}},
-            },
         }},
+        "MovedMeters": {
+            "type": "array",
+            "description": "The meters that were in the rooms for a part of the range only: what their devices used meanwhile may be lacking, and each part of the range has it",
+            "items": {"type": "object", "required": ["device_id", "during"], "properties": {
+                "device_id": reference("Id"),
+                "during": {
+                    "type": "array",
+                    "description": "When the meter was there",
+                    "items": {"type": "object", "required": ["from", "to"], "properties": {"from": timestamp, "to": timestamp}},
+                },
+            }},
+        },
         "Unsure": {
             "type": "object",
             "description": "A device of several in a sum, of one value and a name that does not tell its role: it counts as consumption until a person says more",
@@ -50,7 +57,7 @@ pub(super) fn schemas() -> Value {
                 "total_kwh": {"type": ["number", "null"]},
                 "total_kwh_sold": metric,
                 "counted_kwh": {"type": ["number", "null"], "description": "With devices=1: the sum of the devices of consumption that nothing is behind"},
-                "rest_kwh": {"type": ["number", "null"], "description": "With devices=1, if a device is behind a meter: total_kwh without counted_kwh, which the meter measured and no device behind it; null where the meter measured nothing"},
+                "rest_kwh": {"type": ["number", "null"], "description": "With devices=1, if a device is behind a meter: total_kwh without counted_kwh, which the meter measured and no device behind it; null where the meter measured nothing or was elsewhere"},
                 "rest": {"type": "array", "description": "The same, row by row", "items": {"type": "object", "required": ["timestamp", "kwh"], "properties": {
                     "timestamp": timestamp, "kwh": {"type": ["number", "null"]},
                 }}},
@@ -58,6 +65,7 @@ pub(super) fn schemas() -> Value {
                 "source": {"enum": ["counter", "power"]},
                 "devices": {"type": "array", "items": reference("EnergyDevice")},
                 "left_out": {"type": "array", "items": reference("LeftOut")},
+                "moved_meters": reference("MovedMeters"),
                 "unsure": {"type": "array", "items": reference("Unsure")},
                 "events": {"type": "array", "items": reference("Event")},
                 "events_has_more": {"type": "boolean", "description": "Whether there are more events than these: narrow from and to"},

@@ -53,10 +53,12 @@ pub(super) fn schemas() -> Value {
                 "combine": reference("Combine"),
                 "devices": {"type": "array", "items": reference("Id")},
                 "left_out": reference("NotCombined"),
+                "moved_meters": reference("MovedMeters"),
                 "rooms": {"type": "array", "description": "Only with rooms: how each room combines which devices", "items": {
                     "type": "object", "required": ["room_id", "combine", "devices"], "properties": {
                         "room_id": reference("Id"), "combine": reference("Combine"),
                         "devices": {"type": "array", "items": reference("Id")}, "left_out": reference("NotCombined"),
+                        "moved_meters": reference("MovedMeters"),
                     },
                 }},
             },

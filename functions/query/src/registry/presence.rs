@@ -47,11 +47,13 @@ pub(crate) enum RoomsLack {
 }
 
 /// The devices that may have readings of rooms in a range, or a share of what spans it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RoomDevices {
     pub(crate) ids: BTreeSet<DeviceId>,
     /// Those that memory does not hold.
     pub(crate) read: BTreeMap<DeviceId, Device>,
+    /// By room, the devices that were seen there in the months of the range.
+    pub(crate) seen: BTreeMap<RoomId, BTreeSet<DeviceId>>,
     pub(crate) lack: Option<RoomsLack>,
     /// The read units of what is noted, about; without those of the registry.
     pub(crate) units: f64,
@@ -113,7 +115,7 @@ pub(crate) async fn in_rooms(
     let seen = seen(store, rooms, range, call.invocation).await;
     let seen = seen.map_err(|error| call.failed(&error))?;
     let units = seen.values().map(|there| units_of_seen(there.len())).sum();
-    ids.extend(seen.into_values().flatten());
+    ids.extend(seen.values().flatten().cloned());
     if ids.len() > MAX_DEVICES {
         return Err(problem(too_many(format_args!("more than {MAX_DEVICES}")), call));
     }
@@ -129,7 +131,7 @@ pub(crate) async fn in_rooms(
         }
         ids.retain(|id| read.contains_key(id));
     }
-    Ok(RoomDevices { ids, read, lack, units })
+    Ok(RoomDevices { ids, read, seen, lack, units })
 }
 
 fn by_id(devices: Vec<Device>) -> impl Iterator<Item = (DeviceId, Device)> {

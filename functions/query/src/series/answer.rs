@@ -1,51 +1,40 @@
 //! The rows of a series as the API shows them. Reads nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, Response};
-use domain::{DeviceId, Exact, MetricName, MetricRule, RoomId, TimeRange, Timestamp, Unit};
+use domain::{DeviceId, Exact, MetricName, RoomId, TimeRange, Timestamp, Unit};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
-use series::{Combine, DeviceValues, Function, Grid, LeftOut, NotCombined, Place, value_of};
+use series::{Combine, DeviceValues, Function, Level, MovedMeter, NotCombined, value_of};
 
-use super::about::{Span, sources};
-use super::request::SeriesRequest;
+use super::asked::AskedDevices;
+use super::columns::MetricColumns;
+use super::groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};
+use super::plan::{RowPlan, Span, hull, levels};
+use super::request::{Grouping, SeriesRequest};
 use super::write::{Line, respond};
 use crate::answer::row::Cell;
-
-/// The metrics of a series, with what each row has of them.
-#[derive(Debug)]
-pub(crate) struct Columns(BTreeMap<MetricName, Column>);
-
-#[derive(Debug)]
-struct Column {
-    functions: Vec<Function>,
-    combine: Combine,
-    unit: Option<Unit>,
-}
 
 /// The functions of one metric, each with its value if it has one.
 type FunctionValues = Vec<(Function, Option<Exact>)>;
 
 /// One row.
-#[derive(Debug)]
-pub(crate) struct SeriesRow<'a> {
+struct SeriesRow<'a> {
     range: TimeRange,
     is_partial: bool,
     of: RowOf<'a>,
     /// In hundredths.
     coverage: Option<i64>,
     values: Vec<(&'a MetricName, FunctionValues)>,
-    is_by_room: bool,
-    /// The columns of the table of all rows.
-    header: &'a Columns,
+    header: &'a SeriesHeader,
 }
 
 #[derive(Serialize)]
 struct About<'a> {
     #[serde(flatten)]
     span: Span,
-    source: &'a str,
+    source: String,
     units: BTreeMap<&'a MetricName, Option<&'a Unit>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     combine: Option<BTreeMap<&'a MetricName, &'static str>>,
@@ -53,6 +42,8 @@ struct About<'a> {
     devices: Option<&'a [&'a DeviceId]>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     left_out: &'a [NotCombined<'a>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    moved_meters: &'a [MovedMeter<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms: Option<Vec<RoomAbout<'a>>>,
 }
@@ -62,94 +53,16 @@ struct About<'a> {
 struct RoomAbout<'a> {
     room_id: &'a RoomId,
     combine: BTreeMap<&'a MetricName, &'static str>,
-    devices: &'a [&'a DeviceId],
+    devices: Vec<&'a DeviceId>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     left_out: &'a [NotCombined<'a>],
-}
-
-impl Columns {
-    /// The columns that a request asks for of some devices.
-    pub(crate) fn of(
-        request: &SeriesRequest,
-        names: &[MetricName],
-        devices: &[&domain::Device],
-        is_combined: bool,
-    ) -> Result<Self, Problem> {
-        let mut columns = BTreeMap::new();
-        for name in names {
-            let having = || devices.iter().filter(|it| it.metrics().contains_key(name));
-            // What is left out says nothing of the others, unless nothing else is there.
-            let is_shown = |it: &&&domain::Device| !is_combined || it.not_of_room(name).is_none();
-            let are_shown = having().any(|it| is_shown(&it));
-            let shown = having().filter(|it| !are_shown || is_shown(it));
-            let infos: Vec<_> = shown.map(|it| &it.metrics()[name]).collect();
-            let Some(first) = infos.first() else { continue };
-            // One device that counts makes the metric a sum.
-            let rules = infos.iter().map(|info| MetricRule::of(info));
-            let rule = rules.clone().find(|rule| *rule != MetricRule::Gauge);
-            let rule = rule.unwrap_or(MetricRule::Gauge);
-            let asked = request.functions.as_deref().unwrap_or_else(|| Function::usual(&rule));
-            let functions: Vec<_> =
-                asked.iter().copied().filter(|function| function.is_of(&rule)).collect();
-            let refused = asked.iter().find(|function| !function.is_of(&rule));
-            if let Some(function) = refused.filter(|_| request.metrics.is_some()) {
-                return Err(Problem::field("fn", wrong_kind(*function, name)));
-            }
-            let combine = Combine::of(&rule);
-            let other = infos.iter().find(|info| info.unit != first.unit);
-            if let Some(other) = other.filter(|_| combine == Combine::Sum && is_combined) {
-                let unit = |it: &Option<Unit>| it.as_ref().map_or("none".into(), Unit::to_string);
-                let message = format!(
-                    "{name} has different units here, {} and {}, which do not add up; ask with \
-                     devices=1",
-                    unit(&first.unit),
-                    unit(&other.unit)
-                );
-                return Err(Problem::field("metric", message));
-            }
-            let unit = first.unit.clone().filter(|_| other.is_none());
-            if !functions.is_empty() {
-                columns.insert(name.clone(), Column { functions, combine, unit });
-            }
-        }
-        Ok(Self(columns))
-    }
-
-    /// The metrics.
-    pub(crate) fn names(&self) -> Vec<MetricName> {
-        self.0.keys().cloned().collect()
-    }
-
-    /// Whether the neighbours of a metric's rows are needed.
-    pub(crate) fn spans(&self, rule: &MetricRule) -> bool {
-        let is_asked = |function| self.0.values().any(|it| it.functions.contains(&function));
-        match rule {
-            MetricRule::Gauge => false,
-            MetricRule::Counter(_) => is_asked(Function::Increase),
-            MetricRule::Power(_) => is_asked(Function::TimeMean),
-        }
-    }
-
-    /// How the values of several devices become one, by metric.
-    fn combine(&self) -> BTreeMap<&MetricName, &'static str> {
-        self.0.iter().map(|(name, it)| (name, it.combine.as_str())).collect()
-    }
-
-    /// The metrics that are sums of devices.
-    pub(crate) fn sums(&self) -> impl Iterator<Item = &MetricName> {
-        let sums = self.0.iter().filter(|(_, column)| column.combine == Combine::Sum);
-        sums.map(|(name, _)| name)
-    }
-}
-
-fn wrong_kind(function: Function, name: &MetricName) -> String {
-    let of = if function == Function::Increase { "counters" } else { "gauges in W, kW or MW" };
-    format!("{} needs {of}; {name} is something else", function.as_str())
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    moved_meters: &'a [MovedMeter<'a>],
 }
 
 /// What a row is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RowOf<'a> {
+enum RowOf<'a> {
     /// The device of the path.
     Device,
     /// One of several devices.
@@ -161,68 +74,58 @@ pub(crate) enum RowOf<'a> {
 }
 
 /// The devices that make a row together.
-pub(crate) struct Group<'a> {
+struct RowGroup<'a> {
     of: RowOf<'a>,
-    columns: &'a Columns,
-    /// By column, the devices that it has.
-    counted: Vec<Vec<&'a DeviceValues<'a>>>,
-    /// The devices that any column has.
-    covering: Vec<&'a DeviceValues<'a>>,
-    devices: Vec<&'a DeviceId>,
+    columns: MetricColumns,
+    devices: Vec<DeviceValues<'a>>,
+    /// By column, the places of the devices that it has.
+    counted: Vec<Vec<usize>>,
     left_out: Vec<NotCombined<'a>>,
+    moved_meters: Vec<MovedMeter<'a>>,
 }
 
-impl<'a> Group<'a> {
-    /// The rows of a place, by its own columns and without the devices that are behind others in it.
-    pub(crate) fn of_place(
-        place: &'a Place<'a>,
-        (columns, behind): &'a (Columns, Vec<LeftOut<'a>>),
-    ) -> Self {
-        match (&place.room, &place.devices[..]) {
-            (None, [device]) => Self::one(RowOf::OneOf(device.device.id()), columns, device),
-            (None, devices) => Self::combined(RowOf::All, columns, devices, behind),
-            (Some(room), devices) => Self::combined(RowOf::Room(room), columns, devices, behind),
-        }
-    }
-
+impl<'a> RowGroup<'a> {
     /// One device.
-    pub(crate) fn one(of: RowOf<'a>, columns: &'a Columns, device: &'a DeviceValues<'a>) -> Self {
-        let counted = columns.0.iter().map(|_| vec![device]).collect();
-        let (covering, devices) = (vec![device], vec![device.device.id()]);
-        Self { of, columns, counted, covering, devices, left_out: Vec::new() }
+    fn one(of: RowOf<'a>, columns: MetricColumns, device: DeviceValues<'a>) -> Self {
+        let counted = vec![vec![0]; columns.0.len()];
+        let (left_out, moved_meters) = (Vec::new(), Vec::new());
+        Self { of, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
-    /// Several devices, without those that are `behind` others in sums, and without what is not of a room in
-    /// means.
-    pub(crate) fn combined(
+    /// Several devices, without those that sums leave out for meters, and without what is not of a room in means.
+    fn combined(
         of: RowOf<'a>,
-        columns: &'a Columns,
-        devices: &'a [DeviceValues<'a>],
-        behind: &[LeftOut<'a>],
+        columns: MetricColumns,
+        devices: Vec<DeviceValues<'a>>,
+        meters: GroupMeters<'a>,
     ) -> Self {
-        let mut left_out: Vec<_> = behind.iter().cloned().map(NotCombined::Behind).collect();
-        let counted: Vec<Vec<_>> = columns
-            .0
-            .iter()
-            .map(|(name, column)| {
-                let is_behind = |it: &DeviceValues<'_>| {
-                    column.combine == Combine::Sum
-                        && behind.iter().any(|of| of.is_of_metric(it.device.id(), name))
+        let left_out = meters.left_out.iter().cloned();
+        let mut left_out: Vec<_> = left_out.map(NotCombined::Behind).collect();
+        let mut counted = Vec::new();
+        for (name, column) in &columns.0 {
+            let mut of_column = Vec::new();
+            for (place, values) in devices.iter().enumerate() {
+                let id = values.device.id();
+                let own = values.device.metrics().get_key_value(name);
+                let Some((name, _)) = own.filter(|_| values.metrics.contains_key(name)) else {
+                    continue;
                 };
-                let having = devices.iter().filter(|it| it.metrics.contains_key(name));
-                let (apart, together): (Vec<_>, Vec<_>) =
-                    having.partition(|it| it.device.not_of_room(name).is_some());
-                let apart = apart.into_iter();
-                left_out.extend(apart.filter_map(|it| NotCombined::of(it.device, name)));
-                together.into_iter().filter(|it| !is_behind(it)).collect()
-            })
-            .collect();
-        let is_counted = |it: &&DeviceValues<'_>| {
-            counted.iter().flatten().any(|counted| counted.device.id() == it.device.id())
-        };
-        let covering = devices.iter().filter(is_counted).collect();
-        let devices = devices.iter().map(|it| it.device.id()).collect();
-        Self { of, columns, counted, covering, devices, left_out }
+                let mut behind = meters.left_out.iter();
+                if let Some(entry) = NotCombined::of(values.device, name) {
+                    left_out.push(entry);
+                } else if column.combine != Combine::Sum
+                    || !behind.any(|entry| entry.is_of_metric(id, name))
+                {
+                    of_column.push(place);
+                }
+            }
+            counted.push(of_column);
+        }
+        Self { of, columns, devices, counted, left_out, moved_meters: meters.moved }
+    }
+
+    fn ids(&self) -> Vec<&'a DeviceId> {
+        self.devices.iter().map(|device| device.device.id()).collect()
     }
 
     fn about_room(&self) -> Option<RoomAbout<'_>> {
@@ -230,131 +133,204 @@ impl<'a> Group<'a> {
         Some(RoomAbout {
             room_id,
             combine: self.columns.combine(),
-            devices: &self.devices,
+            devices: self.ids(),
             left_out: &self.left_out,
+            moved_meters: &self.moved_meters,
         })
     }
 
-    fn row(&self, place: usize, range: TimeRange, series: &Series<'a>) -> SeriesRow<'a> {
-        let values = self.columns.0.iter().zip(&self.counted).map(|((name, column), counted)| {
+    /// The row at a place, with the columns of the table of all rows.
+    fn row<'r>(
+        &'r self,
+        place: usize,
+        range: TimeRange,
+        now: Timestamp,
+        header: &'r SeriesHeader,
+    ) -> SeriesRow<'r> {
+        let columns = self.columns.0.iter().zip(&self.counted);
+        let values = columns.map(|((name, column), counted)| {
             let functions = column.functions.iter().map(|function| {
-                let values = counted.iter().filter_map(|it| {
-                    let metric = it.metrics.get(name).filter(|it| function.is_of(&it.rule))?;
-                    value_of(*function, metric.rows.get(place)?)
+                let values = counted.iter().filter_map(|device| {
+                    let metric = self.devices[*device].metrics.get(name)?;
+                    let row = metric.rows.get(place).filter(|_| function.is_of(&metric.rule))?;
+                    value_of(*function, row)
                 });
                 (*function, column.combine.value(*function, &values.collect::<Vec<_>>()))
             });
             (name, functions.collect())
         });
+        let covering: BTreeSet<usize> = self.counted.iter().flatten().copied().collect();
+        let covering = covering.into_iter().map(|device| &self.devices[device]);
         SeriesRow {
             range,
-            is_partial: range.to() > series.now,
+            is_partial: range.to() > now,
             of: self.of,
-            coverage: coverage(&self.covering, place, range, series.now),
+            coverage: coverage(covering, place, range, now),
             values: values.collect(),
-            is_by_room: series.request.is_by_room,
-            header: series.columns,
+            header,
         }
     }
 }
 
-/// What a series is about.
-pub(crate) struct Series<'a> {
-    pub(crate) request: &'a SeriesRequest,
-    pub(crate) grid: &'a Grid,
-    pub(crate) columns: &'a Columns,
-    /// The kinds of items that the rows are made from.
-    pub(crate) source: String,
-    /// The devices, where a row is not of a room.
-    pub(crate) devices: Vec<&'a DeviceId>,
-    /// The rows of each unit: of all devices, or one for each device or room.
-    pub(crate) groups: Vec<Group<'a>>,
-    pub(crate) now: Timestamp,
+/// The columns of the table of all rows.
+struct SeriesHeader {
+    metrics: MetricColumns,
+    has_room: bool,
+    has_device: bool,
 }
 
-impl<'a> Series<'a> {
-    /// The rows of rooms, and of devices that are in none.
-    pub(crate) fn of_places(
-        (request, grid, now): (&'a SeriesRequest, &'a Grid, Timestamp),
-        columns: &'a Columns,
-        source: String,
-        groups: Vec<Group<'a>>,
-    ) -> Self {
-        Self { request, grid, columns, source, devices: Vec::new(), groups, now }
-    }
+/// The answer to a question for a series, while its groups are read.
+pub(super) struct SeriesAnswer<'a> {
+    request: &'a SeriesRequest,
+    plan: &'a RowPlan,
+    header: SeriesHeader,
+    is_by_room: bool,
+    groups: Vec<RowGroup<'a>>,
+    /// The devices of one group whose rows are not of a room.
+    devices: Option<Vec<&'a DeviceId>>,
+    levels: BTreeSet<Level>,
+    /// The time about which rollups were asked.
+    reach: TimeRange,
+    /// The devices with readings that are in no row.
+    without_room: BTreeSet<&'a DeviceId>,
+}
 
-    /// The rows of a device, or of several, apart or together.
-    pub(crate) fn of(
-        (request, grid, now): (&'a SeriesRequest, &'a Grid, Timestamp),
-        columns: &'a Columns,
-        devices: &'a [DeviceValues<'a>],
-        behind: &[LeftOut<'a>],
+impl<'a> SeriesAnswer<'a> {
+    /// An answer without rows; `columns` are those of all devices.
+    pub(super) fn new(
+        request: &'a SeriesRequest,
+        plan: &'a RowPlan,
+        columns: MetricColumns,
         is_shared: bool,
     ) -> Self {
-        let groups = match (is_shared, request.is_apart) {
-            (true, false) => vec![Group::combined(RowOf::All, columns, devices, behind)],
-            (true, true) => {
-                let one = |it: &'a DeviceValues<'a>| {
-                    Group::one(RowOf::OneOf(it.device.id()), columns, it)
-                };
-                devices.iter().map(one).collect()
-            }
-            (false, _) => devices.iter().map(|it| Group::one(RowOf::Device, columns, it)).collect(),
-        };
-        let source = sources(devices.iter()).join("+");
-        let devices = devices.iter().map(|it| it.device.id()).collect();
-        Self { request, grid, columns, source, devices, groups, now }
+        let is_by_room = request.grouping == Grouping::ByRoom;
+        let has_room = is_by_room && is_shared;
+        let has_device = request.grouping != Grouping::Together && is_shared;
+        Self {
+            request,
+            plan,
+            header: SeriesHeader { metrics: columns, has_room, has_device },
+            is_by_room,
+            groups: Vec::new(),
+            devices: None,
+            levels: BTreeSet::new(),
+            reach: plan.grid.range(),
+            without_room: BTreeSet::new(),
+        }
     }
 
-    /// The answer.
-    pub(crate) fn respond(&self, span: Span) -> Result<Response, Problem> {
-        let columns = &self.columns.0;
+    /// Notes what was read for a group, whether a row shows it or not.
+    pub(super) fn note_read(&mut self, values: &[DeviceValues<'a>]) {
+        self.levels.extend(levels(values.iter()));
+        self.reach = values.iter().map(|device| device.reach).fold(self.reach, hull);
+    }
+
+    /// Notes the devices with readings in none of the rooms of the rows, and drops those that are in a room.
+    pub(super) fn note_without_room(
+        &mut self,
+        group: &DeviceGroup<'_>,
+        rooms: &RoomsOfRows<'_>,
+        values: &mut Vec<DeviceValues<'a>>,
+    ) {
+        for device in values.iter() {
+            let id = device.device.id();
+            if group.of == GroupOf::NoRoom && rooms.is_alone(device) {
+                self.without_room.remove(id);
+            } else if rooms.has_others(device) {
+                self.without_room.insert(id);
+            }
+        }
+        if group.of == GroupOf::NoRoom {
+            values.retain(|device| rooms.is_alone(device));
+        }
+    }
+
+    /// Adds the rows of a group.
+    pub(super) fn add(
+        &mut self,
+        group: &'a DeviceGroup<'a>,
+        columns: MetricColumns,
+        values: Vec<DeviceValues<'a>>,
+        meters: GroupMeters<'a>,
+    ) {
+        if !self.is_by_room {
+            self.header.metrics = columns.clone();
+            let ids = values.iter().map(|device| device.device.id());
+            self.devices = (group.of != GroupOf::Device).then(|| ids.collect());
+        }
+
+        let of = match group.of {
+            GroupOf::All => RowOf::All,
+            GroupOf::Room(room) => RowOf::Room(room),
+            GroupOf::Device | GroupOf::Apart | GroupOf::NoRoom => {
+                for device in values {
+                    let of = match group.of {
+                        GroupOf::Device => RowOf::Device,
+                        _ => RowOf::OneOf(device.device.id()),
+                    };
+                    self.groups.push(RowGroup::one(of, columns.clone(), device));
+                }
+                return;
+            }
+        };
+        if of == RowOf::All || !values.is_empty() {
+            self.groups.push(RowGroup::combined(of, columns, values, meters));
+        }
+    }
+
+    /// The answer, and whether its rows may not be what they are soon.
+    pub(super) fn respond(self, asked: &AskedDevices) -> Result<(Response, bool), Problem> {
+        let mut span = asked.span(self.plan, self.reach);
+        span.without_room = self.without_room.iter().map(|id| (*id).clone()).collect();
+        let is_lacking = span.is_lacking();
+
         let combined = self.groups.first().filter(|group| group.of == RowOf::All);
-        let is_shared = self.groups.iter().all(|group| group.of != RowOf::Device);
-        let rooms: Vec<RoomAbout<'_>> = self.groups.iter().filter_map(Group::about_room).collect();
-        let is_by_room = self.request.is_by_room;
+        let rooms: Vec<RoomAbout<'_>> =
+            self.groups.iter().filter_map(RowGroup::about_room).collect();
+        let sources: Vec<&str> = self.levels.iter().map(|level| level.as_str()).collect();
+        let metrics = &self.header.metrics.0;
         let about = About {
             span,
-            source: &self.source,
-            units: columns.iter().map(|(name, it)| (name, it.unit.as_ref())).collect(),
+            source: sources.join("+"),
+            units: metrics.iter().map(|(name, column)| (name, column.unit.as_ref())).collect(),
             combine: combined.map(|group| group.columns.combine()),
-            devices: Some(&self.devices[..]).filter(|_| is_shared && !is_by_room),
+            devices: self.devices.as_deref(),
             left_out: combined.map_or(&[], |group| &group.left_out),
-            rooms: is_by_room.then_some(rooms),
+            moved_meters: combined.map_or(&[], |group| &group.moved_meters),
+            rooms: self.is_by_room.then_some(rooms),
         };
-        respond(self.request.format, || self.header(), self.rows(), &about)
-    }
-
-    fn header(&self) -> Vec<String> {
-        let mut header = vec!["timestamp".to_owned()];
-        header.extend(self.request.is_by_room.then(|| "room_id".to_owned()));
-        header.extend(self.is_apart().then(|| "device_id".to_owned()));
-        header.extend(["partial".to_owned(), "coverage".to_owned()]);
-        for (name, column) in &self.columns.0 {
-            header.extend(column.functions.iter().map(|it| format!("{name}.{}", it.as_str())));
-        }
-        header
-    }
-
-    fn is_apart(&self) -> bool {
-        let is_asked = self.request.is_apart || self.request.is_by_room;
-        is_asked && self.groups.iter().all(|group| group.of != RowOf::Device)
+        let response = respond(self.request.format, || self.header.cells(), self.rows(), &about)?;
+        Ok((response, is_lacking))
     }
 
     /// Of several rows of a unit, those that have a value.
-    fn rows(&self) -> impl Iterator<Item = SeriesRow<'a>> {
-        let is_apart = self.is_apart();
-        let places = self.grid.rows().iter().enumerate();
+    fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
+        let places = self.plan.grid.rows().iter().enumerate();
         let rows = places.flat_map(move |(place, range)| {
-            self.groups.iter().map(move |group| group.row(place, *range, self))
+            let groups = self.groups.iter();
+            groups.map(move |group| group.row(place, *range, self.plan.now, &self.header))
         });
-        rows.filter(move |row| !is_apart || row.has_values())
+        rows.filter(move |row| !self.header.has_device || row.has_values())
+    }
+}
+
+impl SeriesHeader {
+    /// The first line of CSV.
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec!["timestamp".to_owned()];
+        cells.extend(self.has_room.then(|| "room_id".to_owned()));
+        cells.extend(self.has_device.then(|| "device_id".to_owned()));
+        cells.extend(["partial".to_owned(), "coverage".to_owned()]);
+        for (name, column) in &self.metrics.0 {
+            cells.extend(column.functions.iter().map(|it| format!("{name}.{}", it.as_str())));
+        }
+        cells
     }
 }
 
 /// The count against that of the device's usual interval, in hundredths: the mean of the devices'.
-fn coverage(
-    devices: &[&DeviceValues<'_>],
+fn coverage<'a>(
+    devices: impl Iterator<Item = &'a DeviceValues<'a>>,
     place: usize,
     range: TimeRange,
     now: Timestamp,
@@ -368,7 +344,7 @@ fn coverage(
         let covered = count * i128::from(it.interval?.num_milliseconds()) * 100;
         i64::try_from((covered / i128::from(time)).min(100)).ok()
     };
-    let each: Vec<i64> = devices.iter().copied().filter_map(of_device).collect();
+    let each: Vec<i64> = devices.filter_map(of_device).collect();
     let number = i64::try_from(each.len()).ok()?;
     each.iter().sum::<i64>().checked_div(number)
 }
@@ -433,13 +409,12 @@ impl Line for SeriesRow<'_> {
             RowOf::OneOf(device) => ("", device.as_str()),
             RowOf::Device | RowOf::All => ("", ""),
         };
-        cells.extend(self.is_by_room.then(|| Cell::text(room)));
-        let is_apart = self.is_by_room || matches!(self.of, RowOf::OneOf(_));
-        cells.extend(is_apart.then(|| Cell::text(device)));
+        cells.extend(self.header.has_room.then(|| Cell::text(room)));
+        cells.extend(self.header.has_device.then(|| Cell::text(device)));
         cells.push(Cell::text(if self.is_partial { "true" } else { "" }));
         let number = |it: Option<&Exact>| it.map_or_else(Cell::empty, Cell::number);
         cells.push(number(self.share().as_ref()));
-        for (name, column) in &self.header.0 {
+        for (name, column) in &self.header.metrics.0 {
             let own = self.values.iter().find(|(own, _)| *own == name);
             cells.extend(column.functions.iter().map(|function| {
                 let value = own.and_then(|(_, it)| it.iter().find(|(it, _)| it == function));

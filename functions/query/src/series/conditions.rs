@@ -6,15 +6,17 @@ mod answer;
 mod request;
 
 use api::{Problem, ProblemKind, Response};
-use domain::{Device, MetricName, Timestamp};
+use domain::{Device, MetricName};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 use series::conditions::{Explanation, find};
-use series::{Ask, Grid, KnownState, Lacking, Level, MAX_ROLLUPS, NotCombined};
+use series::{Ask, Grid, Lacking, Level, MAX_ROLLUPS, NotCombined};
 
-use super::{About, Subject, cached, known};
+use super::asked::{AskedDevices, DeviceSearch};
+use super::plan::cached;
+use super::request::{QueryScope, metric_names};
 use crate::failure::problem;
+use crate::handlers::Handlers;
 use crate::ports::Store;
 use answer::Answer;
 use request::ConditionsRequest;
@@ -24,39 +26,40 @@ const MAX_QUARTERS: usize = 10 * MAX_ROLLUPS;
 
 /// `GET .../conditions`
 pub(crate) async fn conditions(
-    about: About,
-    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &impl Store,
-    now: Timestamp,
+    handlers: &Handlers<impl Store, impl Clock>,
+    scope: QueryScope,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, store, clock, .. } = handlers;
+    let now = clock.now();
     let request = ConditionsRequest::of(call.request, &call.params, now)?;
-    let mut subject = Subject::of(about, registry, store, call).await?;
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
     let lacking = lacking.map_err(|error| call.failed(&error))?;
-    let grid = Grid::quarters(request.question.range);
+
+    let names = request.question.names();
+    let (grid, range) = (Grid::quarters(request.question.range), request.question.range);
     let have_all =
-        |_: &Subject, devices: &[&Device]| known(&request.question.names(), devices).is_ok();
-    let asked = (request.question.range, now);
-    subject.find_devices(registry, store, &horizon, asked, have_all, call).await?;
-    let devices = subject.devices(call)?;
-    known(&request.question.names(), &devices)?;
+        |_: &AskedDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
+    let search = DeviceSearch { scope, horizon: &horizon, range, now, is_by_room: false };
+    let asked = AskedDevices::find(search, registry, store, have_all, call).await?;
+    let devices = asked.devices(call)?;
+    metric_names(Some(&names), &devices)?;
+
     let has_all = |device: &&Device| {
         request.question.conditions.iter().all(|it| device.metrics().contains_key(&it.metric))
     };
     let devices = devices.into_iter().filter(has_all).collect();
-    let names = request.question.names();
     let (devices, left_out) =
-        if subject.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
+        if asked.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
     ensure_answerable(devices.len(), &grid)?;
     let ask = |device| Ask::of(device, (&grid, &horizon), Level::QuarterHours, now);
-    let rooms = subject.rooms.as_ref();
+    let rooms = asked.rooms();
     let asks: Vec<_> = devices.iter().map(|it| Ask { rooms, ..ask(*it) }).collect();
     let found = Box::pin(find(store, &asks, &request.question, call.invocation)).await;
     let (found, plan) = found.map_err(|failure| problem(failure, call))?;
-    let before = subject.units + Lacking::READ_UNITS;
+    let before = asked.units() + Lacking::READ_UNITS;
     let explanation = || Explanation::of(&asks, plan, before, call.invocation);
     let explain = request.is_explained.then(explanation);
     let answer = Answer {
@@ -64,11 +67,11 @@ pub(crate) async fn conditions(
         devices: devices.iter().map(|device| device.id()).collect(),
         episodes: &found,
         left_out,
-        lag: lacking.of(grid.range(), subject.device.as_ref().map(Device::id)),
-        rooms_lack: subject.rooms_lack,
+        lag: lacking.of(grid.range(), asked.device().map(Device::id)),
+        rooms_lack: asked.rooms_lack(),
     };
     let is_lacking = answer.lag.is_some();
-    Ok(cached(call, &grid, is_lacking, now, answer.respond(explain)?))
+    Ok(cached(call, grid.range(), is_lacking, now, answer.respond(explain)?))
 }
 
 /// The devices whose metrics are those of their rooms, and what is left out: beside the others a freezer would

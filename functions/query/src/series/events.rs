@@ -1,13 +1,63 @@
-//! Notable steps of counters as rows of CSV. Finds none.
+//! `events`: the notable steps of a device's counters. Finds none itself.
 
-use domain::Exact;
-use series::Event;
+use api::{Problem, Response};
+use domain::{Exact, Flags};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use serde::Serialize;
+use series::{Ask, Event, Events, Lag, Level, events};
 
-use super::write::Line;
+use super::plan::RowPlan;
+use super::request::{QueryScope, SeriesRequest, metric_names};
+use super::write::{Line, respond};
 use crate::answer::row::Cell;
+use crate::failure::problem;
+use crate::handlers::Handlers;
+use crate::ports::Store;
+use crate::registry::lookup;
+
+/// `GET /devices/{id}/events`
+pub(crate) async fn device_events(
+    handlers: &Handlers<impl Store, impl Clock>,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let Handlers { registry, known_state, store, clock, .. } = handlers;
+    let now = clock.now();
+    let request = SeriesRequest::parse(call.request, &call.params, now)?;
+    let mut device = lookup::device(registry, store, call).await?;
+    // A device that was read alone is as it is now.
+    let is_old = !registry.would_read_many();
+    if request.metrics.is_some() && !request.has_all_metrics(&[&device]) && is_old {
+        let snapshot = lookup::snapshot(registry, store, call).await?;
+        if lookup::has_news(&snapshot, registry, store, call).await? {
+            device = lookup::device(registry, store, call).await?;
+        }
+    }
+
+    let plan = RowPlan::of(&request, QueryScope::Device, known_state, store, now, call).await?;
+    let names = metric_names(request.metrics.as_deref(), &[&device])?;
+    let question = Ask { coarsest: Level::Days, ..plan.question(&device) };
+    let found = events(store, &question, (&names, Flags::ALL), call.invocation).await;
+    let Events { events, has_more } = found.map_err(|failure| problem(failure, call))?;
+
+    let rollups_lack = plan.lag(plan.grid.range(), Some(&device));
+    let is_lacking = rollups_lack.is_some();
+    let columns = || EVENT_COLUMNS.map(ToOwned::to_owned).to_vec();
+    let more = More { has_more, rollups_lack };
+    let response = respond(request.format, columns, events.into_iter(), &more)?;
+    Ok(plan.cached(call, is_lacking, response))
+}
+
+/// The members beside the events.
+#[derive(Serialize)]
+struct More {
+    has_more: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollups_lack: Option<Lag>,
+}
 
 /// The columns of an event in CSV.
-pub(crate) const EVENT_COLUMNS: [&str; 14] = [
+const EVENT_COLUMNS: [&str; 14] = [
     "timestamp",
     "device_id",
     "metric",

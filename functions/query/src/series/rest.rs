@@ -1,25 +1,24 @@
 //! What meters measured and no device behind them did. Decides for no device whether it counts.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use domain::{DeviceId, Exact, TimeRange, Timestamp};
 use serde::Serialize;
-use series::{Amount, LeftOut, RowEnergy, intersection, sum};
+use series::{Amount, EnergyDevice, MovedMeter, sum};
 
-use super::sums::Metered;
+use super::summing::EnergySum;
 
 /// The devices of a sum that is shown device by device.
-pub(super) struct Rest<'a> {
+pub(super) struct Rest<'s, 'a> {
     /// Those that count in the sum.
-    counting: &'a [&'a Metered<'a>],
+    counting: Vec<&'s EnergyDevice<'a>>,
     /// Those that measure consumption and have nothing behind them.
-    last: Vec<&'a Metered<'a>>,
-    /// The meters that others of the sum are behind.
-    meters: Vec<&'a Metered<'a>>,
-    /// What meters in the same rooms measure too.
-    left_out: &'a [LeftOut<'a>],
-    rows: &'a [TimeRange],
+    last: Vec<&'s EnergyDevice<'a>>,
+    /// The meters that count in the place of others.
+    meters: Vec<&'s EnergyDevice<'a>>,
+    moved: &'s BTreeMap<&'a DeviceId, MovedMeter<'a>>,
+    rows: &'s [TimeRange],
 }
 
 /// The rest in one row.
@@ -29,46 +28,43 @@ pub(super) struct RestRow {
     kwh: Option<Exact>,
 }
 
-impl<'a> Rest<'a> {
-    /// That of the devices that are shown; `above` are the meters that any of them is behind.
-    pub(super) fn of(
-        shown: &'a [Metered<'a>],
-        counting: &'a [&'a Metered<'a>],
-        above: &BTreeSet<&DeviceId>,
-        (left_out, rows): (&'a [LeftOut<'a>], &'a [TimeRange]),
-    ) -> Self {
-        let consuming = shown.iter().filter(|(_, meter)| meter.other_role.is_none());
-        let (meters, last) = consuming.partition(|(it, _)| above.contains(it.device.id()));
-        Self { counting, last, meters, left_out, rows }
+impl<'s, 'a> Rest<'s, 'a> {
+    /// The rest of the devices that a sum shows.
+    pub(super) fn of(sum: &'s EnergySum<'a>, rows: &'s [TimeRange]) -> Self {
+        let (mut last, mut meters) = (Vec::new(), Vec::new());
+        let consuming = sum.devices.iter().filter(|device| device.meter.other_role.is_none());
+        for device in consuming {
+            let id = device.values.device.id();
+            if !sum.meters.contains(id) {
+                last.push(device);
+            } else if sum.is_meter_of_others(id) {
+                meters.push(device);
+            }
+        }
+        Self { counting: sum.counting(), last, meters, moved: &sum.moved, rows }
     }
 
     /// The sum of the devices that nothing is behind, in some rows.
-    pub(super) fn counted(&self, places: impl Iterator<Item = usize> + Clone) -> Option<Exact> {
-        bought(&self.last, places).map(|it| it.shown())
+    pub(super) fn counted(&self, places: Range<usize>) -> Option<Exact> {
+        bought(&self.last, places).map(|amount| amount.shown())
     }
 
-    /// What is left of the sum without these, in some rows; `None` where a meter measured nothing.
+    /// The sum without these, in some rows; `None` where a meter measured nothing or was elsewhere.
     pub(super) fn left(&self, places: &Range<usize>) -> Option<Exact> {
-        let total = bought(self.counting, places.clone())?.shown();
+        let total = bought(&self.counting, places.clone())?.shown();
         let left = match self.counted(places.clone()) {
             Some(counted) => &total - &counted,
             None => total,
         };
-        // What is behind a meter that is elsewhere counts itself, and leaves nothing.
-        let is_known = |meter: &&Metered<'_>| {
-            bought(&[*meter], places.clone()).is_some()
-                || !places.clone().any(|place| self.is_there(meter.0.device.id(), self.rows[place]))
-        };
-        self.meters.iter().all(is_known).then_some(left)
+        self.meters.iter().all(|meter| self.is_known(meter, places)).then_some(left)
     }
 
-    /// Whether a meter takes the place of a device in some of a row.
-    fn is_there(&self, meter: &DeviceId, row: TimeRange) -> bool {
-        let mut behind = self.left_out.iter().filter(|it| it.behind() == Some(meter));
-        behind.any(|it| {
-            let during = it.during();
-            during.is_empty() || during.iter().any(|it| intersection(*it, row).is_some())
-        })
+    /// Whether a meter measured something in some rows, and was in the rooms all the time.
+    fn is_known(&self, meter: &EnergyDevice<'_>, places: &Range<usize>) -> bool {
+        let moved = self.moved.get(meter.values.device.id());
+        let mut rows = self.rows[places.clone()].iter();
+        let was_there = moved.is_none_or(|moved| rows.all(|row| moved.was_there(*row)));
+        was_there && bought(&[meter], places.clone()).is_some()
     }
 
     /// Whether there is a meter with something behind it.
@@ -87,10 +83,6 @@ impl<'a> Rest<'a> {
 }
 
 /// What devices bought in some rows.
-fn bought(devices: &[&Metered<'_>], places: impl Iterator<Item = usize>) -> Option<Amount> {
-    let sum = places.fold(RowEnergy::default(), |mut all, place| {
-        all.add(&sum(devices.iter().copied(), place));
-        all
-    });
-    sum.bought
+fn bought(devices: &[&EnergyDevice<'_>], places: Range<usize>) -> Option<Amount> {
+    sum(devices.iter().copied(), places).bought
 }

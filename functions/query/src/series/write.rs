@@ -17,7 +17,8 @@ pub(crate) trait Line: Serialize {
 /// The header that names what an answer of rows alone does not say.
 const LACK: &str = "x-rows-lack";
 /// The members beside the rows in JSON that say what these lack.
-const LACKING: [&str; 5] = ["rollups_lack", "rooms_lack", "without_room", "left_out", "unsure"];
+const LACKING: [&str; 6] =
+    ["rollups_lack", "rooms_lack", "without_room", "left_out", "moved_meters", "unsure"];
 
 /// The rows; in JSON with what is to be said of them, which is an object of at least one member.
 ///

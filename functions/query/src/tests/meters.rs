@@ -1,5 +1,8 @@
 //! What counts as the energy of devices, rooms and homes, by metrics and their roles.
 
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
 use domain::{About, AboutMetric, DeviceUpdate, SourceField};
 use table::{LookUpRegistry as _, UpdateRegistry as _};
 
@@ -311,8 +314,14 @@ fn total(answer: &Value) -> f64 {
     answer["total_kwh"].as_f64().unwrap_or(0.0)
 }
 
+/// The meter, and when it was in the rooms.
+fn moved(meter: &str, from: i64, to: i64) -> Value {
+    let during = json!([{"from": at_minute(from).to_string(), "to": at_minute(to).to_string()}]);
+    json!([{"device_id": meter, "during": during}])
+}
+
 #[tokio::test]
-async fn a_plug_counts_in_its_room_while_its_meter_is_elsewhere() {
+async fn a_meter_counts_in_the_place_of_its_plug_if_it_was_there_for_half_of_the_range() {
     for (sealed, room_now) in [(None, "loft"), (Some(0), "loft"), (Some(-1_000), "hall")] {
         let bench = stored(&plug_and_moving_meter(), sealed).await;
         assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
@@ -324,29 +333,44 @@ async fn a_plug_counts_in_its_room_while_its_meter_is_elsewhere() {
             bench.get(&format!("/rooms/hall/energy?{range}")).await.json()
         };
         let told = format!("{sealed:?} {room_now}");
+        let moved_meters = moved("meter", 240 - 1_440, 480 - 1_440);
+
+        // Of nearly twelve hours it was there for four: the plug counts.
         let whole = hall(0, 705, "").await;
-        // 16 steps of the plug, 15 of the meter within the hall, and 16 of the plug since the meter's last reading there.
-        assert!((total(&whole) - (16.0 + 150.0 + 16.0)).abs() < 1e-9, "{told}: {whole}");
-        let during = json!([{"from": at_minute(240 - 1_440).to_string(), "to": at_minute(465 - 1_440).to_string()}]);
-        let expected =
-            json!([{"device_id": "plug", "reason": "behind", "behind": "meter", "during": during}]);
-        assert_eq!(whole["left_out"], expected, "{told}");
-        let apart = hall(0, 705, "&devices=1").await;
-        assert_eq!((total(&apart), ids(&apart["devices"])), (total(&whole), vec!["meter", "plug"]));
-        assert_eq!(apart["devices"][1]["total_kwh"], 47, "apart it is whole");
-        for edges in
-            [[0, 240, 480, 705], [0, 100, 300, 705], [0, 250, 251, 705], [0, 470, 600, 705]]
-        {
-            let mut sum = 0.0;
-            for part in edges.windows(2) {
-                sum += total(&hall(part[0], part[1], "").await);
-            }
-            assert!((sum - total(&whole)).abs() < 1e-6, "{told} {edges:?}: {sum}");
+        assert_eq!((total(&whole), ids(&whole["devices"])), (47.0, vec!["plug"]), "{told}");
+        let left_out = json!([{"device_id": "meter", "reason": "moved"}]);
+        assert_eq!((&whole["left_out"], &whole["moved_meters"]), (&left_out, &moved_meters));
+        let range = format!("from={}&to={}", at_minute(-1_440), at_minute(705 - 1_440));
+        let url = format!("series?{range}&metric=cumulative_kwh_p&fn=increase");
+        let series = bench.get(&format!("/rooms/hall/{url}")).await.json();
+        let by_room = bench.get(&format!("/{url}&rooms=1")).await.json()["rooms"][0].clone();
+        for answer in [&series, &by_room] {
+            assert_eq!((&answer["left_out"], &answer["moved_meters"]), (&left_out, &moved_meters));
         }
+        assert_eq!(series["data"][0]["value"], 47, "{told}");
+        let apart = hall(0, 705, "&devices=1").await;
+        assert_eq!((total(&apart), ids(&apart["devices"])), (47.0, vec!["meter", "plug"]));
+        assert_eq!((&apart["counted_kwh"], &apart["rest_kwh"]), (&json!(47), &Value::Null));
         let rows = hall(0, 705, "&every=1h").await;
         let rows = rows["data"].as_array().expect("rows").iter();
         let kwh: Vec<f64> = rows.map(|row| row["kwh"].as_f64().unwrap_or(0.0)).collect();
-        assert_eq!(kwh, [4., 4., 4., 4., 40., 40., 40., 31., 4., 4., 4., 3.], "{told}");
+        assert_eq!(kwh, [4., 4., 4., 4., 4., 4., 4., 4., 4., 4., 4., 3.], "{told}");
+
+        // Of five hours it was there for four: the 15 steps between its readings there count.
+        let most = hall(210, 510, "").await;
+        assert_eq!((total(&most), ids(&most["devices"])), (150.0, vec!["meter"]), "{told}");
+        let left_out = json!([{"device_id": "plug", "reason": "behind", "behind": "meter"}]);
+        assert_eq!((&most["left_out"], &most["moved_meters"]), (&left_out, &moved_meters));
+        let apart = hall(210, 510, "&devices=1&every=30m").await;
+        assert_eq!((total(&apart), &apart["rest_kwh"]), (150.0, &Value::Null), "{told}");
+        let rest = apart["rest"].as_array().expect("rows");
+        assert_eq!((&rest[0]["kwh"], &rest[1]["kwh"]), (&Value::Null, &json!(18)), "{apart}");
+
+        // Part by part it is all there, and no meter moved within a part.
+        for (from, to, kwh) in [(0, 240, 16.0), (240, 480, 150.0), (480, 705, 15.0)] {
+            let part = hall(from, to, "").await;
+            assert_eq!((total(&part), &part["moved_meters"]), (kwh, &Value::Null), "{told}");
+        }
     }
 }
 
@@ -374,10 +398,10 @@ async fn a_plug_that_has_moved_on_is_named_as_left_out_and_its_steps_there_are_n
     assert_eq!(hall["events"], json!([]), "{hall}");
     let apart = of("hall", "&devices=1").await;
     assert_eq!(apart["events"][0]["device_id"], "plug", "{apart}");
-    // In the loft the meter has sent once, which is no step.
+    // In the loft the meter was for a quarter of the time.
     let loft = of("loft", "").await;
-    assert_eq!((total(&loft), ids(&loft["devices"])), (1.0, vec!["meter", "plug"]), "{loft}");
-    assert_eq!(loft["devices"][0]["total_kwh"], json!(null), "{loft}");
+    assert_eq!((total(&loft), ids(&loft["devices"])), (2.0, vec!["plug"]), "{loft}");
+    assert_eq!(loft["moved_meters"], moved("meter", 45, 60), "{loft}");
 }
 
 #[tokio::test]
@@ -399,7 +423,7 @@ async fn a_power_that_is_held_when_its_meter_leaves_counts_once() {
 }
 
 #[tokio::test]
-async fn a_meter_that_moves_ahead_of_now_counts_in_each_part_as_in_the_whole() {
+async fn a_meter_that_moves_ahead_of_now_is_named() {
     let bench = Bench::empty();
     let kwh = |device, minute: i64, room, value: i64| {
         numbers(device, minute, room, &[("cumulative_kwh_p", &value.to_string())])
@@ -411,25 +435,20 @@ async fn a_meter_that_moves_ahead_of_now_counts_in_each_part_as_in_the_whole() {
     bench.store(&[plug, meter].concat()).await;
     assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
     let hall = async |from, to| {
-        let answer = bench
-            .get(&format!("/rooms/hall/energy?from={}&to={}", at_minute(from), at_minute(to)))
-            .await
-            .json();
-        total(&answer)
+        let range = format!("from={}&to={}", at_minute(from), at_minute(to));
+        let answer = bench.get(&format!("/rooms/hall/energy?{range}")).await.json();
+        (total(&answer), answer["moved_meters"].clone())
     };
-    // The meter counts up to its last reading there, and the plug from then on.
-    let whole = hall(0, 240).await;
-    assert!((whole - 22.0).abs() < 1e-9, "{whole}");
-    for edge in [30, 59, 60, 61, 90, 120, 150, 180, 210] {
-        let (before, after) = (hall(0, edge).await, hall(edge, 240).await);
-        assert!((before + after - whole).abs() < 1e-6, "{edge}: {before} and {after}");
-    }
+    assert_eq!(hall(0, 240).await, (20.0, moved("meter", 0, 180)));
+    assert_eq!(hall(0, 180).await, (20.0, Value::Null));
+    assert_eq!(hall(180, 240).await, (1.0, Value::Null));
 }
 
-/// Parts of random ranges add up, wherever meters and what is behind them move, and whatever is rolled up.
+/// Wherever meters and the devices behind them move: a range in which no meter moved has parts that add up, whatever is
+/// rolled up, and the times of `moved_meters` part any range into such.
 #[tokio::test]
-async fn what_rooms_count_beside_moving_meters_adds_up() {
-    let mut partly = 0;
+async fn what_rooms_count_beside_meters_that_stay_adds_up() {
+    let mut found_moved = 0;
     for seed in 0..10 {
         let mut random = fastrand::Rng::with_seed(seed);
         let readings = random_readings(&mut random);
@@ -439,32 +458,43 @@ async fn what_rooms_count_beside_moving_meters_adds_up() {
             assert_eq!(bench.patch(&format!("/devices/{device}"), &behind).await.status, 200);
         }
         for room in ROOMS {
-            let of = |from: i64, to: i64| format!("from={}&to={}", at_minute(from), at_minute(to));
-            let mut edges = vec![-3 * 1_440, 0];
-            edges.extend((0..4).map(|_| random.i64(-3 * 1_440 + 1..0)));
-            edges.sort_unstable();
-            edges.dedup();
-            let series = "metric=cumulative_kwh_p&fn=increase";
-            let asked = async |path: &str, from, to| {
-                bench.get(&format!("/rooms/{room}/{path}{}", of(from, to))).await.json()
+            let asked = async |path: &str, from: Timestamp, to: Timestamp| {
+                bench.get(&format!("/rooms/{room}/{path}from={from}&to={to}")).await.json()
             };
-            let (mut energy, mut increase) = (0.0, 0.0);
-            let increase_of = |answer: &Value| answer["data"][0]["value"].as_f64().unwrap_or(0.0);
-            for part in edges.windows(2) {
-                energy += total(&asked("energy?", part[0], part[1]).await);
-                increase +=
-                    increase_of(&asked(&format!("series?{series}&"), part[0], part[1]).await);
+            let series = "series?metric=cumulative_kwh_p&fn=increase&";
+            let whole = asked("energy?", at_minute(-3 * 1_440), at_minute(0)).await;
+            let mut edges = BTreeSet::from([at_minute(-3 * 1_440), at_minute(0)]);
+            for meter in whole["moved_meters"].as_array().into_iter().flatten() {
+                found_moved += 1;
+                for stay in meter["during"].as_array().expect("stays") {
+                    edges.extend([&stay["from"], &stay["to"]].map(instant));
+                }
             }
-            let whole = asked("energy?", edges[0], 0).await;
-            let rows = asked(&format!("series?{series}&"), edges[0], 0).await;
-            assert!((energy - total(&whole)).abs() < 1e-6, "seed {seed} {room} {edges:?}: {whole}");
-            assert!((increase - increase_of(&rows)).abs() < 1e-6, "seed {seed} {room}: {rows}");
-            assert!((energy - increase).abs() < 1e-6, "seed {seed} {room}: {energy} {increase}");
-            let left_out = whole["left_out"].as_array().cloned().unwrap_or_default();
-            partly += left_out.iter().filter(|it| it["during"].is_array()).count();
+
+            let edges: Vec<Timestamp> = edges.into_iter().collect();
+            for part in edges.windows(2) {
+                let answer = asked("energy?", part[0], part[1]).await;
+                let told = format!("seed {seed} {room} {part:?}: {answer}");
+                assert_eq!(answer["moved_meters"], Value::Null, "{told}");
+                let rows = asked(series, part[0], part[1]).await;
+                let increase = rows["data"][0]["value"].as_f64().unwrap_or(0.0);
+                assert!((increase - total(&answer)).abs() < 1e-6, "{told} {rows}");
+
+                let millis = part[1].since(part[0]).num_milliseconds();
+                let cut = TimeDelta::milliseconds(random.i64(0..millis).max(1).min(millis - 1));
+                let cut = part[0].saturating_add(cut);
+                let (before, after) =
+                    (asked("energy?", part[0], cut).await, asked("energy?", cut, part[1]).await);
+                let sum = total(&before) + total(&after);
+                assert!((sum - total(&answer)).abs() < 1e-6, "{told} {cut} {before} {after}");
+            }
         }
     }
-    assert!(partly > 10, "{partly}");
+    assert!(found_moved > 10, "{found_moved}");
+}
+
+fn instant(value: &Value) -> Timestamp {
+    given::at(value.as_str().expect("text"))
 }
 
 #[tokio::test]
@@ -548,7 +578,7 @@ async fn of_a_meter_that_measured_nothing_the_rest_is_not_known() {
 #[tokio::test]
 async fn counted_and_rest_are_the_total_beside_moving_meters_too() {
     let mut left_over = 0;
-    for seed in 0..6 {
+    for seed in 0..12 {
         let mut random = fastrand::Rng::with_seed(seed);
         let readings = random_readings(&mut random);
         let bench = stored(&readings, [None, Some(-1_440), Some(0)][random.usize(0..3)]).await;
@@ -558,8 +588,8 @@ async fn counted_and_rest_are_the_total_beside_moving_meters_too() {
         }
         for of in ROOMS.iter().map(|room| format!("/rooms/{room}")).chain([String::new()]) {
             let url = format!("{of}/energy?from={}&to={}", at_minute(-3 * 1_440), at_minute(0));
-            let apart = bench.get(&format!("{url}&devices=1&every=1d")).await.json();
-            let sum = bench.get(&url).await.json();
+            let apart = bench.get(&format!("{url}&every=1d&devices=1")).await.json();
+            let sum = bench.get(&format!("{url}&every=1d")).await.json();
             assert_eq!(apart["total_kwh"], sum["total_kwh"], "seed {seed} {of}");
             let number = |it: &Value| it.as_f64().unwrap_or(0.0);
             if apart["rest_kwh"].is_number() {

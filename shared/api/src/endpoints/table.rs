@@ -304,13 +304,13 @@ macro_rules! endpoints {
               "A device's newest value of each metric" }
             { Query DeviceStays = stays::of_device: Read GET "/devices/{id}/stays", STAYS, Page("Stay"),
               "The rooms in which a device has been, in time order" }
-            { Query DeviceSeries = series(Device): Read GET "/devices/{id}/series", SERIES, Rows("Series"),
+            { Query DeviceSeries = series::series(Device): Read GET "/devices/{id}/series", SERIES, Rows("Series"),
               "A device's metrics by units of the calendar" }
-            { Query DeviceEnergy = energy(Device): Read GET "/devices/{id}/energy", ENERGY, Rows("Energy"),
+            { Query DeviceEnergy = series::energy(Device): Read GET "/devices/{id}/energy", ENERGY, Rows("Energy"),
               "A device's energy in kWh by units of the calendar" }
-            { Query DeviceEvents = device_events: Read GET "/devices/{id}/events", NOTABLE, Rows("Events"),
+            { Query DeviceEvents = series::device_events: Read GET "/devices/{id}/events", NOTABLE, Rows("Events"),
               "Notable steps of a device's counters, with their readings" }
-            { Query DeviceConditions = conditions(Device): Read GET "/devices/{id}/conditions", CONDITIONS, Rows("Conditions"),
+            { Query DeviceConditions = series::conditions(Device): Read GET "/devices/{id}/conditions", CONDITIONS, Rows("Conditions"),
               "Episodes in which a device's metrics had given values, by means of 15 minutes" }
             { Query ListRooms = lists::rooms: Read GET "/rooms", PAGE, Page("Room"), "List the rooms" }
             { Query ShowRoom = lists::room: Read GET "/rooms/{id}", &[], One("Room"), "Show a room" }
@@ -324,11 +324,11 @@ macro_rules! endpoints {
               "A room's readings in a time range, its devices merged in time order" }
             { Query RoomStays = stays::in_room: Read GET "/rooms/{id}/stays", STAYS, Page("Stay"),
               "The devices that have been in a room, in time order" }
-            { Query RoomSeries = series(Room): Read GET "/rooms/{id}/series", SHARED_SERIES, Rows("Series"),
+            { Query RoomSeries = series::series(Room): Read GET "/rooms/{id}/series", SHARED_SERIES, Rows("Series"),
               "A room's metrics by units of the calendar" }
-            { Query RoomEnergy = energy(Room): Read GET "/rooms/{id}/energy", SHARED_ENERGY, Rows("Energy"),
+            { Query RoomEnergy = series::energy(Room): Read GET "/rooms/{id}/energy", SHARED_ENERGY, Rows("Energy"),
               "A room's energy in kWh by units of the calendar" }
-            { Query RoomConditions = conditions(Room): Read GET "/rooms/{id}/conditions", CONDITIONS, Rows("Conditions"),
+            { Query RoomConditions = series::conditions(Room): Read GET "/rooms/{id}/conditions", CONDITIONS, Rows("Conditions"),
               "Episodes in which a room's devices had given values, by means of 15 minutes" }
             { Query ListHomes = homes::homes: Read GET "/homes", PAGE, Page("Home"), "List the homes" }
             { Query ShowHome = homes::home: Read GET "/homes/{id}", &[], One("Home"), "Show a home" }
@@ -337,15 +337,15 @@ macro_rules! endpoints {
             { Query HomeRooms = homes::rooms: Read GET "/homes/{id}/rooms", PAGE, Page("Room"), "List the rooms of a home" }
             { Query HomeDevices = lists::devices_of_home: Read GET "/homes/{id}/devices", SOME_DEVICES, Page("Device"),
               "List the devices in the rooms of a home" }
-            { Query HomeSeries = series(Home): Read GET "/homes/{id}/series", SERIES_OF_ROOMS, Rows("Series"),
+            { Query HomeSeries = series::series(Home): Read GET "/homes/{id}/series", SERIES_OF_ROOMS, Rows("Series"),
               "A home's metrics by units of the calendar" }
-            { Query HomeEnergy = energy(Home): Read GET "/homes/{id}/energy", SHARED_ENERGY, Rows("Energy"),
+            { Query HomeEnergy = series::energy(Home): Read GET "/homes/{id}/energy", SHARED_ENERGY, Rows("Energy"),
               "A home's energy in kWh by units of the calendar" }
-            { Query HomeConditions = conditions(Home): Read GET "/homes/{id}/conditions", CONDITIONS, Rows("Conditions"),
+            { Query HomeConditions = series::conditions(Home): Read GET "/homes/{id}/conditions", CONDITIONS, Rows("Conditions"),
               "Episodes in which a home's devices had given values, by means of 15 minutes" }
-            { Query AllSeries = series(All): Read GET "/series", SERIES_OF_ROOMS, Rows("Series"),
+            { Query AllSeries = series::series(All): Read GET "/series", SERIES_OF_ROOMS, Rows("Series"),
               "The metrics of all devices by units of the calendar" }
-            { Query AllEnergy = energy(All): Read GET "/energy", SHARED_ENERGY, Rows("Energy"),
+            { Query AllEnergy = series::energy(All): Read GET "/energy", SHARED_ENERGY, Rows("Energy"),
               "The energy of all devices in kWh by units of the calendar" }
             { Query ListAnnotations = annotations::list: Read GET "/annotations", ANNOTATIONS, Page("Annotation"),
               "List what people noted of times, in time order" }

@@ -1,0 +1,259 @@
+//! The devices, room, home or all devices that a question is about. Reads no reading.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::Problem;
+use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::{CachedRegistry, Snapshot};
+use series::{Failure, Horizon, MAX_DEVICES, too_many};
+use table::MAX_CACHED_ENTRIES;
+
+use super::groups::{DeviceGroup, GroupOf};
+use super::plan::{RowPlan, Span};
+use super::request::{Grouping, QueryScope};
+use crate::failure::problem;
+use crate::ports::Store;
+use crate::registry::lookup;
+use crate::registry::presence::{self, RoomDevices, RoomsLack};
+
+/// The range of a question about devices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DeviceSearch<'a> {
+    pub(super) scope: QueryScope,
+    pub(super) horizon: &'a Horizon,
+    pub(super) range: TimeRange,
+    pub(super) now: Timestamp,
+    /// Whether it has to be known which devices were in which room.
+    pub(super) is_by_room: bool,
+}
+
+impl<'a> DeviceSearch<'a> {
+    /// The search for the range of some rows.
+    pub(super) fn of(scope: QueryScope, plan: &'a RowPlan) -> Self {
+        Self {
+            scope,
+            horizon: &plan.horizon,
+            range: plan.grid.range(),
+            now: plan.now,
+            is_by_room: false,
+        }
+    }
+}
+
+/// The devices of a question, and the rooms that their readings must name.
+pub(super) struct AskedDevices {
+    pub(super) scope: QueryScope,
+    snapshot: Arc<Snapshot>,
+    device: Option<Device>,
+    rooms: Option<BTreeSet<RoomId>>,
+    /// The devices that are or were in the rooms.
+    of_rooms: RoomDevices,
+}
+
+impl AskedDevices {
+    /// Finds the devices. If they do not have what is asked for, the registry is read again before that is said:
+    /// another instance may have met it since.
+    pub(super) async fn find(
+        search: DeviceSearch<'_>,
+        registry: &CachedRegistry<impl Clock>,
+        store: &impl Store,
+        have_it: impl Fn(&Self, &[&Device]) -> bool,
+        call: &mut Call<'_>,
+    ) -> Result<Self, Problem> {
+        let found = Self::look_up(search, registry, store, call).await?;
+        // A device that was read alone is as it is now.
+        let is_new = found.device.is_some() && registry.would_read_many();
+        if is_new
+            || have_it(&found, &found.devices(call)?)
+            || !lookup::has_news(&found.snapshot, registry, store, call).await?
+        {
+            return Ok(found);
+        }
+        Self::look_up(search, registry, store, call).await
+    }
+
+    async fn look_up(
+        search: DeviceSearch<'_>,
+        registry: &CachedRegistry<impl Clock>,
+        store: &impl Store,
+        call: &mut Call<'_>,
+    ) -> Result<Self, Problem> {
+        let (mut device, mut rooms, mut current) = (None, None, None);
+        match search.scope {
+            QueryScope::Device => {
+                device = Some(lookup::device(registry, store, call).await?);
+                // Nothing else of the registry is asked about, so an old one serves.
+                current = registry.current();
+            }
+            QueryScope::Room => {
+                rooms = Some([lookup::room(registry, store, call).await?.0.id].into());
+            }
+            QueryScope::Home => {
+                let (home, snapshot) = lookup::home(registry, store, call).await?;
+                rooms = Some(snapshot.rooms_of(&home).map(|room| room.id.clone()).collect());
+            }
+            QueryScope::All => {}
+        }
+        let snapshot = match current {
+            Some(snapshot) => snapshot,
+            None => lookup::snapshot(registry, store, call).await?,
+        };
+
+        let of_rooms = RoomDevices::default();
+        let mut found = Self { scope: search.scope, snapshot, device, rooms, of_rooms };
+        Box::pin(found.find_in_rooms(search, store, call)).await?;
+        Ok(found)
+    }
+
+    /// Finds the devices of the rooms, and the meters above them.
+    async fn find_in_rooms(
+        &mut self,
+        search: DeviceSearch<'_>,
+        store: &impl Store,
+        call: &mut Call<'_>,
+    ) -> Result<(), Problem> {
+        let DeviceSearch { horizon, range, now, .. } = search;
+        if let Some(rooms) = &self.rooms {
+            let found = presence::in_rooms(store, horizon, &self.snapshot, rooms, range, now, call);
+            self.of_rooms = found.await?;
+            let read = &mut self.of_rooms.read;
+            return lookup::add_meters(read, store, &self.snapshot, call).await;
+        }
+        if search.is_by_room {
+            let rooms = self.snapshot.rooms.keys();
+            let seen = presence::seen(store, rooms, range, call.invocation).await;
+            self.of_rooms.seen = seen.map_err(|error| call.failed(&error))?;
+        }
+        Ok(())
+    }
+
+    /// The devices that may have a part in the answer.
+    pub(super) fn devices(&self, call: &mut Call<'_>) -> Result<Vec<&Device>, Problem> {
+        match (&self.device, &self.rooms) {
+            (Some(device), _) => Ok(vec![device]),
+            (None, Some(_)) => {
+                Ok(self.of_rooms.ids.iter().filter_map(|id| self.known(id)).collect())
+            }
+            (None, None) => all(&self.snapshot).map_err(|failure| problem(failure, call)),
+        }
+    }
+
+    /// The device of the path.
+    pub(super) const fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    /// The members of an answer about these devices; `reach` is the time about which rollups were asked.
+    pub(super) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
+        plan.span(reach, self.device(), self.rooms_lack())
+    }
+
+    /// The rooms that readings must name; `None` are all.
+    pub(super) const fn rooms(&self) -> Option<&BTreeSet<RoomId>> {
+        self.rooms.as_ref()
+    }
+
+    /// Why devices may be missing.
+    pub(super) const fn rooms_lack(&self) -> Option<RoomsLack> {
+        self.of_rooms.lack
+    }
+
+    /// The read units that it took, about, to know which devices these are, beside the registry.
+    pub(super) const fn units(&self) -> f64 {
+        self.of_rooms.units
+    }
+
+    /// Whether several devices may be in the answer.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.device.is_none()
+    }
+
+    /// A device of the registry in memory, or one that was read because memory does not hold all.
+    pub(super) fn known(&self, id: &DeviceId) -> Option<&Device> {
+        self.snapshot.devices.get(id).or_else(|| self.of_rooms.read.get(id))
+    }
+
+    /// The device that a device is behind.
+    pub(super) fn behind(&self, id: &DeviceId) -> Option<&DeviceId> {
+        self.known(id)?.behind()
+    }
+
+    /// The devices whose rows stand together.
+    pub(super) fn groups<'a>(
+        &'a self,
+        grouping: Grouping,
+        devices: &[&'a Device],
+    ) -> Vec<DeviceGroup<'a>> {
+        if grouping == Grouping::ByRoom && self.is_shared() {
+            return self.by_room(devices);
+        }
+        let of = match grouping {
+            _ if !self.is_shared() => GroupOf::Device,
+            Grouping::Apart => GroupOf::Apart,
+            Grouping::Together | Grouping::ByRoom => GroupOf::All,
+        };
+        vec![DeviceGroup { of, rooms: self.rooms.clone(), devices: devices.to_vec() }]
+    }
+
+    /// A group for each room, and one of the devices that are in no room.
+    fn by_room<'a>(&'a self, devices: &[&'a Device]) -> Vec<DeviceGroup<'a>> {
+        let rooms: Vec<&RoomId> = match &self.rooms {
+            Some(rooms) => rooms.iter().collect(),
+            None => self.snapshot.rooms.keys().collect(),
+        };
+        let mut groups = Vec::new();
+        for room in &rooms {
+            let seen = self.of_rooms.seen.get(*room);
+            let may_have_been_there = |device: &&&Device| {
+                device.place().room() == Some(*room)
+                    || seen.is_some_and(|seen| seen.contains(device.id()))
+            };
+            let devices = devices.iter().filter(may_have_been_there).copied().collect();
+            let rooms = Some([(*room).clone()].into());
+            groups.push(DeviceGroup { of: GroupOf::Room(room), rooms, devices });
+        }
+
+        if self.scope == QueryScope::All {
+            let is_in_a_room =
+                |device: &Device| device.place().room().is_some_and(|room| rooms.contains(&room));
+            let devices = devices.iter().filter(|device| !is_in_a_room(device)).copied().collect();
+            groups.push(DeviceGroup { of: GroupOf::NoRoom, rooms: None, devices });
+        }
+        groups
+    }
+
+    /// The meter of a device. A device that is asked about by itself tells what it measures, whatever the role.
+    fn meter<'a>(&self, device: &'a Device, asked: Option<&MetricName>) -> Option<Meter<'a>> {
+        let metrics = device.metrics();
+        match (asked, self.is_shared()) {
+            (None, true) => Meter::of(metrics),
+            (None, false) => Meter::of(metrics)?.alone(metrics),
+            (Some(asked), true) => Meter::of_one(metrics, asked),
+            (Some(asked), false) => Meter::only(metrics, asked),
+        }
+    }
+
+    /// Those of the devices that measure energy or power, and their meters.
+    pub(super) fn metered<'a>(
+        &self,
+        devices: &[&'a Device],
+        asked: Option<&MetricName>,
+    ) -> Vec<(&'a Device, Meter<'a>)> {
+        let metered = |device: &&'a Device| Some((*device, self.meter(device, asked)?));
+        devices.iter().filter_map(metered).collect()
+    }
+}
+
+/// All devices of a registry.
+fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
+    if !snapshot.has_all_devices {
+        return Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}")));
+    }
+    match snapshot.devices.len() {
+        0..=MAX_DEVICES => Ok(snapshot.devices.values().collect()),
+        number => Err(too_many(format_args!("{number}"))),
+    }
+}

@@ -1,0 +1,126 @@
+//! The columns of a series: what each row has of each metric. Reads nothing.
+
+use std::collections::BTreeMap;
+
+use api::Problem;
+use domain::{Device, MetricInfo, MetricName, MetricRule, Unit};
+use series::{Combine, Function};
+
+use super::request::SeriesRequest;
+
+/// The metrics of a series, with what each row has of them.
+#[derive(Debug, Clone)]
+pub(crate) struct MetricColumns(pub(super) BTreeMap<MetricName, Column>);
+
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub(super) functions: Vec<Function>,
+    pub(super) combine: Combine,
+    pub(super) unit: Option<Unit>,
+}
+
+impl MetricColumns {
+    /// Chooses the functions, the way of combining and the unit of each metric that some devices have.
+    pub(crate) fn choose(
+        request: &SeriesRequest,
+        names: &[MetricName],
+        devices: &[&Device],
+        is_combined: bool,
+    ) -> Result<Self, Problem> {
+        let mut columns = BTreeMap::new();
+        for name in names {
+            let infos = shown_infos(name, devices, is_combined);
+            let Some(column) = Column::choose(request, name, &infos, is_combined)? else {
+                continue;
+            };
+            columns.insert(name.clone(), column);
+        }
+        Ok(Self(columns))
+    }
+
+    /// The metrics.
+    pub(crate) fn names(&self) -> Vec<MetricName> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// Whether the neighbours of a metric's rows are needed.
+    pub(crate) fn spans(&self, rule: &MetricRule) -> bool {
+        let is_asked = |function| self.0.values().any(|it| it.functions.contains(&function));
+        match rule {
+            MetricRule::Gauge => false,
+            MetricRule::Counter(_) => is_asked(Function::Increase),
+            MetricRule::Power(_) => is_asked(Function::TimeMean),
+        }
+    }
+
+    /// How the values of several devices become one, by metric.
+    pub(super) fn combine(&self) -> BTreeMap<&MetricName, &'static str> {
+        self.0.iter().map(|(name, it)| (name, it.combine.as_str())).collect()
+    }
+
+    /// The metrics that are sums of devices.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = &MetricName> {
+        let sums = self.0.iter().filter(|(_, column)| column.combine == Combine::Sum);
+        sums.map(|(name, _)| name)
+    }
+}
+
+/// The metric as devices have it. What means of rooms leave out says nothing of the others, unless nothing else is there.
+fn shown_infos<'d>(
+    name: &MetricName,
+    devices: &[&'d Device],
+    is_combined: bool,
+) -> Vec<&'d MetricInfo> {
+    let having = devices.iter().filter(|device| device.metrics().contains_key(name));
+    let having: Vec<&Device> = having.copied().collect();
+    let is_of_room = |device: &&Device| device.not_of_room(name).is_none();
+
+    let are_of_room = is_combined && having.iter().any(is_of_room);
+    let shown = having.into_iter().filter(|device| !are_of_room || is_of_room(device));
+    shown.map(|device| &device.metrics()[name]).collect()
+}
+
+impl Column {
+    /// The column of a metric; `None` without a device that has it, or without a function that fits it.
+    fn choose(
+        request: &SeriesRequest,
+        name: &MetricName,
+        infos: &[&MetricInfo],
+        is_combined: bool,
+    ) -> Result<Option<Self>, Problem> {
+        let Some(first) = infos.first() else { return Ok(None) };
+        // One device that counts makes the metric a sum.
+        let mut rules = infos.iter().map(|info| MetricRule::of(info));
+        let rule = rules.find(|rule| *rule != MetricRule::Gauge).unwrap_or(MetricRule::Gauge);
+
+        let asked = request.functions.as_deref().unwrap_or_else(|| Function::usual(&rule));
+        let (functions, refused): (Vec<Function>, Vec<Function>) =
+            asked.iter().copied().partition(|function| function.is_of(&rule));
+        if let Some(function) = refused.first().filter(|_| request.metrics.is_some()) {
+            return Err(Problem::field("fn", wrong_kind(*function, name)));
+        }
+
+        let combine = Combine::of(&rule);
+        let other = infos.iter().find(|info| info.unit != first.unit);
+        if let Some(other) = other.filter(|_| combine == Combine::Sum && is_combined) {
+            let message = format!(
+                "{name} has different units here, {} and {}, which do not add up; ask with \
+                 devices=1",
+                unit_text(first),
+                unit_text(other)
+            );
+            return Err(Problem::field("metric", message));
+        }
+        let unit = first.unit.clone().filter(|_| other.is_none());
+        Ok((!functions.is_empty()).then_some(Self { functions, combine, unit }))
+    }
+}
+
+fn unit_text(info: &MetricInfo) -> String {
+    info.unit.as_ref().map_or_else(|| "none".to_owned(), Unit::to_string)
+}
+
+fn wrong_kind(function: Function, name: &MetricName) -> String {
+    let of = if function == Function::Increase { "counters" } else { "gauges in W, kW or MW" };
+    format!("{} needs {of}; {name} is something else", function.as_str())
+}

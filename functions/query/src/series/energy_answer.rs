@@ -1,0 +1,279 @@
+//! The energy of devices as the API shows it. Sums nothing itself.
+
+use std::collections::BTreeMap;
+
+use api::{Problem, Response};
+use domain::{DeviceId, Exact, Flag, Meter, MetricName, NotCounted, Role, TimeRange, Timestamp};
+use serde::Serialize;
+use series::{Amount, EnergyDevice, Event, Events, LeftOut, MovedMeter, RowEnergy, sum};
+
+use super::plan::{RowPlan, Span};
+use super::request::{Grouping, SeriesRequest};
+use super::rest::{Rest, RestRow};
+use super::summing::EnergySum;
+use super::write::{Line, respond};
+use crate::answer::row::Cell;
+
+fn shown(amount: Option<Amount>) -> Option<Exact> {
+    amount.map(|amount| amount.shown())
+}
+
+/// Why a metric of a device counts nothing.
+fn reason(why: NotCounted<'_>) -> String {
+    match why {
+        NotCounted::Role(Role::None) => "it counts as nothing".to_owned(),
+        NotCounted::Role(role) => format!("it is {}", role.as_str()),
+        NotCounted::PartOf(whole) => format!("it is in {whole}"),
+        NotCounted::CounterInstead => "the device has counters".to_owned(),
+    }
+}
+
+const fn source(meter: &Meter<'_>) -> &'static str {
+    if meter.is_counter { "counter" } else { "power" }
+}
+
+/// One row as it is shown.
+#[derive(Debug, Serialize)]
+struct EnergyRow<'a> {
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<&'a DeviceId>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+    kwh: Option<Exact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kwh_sold: Option<Exact>,
+    flags: Vec<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    estimated: bool,
+    #[serde(skip)]
+    is_apart: bool,
+}
+
+impl Line for EnergyRow<'_> {
+    fn cells(&self) -> Vec<Cell> {
+        let flag = |is_set| Cell::text(if is_set { "true" } else { "" });
+        let number = |it: &Option<Exact>| it.as_ref().map_or_else(Cell::empty, Cell::number);
+        let mut cells = vec![Cell::text(self.timestamp.to_string())];
+        if self.is_apart {
+            cells.push(Cell::text(self.device_id.map_or("", DeviceId::as_str)));
+        }
+        cells.extend([flag(self.partial), number(&self.kwh), number(&self.kwh_sold)]);
+        cells.extend([Cell::text(self.flags.join(" ")), flag(self.estimated)]);
+        cells
+    }
+}
+
+/// What of a device is counted.
+#[derive(Debug, Serialize)]
+struct Counted<'a> {
+    device_id: &'a DeviceId,
+    /// The first of the metrics.
+    metric: Option<&'a MetricName>,
+    /// Those that add up to what is used.
+    metrics: &'a [&'a MetricName],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric_sold: Option<&'a MetricName>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    metrics_sold: &'a [&'a MetricName],
+    /// What it is instead of consumption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
+    source: &'static str,
+    /// The metrics of energy and power that count nothing, each with the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    not_counted: BTreeMap<&'a MetricName, String>,
+    total_kwh: Option<Exact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_kwh_sold: Option<Exact>,
+}
+
+/// A device that is added to a sum although no name, unit or role says that it belongs there.
+#[derive(Debug, Serialize)]
+struct Unsure<'a> {
+    device_id: &'a DeviceId,
+    metrics: &'a [&'a MetricName],
+}
+
+#[derive(Serialize)]
+struct About<'a> {
+    #[serde(flatten)]
+    span: Span,
+    total_kwh: Option<Exact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_kwh_sold: Option<Exact>,
+    /// Where the devices are shown.
+    #[serde(flatten)]
+    apart: Option<Apart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric: Option<&'a MetricName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
+    devices: Vec<Counted<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [LeftOut<'a>],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    moved_meters: Vec<&'a MovedMeter<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unsure: Vec<Unsure<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<&'a [Event]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events_has_more: Option<bool>,
+}
+
+/// The sum of the devices that nothing is behind.
+#[derive(Serialize)]
+struct Apart {
+    counted_kwh: Option<Exact>,
+    /// If there is a meter with something behind it.
+    #[serde(flatten)]
+    left: Option<Left>,
+}
+
+/// What is left of the total.
+#[derive(Serialize)]
+struct Left {
+    rest_kwh: Option<Exact>,
+    rest: Vec<RestRow>,
+}
+
+/// The energy of some devices.
+pub(super) struct EnergyAnswer<'s, 'a> {
+    pub(super) request: &'s SeriesRequest,
+    pub(super) plan: &'s RowPlan,
+    pub(super) sum: &'s EnergySum<'a>,
+    /// Whether several devices may be one row.
+    pub(super) is_shared: bool,
+}
+
+impl<'s, 'a> EnergyAnswer<'s, 'a> {
+    /// The answer.
+    pub(super) fn respond(&self, span: Span, events: Option<&Events>) -> Result<Response, Problem> {
+        let counting = self.sum.counting();
+        let total = self.total(&counting);
+        let only = self.sum.devices.first().map(|device| &device.meter);
+        let only = only.filter(|_| !self.is_shared);
+        let moved: Vec<&MovedMeter<'_>> = self.sum.moved.values().collect();
+        let about = About {
+            span,
+            total_kwh: shown(total.bought),
+            total_kwh_sold: shown(total.sold),
+            apart: self.is_apart().then(|| self.apart()),
+            metric: only.and_then(|meter| meter.names().next()),
+            source: only.map(source),
+            devices: self.sum.devices.iter().map(|device| self.counted(device)).collect(),
+            left_out: &self.sum.left_out,
+            moved_meters: moved,
+            unsure: self.unsure(&counting),
+            events: events.map(|found| &found.events[..]),
+            events_has_more: events.map(|found| found.has_more),
+        };
+        respond(self.request.format, || self.header(), self.rows(&counting), &about)
+    }
+
+    fn counted(&self, device: &'s EnergyDevice<'a>) -> Counted<'s> {
+        let total = self.total(&[device]);
+        let EnergyDevice { values, meter } = device;
+        Counted {
+            device_id: values.device.id(),
+            metric: meter.names().next(),
+            metrics: &meter.used,
+            metric_sold: meter.sold.first().copied(),
+            metrics_sold: &meter.sold,
+            role: meter.other_role,
+            source: source(meter),
+            not_counted: meter.left_out.iter().map(|(name, why)| (*name, reason(*why))).collect(),
+            total_kwh: shown(total.bought),
+            total_kwh_sold: shown(total.sold),
+        }
+    }
+
+    fn apart(&self) -> Apart {
+        let rows = self.plan.grid.rows();
+        let rest = Rest::of(self.sum, rows);
+        let left = || Left { rest_kwh: rest.left(&(0..rows.len())), rest: rest.rows() };
+        Apart { counted_kwh: rest.counted(0..rows.len()), left: rest.is_meant().then(left) }
+    }
+
+    /// Summed devices whose role only a person can decide: they send one value whose name says nothing. One meter alone
+    /// is the meter.
+    fn unsure(&self, counting: &[&'s EnergyDevice<'a>]) -> Vec<Unsure<'s>> {
+        if !self.is_shared || counting.len() < 2 {
+            return Vec::new();
+        }
+        let is_unsure = |device: &&&'s EnergyDevice<'a>| {
+            let EnergyDevice { values, meter } = device;
+            let device = values.device;
+            let is_told = device.behind().is_some() || self.sum.is_meter_of_others(device.id());
+            let fields = &device.source().fields;
+            let is_of_one_value =
+                |name: &&MetricName| fields.get(*name).is_some_and(|it| it.field == "value");
+            meter.is_unsure && !is_told && meter.used.iter().all(is_of_one_value)
+        };
+        let unsure = counting.iter().filter(is_unsure);
+        let shown = |device: &&'s EnergyDevice<'a>| Unsure {
+            device_id: device.values.device.id(),
+            metrics: &device.meter.used,
+        };
+        unsure.map(shown).collect()
+    }
+
+    fn total(&self, devices: &[&EnergyDevice<'a>]) -> RowEnergy {
+        sum(devices.iter().copied(), 0..self.plan.grid.rows().len())
+    }
+
+    fn is_apart(&self) -> bool {
+        self.is_shared && self.request.grouping == Grouping::Apart
+    }
+
+    fn header(&self) -> Vec<String> {
+        let apart = if self.is_apart() { &["device_id"][..] } else { &[] };
+        let names = ["partial", "kwh", "kwh_sold", "flags", "estimated"];
+        let names = ["timestamp"].iter().chain(apart).chain(&names);
+        names.map(|name| (*name).to_owned()).collect()
+    }
+
+    fn rows<'r>(
+        &'r self,
+        counting: &'r [&'s EnergyDevice<'a>],
+    ) -> impl Iterator<Item = EnergyRow<'s>> + 'r {
+        let places = self.plan.grid.rows().iter().enumerate();
+        places.flat_map(move |(place, range)| self.rows_at(place, *range, counting))
+    }
+
+    /// The row of some time, or one of each device.
+    fn rows_at(
+        &self,
+        place: usize,
+        range: TimeRange,
+        counting: &[&'s EnergyDevice<'a>],
+    ) -> Vec<EnergyRow<'s>> {
+        if !self.is_apart() {
+            let energy = sum(counting.iter().copied(), place..place + 1);
+            return vec![self.row(range, None, &energy)];
+        }
+        let row = |device: &'s EnergyDevice<'a>| {
+            self.row(range, Some(device.values.device.id()), &device.row(place))
+        };
+        self.sum.devices.iter().map(row).collect()
+    }
+
+    fn row(
+        &self,
+        range: TimeRange,
+        device_id: Option<&'s DeviceId>,
+        energy: &RowEnergy,
+    ) -> EnergyRow<'s> {
+        EnergyRow {
+            timestamp: range.from(),
+            device_id,
+            partial: range.to() > self.plan.now,
+            kwh: energy.bought.as_ref().map(Amount::shown),
+            kwh_sold: energy.sold.as_ref().map(Amount::shown),
+            flags: energy.flags.iter().map(Flag::as_str).collect(),
+            estimated: energy.is_estimated,
+            is_apart: device_id.is_some(),
+        }
+    }
+}

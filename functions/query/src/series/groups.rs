@@ -1,0 +1,199 @@
+//! The devices whose rows stand together, and what they measured. Shows nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::Problem;
+use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId, meters_above};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use series::{
+    Ask, BehindMeters, DEVICE_CONCURRENCY, DeviceRows, DeviceValues, Failure, LeftOut, MovedMeter,
+    Presence, RowReader, Store, device_values,
+};
+
+use super::columns::MetricColumns;
+use super::plan::RowPlan;
+use super::request::SeriesRequest;
+
+/// What the rows of a group are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GroupOf<'a> {
+    /// The device of the path.
+    Device,
+    /// Several devices together.
+    All,
+    /// Each of several devices.
+    Apart,
+    /// The devices of a room together.
+    Room(&'a RoomId),
+    /// Each device that is in no room, with all that it sent.
+    NoRoom,
+}
+
+impl GroupOf<'_> {
+    /// Whether the devices are one row.
+    pub(super) const fn is_combined(self) -> bool {
+        matches!(self, Self::All | Self::Room(_))
+    }
+}
+
+/// Devices that are read together.
+#[derive(Debug, Clone)]
+pub(super) struct DeviceGroup<'a> {
+    pub(super) of: GroupOf<'a>,
+    /// The rooms that readings must name; `None` are all.
+    pub(super) rooms: Option<BTreeSet<RoomId>>,
+    pub(super) devices: Vec<&'a Device>,
+}
+
+/// The consequences of meters for the sums of a group.
+#[derive(Debug, Default)]
+pub(super) struct GroupMeters<'a> {
+    pub(super) left_out: Vec<LeftOut<'a>>,
+    pub(super) moved: Vec<MovedMeter<'a>>,
+}
+
+impl DeviceGroup<'_> {
+    /// The room whose rows these are.
+    pub(super) const fn room(&self) -> Option<&RoomId> {
+        match self.of {
+            GroupOf::Room(room) => Some(room),
+            _ => None,
+        }
+    }
+
+    /// The columns of the rows.
+    pub(super) fn columns(
+        &self,
+        request: &SeriesRequest,
+        names: &[MetricName],
+    ) -> Result<MetricColumns, Problem> {
+        let is_combined = self.of.is_combined();
+        let columns = MetricColumns::choose(request, names, &self.devices, is_combined);
+        columns.map_err(|mut problem| {
+            let room = match self.of {
+                GroupOf::Room(room) => room.as_str(),
+                GroupOf::NoRoom => "no room",
+                GroupOf::Device | GroupOf::All | GroupOf::Apart => return problem,
+            };
+            problem.detail = format!("{} (in {room})", problem.detail);
+            problem
+        })
+    }
+
+    /// The question about one of the devices.
+    pub(super) fn question<'a>(&'a self, device: &'a Device, plan: &'a RowPlan) -> Ask<'a> {
+        Ask { rooms: self.rooms.as_ref(), ..plan.question(device) }
+    }
+
+    /// Reads the rows of the devices. Metrics whose rule `spans` edges have what comes from their neighbours.
+    pub(super) async fn read<'a, S: Store>(
+        &'a self,
+        reader: &mut RowReader<'_, S>,
+        names: &[MetricName],
+        spans: impl Fn(&MetricRule) -> bool + Copy,
+        plan: &'a RowPlan,
+    ) -> Result<Vec<DeviceValues<'a>>, Failure> {
+        let rows = self.devices.iter().map(|device| (*device, names)).collect();
+        read_rows(reader, rows, spans, |device| self.question(device, plan)).await
+    }
+
+    /// Whether a device that may have been in the rooms is or was there: it is there now, or has readings or a share of
+    /// a step there.
+    pub(super) fn was_present(&self, values: &DeviceValues<'_>) -> bool {
+        let Some(rooms) = &self.rooms else { return true };
+        let is_there_now = values.device.place().room().is_some_and(|room| rooms.contains(room));
+        let mut pieces = values.gathered.pieces.iter();
+        is_there_now || pieces.any(|piece| !piece.is_elsewhere) || values.has_share()
+    }
+
+    /// What the sums of some metrics leave out for meters. A meter that lacks a metric measures nothing of it.
+    pub(super) async fn behind_meters<'a, S: Store>(
+        &self,
+        values: &[DeviceValues<'a>],
+        sums: impl Iterator<Item = &MetricName>,
+        behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
+        plan: &RowPlan,
+        reader: &RowReader<'_, S>,
+    ) -> Result<GroupMeters<'a>, Failure> {
+        let mut presences: BTreeMap<&DeviceId, Presence> = BTreeMap::new();
+        let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
+        let mut moved = BTreeMap::new();
+
+        for name in sums {
+            let has_it = |device: &&DeviceValues<'a>| {
+                device.metrics.contains_key(name) && device.device.not_of_room(name).is_none()
+            };
+            let having: BTreeMap<&'a DeviceId, &DeviceValues<'a>> =
+                values.iter().filter(has_it).map(|device| (device.device.id(), device)).collect();
+            let present = having.iter().filter(|(_, device)| self.was_present(device));
+            let present: Vec<&'a DeviceId> = present.map(|(id, _)| *id).collect();
+
+            let mut of_metric = BTreeMap::new();
+            for meter in present.iter().flat_map(|id| meters_above(id, behind)) {
+                let Some(device) = having.get(meter) else { continue };
+                if !presences.contains_key(meter) {
+                    let question = self.question(device.device, plan);
+                    let found = Presence::of(reader.store, &question, device, reader.invocation);
+                    presences.insert(meter, found.await?);
+                }
+                of_metric.insert(meter, presences[meter].clone());
+            }
+
+            let mut found = BehindMeters::of(present.iter().copied(), behind, &of_metric);
+            for id in present {
+                let own = having[id].device.metrics().get_key_value(name);
+                let of_name = own.map(|(name, _)| name).into_iter().collect();
+                let entry = found.left_out.remove(id).map(|entry| entry.of_metrics(of_name));
+                left_out.entry(id).or_default().push(entry);
+            }
+            moved.append(&mut found.moved);
+        }
+        let left_out = left_out.into_values().flat_map(LeftOut::joined).collect();
+        Ok(GroupMeters { left_out, moved: moved.into_values().collect() })
+    }
+}
+
+/// Reads the rows of devices, each with its metrics, some at once.
+pub(super) async fn read_rows<'a, S: Store>(
+    reader: &mut RowReader<'_, S>,
+    devices: Vec<(&'a Device, &[MetricName])>,
+    spans: impl Fn(&MetricRule) -> bool + Copy,
+    question: impl Fn(&'a Device) -> Ask<'a>,
+) -> Result<Vec<DeviceValues<'a>>, Failure> {
+    let rows = devices.iter().map(|(device, names)| DeviceRows::of(question(device), names));
+    let rows: Vec<_> = rows.collect();
+    Box::pin(reader.spend(&rows)).await?;
+
+    let (store, invocation) = (reader.store, reader.invocation);
+    let found = devices.iter().zip(&rows).map(|((_, names), row)| {
+        Box::pin(device_values(store, &row.ask, names, spans, invocation))
+    });
+    let found: Vec<_> = found.collect();
+    stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
+}
+
+/// The rooms of an answer by rooms, for the readings that are in none of its rows.
+pub(super) struct RoomsOfRows<'a>(pub(super) BTreeSet<&'a RoomId>);
+
+impl RoomsOfRows<'_> {
+    fn has(&self, room: Option<&RoomId>) -> bool {
+        room.is_some_and(|room| self.0.contains(room))
+    }
+
+    /// Whether a device that is in no room stands for itself: it sent something without a room, or nothing in a room of
+    /// the answer.
+    pub(super) fn is_alone(&self, values: &DeviceValues<'_>) -> bool {
+        let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
+        let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
+        !is_of_rows || pieces().any(|rooms| rooms.contains(&None))
+    }
+
+    /// Whether a device sent something in no room, or in another than those of the answer.
+    pub(super) fn has_others(&self, values: &DeviceValues<'_>) -> bool {
+        let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
+        // A rollup that has as many as it names may have others.
+        rooms.any(|rooms| {
+            rooms.len() >= MAX_ROLLUP_ROOMS || !rooms.iter().all(|room| self.has(room.as_ref()))
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! The rows of an answer and how far the rollups reach for them: range, zone, sources, and what the rows may lack.
+
+use std::collections::BTreeSet;
+
+use api::caching::{with_cache_headers, with_short_life};
+use api::{Problem, Response};
+use domain::{CalendarUnit, Device, DeviceId, TimeRange, Timestamp, Zone};
+use runtime::http::Call;
+use serde::Serialize;
+use series::{Ask, DeviceValues, Grid, Horizon, KnownState, Lacking, Lag, Level};
+
+use super::request::{QueryScope, SeriesRequest};
+use crate::ports::Store;
+use crate::registry::presence::RoomsLack;
+
+/// The rows that a request asks for, and how far the rollups reach.
+#[derive(Debug)]
+pub(super) struct RowPlan {
+    pub(super) horizon: Horizon,
+    pub(super) grid: Grid,
+    unit: Option<CalendarUnit>,
+    zone: Zone,
+    pub(super) now: Timestamp,
+    /// `None` for rows that are made from the readings of devices that are asked about by themselves, or all.
+    unfolded: Option<Lacking>,
+}
+
+impl RowPlan {
+    pub(super) async fn of(
+        request: &SeriesRequest,
+        scope: QueryScope,
+        known_state: &KnownState,
+        store: &impl Store,
+        now: Timestamp,
+        call: &mut Call<'_>,
+    ) -> Result<Self, Problem> {
+        let horizon = known_state.horizon(store, now, call.invocation).await;
+        let horizon = horizon.map_err(|error| call.failed(&error))?;
+        let zone = request.zone(horizon.zone());
+        let (grid, unit) = (request.grid(zone)?, request.unit);
+
+        // Rollups say which devices were in a room, also where its rows are made from readings.
+        let mut unfolded = None;
+        if Level::of(unit) > Level::Readings || scope.is_of_rooms() {
+            let known = Lacking::read(store, &horizon, now, call.invocation).await;
+            unfolded = Some(known.map_err(|error| call.failed(&error))?);
+        }
+        Ok(Self { horizon, grid, unit, zone, now, unfolded })
+    }
+
+    /// The question about one device, wherever it was.
+    pub(super) fn question<'a>(&'a self, device: &'a Device) -> Ask<'a> {
+        Ask::of(device, (&self.grid, &self.horizon), Level::of(self.unit), self.now)
+    }
+
+    /// How far the rollups lag for some time. For a room any device counts, because rollups say which devices were
+    /// there.
+    pub(super) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<Lag> {
+        self.unfolded.as_ref()?.of(range, device.map(Device::id))
+    }
+
+    /// Of a room, with the lag of the rollups: they say which devices were there, and so what was measured.
+    pub(super) fn with_lag(&self, mut problem: Problem, scope: QueryScope) -> Problem {
+        let lag = scope.is_of_rooms().then(|| self.lag(self.grid.range(), None)).flatten();
+        if let Some(lag) = lag {
+            problem.detail = format!("{}; {}", problem.detail, lag.text());
+        }
+        problem
+    }
+
+    /// The members of an answer about these rows; `reach` is the time about which rollups were asked.
+    pub(super) fn span(
+        &self,
+        reach: TimeRange,
+        device: Option<&Device>,
+        rooms_lack: Option<RoomsLack>,
+    ) -> Span {
+        let range = self.grid.range();
+        Span {
+            from: range.from(),
+            to: range.to(),
+            every: self.unit.map(CalendarUnit::as_str),
+            tz: self.zone.name(),
+            rollups_lack: self.lag(reach, device),
+            rooms_lack,
+            without_room: Vec::new(),
+        }
+    }
+
+    /// The answer as it is cached: a range that is over seldom changes, but late readings do change it, and an answer
+    /// that lacks some is asked for again.
+    pub(super) fn cached(&self, call: &Call<'_>, is_lacking: bool, response: Response) -> Response {
+        cached(call, self.grid.range(), is_lacking, self.now, response)
+    }
+}
+
+/// The answer about a range as it is cached.
+pub(super) fn cached(
+    call: &Call<'_>,
+    range: TimeRange,
+    is_lacking: bool,
+    now: Timestamp,
+    response: Response,
+) -> Response {
+    if range.to() > now {
+        response
+    } else if is_lacking {
+        with_cache_headers(call.request, response)
+    } else {
+        with_short_life(call.request, response)
+    }
+}
+
+/// The range and the unit of the rows.
+#[derive(Debug, Serialize)]
+pub(crate) struct Span {
+    from: Timestamp,
+    to: Timestamp,
+    every: Option<&'static str>,
+    tz: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollups_lack: Option<Lag>,
+    /// Why devices that belong to the answer may be missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rooms_lack: Option<RoomsLack>,
+    /// The devices with readings that are in no row, because they are of no room that the registry has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) without_room: Vec<DeviceId>,
+}
+
+impl Span {
+    /// Whether the rows may not be what they are soon.
+    pub(crate) const fn is_lacking(&self) -> bool {
+        self.rollups_lack.is_some()
+    }
+}
+
+/// A range that holds two others.
+pub(super) fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
+    let hull = TimeRange::new(one.from().min(other.from()), one.to().max(other.to()));
+    hull.expect("it holds both")
+}
+
+/// The kinds of items that the rows of devices are made from.
+pub(super) fn levels<'a>(values: impl Iterator<Item = &'a DeviceValues<'a>>) -> BTreeSet<Level> {
+    values.flat_map(|device| device.gathered.levels.iter().copied()).collect()
+}

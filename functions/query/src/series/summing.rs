@@ -1,0 +1,201 @@
+//! The devices of a sum of energy, without what meters in the same rooms measure too. Chooses no rooms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
+use series::{
+    BehindMeters, DeviceValues, EnergyDevice, Events, Failure, LeftOut, MovedMeter, Presence,
+    RowReader, Store, events,
+};
+
+use super::asked::AskedDevices;
+use super::groups::{DeviceGroup, read_rows};
+use super::plan::{RowPlan, hull};
+
+/// A sum of energy.
+pub(super) struct EnergySum<'a> {
+    /// The devices that are shown, in the order of their ids.
+    pub(super) devices: Vec<EnergyDevice<'a>>,
+    /// Left out of the sum: devices behind a counted meter, meters that were elsewhere for too long, and metrics that are
+    /// not consumption.
+    pub(super) left_out: Vec<LeftOut<'a>>,
+    /// Meters that were in the rooms for a part of the range only.
+    pub(super) moved: BTreeMap<&'a DeviceId, MovedMeter<'a>>,
+    /// The meters above any device of the sum.
+    pub(super) meters: BTreeSet<&'a DeviceId>,
+    /// The time about which rollups were asked.
+    pub(super) reach: TimeRange,
+}
+
+impl<'a> EnergySum<'a> {
+    /// The devices that count in the sum.
+    pub(super) fn counting(&self) -> Vec<&EnergyDevice<'a>> {
+        let devices = self.devices.iter();
+        devices.filter(|device| !self.is_left_out(device.values.device.id())).collect()
+    }
+
+    /// Whether a device counts in the place of others.
+    pub(super) fn is_meter_of_others(&self, id: &DeviceId) -> bool {
+        self.meters.contains(id) && !self.left_out.iter().any(|left_out| left_out.is_moved(id))
+    }
+
+    fn is_left_out(&self, id: &DeviceId) -> bool {
+        self.left_out.iter().any(|left_out| left_out.is_of_whole(id))
+    }
+}
+
+/// The way to a sum of energy.
+pub(super) struct Summing<'a> {
+    pub(super) asked: &'a AskedDevices,
+    pub(super) group: &'a DeviceGroup<'a>,
+    pub(super) plan: &'a RowPlan,
+    /// Whether a device that no sum holds is shown as well.
+    pub(super) is_apart: bool,
+}
+
+impl<'a> Summing<'a> {
+    /// Reads the devices of a sum. A device that a meter measures too is read only where it is shown.
+    pub(super) async fn read<S: Store>(
+        &self,
+        metered: Vec<(&'a Device, Meter<'a>)>,
+        reader: &mut RowReader<'_, S>,
+    ) -> Result<EnergySum<'a>, Failure> {
+        let summed: Vec<&'a DeviceId> = metered
+            .iter()
+            .filter(|(_, meter)| self.is_summed(meter))
+            .map(|(device, _)| device.id())
+            .collect();
+        let meters = self.meters_of(&summed, &metered);
+        let roles: Vec<LeftOut<'a>> =
+            metered.iter().flat_map(|(device, meter)| LeftOut::of_roles(device, meter)).collect();
+
+        let (mut first, mut later) = (Vec::new(), Vec::new());
+        for (device, meter) in metered {
+            let Some(meter) = self.shown(device, meter) else { continue };
+            let is_meter = meters.contains(device.id());
+            if self.is_apart || is_meter || !self.is_behind_any(device, &meter, &meters) {
+                first.push((device, meter));
+            } else {
+                later.push((device, meter));
+            }
+        }
+
+        let mut devices = self.read_devices(first, reader).await?;
+        let mut presences = BTreeMap::new();
+        for device in devices.iter().filter(|it| meters.contains(it.values.device.id())) {
+            let (store, invocation) = (reader.store, reader.invocation);
+            let question = self.group.question(device.values.device, self.plan);
+            let presence = Presence::of(store, &question, &device.values, invocation).await?;
+            presences.insert(device.values.device.id(), presence);
+        }
+
+        let behind = |id: &DeviceId| self.asked.behind(id);
+        let of_all = BehindMeters::of(summed.iter().copied(), behind, &presences);
+        later.retain(|(device, _)| !of_all.left_out.contains_key(device.id()));
+        devices.extend(self.read_devices(later, reader).await?);
+        devices.sort_by_key(|device| device.values.device.id());
+        let reaches = devices.iter().map(|device| device.values.reach);
+        let reach = reaches.fold(self.plan.grid.range(), hull);
+
+        let (devices, absent): (Vec<_>, Vec<_>) =
+            devices.into_iter().partition(|device| self.group.was_present(&device.values));
+        let absent: BTreeSet<&DeviceId> = absent.iter().map(|it| it.values.device.id()).collect();
+        let present = summed.into_iter().filter(|id| !absent.contains(id));
+        let found = BehindMeters::of(present, behind, &presences);
+
+        let mut left_out: Vec<LeftOut<'a>> = found.left_out.into_values().collect();
+        left_out.retain(|left_out| !absent.contains(left_out.device()));
+        let is_named = |role: &LeftOut<'_>| {
+            !absent.contains(role.device())
+                && !left_out.iter().any(|behind| behind.device() == role.device())
+        };
+        let roles: Vec<LeftOut<'a>> = roles.into_iter().filter(is_named).collect();
+        left_out.extend(roles);
+
+        let (moved, meters) = (found.moved, found.meters);
+        let mut sum = EnergySum { devices, left_out, moved, meters, reach };
+        if !self.is_apart {
+            let EnergySum { devices, left_out, .. } = &mut sum;
+            let is_left_out =
+                |id: &DeviceId| left_out.iter().any(|left_out| left_out.is_of_whole(id));
+            devices.retain(|device| !is_left_out(device.values.device.id()));
+        }
+        Ok(sum)
+    }
+
+    /// Whether a meter measures what a sum of devices holds.
+    fn is_summed(&self, meter: &Meter<'_>) -> bool {
+        self.asked.is_shared() && meter.is_of_sums() && meter.other_role.is_none()
+    }
+
+    /// The meter by which a device is shown; `None` where it is not.
+    fn shown(&self, device: &'a Device, meter: Meter<'a>) -> Option<Meter<'a>> {
+        match meter.is_of_sums() {
+            true => Some(meter),
+            false if self.is_apart => meter.alone(device.metrics()),
+            false => None,
+        }
+    }
+
+    /// The meters above the devices of a sum that measure consumption.
+    fn meters_of(
+        &self,
+        summed: &[&'a DeviceId],
+        metered: &[(&'a Device, Meter<'a>)],
+    ) -> BTreeSet<&'a DeviceId> {
+        let is_consuming = |id: &&DeviceId| {
+            let mut of_sums = metered.iter().filter(|(_, meter)| self.is_summed(meter));
+            of_sums.any(|(device, meter)| device.id() == *id && !meter.used.is_empty())
+        };
+        let above = summed.iter().flat_map(|id| meters_above(id, |id| self.asked.behind(id)));
+        above.filter(is_consuming).collect()
+    }
+
+    fn is_behind_any(
+        &self,
+        device: &'a Device,
+        meter: &Meter<'_>,
+        meters: &BTreeSet<&'a DeviceId>,
+    ) -> bool {
+        let above = meters_above(device.id(), |id| self.asked.behind(id));
+        self.is_summed(meter) && above.iter().any(|id| meters.contains(id))
+    }
+
+    /// Reads devices, each with the metrics of its meter.
+    async fn read_devices<S: Store>(
+        &self,
+        devices: Vec<(&'a Device, Meter<'a>)>,
+        reader: &mut RowReader<'_, S>,
+    ) -> Result<Vec<EnergyDevice<'a>>, Failure> {
+        let names: Vec<Vec<MetricName>> =
+            devices.iter().map(|(_, meter)| meter.names().cloned().collect()).collect();
+        let rows = devices.iter().zip(&names).map(|((device, _), names)| (*device, &names[..]));
+        let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let question = |device| self.group.question(device, self.plan);
+        let values: Vec<DeviceValues<'a>> =
+            read_rows(reader, rows.collect(), spans, question).await?;
+
+        let meters = devices.into_iter().map(|(_, meter)| meter);
+        Ok(values
+            .into_iter()
+            .zip(meters)
+            .map(|(values, meter)| EnergyDevice { values, meter })
+            .collect())
+    }
+
+    /// The events of the devices that are shown.
+    pub(super) async fn events<S: Store>(
+        &self,
+        sum: &EnergySum<'a>,
+        reader: &RowReader<'_, S>,
+    ) -> Result<Events, Failure> {
+        let mut found = Events::default();
+        for device in &sum.devices {
+            let question = self.group.question(device.values.device, self.plan);
+            let names: Vec<MetricName> = device.meter.names().cloned().collect();
+            let (store, invocation) = (reader.store, reader.invocation);
+            found.append(events(store, &question, (&names, Flags::ALL), invocation).await?);
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,118 @@
+//! When a meter was in the rooms of an answer, by what is read of it. Chooses no devices.
+
+use chrono::TimeDelta;
+use domain::{Order, TimeRange, Timestamp};
+use table::Invocation;
+
+use super::device::DeviceValues;
+use super::failure::Failure;
+use super::gather::{Ask, nearest};
+use super::grid::intersection;
+use crate::ports::Store;
+
+/// The parts of a range in which a meter was in the rooms of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Presence {
+    range: TimeRange,
+    /// In order; they do not touch.
+    stays: Vec<TimeRange>,
+    /// Whether a row has a share of the meter's steps or powers.
+    has_share: bool,
+}
+
+impl Presence {
+    /// The presence in some parts of a range, which are in order.
+    pub(crate) const fn within(range: TimeRange, stays: Vec<TimeRange>) -> Self {
+        Self { range, stays, has_share: false }
+    }
+
+    /// The presence of a meter whose values were read, up to now.
+    ///
+    /// A meter is where its last reading was, also one from before the range, until the next one.
+    pub async fn of(
+        store: &impl Store,
+        ask: &Ask<'_>,
+        values: &DeviceValues<'_>,
+        invocation: &Invocation,
+    ) -> Result<Self, Failure> {
+        let (whole, pieces) = (ask.grid.range(), &values.gathered.pieces);
+        // What lies ahead of now is told as far as there are readings.
+        let newest = pieces.last().map_or(Timestamp::MIN, |last| last.first);
+        let end = ask.now.max(newest.saturating_add(TimeDelta::milliseconds(1)));
+        let range = TimeRange::new(whole.from(), whole.to().min(end)).unwrap_or(whole);
+        if ask.rooms.is_none() {
+            return Ok(Self::within(range, vec![range]));
+        }
+
+        let has_share = values.has_share();
+        let mut presence = Self { has_share, ..Self::within(range, Vec::new()) };
+        let first = pieces.first().map_or(range.to(), |first| first.first);
+        if range.from() < first && was_there_before(store, ask, invocation).await? {
+            presence.append(range.from(), first);
+        }
+        for (n, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_elsewhere) {
+            let next = pieces.get(n + 1).map_or(range.to(), |next| next.first);
+            presence.append(piece.first, next);
+        }
+        Ok(presence)
+    }
+
+    /// Appends a stay, as far as it is in the range.
+    fn append(&mut self, from: Timestamp, to: Timestamp) {
+        let Ok(stay) = TimeRange::new(from.max(self.range.from()), to.min(self.range.to())) else {
+            return;
+        };
+        match self.stays.last_mut().filter(|last| last.to() == stay.from()) {
+            Some(last) => *last = TimeRange::new(last.from(), stay.to()).expect("it only grows"),
+            None => self.stays.push(stay),
+        }
+    }
+
+    /// The stays, in order.
+    #[must_use]
+    pub fn stays(&self) -> &[TimeRange] {
+        &self.stays
+    }
+
+    /// Whether the meter was there at any time, or has a part in the sum.
+    #[must_use]
+    pub const fn is_ever(&self) -> bool {
+        !self.stays.is_empty() || self.has_share
+    }
+
+    /// Whether the meter was there in the whole range.
+    #[must_use]
+    pub fn is_always(&self) -> bool {
+        self.stays == [self.range]
+    }
+
+    /// Whether the meter was there for at least half of the range.
+    #[must_use]
+    pub fn is_mostly(&self) -> bool {
+        self.is_mostly_in(self.range)
+    }
+
+    /// Whether the meter was there for at least half of a part of the range.
+    #[must_use]
+    pub fn is_mostly_in(&self, part: TimeRange) -> bool {
+        let length = |range: TimeRange| range.to().since(range.from());
+        let stays = self.stays.iter().filter_map(|stay| intersection(*stay, part));
+        stays.map(length).sum::<TimeDelta>() * 2 >= length(part)
+    }
+}
+
+/// Whether a device was in the rooms when the range began: by its last reading before, and by the registry if that has
+/// expired.
+async fn was_there_before(
+    store: &impl Store,
+    ask: &Ask<'_>,
+    invocation: &Invocation,
+) -> Result<bool, Failure> {
+    let from = ask.grid.range().from();
+    let Ok(before) = TimeRange::new(Timestamp::MIN, from) else { return Ok(false) };
+    let last = nearest(store, ask, before, Order::Descending, invocation).await?;
+    Ok(match last {
+        Some(reading) => ask.is_about(reading.room.as_ref()),
+        None => ask.device.first_seen() < from && ask.is_about(ask.device.place().room()),
+    })
+}
