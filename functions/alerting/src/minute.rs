@@ -110,7 +110,7 @@ impl Minute {
 fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
     let time = invocation.remaining();
     let share = LEAST_SHARE.min(time / (following + 1));
-    invocation.part_of(time - share * following)
+    invocation.part_of(time.saturating_sub(share * following))
 }
 
 fn why(failure: &Failure) -> String {

@@ -123,7 +123,7 @@ pub(crate) fn overdue(
 /// The end of the time that is sealed of all members; `None` without members.
 fn sealed_until(members: &[&Device], horizon: &Horizon) -> Option<Timestamp> {
     let sealed = members.iter().map(|device| horizon.rolled_up(device.id()));
-    sealed.map(|sealed| sealed.map_or(Timestamp::MIN, |range| range.to())).min()
+    sealed.map(|sealed| sealed.map_or(Timestamp::MIN, TimeRange::to)).min()
 }
 
 /// The devices whose values make the mean.
