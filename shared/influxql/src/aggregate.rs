@@ -9,7 +9,7 @@ use crate::condition::nanoseconds;
 use crate::function::{Aggregate, AggregateCall};
 use crate::group::{Group, float};
 use crate::value::{Value, float as float_of};
-use crate::windows::Interval;
+use crate::windows::{InstantRange, Interval};
 
 /// A value of a series of values.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,9 +65,9 @@ impl Kind {
 }
 
 /// The points of a field in a range.
-fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Points {
-    let found: Vec<_> =
-        group.counted(field).filter(|(_, at, _)| (from..=to).contains(at)).collect();
+fn points(group: &Group<'_>, field: &str, range: InstantRange) -> Points {
+    let is_inside = |at: &i64| (range.from..=range.last).contains(at);
+    let found: Vec<_> = group.counted(field).filter(|(_, at, _)| is_inside(at)).collect();
     let mut texts: Vec<String> = found
         .iter()
         .filter_map(
@@ -76,6 +76,7 @@ fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Points {
         .collect();
     texts.sort_unstable();
     texts.dedup();
+
     let number = |value: &Value| match value {
         Value::Text(text) => texts.binary_search(text).ok().map(whole_as_float),
         other => other.number(),
@@ -84,6 +85,7 @@ fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Points {
         Some(Point { at: *at, value: number(value)?, row: *row })
     };
     let list = found.iter().filter_map(point).collect();
+
     let is_whole = || found.iter().all(|(.., value)| matches!(value, Value::Integer(_)));
     let kind = match texts.is_empty() {
         false => Kind::Text(texts),
@@ -94,10 +96,13 @@ fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Points {
 }
 
 /// The points of a field in a range as samples, oldest first.
-pub(crate) fn samples_of(group: &Group<'_>, field: &str, range: (i64, i64)) -> Vec<Sample> {
+pub(crate) fn samples_of(group: &Group<'_>, field: &str, range: InstantRange) -> Vec<Sample> {
     let Points { kind, list } = points(group, field, range);
-    let sample =
-        |it: &Point| Sample { at: it.at, value: Some(kind.value(it.value)), row: Some(it.row) };
+    let sample = |&Point { at, value, row }: &Point| Sample {
+        at,
+        value: Some(kind.value(value)),
+        row: Some(row),
+    };
     list.iter().map(sample).collect()
 }
 
@@ -107,7 +112,7 @@ pub(crate) fn of_points(
     group: &Group<'_>,
     call: &AggregateCall,
     interval: Option<Interval>,
-    range: (i64, i64),
+    range: InstantRange,
     is_descending: bool,
 ) -> Vec<Sample> {
     let Points { kind, list } = points(group, &call.field, range);
@@ -116,7 +121,6 @@ pub(crate) fn of_points(
     {
         return Vec::new();
     }
-    let mut rest = &list[..];
     if let Aggregate::Integral(unit) = call.aggregate {
         let mut points = list.clone();
         if is_descending {
@@ -124,10 +128,13 @@ pub(crate) fn of_points(
         }
         return integral(&points, unit, interval, is_descending);
     }
+
+    let mut rest = &list[..];
     let window = Window { group, call, kind: &kind, is_descending };
     let Some(interval) = interval else {
         return if rest.is_empty() { Vec::new() } else { window.values(rest) };
     };
+
     let mut samples = Vec::new();
     while let Some(next) = if is_descending { rest.last() } else { rest.first() } {
         let (start, end) = interval.window(next.at);
@@ -139,9 +146,12 @@ pub(crate) fn of_points(
             let length = rest.partition_point(|point| point.at < end);
             (own, rest) = rest.split_at(length.max(1));
         }
-        let is_of_many = call.aggregate.is_of_many();
-        let values = window.values(own).into_iter();
-        samples.extend(values.map(|it| if is_of_many { it } else { Sample { at: start, ..it } }));
+
+        let mut values = window.values(own);
+        if !call.aggregate.is_of_many() {
+            values.iter_mut().for_each(|sample| sample.at = start);
+        }
+        samples.extend(values);
     }
     samples
 }
@@ -161,7 +171,7 @@ impl Window<'_> {
         match self.call.aggregate {
             Aggregate::Distinct => distinct(points, self.is_descending)
                 .into_iter()
-                .map(|it| self.selected(it))
+                .map(|point| self.selected(point))
                 .collect(),
             Aggregate::Top(number) => self.best(points, number, |a, b| b.total_cmp(&a)),
             Aggregate::Bottom(number) => self.best(points, number, |a, b| a.total_cmp(&b)),
@@ -181,6 +191,7 @@ impl Window<'_> {
         let float = |number: f64| of(Value::Float(number));
         let number = |number: f64| of(self.kind.value(number));
         let counted = |number: usize| Some(of(Value::Integer(i64::try_from(number).ok()?)));
+
         // Of equal values the earliest point counts; of points of one time the one with the larger value.
         let least =
             || points.iter().min_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
@@ -190,15 +201,16 @@ impl Window<'_> {
             || points.iter().min_by(|a, b| a.at.cmp(&b.at).then(b.value.total_cmp(&a.value)));
         let newest =
             || points.iter().max_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
+
         match self.call.aggregate {
             Aggregate::Count => counted(points.len()),
             Aggregate::CountDistinct => counted(distinct(points, self.is_descending).len()),
             Aggregate::Sum => Some(number(sum())),
             Aggregate::Mean => Some(float(sum() / count)),
-            Aggregate::Min => least().map(|it| self.selected(it)),
-            Aggregate::Max => most().map(|it| self.selected(it)),
-            Aggregate::First => earliest().map(|it| self.selected(it)),
-            Aggregate::Last => newest().map(|it| self.selected(it)),
+            Aggregate::Min => least().map(|point| self.selected(point)),
+            Aggregate::Max => most().map(|point| self.selected(point)),
+            Aggregate::First => earliest().map(|point| self.selected(point)),
+            Aggregate::Last => newest().map(|point| self.selected(point)),
             Aggregate::Spread => Some(number(most()?.value - least()?.value)),
             Aggregate::Mode => Some(number(mode(points)?)),
             Aggregate::Median => {
@@ -249,11 +261,11 @@ impl Window<'_> {
         }
         points.truncate(number);
         points.sort_by_key(|point| point.at);
-        points.iter().map(|it| self.selected(it)).collect()
+        points.iter().map(|point| self.selected(point)).collect()
     }
 }
 
-/// The point of each value that comes first in the order of the answer; these in the order of time, then of the values.
+/// The first point of each value in the order of the answer, sorted by time, then by value.
 fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
     let mut sorted: Vec<&Point> = points.iter().collect();
     sorted.sort_by(|a, b| {
@@ -266,8 +278,8 @@ fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
     sorted
 }
 
-/// The value that is there most often. As InfluxDB has it: of several that are there equally often the one that began
-/// before the other ended, and of those that are there once the smallest.
+/// The most frequent value. Of equally frequent values InfluxDB takes the one that began before the other ended; if
+/// each value is there once, the smallest.
 fn mode(points: &[Point]) -> Option<f64> {
     let sorted = sorted(points);
     let mut best: Option<(usize, i64, f64)> = None;
@@ -299,13 +311,14 @@ fn integral(
 ) -> Vec<Sample> {
     let mut points = points.iter();
     let Some(first) = points.next() else { return Vec::new() };
-    let window = |at: i64| match interval.map(|it| it.window(at)) {
+    let window = |at: i64| match interval.map(|interval| interval.window(at)) {
         Some((start, end)) if is_descending => (end, start),
         Some(window) => window,
         None if is_descending => (0, i64::MIN),
         None => (0, i64::MAX),
     };
     let is_behind = |at: i64, end: i64| if is_descending { at <= end } else { at >= end };
+
     let (mut start, mut end) = window(first.at);
     let (mut at, mut value, mut sum) = (first.at, first.value, 0.0);
     let length = |from: i64, to: i64| float_of(to.saturating_sub(from));
@@ -313,6 +326,7 @@ fn integral(
         0.5 * (from.1 + to.1) * length(from.0, to.0) / float_of(unit)
     };
     let sample = |at, sum| Sample { at, value: Some(Value::Float(sum)), row: None };
+
     let mut samples = Vec::new();
     for point in points {
         if point.at == at {
@@ -332,6 +346,7 @@ fn integral(
         sum += area((at, value), (point.at, point.value));
         (at, value) = (point.at, point.value);
     }
+
     if at != start || interval.is_none() {
         samples.push(sample(start, sum));
     }
@@ -406,17 +421,19 @@ pub(crate) fn of_rollups(
     group: &Group<'_>,
     call: &AggregateCall,
     interval: Option<Interval>,
-    (from, to): (i64, i64),
+    range: InstantRange,
     is_descending: bool,
 ) -> Vec<Sample> {
     let held = group.pieces.iter().filter_map(|piece| {
         let begin = nanoseconds(piece.range.from());
-        let rollup = group.rolled_up(piece, &call.field).filter(|_| from <= begin && begin <= to);
-        Some((begin, rollup?))
+        let is_inside = range.from <= begin && begin <= range.last;
+        Some((begin, group.rolled_up(piece, &call.field).filter(|_| is_inside)?))
     });
     let held: Vec<_> = held.collect();
+
     let begins = held.iter().map(|(begin, _)| *begin).collect();
     let starts = interval.map(|interval| interval.starts_of(&begins, is_descending));
+
     let mut joined: BTreeMap<i64, Joined<'_>> = BTreeMap::new();
     for (begin, rollup) in held {
         let start = starts.as_ref().map_or(0, |starts| starts[&begin]);
@@ -425,6 +442,7 @@ pub(crate) fn of_rollups(
             None => drop(joined.insert(start, Joined::of(rollup))),
         }
     }
+
     let samples = joined.into_iter().filter_map(|(start, joined)| {
         let sample = joined.sample(call.aggregate)?;
         Some(if interval.is_some() { Sample { at: start, ..sample } } else { sample })

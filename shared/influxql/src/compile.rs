@@ -1,6 +1,7 @@
 //! Checks a `SELECT` against the fields and tags that there are, and makes what is evaluated of it. Reads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use domain::{Timestamp, Zone};
 
@@ -12,7 +13,7 @@ use crate::function::{Aggregate, AggregateCall, Call, Transform, unknown};
 use crate::math::Math;
 use crate::series::Schema;
 use crate::value::Value;
-use crate::windows::Interval;
+use crate::windows::{InstantRange, Interval};
 
 /// The number of columns of an answer.
 const MAX_COLUMNS: usize = 50;
@@ -52,7 +53,7 @@ pub(crate) struct Around {
     pub(crate) range: Range,
     /// Tags by which it groups as well.
     pub(crate) dimensions: Vec<String>,
-    /// The windows that it has if it names none.
+    /// The windows of the inner statement unless it names its own.
     pub(crate) interval: Option<Interval>,
     pub(crate) is_descending: bool,
 }
@@ -92,7 +93,7 @@ impl Shown {
     pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::Computed(_, sides) => sides.iter().any(|side| side.has(is_wanted)),
-            Self::Math(_, arguments) => arguments.iter().any(|it| it.has(is_wanted)),
+            Self::Math(_, arguments) => arguments.iter().any(|argument| argument.has(is_wanted)),
             other => is_wanted(other),
         }
     }
@@ -111,24 +112,22 @@ impl Query {
     }
 
     /// A range, with the windows before it that calls need: in the order of the answer.
-    pub(crate) fn widened(&self, range: (i64, i64)) -> (i64, i64) {
+    pub(crate) fn widened(&self, range: InstantRange) -> InstantRange {
         let windows = self.calls.iter().map(Call::looks_back).max().unwrap_or(0);
-        self.interval.map_or(range, |it| it.widened(range, windows, self.is_descending))
+        self.interval.map_or(range, |interval| interval.widened(range, windows, self.is_descending))
     }
 
     /// Whether a tag matters to the answer.
     pub(crate) fn uses_tag(&self, name: &str) -> bool {
-        let condition = self.condition.as_ref();
         let by = self.calls.iter().filter_map(|call| match call {
             Call::Aggregate(call) | Call::OfWindows(_, call) => Some(&call.by),
             Call::OfPoints(..) => None,
         });
-        self.dimensions.iter().chain(by.flatten()).any(|it| it == name)
-            || self
-                .columns
-                .iter()
-                .any(|it| it.cell.has(&|cell| *cell == Shown::Tag(name.to_owned())))
-            || condition.is_some_and(|it| condition::names(it).iter().any(|(it, _)| *it == name))
+        let is_tag = |cell: &Shown| matches!(cell, Shown::Tag(shown) if shown == name);
+        let compared = self.condition.as_ref().map(condition::names).unwrap_or_default();
+        self.dimensions.iter().chain(by.flatten()).any(|used| used == name)
+            || self.columns.iter().any(|column| column.cell.has(&is_tag))
+            || compared.iter().any(|(used, _)| *used == name)
     }
 }
 
@@ -144,8 +143,9 @@ pub(crate) fn compile(
             let message = "subqueries must be ordered in the same direction as the query itself";
             return Err(QueryError::new(message));
         }
-        (own, around) => own.unwrap_or(around.is_some_and(|it| it.is_descending)),
+        (own, around) => own.unwrap_or(around.is_some_and(|around| around.is_descending)),
     };
+
     let (mut range, condition) = condition::split(select.condition.as_ref(), select.zone, now)?;
     let mut compiler = Compiler::new(schema, now);
     let mut dimensions = compiler.dimensions(select)?;
@@ -155,14 +155,18 @@ pub(crate) fn compile(
         compiler.is_inherited = compiler.interval.is_none();
         compiler.interval = compiler.interval.or(around.interval);
     }
+
     let has_own_windows = compiler.interval.is_some() && !compiler.is_inherited;
+
     let (time, columns) = compiler.columns(select, &dimensions)?;
     let has_field_condition = compiler.read_condition(condition.as_ref());
     let Compiler { calls, interval, count, fields, .. } = compiler;
+
     let interval = interval.filter(|_| !calls.is_empty());
     if interval.is_some() && range.to.is_none() {
         range.to = Some(nanoseconds(now));
     }
+
     let query = Query {
         time,
         columns,
@@ -180,25 +184,21 @@ pub(crate) fn compile(
         series: select.series,
         zone: select.zone,
     };
-    let has_calls = select.columns.iter().any(|it| has_call(&it.expression));
-    check(&query, count, (has_calls, has_own_windows))?;
+
+    let has_calls = select.columns.iter().any(|column| has_call(&column.expression));
+    if !has_calls && has_own_windows {
+        return Err(QueryError::new("GROUP BY requires at least one aggregate function"));
+    }
+    check(&query, count, has_calls)?;
     Ok(query)
 }
 
-/// Refuses what does not go together. `count` is the number of calls, those that are made once for several columns
-/// counted each time; the other two tell whether the statement as it was written has calls and windows: a pattern
-/// that no field matches leaves none.
-fn check(
-    query: &Query,
-    count: usize,
-    (has_calls, has_windows): (bool, bool),
-) -> Result<(), QueryError> {
-    if !has_calls && has_windows {
-        return Err(QueryError::new("GROUP BY requires at least one aggregate function"));
-    }
-    let aggregates = query.calls.iter().filter_map(Call::aggregate);
+/// Refuses calls and columns that do not go together. `count` is the number of calls, where a call of several columns
+/// counts for each column. `has_calls` is about the statement as it was written: a pattern that no field matches
+/// leaves the query without calls.
+fn check(query: &Query, count: usize, has_calls: bool) -> Result<(), QueryError> {
     let (mut is_of_many, mut is_distinct) = (None, false);
-    for aggregate in aggregates {
+    for aggregate in query.calls.iter().filter_map(Call::aggregate) {
         is_distinct |= aggregate == Aggregate::Distinct;
         match aggregate {
             Aggregate::Top(_) => is_of_many = Some("top"),
@@ -206,6 +206,7 @@ fn check(
             _ => {}
         }
     }
+
     if is_distinct && (count > 1 || query.columns.len() > 1) {
         let message =
             "aggregate function distinct() cannot be combined with other functions or fields";
@@ -215,11 +216,12 @@ fn check(
         let message = format!("selector function {name}() cannot be combined with other functions");
         return Err(QueryError::new(message));
     }
+
     let is_mixed =
         if query.calls.is_empty() { has_calls } else { count > 1 || !query.is_selector() };
     if is_mixed && query.has_other_values() {
         let is_selector =
-            |call: &Call| matches!(call, Call::Aggregate(it) if it.aggregate.is_selector());
+            |call: &Call| matches!(call, Call::Aggregate(call) if call.aggregate.is_selector());
         let message = if !query.calls.is_empty() && query.calls.iter().all(is_selector) {
             "mixing multiple selector functions with tags or fields is not supported"
         } else {
@@ -257,7 +259,7 @@ impl<'a> Compiler<'a> {
 
     /// Notes that a field is read.
     fn read(&mut self, field: &str) {
-        if !self.fields.iter().any(|it| it == field) {
+        if !self.fields.iter().any(|known| known == field) {
             self.fields.push(field.to_owned());
         }
     }
@@ -286,7 +288,7 @@ impl<'a> Compiler<'a> {
                 Expression::Reference { name, .. } => drop(tags.insert(name.clone())),
                 Expression::Wildcard(_) => tags.extend(self.schema.tags.iter().cloned()),
                 Expression::Pattern(pattern) => {
-                    tags.extend(self.schema.tags.iter().filter(|it| pattern.is_in(it)).cloned());
+                    tags.extend(self.schema.tags.iter().filter(|tag| pattern.is_in(tag)).cloned());
                 }
                 Expression::Call { name, arguments } if name == "time" => {
                     if has_time {
@@ -314,15 +316,18 @@ impl<'a> Compiler<'a> {
             [length, offset] => (length, Some(offset)),
             _ => return Err(QueryError::new("time dimension expected 1 or 2 arguments")),
         };
+
         let Expression::Duration(length) = length else {
             return Err(QueryError::new("time dimension must have duration argument"));
         };
         if *length <= 0 {
             return Ok(None);
         }
+
         if *length > MAX_INTERVAL {
             return Err(QueryError::new("time dimension must not be longer than 36500d"));
         }
+
         let offset = match offset {
             None => 0,
             Some(Expression::Duration(offset)) => offset % length,
@@ -342,6 +347,7 @@ impl<'a> Compiler<'a> {
                 return Err(QueryError::new("time dimension offset must be duration or now()"));
             }
         };
+
         Ok(Some(Interval { length: *length, offset, zone }))
     }
 
@@ -362,7 +368,7 @@ impl<'a> Compiler<'a> {
                 let Column { expression, alias } = expanded;
                 let cell = self.cell(&expression)?;
                 let by = self.by(&expression);
-                if !cell.has(&|it| !matches!(it, Shown::Constant(_))) {
+                if !cell.has(&|part| !matches!(part, Shown::Constant(_))) {
                     return Err(QueryError::new("field must contain at least one variable"));
                 }
                 named.push((alias, name_of(&expression), cell));
@@ -371,12 +377,13 @@ impl<'a> Compiler<'a> {
                     named.push((None, name, cell));
                 }
             }
+
             if named.len() > MAX_COLUMNS {
                 let message = format!("the answer has more than {MAX_COLUMNS} columns");
                 return Err(QueryError::new(message));
             }
         }
-        if named.is_empty() && select.columns.iter().all(|it| it.expression.is_time()) {
+        if named.is_empty() && select.columns.iter().all(|column| column.expression.is_time()) {
             return Err(QueryError::new("at least 1 non-time field must be queried"));
         }
         Ok((time, with_names(named)))
@@ -392,13 +399,14 @@ impl<'a> Compiler<'a> {
             expression: Expression::Reference { name: name.clone(), cast: Some(cast) },
             alias: None,
         };
+
         let all = |is_wanted: &dyn Fn(&str) -> bool, cast: Option<Cast>| {
             let fields = self.schema.fields.iter().filter(|_| cast != Some(Cast::Tag));
             let tags = self
                 .schema
                 .tags
                 .iter()
-                .filter(|it| cast != Some(Cast::Field) && !dimensions.contains(*it));
+                .filter(|tag| cast != Some(Cast::Field) && !dimensions.contains(*tag));
             let mut found: Vec<(String, Column)> = fields
                 .map(|name| (name.clone(), reference(name, Cast::Field)))
                 .chain(tags.map(|name| (name.clone(), reference(name, Cast::Tag))))
@@ -407,6 +415,7 @@ impl<'a> Compiler<'a> {
             found.sort_by(|a, b| a.0.cmp(&b.0));
             found.into_iter().map(|(_, column)| column).collect()
         };
+
         match &column.expression {
             Expression::Wildcard(cast) => Ok(all(&|_| true, *cast)),
             Expression::Pattern(pattern) => Ok(all(&|name| pattern.is_in(name), None)),
@@ -436,7 +445,7 @@ impl<'a> Compiler<'a> {
             _ if ["distinct", "top", "bottom"].contains(&name) => None,
             Expression::Wildcard(_) => Some(self.schema.fields.iter().collect()),
             Expression::Pattern(pattern) => {
-                Some(self.schema.fields.iter().filter(|it| pattern.is_in(it)).collect())
+                Some(self.schema.fields.iter().filter(|field| pattern.is_in(field)).collect())
             }
             Expression::Call { name, arguments } => self.fields_of(name, arguments),
             _ => None,
@@ -461,19 +470,21 @@ impl<'a> Compiler<'a> {
             Expression::Integer(number) => Ok(Shown::Constant(Value::Integer(*number))),
             Expression::Group(inside) => self.cell(inside),
             Expression::Call { name, arguments } if let Some(math) = Math::of(name) => {
-                check_count(name, arguments, (math.arguments(), math.arguments()))?;
-                let arguments: Result<_, _> = arguments.iter().map(|it| self.cell(it)).collect();
+                check_count(name, arguments, math.arguments()..=math.arguments())?;
+                let arguments: Result<_, _> =
+                    arguments.iter().map(|argument| self.cell(argument)).collect();
                 Ok(Shown::Math(math, arguments?))
             }
             Expression::Call { name, arguments } => {
                 let call = self.call(name, arguments)?;
                 self.read(call.field());
                 if let Call::Aggregate(call) = &call {
-                    let fields = call.by.iter().filter(|it| self.schema.has_field(it));
-                    fields.for_each(|it| self.read(it));
+                    let fields = call.by.iter().filter(|name| self.schema.has_field(name));
+                    fields.for_each(|field| self.read(field));
                 }
+
                 self.count += 1;
-                let known = self.calls.iter().position(|it| *it == call);
+                let known = self.calls.iter().position(|known| *known == call);
                 let place = known.unwrap_or_else(|| {
                     self.calls.push(call);
                     self.calls.len() - 1
@@ -505,8 +516,8 @@ impl<'a> Compiler<'a> {
     }
 
     fn call(&self, name: &str, arguments: &[Expression]) -> Result<Call, QueryError> {
-        if let Some((least, most)) = Transform::arguments(name) {
-            check_count(name, arguments, (least, most))?;
+        if let Some(counts) = Transform::arguments(name) {
+            check_count(name, arguments, counts)?;
             let transform = Transform::of(name, arguments, self.interval)?;
             return match (&arguments[0], self.interval) {
                 (Expression::Call { name: inner, arguments }, Some(_)) => {
@@ -533,20 +544,23 @@ impl<'a> Compiler<'a> {
                 (field, _) => Ok(Call::OfPoints(transform, field_of(name, field)?)),
             };
         }
+
         Self::aggregate(name, arguments).map(Call::Aggregate)
     }
 
     fn aggregate(name: &str, arguments: &[Expression]) -> Result<AggregateCall, QueryError> {
-        let Some(range) = Aggregate::arguments(name) else {
+        let Some(counts) = Aggregate::arguments(name) else {
             return Err(unknown(name));
         };
-        check_count(name, arguments, range)?;
+        check_count(name, arguments, counts)?;
+
         if let ("count", Expression::Call { name: inner, arguments }) = (name, &arguments[0])
             && inner == "distinct"
         {
             let call = Self::aggregate(inner, arguments)?;
             return Ok(AggregateCall { aggregate: Aggregate::CountDistinct, ..call });
         }
+
         let aggregate = Aggregate::of(name, arguments)?;
         if !aggregate.is_of_many() {
             let field = field_of(name, &arguments[0])?;
@@ -562,7 +576,8 @@ impl<'a> Compiler<'a> {
                 "expected first argument to be a field in {name}(), found {found}"
             ))
         })?;
-        let by = arguments[1..arguments.len() - 1].iter().map(|it| match it {
+
+        let by = arguments[1..arguments.len() - 1].iter().map(|argument| match argument {
             Expression::Reference { name, .. } => Ok(name.clone()),
             other => Err(QueryError::new(format!(
                 "only fields or tags are allowed in {name}(), found {}",
@@ -576,12 +591,13 @@ impl<'a> Compiler<'a> {
 fn check_count(
     name: &str,
     arguments: &[Expression],
-    (least, most): (usize, usize),
+    counts: RangeInclusive<usize>,
 ) -> Result<(), QueryError> {
     let found = arguments.len();
-    if (least..=most).contains(&found) {
+    if counts.contains(&found) {
         return Ok(());
     }
+    let (least, most) = counts.into_inner();
     let expected = if least == most {
         format!("{least}")
     } else if most == usize::MAX {

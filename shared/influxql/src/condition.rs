@@ -102,9 +102,11 @@ impl Splitting<'_> {
             Constant::Duration(at) | Constant::Whole(at) => at,
             Constant::Text => return Err(incompatible(with)),
         };
+
         let at = at.clamp(EARLIEST.into(), LATEST.into());
         let at = i64::try_from(at).expect("it lies between two of them");
         let at = at - at.rem_euclid(MILLISECOND);
+
         let (from, to) = match operator {
             Operator::Greater => (Some(at + 1), None),
             Operator::GreaterOrEqual => (Some(at), None),
@@ -171,7 +173,7 @@ fn sum(operator: Operator, left: &Constant, right: &Constant) -> Option<Constant
         Operator::Divide => a.checked_div(b),
         _ => None,
     }?;
-    let has_time = [left, right].iter().any(|it| matches!(it, Constant::Time(_)));
+    let has_time = [left, right].iter().any(|side| matches!(side, Constant::Time(_)));
     Some(if has_time { Constant::Time(number) } else { Constant::Duration(number) })
 }
 
@@ -273,6 +275,7 @@ pub(crate) fn holds<'a>(
             }
             verdict
         }
+
         Expression::Any(parts) => {
             let mut verdict = Verdict::No;
             for part in parts {
@@ -344,6 +347,7 @@ fn compared(operator: Operator, left: &Operand<'_>, right: &Operand<'_>) -> Verd
         (Operand::Boolean(a), Operand::Boolean(b)) => Some(a.cmp(b)),
         _ => None,
     };
+
     let Some(ordering) = ordering else { return Verdict::No };
     let holds = match operator {
         Operator::Equal => ordering.is_eq(),
@@ -374,8 +378,8 @@ fn operand<'a>(
                 (Operand::Unknown, _) | (_, Operand::Unknown) => Operand::Unknown,
                 (Operand::Number(a), Operand::Number(b)) => {
                     let sides = [&Value::Float(a), &Value::Float(b)];
-                    let computed = Value::computed(*operator, sides);
-                    computed.and_then(|it| it.number()).map_or(Operand::Missing, Operand::Number)
+                    let number = Value::computed(*operator, sides).and_then(|value| value.number());
+                    number.map_or(Operand::Missing, Operand::Number)
                 }
                 _ => Operand::Missing,
             }

@@ -13,6 +13,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
         let count: i64 = rest[..digits].parse().ok()?;
         let unit = &rest[digits..];
         let length = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
+
         let nanoseconds = match &unit[..length] {
             "ns" => 1,
             "u" | "µ" => 1_000,
@@ -24,6 +25,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
             "w" => 604_800 * SECOND,
             _ => return None,
         };
+
         total = total.checked_add(count.checked_mul(nanoseconds)?)?;
         rest = &unit[length..];
     }

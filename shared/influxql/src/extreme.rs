@@ -20,20 +20,20 @@ pub struct Extreme<'a> {
     pub value: &'a Decimal,
 }
 
-/// The rollups that have the value which `min` or `max` selects without windows, oldest first; none for other queries.
+/// The rollups with the value that `min` or `max` selects without windows, oldest first; empty for other queries.
 pub(crate) fn extremes<'a>(query: &Query, group: &Group<'a>) -> Vec<Extreme<'a>> {
     let ([Call::Aggregate(call)], None) = (&query.calls[..], query.interval) else {
         return Vec::new();
     };
     let found = || group.pieces.iter().filter_map(|piece| extreme(group, piece, call));
-    let values = found().map(|it| it.value);
+    let values = found().map(|extreme| extreme.value);
     let wanted = match call.aggregate {
         Aggregate::Min => values.min(),
         Aggregate::Max => values.max(),
         _ => None,
     };
-    let mut found: Vec<_> = found().filter(|it| Some(it.value) == wanted).collect();
-    found.sort_by_key(|it| it.range.from());
+    let mut found: Vec<_> = found().filter(|extreme| Some(extreme.value) == wanted).collect();
+    found.sort_by_key(|extreme| extreme.range.from());
     found
 }
 

@@ -2,37 +2,42 @@
 
 use crate::aggregate::Sample;
 use crate::ast::Fill;
+use crate::compile::Query;
 use crate::value::{Value, float};
+use crate::windows::Interval;
 
-/// The samples of all windows, in the order of the answer: windows and samples come in it. A sample that is before its
+/// The samples of all windows of a call; samples and windows are in the order of the answer. A sample that is before its
 /// window, as where the clock changes, keeps its own time.
 pub(crate) fn filled(
-    samples: Vec<Sample>,
+    query: &Query,
+    interval: Interval,
     windows: impl Iterator<Item = i64>,
-    fill: Fill,
-    length: i64,
-    (is_count, is_descending): (bool, bool),
+    samples: Vec<Sample>,
+    is_count: bool,
 ) -> Vec<Sample> {
     if samples.is_empty() {
         return samples;
     }
-    let fill = if is_count && fill == Fill::Null { Fill::Number(0.0) } else { fill };
+    let is_zero = is_count && query.fill == Fill::Null;
+    let fill = if is_zero { Fill::Number(0.0) } else { query.fill };
     let is_whole = is_count || are_whole(&samples);
+
     let mut rest = samples.into_iter().peekable();
     let mut before: Option<Sample> = None;
     let mut all = Vec::new();
     for window in windows {
-        let is_reached = |at: i64| if is_descending { at >= window } else { at <= window };
+        let is_reached = |at: i64| if query.is_descending { at >= window } else { at <= window };
         if let Some(sample) = rest.next_if(|sample| is_reached(sample.at)) {
             before = Some(sample.clone());
             all.push(sample);
             continue;
         }
+
         let value = match fill {
             Fill::None | Fill::Null => None,
             Fill::Number(number) => Some(of_kind(number, is_whole)),
             Fill::Previous => before.as_ref().and_then(|sample| sample.value.clone()),
-            Fill::Linear => between(before.as_ref(), rest.peek(), window, length)
+            Fill::Linear => between(before.as_ref(), rest.peek(), window, interval.length)
                 .map(|number| of_kind(number, is_whole)),
         };
         all.push(Sample { at: window, value, row: None });

@@ -1,6 +1,8 @@
 //! The functions of InfluxQL: aggregates of the points of a window, transformations of what follows in time, and their
 //! calls. Those of numbers are in `math`.
 
+use std::ops::RangeInclusive;
+
 use crate::ast::Expression;
 use crate::duration::SECOND;
 use crate::error::QueryError;
@@ -82,15 +84,14 @@ pub(crate) fn unknown(name: &str) -> QueryError {
 }
 
 impl Aggregate {
-    /// The smallest and the largest number of arguments of an aggregate. Returns
-    /// `None` if no aggregate has the name.
-    pub(crate) fn arguments(name: &str) -> Option<(usize, usize)> {
+    /// The numbers of arguments that an aggregate may have; `None` if no aggregate has the name.
+    pub(crate) fn arguments(name: &str) -> Option<RangeInclusive<usize>> {
         match name {
             "count" | "sum" | "mean" | "min" | "max" | "first" | "last" | "spread" | "median"
-            | "stddev" | "mode" | "distinct" => Some((1, 1)),
-            "percentile" => Some((2, 2)),
-            "top" | "bottom" => Some((2, usize::MAX)),
-            "integral" => Some((1, 2)),
+            | "stddev" | "mode" | "distinct" => Some(1..=1),
+            "percentile" => Some(2..=2),
+            "top" | "bottom" => Some(2..=usize::MAX),
+            "integral" => Some(1..=2),
             _ => None,
         }
     }
@@ -168,13 +169,12 @@ impl Aggregate {
 }
 
 impl Transform {
-    /// The smallest and the largest number of arguments of a transformation. Returns
-    /// `None` if no transformation has the name.
-    pub(crate) fn arguments(name: &str) -> Option<(usize, usize)> {
+    /// The numbers of arguments that a transformation may have; `None` if no transformation has the name.
+    pub(crate) fn arguments(name: &str) -> Option<RangeInclusive<usize>> {
         match name {
-            "difference" | "non_negative_difference" | "cumulative_sum" => Some((1, 1)),
-            "derivative" | "non_negative_derivative" | "elapsed" => Some((1, 2)),
-            "moving_average" => Some((2, 2)),
+            "difference" | "non_negative_difference" | "cumulative_sum" => Some(1..=1),
+            "derivative" | "non_negative_derivative" | "elapsed" => Some(1..=2),
+            "moving_average" => Some(2..=2),
             _ => None,
         }
     }
@@ -244,7 +244,7 @@ impl Call {
     /// The number of windows before the first that it needs.
     pub(crate) fn looks_back(&self) -> i64 {
         let Self::OfWindows(transforms, _) = self else { return 0 };
-        transforms.iter().map(|it| i64::from(it.looks_back())).sum()
+        transforms.iter().map(|transform| i64::from(transform.looks_back())).sum()
     }
 }
 

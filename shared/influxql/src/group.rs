@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{
-    Decimal, Device, MetricKind, MetricName, Reading, Rollup, RoomId, TimeRange, Timestamp,
-};
+use domain::{Decimal, Device, MetricKind, MetricName, Reading, Rollup, RoomId, TimeRange};
 
 use crate::ast::{Cast, Expression};
 use crate::condition::{Operand, Verdict, holds, nanoseconds};
@@ -14,11 +12,30 @@ use crate::rows::Rows;
 use crate::series::{Field, Series};
 use crate::value::Value;
 
+/// A series among those that are grouped, and the room of its points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct InstanceKey<'a> {
+    index: usize,
+    room: Option<&'a RoomId>,
+}
+
+/// A series with its index among those that are grouped.
+#[derive(Debug, Clone, Copy)]
+struct IndexedSeries<'a> {
+    index: usize,
+    series: &'a Series<'a>,
+}
+
+impl<'a> IndexedSeries<'a> {
+    const fn key(self, room: Option<&'a RoomId>) -> InstanceKey<'a> {
+        InstanceKey { index: self.index, room }
+    }
+}
+
 /// The points of a series that have the same tags.
 #[derive(Debug)]
 struct Instance<'a> {
-    /// The place of the series among those that are grouped, and the room.
-    key: (usize, Option<&'a RoomId>),
+    key: InstanceKey<'a>,
     tags: BTreeMap<&'a str, &'a str>,
     /// The metric of each field; rows of a statement have no metrics.
     metrics: Vec<Option<Field<'a>>>,
@@ -84,7 +101,7 @@ fn is_counter(device: &Device, metric: &MetricName) -> bool {
 
 impl<'a> Group<'a> {
     fn index(&self, name: &str) -> Option<usize> {
-        self.fields.iter().position(|it| it == name)
+        self.fields.iter().position(|field| field == name)
     }
 
     /// A field of a point.
@@ -102,7 +119,7 @@ impl<'a> Group<'a> {
         self.rows.iter().enumerate().filter_map(move |(n, row)| {
             let value = row.values[index?].as_ref()?;
             let is_counter = self.instances[row.instance].is_counter[index?];
-            let is_nothing = is_counter && value.number().is_some_and(|it| it <= 0.0);
+            let is_nothing = is_counter && value.number().is_some_and(|number| number <= 0.0);
             (!is_nothing).then_some((n, row.at, value))
         })
     }
@@ -139,27 +156,26 @@ impl<'a> Group<'a> {
 }
 
 impl<'a> Instance<'a> {
-    fn of_series(
-        series: (usize, &'a Series<'a>),
-        room: Option<&'a RoomId>,
-        fields: &[String],
-    ) -> Self {
-        let (place, series) = series;
+    fn of_series(of: IndexedSeries<'a>, room: Option<&'a RoomId>, fields: &[String]) -> Self {
+        let series = of.series;
         let metrics: Vec<_> = fields.iter().map(|name| series.field(name)).collect();
-        let counts = |it: &Option<Field<'_>>| it.is_some_and(|it| is_counter(it.device, it.metric));
+        let is_of_counter = |field: &Field<'_>| is_counter(field.device, field.metric);
         let tags = series.keys().map(|key| (key, series.tag(key, room)));
         Self {
-            key: (place, room),
+            key: of.key(room),
             tags: tags.filter(|(_, value)| !value.is_empty()).collect(),
-            is_counter: metrics.iter().map(counts).collect(),
+            is_counter: metrics
+                .iter()
+                .map(|field| field.as_ref().is_some_and(is_of_counter))
+                .collect(),
             metrics,
         }
     }
 
-    fn of_rows((place, rows): (usize, &'a Rows), fields: &[String]) -> Self {
+    fn of_rows(index: usize, rows: &'a Rows, fields: &[String]) -> Self {
         let tags = rows.tags.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         Self {
-            key: (place, None),
+            key: InstanceKey { index, room: None },
             tags: tags.filter(|(_, value)| !value.is_empty()).collect(),
             metrics: vec![None; fields.len()],
             is_counter: vec![false; fields.len()],
@@ -190,16 +206,16 @@ impl<'a> Grouping<'a> {
     /// devices, in their order.
     pub(crate) fn of_series(self, series: &[(&'a Series<'a>, Vec<&'a Found>)]) -> Groups<'a> {
         let mut groups = Groups::new();
-        for (place, (series, found)) in series.iter().enumerate() {
-            let place = (place, *series);
-            let readings = found.iter().map(|it| match it {
+        for (index, (series, found)) in series.iter().enumerate() {
+            let indexed = IndexedSeries { index, series };
+            let readings = found.iter().map(|found| match found {
                 Found::Readings(readings) => &readings[..],
                 Found::Pieces(_) => &[],
             });
-            self.add_readings(&mut groups, place, &readings.collect::<Vec<_>>());
+            self.add_readings(&mut groups, indexed, &readings.collect::<Vec<_>>());
             for (device, found) in series.devices.iter().zip(found) {
                 if let Found::Pieces(pieces) = found {
-                    self.add_pieces(&mut groups, place, device, pieces);
+                    self.add_pieces(&mut groups, indexed, device, pieces);
                 }
             }
         }
@@ -211,16 +227,17 @@ impl<'a> Grouping<'a> {
     /// order of time; otherwise they come table by table.
     pub(crate) fn of_rows(self, tables: &'a [&'a Rows], is_in_time: bool) -> Groups<'a> {
         let mut groups = Groups::new();
-        for (place, table) in tables.iter().enumerate() {
+        for (index, table) in tables.iter().enumerate() {
+            let key = InstanceKey { index, room: None };
             let columns: Vec<_> = self.fields.iter().map(|name| table.column(name)).collect();
             for row in &table.list {
                 let value = |column: &Option<usize>| row.cells[(*column)?].clone();
                 let values: Vec<_> = columns.iter().map(value).collect();
-                let make = || Instance::of_rows((place, table), self.fields);
+                let make = || Instance::of_rows(index, table, self.fields);
                 let has_field = |name: &str| table.column(name).is_some();
                 let tag = |name: &str| table.tag(name);
                 if self.holds(&values, has_field, tag) {
-                    let (group, instance) = self.place(&mut groups, (place, None), tag, make);
+                    let (group, instance) = self.place(&mut groups, key, tag, make);
                     group.rows.push(Row { at: row.at, values, instance });
                 }
             }
@@ -235,78 +252,77 @@ impl<'a> Grouping<'a> {
     fn add_readings(
         self,
         groups: &mut Groups<'a>,
-        (place, series): (usize, &'a Series<'a>),
+        of: IndexedSeries<'a>,
         readings: &[&'a [Reading]],
     ) {
         let field = |name: &String| {
-            let field = series.field(name)?;
-            let is_of = |it: &&Device| it.id() == field.device.id();
-            Some((series.devices.iter().position(is_of)?, field.metric))
+            let field = of.series.field(name)?;
+            let is_of = |device: &&Device| device.id() == field.device.id();
+            Some((of.series.devices.iter().position(is_of)?, field.metric))
         };
         let fields: Vec<_> = self.fields.iter().map(field).collect();
+
         let mut rest = readings.to_vec();
-        while let Some(at) = rest.iter().filter_map(|it| Some(it.first()?.at)).min() {
+        while let Some(at) = rest.iter().filter_map(|readings| Some(readings.first()?.at)).min() {
             let take = |rest: &mut &'a [Reading]| {
                 let (first, others) = rest.split_first().filter(|(first, _)| first.at == at)?;
                 *rest = others;
                 Some(first)
             };
+
             let point: Vec<Option<&'a Reading>> = rest.iter_mut().map(take).collect();
-            let value = |of: &Option<(usize, &MetricName)>| {
-                let (device, metric) = (*of)?;
-                point[device]?.metrics().get(metric).map(|it| Value::Float(float(it)))
+            let value = |field: &Option<(usize, &MetricName)>| {
+                let (device, metric) = (*field)?;
+                point[device]?.metrics().get(metric).map(|number| Value::Float(float(number)))
             };
             let values: Vec<_> = fields.iter().map(value).collect();
             if values.iter().all(Option::is_none) {
                 continue;
             }
-            let room = point.iter().flatten().find_map(|it| it.room.as_ref());
-            self.add_point(groups, (place, series), room, (at, values));
-        }
-    }
 
-    fn add_point(
-        self,
-        groups: &mut Groups<'a>,
-        (place, series): (usize, &'a Series<'a>),
-        room: Option<&'a RoomId>,
-        (at, values): (Timestamp, Vec<Option<Value>>),
-    ) {
-        let room = room.filter(|_| self.is_by_room);
-        let make = || Instance::of_series((place, series), room, self.fields);
-        let has_field = |name: &str| series.field(name).is_some();
-        let tag = |name: &str| series.tag(name, room);
-        if self.holds(&values, has_field, tag) {
-            let (group, instance) = self.place(groups, (place, room), tag, make);
-            group.rows.push(Row { at: nanoseconds(at), values, instance });
+            let room = point.iter().flatten().find_map(|reading| reading.room.as_ref());
+            if let Some((group, instance)) = self.place_of_series(groups, of, room, &values) {
+                group.rows.push(Row { at: nanoseconds(at), values, instance });
+            }
         }
     }
 
     fn add_pieces(
         self,
         groups: &mut Groups<'a>,
-        (place, series): (usize, &'a Series<'a>),
+        of: IndexedSeries<'a>,
         device: &'a Device,
         pieces: &'a [(TimeRange, Rollup)],
     ) {
         for (range, rollup) in pieces {
             let room = rollup.rooms.iter().next().and_then(Option::as_ref);
-            let room = room.filter(|_| self.is_by_room);
-            let make = || Instance::of_series((place, series), room, self.fields);
-            let has_field = |name: &str| series.field(name).is_some();
-            let tag = |name: &str| series.tag(name, room);
-            if self.holds(&[], has_field, tag) {
-                let (group, instance) = self.place(groups, (place, room), tag, make);
+            if let Some((group, instance)) = self.place_of_series(groups, of, room, &[]) {
                 group.pieces.push(RolledUp { range: *range, rollup, device, instance });
             }
         }
+    }
+
+    /// The group and the instance of a point of a series; `None` if the condition does not hold for the point.
+    fn place_of_series<'g>(
+        self,
+        groups: &'g mut Groups<'a>,
+        of: IndexedSeries<'a>,
+        room: Option<&'a RoomId>,
+        values: &[Option<Value>],
+    ) -> Option<(&'g mut Group<'a>, usize)> {
+        let room = room.filter(|_| self.is_by_room);
+        let make = || Instance::of_series(of, room, self.fields);
+        let has_field = |name: &str| of.series.field(name).is_some();
+        let tag = |name: &str| of.series.tag(name, room);
+        let holds = self.holds(values, has_field, tag);
+        holds.then(|| self.place(groups, of.key(room), tag, make))
     }
 
     /// The group of an instance, and its place there.
     fn place<'g>(
         self,
         groups: &'g mut Groups<'a>,
-        key: (usize, Option<&RoomId>),
+        key: InstanceKey<'_>,
         tag: impl Fn(&str) -> &'a str,
         make: impl Fn() -> Instance<'a>,
     ) -> (&'g mut Group<'a>, usize) {
@@ -318,7 +334,7 @@ impl<'a> Grouping<'a> {
             pieces: Vec::new(),
         });
         // Points of one instance mostly come one after the other.
-        let known = group.instances.iter().rposition(|it| it.key == key);
+        let known = group.instances.iter().rposition(|instance| instance.key == key);
         let place = known.unwrap_or_else(|| {
             group.instances.push(make());
             group.instances.len() - 1
@@ -338,7 +354,7 @@ impl<'a> Grouping<'a> {
             if cast == Some(Cast::Tag) || !has_field(name) {
                 return Operand::Text(tag(name).to_owned().into());
             }
-            let index = self.fields.iter().position(|it| it == name);
+            let index = self.fields.iter().position(|field| field == name);
             let value = index.and_then(|index| values.get(index)?.as_ref());
             match value {
                 Some(Value::Text(text)) => Operand::Text(text.clone().into()),

@@ -97,6 +97,7 @@ impl<'a> Lexer<'a> {
         let Some(first) = self.rest().chars().next() else {
             return Spanned { token: Token::End, at: self.text.len() + 1 };
         };
+
         let after = self.rest()[first.len_utf8()..].chars().next();
         let token = match first {
             '\'' => self.quoted('\'').map_or_else(Token::Bad, Token::Text),
@@ -125,6 +126,7 @@ impl<'a> Lexer<'a> {
                 }
             },
         };
+
         Spanned { token, at }
     }
 

@@ -28,12 +28,14 @@ pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, Quer
     }
     let mut parser =
         Parser { text, lexer: Lexer::new(text), parameters, depth: 0, chained: 0, subqueries: 0 };
+
     let mut statements = Vec::new();
     loop {
         while parser.takes_mark(";") {}
         if parser.peek().token == Token::End {
             return Ok(statements);
         }
+
         if statements.len() == MAX_STATEMENTS {
             let message = format!("the query has more than {MAX_STATEMENTS} statements");
             return Err(QueryError::new(message));
@@ -207,6 +209,7 @@ impl Parser<'_> {
                 return Ok(Statement::Unsupported(format!("SHOW {other}{counted}")));
             }
         };
+
         self.listing(listed)
     }
 
@@ -231,11 +234,13 @@ impl Parser<'_> {
         } else if self.takes_word("FROM") {
             sources = self.list(Self::source)?;
         }
+
         if matches!(listed, Listed::TagValues(_)) {
             self.expect_word("WITH")?;
             self.expect_word("KEY")?;
             listed = Listed::TagValues(self.keys()?);
         }
+
         let condition = self.condition()?;
         self.order()?;
         let page = self.page("LIMIT", "OFFSET")?;
@@ -297,6 +302,7 @@ impl Parser<'_> {
         } else {
             Sources::Measurements(self.list(Self::source)?)
         };
+
         let condition = self.condition()?;
         let dimensions = self.dimensions()?;
         let fill = self.fill()?;
@@ -304,6 +310,7 @@ impl Parser<'_> {
         let rows = self.page("LIMIT", "OFFSET")?;
         let series = self.page("SLIMIT", "SOFFSET")?;
         let zone = self.zone()?;
+
         Ok(Select {
             columns,
             sources,
@@ -356,6 +363,7 @@ impl Parser<'_> {
             }
             names.push(name);
         };
+
         if names.len() > 2 {
             let parts: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
             let last = match &name {
@@ -387,6 +395,7 @@ impl Parser<'_> {
         if !is_fill || ahead.next().token != Token::Mark("(") {
             return Ok(Fill::Null);
         }
+
         let refused = || QueryError::new("expected number argument in fill()");
         let Expression::Call { arguments, .. } = self.expression()? else { return Err(refused()) };
         let [argument] = &arguments[..] else {
@@ -394,6 +403,7 @@ impl Parser<'_> {
                 "fill requires an argument, e.g.: 0, null, none, previous, linear",
             ));
         };
+
         match argument {
             Expression::Integer(number) => Ok(Fill::Number(float(*number))),
             Expression::Number(number) => Ok(Fill::Number(*number)),

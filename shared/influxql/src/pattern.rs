@@ -31,7 +31,7 @@ impl Pattern {
     /// `^(hall|attic)$`. `None` where it may be found in others.
     pub(crate) fn texts(&self) -> Option<Vec<String>> {
         let inside = self.as_str().strip_prefix('^')?.strip_suffix('$')?;
-        let list = inside.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+        let list = inside.strip_prefix('(').and_then(|list| list.strip_suffix(')'));
         match list {
             Some(list) => list.strip_prefix("?:").unwrap_or(list).split('|').map(plain).collect(),
             None => Some(vec![plain(inside)?]),

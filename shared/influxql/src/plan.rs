@@ -95,14 +95,15 @@ impl<'a> Planning<'_, 'a> {
                 let selection = Selection::of(query, series, is_subquery, self.now)?;
                 Ok(selection.map(Plan::Devices))
             }
+
             Sources::Subqueries(selects) => {
                 let schema = self.schema_of(selects)?;
                 let query = compile(select, &schema, around, self.now)?;
-                if !query.fields.iter().any(|it| schema.fields.contains(it)) {
+                if !query.fields.iter().any(|field| schema.fields.contains(field)) {
                     return Ok(None);
                 }
                 let within = Around::of(&query);
-                let inner = selects.iter().map(|it| self.plan(it, Some(&within)));
+                let inner = selects.iter().map(|select| self.plan(select, Some(&within)));
                 let inner: Result<Vec<_>, _> = inner.collect();
                 let inner = inner?.into_iter().flatten().collect();
                 Ok(Some(Plan::Statements(Statements { inner, query, is_subquery })))
@@ -131,7 +132,7 @@ impl<'a> Planning<'_, 'a> {
                 is_descending: select.is_descending.unwrap_or_default(),
             };
             let query = compile(select, &own, Some(&around), self.now)?;
-            schema.fields.extend(query.columns.into_iter().map(|it| it.name));
+            schema.fields.extend(query.columns.into_iter().map(|column| column.name));
             schema.tags.extend(query.dimensions);
         }
         Ok(schema)
@@ -142,24 +143,27 @@ impl Statements<'_> {
     /// Its rows, of the rows of the statements in its `FROM`.
     pub fn rows(&self, found: &[Rows]) -> Result<Vec<Rows>, QueryError> {
         let query = &self.query;
-        let times = found.iter().flat_map(|it| it.list.iter().map(|row| row.at));
+        let times = found.iter().flat_map(|rows| rows.list.iter().map(|row| row.at));
         let Some(earliest) = times.min() else { return Ok(Vec::new()) };
         let span = Span { earliest, is_subquery: self.is_subquery };
         let Some(frame) = Frame::of(query, span, true)? else { return Ok(Vec::new()) };
         let Query { fields, dimensions, series: page, .. } = query;
         let condition = query.condition.as_ref();
         let grouping = Grouping { fields, dimensions, condition, is_by_room: false };
+
         // Values of whole ranges come series by series, whatever times they have.
         let is_of_range = |call: &Call| !matches!(call, Call::OfPoints(..));
-        let is_in_time = |it: &Plan<'_>| {
-            it.query().interval.is_some() || !it.query().calls.iter().any(is_of_range)
+        let is_in_time = |plan: &Plan<'_>| {
+            plan.query().interval.is_some() || !plan.query().calls.iter().any(is_of_range)
         };
         let is_in_time = self.inner.iter().all(is_in_time);
+
         let mut answer = Answer::new(query, &frame);
-        let measurements: BTreeSet<&str> = found.iter().map(|it| it.measurement.as_str()).collect();
+        let measurements: BTreeSet<&str> =
+            found.iter().map(|rows| rows.measurement.as_str()).collect();
         for measurement in measurements {
             let tables: Vec<&Rows> =
-                found.iter().filter(|it| it.measurement == measurement).collect();
+                found.iter().filter(|rows| rows.measurement == measurement).collect();
             for (tags, points) in page.of_groups(grouping.of_rows(&tables, is_in_time)) {
                 answer.add(OutGroup { instant: None, measurement, tags, points })?;
             }

@@ -76,7 +76,7 @@ impl<'a> RoomTag<'a> {
             Self::OfSeries => None,
             Self::ById => Some(room.as_str()),
             Self::ByText { taught, others } => {
-                let own = taught.iter().find(|it| it.id == *room).map(|it| it.text);
+                let own = taught.iter().find(|known| known.id == *room).map(|known| known.text);
                 let of_room = || others.0.get(room).copied().unwrap_or(room.as_str());
                 Some(own.unwrap_or_else(of_room))
             }

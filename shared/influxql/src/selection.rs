@@ -18,6 +18,7 @@ use crate::rows::Rows;
 use crate::series::{Field, Series};
 use crate::table::{Frame, Span, rows};
 use crate::wanted::{Wanted, Way};
+use crate::windows::InstantRange;
 
 /// The shortest windows that rollups tell: a quarter of an hour.
 const MIN_ROLLED_UP: i64 = 900 * SECOND;
@@ -58,23 +59,27 @@ impl<'a> Selection<'a> {
         is_subquery: bool,
         now: Timestamp,
     ) -> Result<Option<Self>, QueryError> {
-        series.retain(|it| is_needed(it, &query));
-        let devices = series.iter().flat_map(|it| &it.devices);
-        let Some(first) = devices.map(|it| it.first_seen()).min() else { return Ok(None) };
+        series.retain(|series| is_needed(series, &query));
+        let devices = series.iter().flat_map(|series| &series.devices);
+        let Some(first) = devices.map(|device| device.first_seen()).min() else { return Ok(None) };
         let span = Span { earliest: nanoseconds(first.min(now)), is_subquery };
         let Some(frame) = Frame::of(&query, span, false)? else { return Ok(None) };
         if !is_subquery {
             check_size(&query, &frame, &series)?;
         }
+
         let is_by_room = series.iter().any(Series::has_rooms) && query.uses_tag(ROOM);
         let way = way(&query, &series, is_by_room, &frame);
+
         let own = milliseconds(frame.range);
         let (Some(own), Some(range)) = (own, milliseconds(query.widened(frame.range))) else {
             return Ok(None);
         };
-        let edges = query.interval.iter().flat_map(|it| it.edges(&frame.windows));
+
+        let edges = query.interval.iter().flat_map(|interval| interval.edges(&frame.windows));
         let edges = edges.filter(|at| way == Way::Rollups && *at >= 0);
-        let starts = edges.filter_map(|at| Some(milliseconds((at, at))?.from()));
+        let starts =
+            edges.filter_map(|at| Some(milliseconds(InstantRange { from: at, last: at })?.from()));
         // What only a call that looks back takes is in rows of its own.
         let cuts = starts.chain([own.from(), own.to()].into_iter().filter(|_| own != range));
         let cuts = cuts.filter(|at| range.from() < *at && *at < range.to()).collect();
@@ -97,9 +102,9 @@ impl<'a> Selection<'a> {
         devices.into_values().collect()
     }
 
-    /// By device, the rooms for whose points the condition may hold; without the devices for which it may hold
-    /// wherever they were, also in a room that is not registered. `None` if these are more than `most` rooms, or a
-    /// pattern may hold in rooms that nothing names.
+    /// The rooms in which the condition may hold, by device. Left out are devices for which the condition may hold
+    /// in any room, also in an unregistered room. `None` if the rooms are more than `most`, or a pattern may hold
+    /// in rooms that nothing names.
     pub fn rooms_by_device(
         &self,
         registered: &RoomTexts<'_>,
@@ -107,15 +112,17 @@ impl<'a> Selection<'a> {
     ) -> Option<BTreeMap<&'a DeviceId, BTreeSet<RoomId>>> {
         let condition = self.query.condition.as_ref();
         let mut named = BTreeSet::new();
-        if !condition.is_none_or(|it| add_compared(it, ROOM, &mut named)) {
+        if !condition.is_none_or(|condition| add_compared(condition, ROOM, &mut named)) {
             return None;
         }
+
         // A condition names a room by its id or by a line's text for it.
         let ids = named.iter().flat_map(|text| [text.parse().ok(), room_of(text)]);
         let named: BTreeSet<RoomId> = ids.flatten().collect();
         // A room as any that is not named.
         let mut others = (0..).filter_map(|n| format!("room-{n}").parse::<RoomId>().ok());
         let other = others.find(|room| !named.contains(room))?;
+
         // Most conditions name a few rooms, and only these are tried for each device.
         let mut possible: BTreeSet<&RoomId> = named.iter().collect();
         for (room, text) in registered.iter() {
@@ -123,23 +130,28 @@ impl<'a> Selection<'a> {
                 possible.insert(room);
             }
         }
+
         let mut own: BTreeMap<&DeviceId, Vec<&Series<'a>>> = BTreeMap::new();
         for it in &self.series {
             for device in &it.devices {
                 own.entry(device.id()).or_default().push(it);
             }
         }
+
         let (mut found, mut all) = (BTreeMap::new(), BTreeSet::new());
         for (device, series) in own {
-            let may_be_in =
-                |room: Option<&RoomId>| series.iter().any(|it| may_hold(it, room, true, condition));
+            let may_be_in = |room: Option<&RoomId>| {
+                series.iter().any(|series| may_hold(series, room, true, condition))
+            };
             if may_be_in(None) || may_be_in(Some(&other)) {
                 continue;
             }
-            let taught = series.iter().flat_map(|it| it.room_tag.taught()).map(|it| &it.id);
-            let inside = possible.iter().copied().chain(taught);
+
+            let taught = series.iter().flat_map(|series| series.room_tag.taught());
+            let inside = possible.iter().copied().chain(taught.map(|room| &room.id));
             let inside: BTreeSet<RoomId> =
                 inside.filter(|room| may_be_in(Some(room))).cloned().collect();
+
             all.extend(inside.iter().cloned());
             if all.len() > most {
                 return None;
@@ -164,9 +176,9 @@ impl<'a> Selection<'a> {
         };
         let measurements = self.series.chunk_by(|a, b| a.measurement == b.measurement);
         measurements.flat_map(move |series| {
-            let found = series.iter().map(|it| {
+            let found = series.iter().map(|series| {
                 let of = |device: &&Device| found.get(device.id()).unwrap_or(NOTHING);
-                (it, it.devices.iter().map(of).collect())
+                (series, series.devices.iter().map(of).collect())
             });
             let groups = page.of_groups(grouping.of_series(&found.collect::<Vec<_>>()));
             let measurement = series[0].measurement.as_str();
@@ -235,7 +247,7 @@ fn is_needed(series: &Series<'_>, query: &Query) -> bool {
     let has = |field: &str| series.field(field).is_some();
     let shows = |cell: &Shown| matches!(cell, Shown::Field(name) if has(name));
     let has_field = query.calls.iter().any(|call| has(call.field()))
-        || query.calls.is_empty() && query.columns.iter().any(|it| it.cell.has(&shows));
+        || query.calls.is_empty() && query.columns.iter().any(|column| column.cell.has(&shows));
     has_field && may_hold(series, None, false, query.condition.as_ref())
 }
 
@@ -243,9 +255,9 @@ fn is_needed(series: &Series<'_>, query: &Query) -> bool {
 fn check_size(query: &Query, frame: &Frame, series: &[Series<'_>]) -> Result<(), QueryError> {
     let groups: BTreeSet<(&str, Vec<&str>)> = series
         .iter()
-        .map(|it| {
-            let tags = query.dimensions.iter().map(|name| it.tag(name, it.room_now()));
-            (it.measurement.as_str(), tags.collect())
+        .map(|series| {
+            let tags = query.dimensions.iter().map(|name| series.tag(name, series.room_now()));
+            (series.measurement.as_str(), tags.collect())
         })
         .collect();
     let limit = query.series.limit;
@@ -268,8 +280,10 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
         }
         return Way::Readings;
     }
+
     // Of two devices the newest readings may be of other times, so that points of both are not to be had so.
-    let is_joined = || series.iter().any(|it| it.devices.len() > 1) && query.has_other_values();
+    let is_joined =
+        || series.iter().any(|series| series.devices.len() > 1) && query.has_other_values();
     if is_free
         && let [Call::Aggregate(call)] = &query.calls[..]
         && !is_joined()
@@ -280,22 +294,26 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
             _ => {}
         }
     }
+
     let is_in_rollups = |call: &Call| call.aggregate().is_some_and(Aggregate::is_in_rollups);
     let is_whole = |at: &i64| at % MILLISECOND == 0;
     let is_told = query.calls.iter().all(is_in_rollups)
         && !has_field_condition
         && !query.has_other_values()
-        && query.interval.is_none_or(|it| it.is_regular() && it.length >= MIN_ROLLED_UP)
+        && query
+            .interval
+            .is_none_or(|interval| interval.is_regular() && interval.length >= MIN_ROLLED_UP)
         && frame.windows.iter().all(is_whole);
     if is_told { Way::Rollups } else { Way::Readings }
 }
 
-/// The range between two nanoseconds, both inside, as whole milliseconds; `None` where nothing lies in it.
-fn milliseconds((from, to): (i64, i64)) -> Option<TimeRange> {
+/// The whole milliseconds of a range; `None` if it has none.
+fn milliseconds(range: InstantRange) -> Option<TimeRange> {
+    let InstantRange { from, last } = range;
     let bounded = |millis: i64| {
         let millis = millis.clamp(Timestamp::MIN.as_millis(), Timestamp::MAX.as_millis());
         Timestamp::from_millis(millis).expect("held within the years of a timestamp")
     };
     let first = from.div_euclid(MILLISECOND) + i64::from(from.rem_euclid(MILLISECOND) > 0);
-    TimeRange::new(bounded(first), bounded(to.div_euclid(MILLISECOND).saturating_add(1))).ok()
+    TimeRange::new(bounded(first), bounded(last.div_euclid(MILLISECOND).saturating_add(1))).ok()
 }

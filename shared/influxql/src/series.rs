@@ -14,8 +14,8 @@ const VALUE: &str = "value";
 /// What stands before the measurement in the id of a device that has a measurement's fields but `value`.
 const OF_MEASUREMENT: &str = "::";
 
-/// The points of one measurement with the same tags. Line protocol makes two devices of those that have a field `value`
-/// and others; here they are one series again.
+/// The points of one measurement with the same tags. Line protocol makes a second device where a measurement has
+/// more fields than `value`; here both are one series again.
 #[derive(Debug)]
 pub(crate) struct Series<'a> {
     pub(crate) devices: Vec<&'a Device>,
@@ -42,7 +42,7 @@ pub(crate) fn series_of_all<'a>(
     rooms: &'a RoomTexts<'a>,
 ) -> Vec<Series<'a>> {
     let is_meant = |series: &Series<'_>| {
-        sources.is_empty() || sources.iter().any(|it| it.is_of(&series.measurement))
+        sources.is_empty() || sources.iter().any(|name| name.is_of(&series.measurement))
     };
     let series = devices.flat_map(|device| series_of(device, rooms)).filter(is_meant).collect();
     let mut series = joined(series);
@@ -50,8 +50,8 @@ pub(crate) fn series_of_all<'a>(
     series
 }
 
-/// The series of a device. What line protocol wrote has the names with which it was written; of other metrics
-/// the metric is the measurement, `value` its field, `device` and `room` its tags.
+/// The series of a device. Metrics that line protocol wrote keep the names of their lines. Of any other metric the
+/// metric is the measurement, with the field `value` and the tags `device` and `room`.
 fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>> {
     let mut written: BTreeMap<&str, Series<'_>> = BTreeMap::new();
     let mut native = Vec::new();
@@ -60,6 +60,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
         let taught = device.source().tags.iter().filter(|(name, _)| !has_rooms || *name != ROOM);
         taught.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
+
     for metric in device.metrics().keys() {
         let field = Field { device, metric };
         if let Some(from) = device.source().fields.get(metric) {
@@ -87,25 +88,29 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
             });
         }
     }
+
     written.into_values().chain(native).collect()
 }
 
 /// Joins the field `value` of a measurement with its other fields, which line protocol gives to a device of their own.
 fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
-    let has_value = |it: &Series<'_>| it.is_written && it.fields.contains_key(VALUE);
+    let has_value = |series: &Series<'_>| series.is_written && series.fields.contains_key(VALUE);
     let (values, mut series): (Vec<_>, Vec<_>) = series.into_iter().partition(has_value);
+
     let mut others = BTreeMap::new();
-    for (n, it) in series.iter().enumerate().filter(|(_, it)| it.is_written) {
-        let (id, tags) = origin(it);
+    for (n, series) in series.iter().enumerate().filter(|(_, series)| series.is_written) {
+        let (id, tags) = origin(series);
         if let Some((of, _)) = id.rsplit_once(OF_MEASUREMENT) {
-            others.insert((of, tags, &it.measurement), n);
+            others.insert((of, tags, &series.measurement), n);
         }
     }
-    let place = |it: &Series<'_>| {
-        let (id, tags) = origin(it);
-        others.get(&(id, tags, &it.measurement)).copied()
+
+    let place = |series: &Series<'_>| {
+        let (id, tags) = origin(series);
+        others.get(&(id, tags, &series.measurement)).copied()
     };
     let places: Vec<_> = values.iter().map(place).collect();
+
     for (value, place) in values.into_iter().zip(places) {
         // The tags of the device of the measurement alone are no other measurement's.
         match place.map(|place| &mut series[place]) {
@@ -151,7 +156,8 @@ impl<'a> Series<'a> {
     pub(crate) fn field(&self, name: &str) -> Option<Field<'a>> {
         let exact = self.fields.get(name);
         let mut fields = self.fields.iter();
-        let like = || fields.find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, it)| it);
+        let like =
+            || fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, field)| field);
         exact.or_else(like).copied()
     }
 
@@ -170,8 +176,8 @@ pub(crate) struct Schema {
 
 impl Schema {
     pub(crate) fn of(series: &[Series<'_>]) -> Self {
-        let fields = series.iter().flat_map(|it| it.fields.keys().cloned()).collect();
-        let tags = series.iter().flat_map(|it| it.keys().map(str::to_owned)).collect();
+        let fields = series.iter().flat_map(|series| series.fields.keys().cloned()).collect();
+        let tags = series.iter().flat_map(|series| series.keys().map(str::to_owned)).collect();
         Self { fields, tags }
     }
 
@@ -179,6 +185,6 @@ impl Schema {
     pub(crate) fn has_field(&self, name: &str) -> bool {
         self.fields.contains(name)
             || !self.tags.contains(name)
-                && self.fields.iter().any(|it| it.eq_ignore_ascii_case(name))
+                && self.fields.iter().any(|field| field.eq_ignore_ascii_case(name))
     }
 }

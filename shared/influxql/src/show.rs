@@ -42,7 +42,8 @@ pub fn show<'a>(
 ) -> Result<Vec<OutSeries>, QueryError> {
     let (_, condition) = condition::split(show.condition.as_ref(), None, now)?;
     let mut series = series_of_all(devices, &show.sources, rooms);
-    series.retain(|it| is_listed(it, condition.as_ref()));
+    series.retain(|series| is_listed(series, condition.as_ref()));
+
     let by_measurement = |rows: &dyn Fn(&[Series<'_>]) -> BTreeSet<Vec<String>>,
                           columns: &[&str]| {
         let parts = series.chunk_by(|a, b| a.measurement == b.measurement);
@@ -52,19 +53,21 @@ pub fn show<'a>(
         });
         listed.filter(|series| !series.values.is_empty()).collect::<Vec<_>>()
     };
+
     Ok(match &show.listed {
         Listed::Measurements => {
-            let names: BTreeSet<_> = series.iter().map(|it| vec![it.measurement.clone()]).collect();
+            let names: BTreeSet<_> =
+                series.iter().map(|series| vec![series.measurement.clone()]).collect();
             let rows = show.page.of(names.into_iter().collect());
             some(list(Some("measurements"), &["name"], rows))
         }
         Listed::Series => {
-            let keys: BTreeSet<_> = series.iter().map(|it| vec![key(it)]).collect();
+            let keys: BTreeSet<_> = series.iter().map(|series| vec![key(series)]).collect();
             some(list(None, &["key"], show.page.of(keys.into_iter().collect())))
         }
         Listed::FieldKeys => {
             let rows = |part: &[Series<'_>]| {
-                let fields = part.iter().flat_map(|it| it.fields.keys());
+                let fields = part.iter().flat_map(|series| series.fields.keys());
                 fields.map(|field| vec![field.clone(), "float".to_owned()]).collect()
             };
             by_measurement(&rows, &["fieldKey", "fieldType"])
@@ -80,7 +83,7 @@ pub fn show<'a>(
                 let pairs = part
                     .iter()
                     .flat_map(tags)
-                    .filter(|(key, _)| keys.iter().any(|it| it.is_of(key)));
+                    .filter(|(key, _)| keys.iter().any(|name| name.is_of(key)));
                 pairs.map(|(key, value)| vec![key, value]).collect()
             };
             by_measurement(&rows, &["key", "value"])

@@ -11,17 +11,17 @@ use crate::group::{Group, Row};
 use crate::rows::OutRow;
 use crate::transform::transformed;
 use crate::value::Value;
+use crate::windows::InstantRange;
 
 /// The windows and the range of a query, with its bounds resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
-    /// Both ends inside.
-    pub(crate) range: (i64, i64),
+    pub(crate) range: InstantRange,
     /// Whether the query has a lower bound of its own.
     pub(crate) has_start: bool,
     /// The starts of the windows in the order of the answer, with those before the range where a call looks back.
     pub(crate) windows: Vec<i64>,
-    /// Whether points are rows of other statements: these have the times of windows, which may begin before the range.
+    /// Whether points are rows of other statements, which have the times of windows; a window may begin before the range.
     pub(crate) is_of_rows: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn rows(
     rows
 }
 
-/// The points themselves. One that has none of the fields that columns are made of is left out.
+/// The points themselves, without the points that lack all fields of the columns.
 fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
     let row = |row: &Row| {
         let cells = query.columns.iter().map(|column| cell(&column.cell, &[], Some((group, row))));
@@ -63,8 +63,9 @@ fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
 fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
     let stream = |call: &Call| query.rows.of(samples(query, frame, group, call));
     let streams: Vec<Vec<Sample>> = query.calls.iter().map(stream).collect();
-    let mut lacking: Vec<_> =
-        query.calls.iter().zip(&streams).map(|it| lacking(query, it)).collect();
+    let calls = query.calls.iter().zip(&streams);
+    let mut lacking: Vec<_> = calls.map(|(call, stream)| lacking(query, call, stream)).collect();
+
     let mut heads = vec![0; streams.len()];
     let mut rows = Vec::new();
     loop {
@@ -72,6 +73,7 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
         let times = next.map(|sample| sample.at);
         let at = if query.is_descending { times.max() } else { times.min() };
         let Some(at) = at else { return rows };
+
         let mut values: Vec<Option<Value>> = Vec::with_capacity(streams.len());
         let mut selected = None;
         for ((stream, head), lacking) in streams.iter().zip(&mut heads).zip(&mut lacking) {
@@ -87,14 +89,15 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
                 None => values.push(lacking.clone()),
             }
         }
+
         let row = selected.map(|row| (group, &group.rows[row]));
         let cells = query.columns.iter().map(|column| cell(&column.cell, &values, row));
         rows.push(OutRow { at, cells: cells.collect() });
     }
 }
 
-/// The value of a call in a row that only other calls have, before it had one.
-fn lacking(query: &Query, (call, stream): (&Call, &Vec<Sample>)) -> Option<Value> {
+/// The value that a call shows, before its first sample, in the rows of other calls.
+fn lacking(query: &Query, call: &Call, stream: &[Sample]) -> Option<Value> {
     let Fill::Number(number) = query.fill else { return None };
     let is_count = matches!(call, Call::Aggregate(call) if call.aggregate.is_count());
     Some(of_kind(number, is_count || are_whole(stream)))
@@ -108,11 +111,12 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
             if query.interval.is_none() && !query.is_selector() {
                 // As InfluxDB has it, the area of a whole range is told at 1970.
                 let is_area = matches!(aggregate.aggregate, Aggregate::Integral(_));
-                let at = if frame.has_start && !is_area { frame.range.0 } else { 0 };
+                let at = if frame.has_start && !is_area { frame.range.from } else { 0 };
                 samples.iter_mut().for_each(|sample| sample.at = at);
             }
             samples
         }
+
         Call::OfWindows(transforms, aggregate) => {
             let range = match query.interval {
                 Some(interval) => {
@@ -125,6 +129,7 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
                 transformed(*transform, &samples, query.is_descending)
             })
         }
+
         Call::OfPoints(transform, field) => {
             let mut samples = samples_of(group, field, frame.held(frame.range));
             if query.is_descending {
@@ -141,22 +146,21 @@ fn windowed(
     frame: &Frame,
     group: &Group<'_>,
     call: &AggregateCall,
-    (from, to): (i64, i64),
+    range: InstantRange,
 ) -> Vec<Sample> {
     let values = if group.pieces.is_empty() { of_points } else { of_rollups };
-    let held = frame.held((from, to));
-    let is_descending = query.is_descending;
-    let samples = values(group, call, query.interval, held, is_descending);
+    let samples = values(group, call, query.interval, frame.held(range), query.is_descending);
     let Some(interval) = query.interval else { return samples };
     if query.fill == Fill::None || call.aggregate.is_never_filled() {
         return samples;
     }
-    let earliest = if is_descending { samples.last() } else { samples.first() };
-    let first =
-        if frame.has_start { interval.start(from) } else { earliest.map_or(0, |sample| sample.at) };
-    let windows = frame.windows.iter().copied().filter(|start| (first..=to).contains(start));
+    let earliest = if query.is_descending { samples.last() } else { samples.first() };
+    let earliest = earliest.map_or(0, |sample| sample.at);
+    let first = if frame.has_start { interval.start(range.from) } else { earliest };
+    let is_inside = |start: &i64| (first..=range.last).contains(start);
+    let windows = frame.windows.iter().copied().filter(is_inside);
     let is_count = call.aggregate.is_count();
-    filled(samples, windows, query.fill, interval.length, (is_count, is_descending))
+    filled(query, interval, windows, samples, is_count)
 }
 
 /// What bounds a statement that names no bounds, and whether it is a subquery.
@@ -174,11 +178,12 @@ impl Frame {
         span: Span,
         is_of_rows: bool,
     ) -> Result<Option<Self>, QueryError> {
-        let range =
-            (query.range.from.unwrap_or(span.earliest), query.range.to.unwrap_or(i64::MAX - 1));
-        if range.0 > range.1 {
+        let from = query.range.from.unwrap_or(span.earliest);
+        let last = query.range.to.unwrap_or(i64::MAX - 1);
+        if from > last {
             return Ok(None);
         }
+        let range = InstantRange { from, last };
         let has_start = query.range.from.is_some();
         let most = most_windows(span.is_subquery);
         let windows = query.interval.map_or(Ok(Vec::new()), |interval| {
@@ -189,8 +194,8 @@ impl Frame {
     }
 
     /// The times of points that are in a range of windows.
-    const fn held(&self, range: (i64, i64)) -> (i64, i64) {
-        if self.is_of_rows { (i64::MIN, i64::MAX) } else { range }
+    const fn held(&self, range: InstantRange) -> InstantRange {
+        if self.is_of_rows { InstantRange { from: i64::MIN, last: i64::MAX } } else { range }
     }
 }
 
@@ -199,6 +204,7 @@ fn cell(of: &Shown, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row)>) ->
         Shown::Call(place) => calls[*place].clone(),
         Shown::Constant(value) => Some(value.clone()),
         Shown::Nothing => None,
+
         Shown::Field(name) => {
             let (group, row) = row?;
             group.field(row, name).cloned()
@@ -208,8 +214,9 @@ fn cell(of: &Shown, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row)>) ->
             let tag = group.tag(row, name);
             (!tag.is_empty()).then(|| Value::Text(tag.to_owned()))
         }
+
         Shown::Math(math, arguments) => {
-            let arguments = arguments.iter().map(|it| cell(it, calls, row));
+            let arguments = arguments.iter().map(|argument| cell(argument, calls, row));
             math.value(&arguments.collect::<Vec<_>>())
         }
         Shown::Computed(operator, sides) => {

@@ -14,6 +14,7 @@ pub(crate) fn transformed(
         let value = sample.value.as_ref()?;
         Some((sample.at, value.number()?, matches!(value, Value::Integer(_))))
     });
+
     match transform {
         Transform::Difference { is_non_negative } => {
             steps(values, |[a, b], _, is_whole| number(b - a, is_whole), is_non_negative)
@@ -27,9 +28,9 @@ pub(crate) fn transformed(
         }
         Transform::Elapsed(unit) => {
             let times: Vec<i64> = values.map(|(at, ..)| at).collect();
-            let elapsed = times.windows(2).map(|it| Sample {
-                at: it[1],
-                value: Some(Value::Integer(it[1].saturating_sub(it[0]) / unit)),
+            let elapsed = times.windows(2).map(|pair| Sample {
+                at: pair[1],
+                value: Some(Value::Integer(pair[1].saturating_sub(pair[0]) / unit)),
                 row: None,
             });
             elapsed.collect()
@@ -74,7 +75,7 @@ fn steps(
                 continue;
             }
             let made = step([known, value], at - earlier, is_whole);
-            if !is_non_negative || made.number().is_some_and(|it| it >= 0.0) {
+            if !is_non_negative || made.number().is_some_and(|number| number >= 0.0) {
                 samples.push(Sample { at, value: Some(made), row: None });
             }
         }

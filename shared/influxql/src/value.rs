@@ -49,6 +49,7 @@ impl Value {
                 return whole.map(Self::Integer);
             }
         }
+
         let (a, b) = (sides[0].number()?, sides[1].number()?);
         let number = match operator {
             Operator::Add => a + b,

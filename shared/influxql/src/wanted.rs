@@ -35,7 +35,7 @@ impl<'a> Wanted<'a> {
         };
         let metrics = self.metrics.iter().copied();
         metrics
-            .filter(|metric| found.iter().filter(|it| has(it, metric)).count() < number)
+            .filter(|metric| found.iter().filter(|reading| has(reading, metric)).count() < number)
             .collect()
     }
 }

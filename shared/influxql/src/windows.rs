@@ -6,6 +6,13 @@ use domain::Zone;
 
 use crate::duration::SECOND;
 
+/// The times between two, both inside, in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InstantRange {
+    pub(crate) from: i64,
+    pub(crate) last: i64,
+}
+
 /// The windows of `time(length, offset)`; all times are nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interval {
@@ -43,8 +50,7 @@ impl Interval {
         (within(self.settled(start, ahead) + offset), within(end + offset))
     }
 
-    /// By each of some times, the start of the window that holds it: where windows overlap, the one that comes first in
-    /// the answer.
+    /// The start of the window of each time. Where windows overlap, the window that comes first in the answer counts.
     pub(crate) fn starts_of(
         &self,
         times: &BTreeSet<i64>,
@@ -56,7 +62,8 @@ impl Interval {
         }
         let mut window = None;
         let mut start_of = |at| {
-            let is_in = |it: &(i64, i64)| if is_descending { it.0 <= at } else { at < it.1 };
+            let is_in =
+                |window: &(i64, i64)| if is_descending { window.0 <= at } else { at < window.1 };
             let found = window.filter(is_in).unwrap_or_else(|| self.window(at));
             window = Some(found);
             (at, found.0)
@@ -64,8 +71,8 @@ impl Interval {
         times.into_iter().map(&mut start_of).collect()
     }
 
-    /// The starts of an answer's windows and the edges of the windows that contain them: where a clock goes back, these
-    /// are others.
+    /// The starts of an answer's windows, and both edges of the windows that contain them. Where a clock goes back, an
+    /// edge may differ from all starts.
     pub(crate) fn edges(&self, starts: &[i64]) -> impl Iterator<Item = i64> {
         starts.iter().flat_map(|at| {
             let (start, end) = self.window(*at);
@@ -87,37 +94,40 @@ impl Interval {
     /// A range and so many windows before it, in the order of time or against it.
     pub(crate) const fn widened(
         &self,
-        (from, to): (i64, i64),
+        range: InstantRange,
         windows: i64,
         is_descending: bool,
-    ) -> (i64, i64) {
+    ) -> InstantRange {
         let length = self.length.saturating_mul(windows);
         if is_descending {
-            (from, to.saturating_add(length))
+            InstantRange { last: range.last.saturating_add(length), ..range }
         } else {
-            (from.saturating_sub(length), to)
+            InstantRange { from: range.from.saturating_sub(length), ..range }
         }
     }
 
-    /// The starts of the windows of an answer, in its order, between those that contain `from` and `last`; the number
-    /// that there would be where that is more than `most`.
+    /// The starts of the windows that contain a time of the range, in the order of the answer. The error is their
+    /// number, if it is more than `most`.
     pub(crate) fn starts(
         &self,
-        (from, last): (i64, i64),
+        range: InstantRange,
         is_descending: bool,
         most: i64,
     ) -> Result<Vec<i64>, i64> {
+        let InstantRange { from, last } = range;
         let number = (last.saturating_sub(from) / self.length).saturating_add(1);
         if number > most {
             return Err(number);
         }
+
         let (first, end) = (i128::from(self.start(from)), i128::from(self.start(last)));
-        let mut starts = Vec::new();
         let (mut at, step) = if is_descending {
             (end, -i128::from(self.length))
         } else {
             (first, i128::from(self.length))
         };
+
+        let mut starts = Vec::new();
         let mut ahead = self.ahead(at);
         while (first..=end).contains(&at) {
             starts.push(within(at));
@@ -146,6 +156,10 @@ mod tests {
     const HOUR: i64 = 3_600 * SECOND;
     const DAY: i64 = 24 * HOUR;
 
+    const fn range(from: i64, last: i64) -> InstantRange {
+        InstantRange { from, last }
+    }
+
     fn interval(length: i64, offset: i64, zone: &str) -> Interval {
         let zone = (!zone.is_empty()).then(|| zone.parse().expect("a zone"));
         Interval { length, offset, zone }
@@ -154,14 +168,14 @@ mod tests {
     #[test]
     fn windows_are_multiples_of_the_interval_and_may_be_moved() {
         assert_eq!(
-            interval(HOUR, 0, "").starts((HOUR / 2, 2 * HOUR), false, 3),
+            interval(HOUR, 0, "").starts(range(HOUR / 2, 2 * HOUR), false, 3),
             Ok(vec![0, HOUR, 2 * HOUR])
         );
         assert_eq!(interval(HOUR, -HOUR / 4, "").start(0), -HOUR / 4);
         assert_eq!(interval(HOUR, HOUR / 4, "").start(0), -3 * HOUR / 4);
         // 1970-01-01 was a Thursday.
         assert_eq!(interval(7 * DAY, 0, "").start(3 * DAY), 0);
-        assert_eq!(interval(1, 0, "").starts((0, SECOND), false, 11_000), Err(SECOND + 1));
+        assert_eq!(interval(1, 0, "").starts(range(0, SECOND), false, 11_000), Err(SECOND + 1));
     }
 
     #[test]
@@ -169,12 +183,12 @@ mod tests {
         let days = interval(DAY, 0, "Europe/Berlin");
         // 2026-03-28 to 03-30: the 29th has 23 hours.
         let noon = 1_774_695_600 * SECOND;
-        let starts = days.starts((noon, noon + 2 * DAY), false, 9).expect("three");
+        let starts = days.starts(range(noon, noon + 2 * DAY), false, 9).expect("three");
         let lengths: Vec<i64> = starts.windows(2).map(|it| (it[1] - it[0]) / HOUR).collect();
         assert_eq!(lengths, [24, 23]);
         // 2026-10-24 to 10-26: the 25th has 25.
         let noon = 1_792_836_000 * SECOND;
-        let starts = days.starts((noon, noon + 2 * DAY), false, 9).expect("three");
+        let starts = days.starts(range(noon, noon + 2 * DAY), false, 9).expect("three");
         let lengths: Vec<i64> = starts.windows(2).map(|it| (it[1] - it[0]) / HOUR).collect();
         assert_eq!(lengths, [24, 25]);
     }
@@ -264,7 +278,7 @@ mod tests {
     fn a_clock_that_goes_back_at_midnight_has_the_next_day_among_the_edges() {
         let days = interval(DAY, 0, "Africa/Cairo");
         let noon = 1_793_275_200 * SECOND; // 2026-10-29
-        let starts = days.starts((noon, noon + DAY), false, 9).expect("two");
+        let starts = days.starts(range(noon, noon + DAY), false, 9).expect("two");
         let next = days.start(noon + DAY);
         assert!(!starts.contains(&next) && days.edges(&starts).any(|it| it == next), "{starts:?}");
     }
@@ -275,7 +289,7 @@ mod tests {
             for length in [HOUR / 4, HOUR, 2 * HOUR, 5 * HOUR, DAY, 7 * DAY] {
                 let windows = interval(length, 0, zone);
                 let from = 1_767_225_600 * SECOND;
-                let starts = windows.starts((from, from + 300 * DAY), false, 30_000);
+                let starts = windows.starts(range(from, from + 300 * DAY), false, 30_000);
                 let starts = starts.expect("fewer");
                 assert!(starts.windows(2).all(|it| it[0] < it[1]), "{zone} {length}");
             }
@@ -326,10 +340,10 @@ mod tests {
             // Where the clock changes within a window that does not divide a day, it may end before its times.
             let is_inside = start <= at && (at < end || end == i64::MAX);
             prop_assert!(is_inside || !windows.is_regular(), "{start} {at} {end}");
-            let (from, to) = windows.widened((at, at), 2, is_descending);
-            prop_assert!(from <= at && at <= to);
+            let wide = windows.widened(range(at, at), 2, is_descending);
+            prop_assert!(wide.from <= at && at <= wide.last);
             let last = at.saturating_add(length.saturating_mul(3));
-            let mut starts = windows.starts((at, last), is_descending, 9).expect("four or five");
+            let mut starts = windows.starts(range(at, last), is_descending, 9).expect("four or five");
             if is_descending {
                 starts.reverse();
             }

@@ -86,7 +86,7 @@ impl Parser<'_> {
     ) -> Result<Expression, QueryError> {
         let mut left = operand(self)?;
         let mut is_first = true;
-        while let Some(operator) = operators.iter().find(|it| self.takes_mark(it.as_str())) {
+        while let Some(operator) = operators.iter().find(|next| self.takes_mark(next.as_str())) {
             self.chained += usize::from(!std::mem::take(&mut is_first));
             if self.chained > MAX_CHAINED {
                 let message = format!("the query has more than {MAX_CHAINED} operators in chains");
@@ -117,6 +117,7 @@ impl Parser<'_> {
             let cast = self.cast()?;
             return Ok(Expression::Wildcard(cast));
         }
+
         let token = self.peek().token;
         let literal = match token {
             Token::Text(text) => Expression::Text(text),
@@ -143,6 +144,7 @@ impl Parser<'_> {
             }
             _ => return Err(self.unexpected(&OPERAND)),
         };
+
         self.lexer.next();
         Ok(literal)
     }
