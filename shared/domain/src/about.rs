@@ -104,7 +104,7 @@ impl AboutMetric {
         (self.role, self.field) = (role, field);
     }
 
-    /// The parts that a metric with these settings lacks; `None` if it lacks none.
+    /// The parts that a metric with these settings lacks; `None` if there are no such parts.
     pub(super) fn news(&self, info: &MetricInfo) -> Option<Self> {
         let role = self.role.filter(|_| info.role.is_none());
         let is_description = self.is_description() && !info.is_described;

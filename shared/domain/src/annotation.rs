@@ -13,10 +13,10 @@ pub const MAX_ANNOTATED: TimeDelta = TimeDelta::days(31);
 /// The largest number of characters behind the time in an id.
 const MAX_SUFFIX: usize = 64;
 
-/// The id of an annotation: the time at which it begins, and what tells it from others of that time.
+/// The id of an annotation: the time of its begin, and a text that is unique at this time.
 ///
-/// As a text it is `2026-01-11T16:00:00.000Z-kettle`. The order of the texts is the order of the times, so that the
-/// id is all that the table needs to find one, or those of a range.
+/// As a text it is `2026-01-11T16:00:00.000Z-kettle`. Texts sort by time, so the table finds an annotation, or the
+/// annotations of a range, by the id alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AnnotationId {
     at: Timestamp,

@@ -6,10 +6,10 @@ use super::metric::has_form_of_name;
 use super::parsed_text::parsed_text;
 use super::{Decimal, Label, excerpt};
 
-/// The number of values by which one device is found: its name, kind, tags and attributes, where a value
-/// that reads as a number counts twice.
+/// The number of values by which a device is found: its name, kind, tags and attributes. A number counts twice: as
+/// a text and as a number.
 ///
-/// All of them can be replaced by others in one transaction, which takes 100 items.
+/// One transaction takes 100 items, so it can replace all values of a device.
 pub const MAX_SEARCH_ENTRIES: usize = 32;
 
 /// Names that a device's own members or a question for devices use for something else.
@@ -90,8 +90,7 @@ impl AttributeValue {
     }
 }
 
-/// The values of one attribute, in the order that a person gave them: at least one, none
-/// twice.
+/// The values of an attribute, at least one and each once, in the order that a person gave them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeValues(Vec<AttributeValue>);
 

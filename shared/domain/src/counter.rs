@@ -51,8 +51,8 @@ pub enum Flag {
     Accepted,
     /// A person discarded the step.
     Discarded,
-    /// The counter began again near zero, or passed its modulus far from it: it counts as a reset until a person
-    /// judges it.
+    /// The counter began again near zero, or passed its modulus far from there: a reset until a person judges the
+    /// step.
     Ambiguous,
 }
 
@@ -266,6 +266,7 @@ impl CounterRule {
             }
             None => true,
         };
+
         let legs = self.legs(from, &old, to, &new);
         if legs.len() > 1 {
             let amount = legs.iter().fold(Exact::zero(), |sum, leg| &sum + leg);
@@ -276,6 +277,7 @@ impl CounterRule {
             }
             return Found::of(amount, Some(Flag::Exchanged));
         }
+
         let rise = &new - &old;
         let is_new_cycle = from.cycle.is_some() && to.cycle.is_some() && from.cycle != to.cycle;
         if is_new_cycle || self.is_net {
@@ -294,6 +296,7 @@ impl CounterRule {
         if rise.is_negative() {
             return self.fall(&old, rise, new, &tolerance, is_possible);
         }
+
         if is_possible(&rise) {
             return Found::of(rise, None);
         }

@@ -20,8 +20,8 @@ pub struct Deletion {
     pub found: Timestamp,
     /// When it ended: nothing of the device was left.
     pub ended: Option<Timestamp>,
-    /// The number of the device's fold settings. A device of this id that comes again counts on from it, because a
-    /// function may remember up to which number it has folded, and in which rooms the device of a number was.
+    /// The number of the device's fold settings. A device of the same id that comes again counts on from this
+    /// number: functions may remember numbers that are folded, and the rooms of the device at a number.
     pub settings: u64,
 }
 

@@ -40,7 +40,7 @@ impl Device {
         (!news.is_empty()).then_some(news)
     }
 
-    /// The device after what is said of it; `None` if that changes nothing. What is known already stays.
+    /// The device with the facts of `about` added; `None` if nothing changes. Known facts stay.
     #[must_use]
     pub fn with_about(&self, about: &About) -> Option<Self> {
         let About { name, tags, metrics, introduced_by, .. } = self.news(about)?;

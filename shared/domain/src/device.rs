@@ -35,11 +35,11 @@ pub struct DeviceParts {
     pub first_seen: Timestamp,
     /// The rooms that its readings were the first to name, at most [`MAX_INTRODUCED_ROOMS`].
     pub introduced_rooms: BTreeSet<RoomId>,
-    /// The device behind whose meter it is. What it measures is a part of what the meter measures, so sums
-    /// over a room leave it out; a person sets it.
+    /// The device behind whose meter it is. The meter measures this device too, so sums over a room
+    /// leave the device out. A person sets it.
     pub behind: Option<DeviceId>,
-    /// The devices that were put directly behind it, each noted with its own `behind`, so that a meter is not
-    /// deleted which others are behind. Those put there by a version before this was noted are missing.
+    /// The devices directly behind this device, as their `behind` says, so that no meter with devices is deleted.
+    /// Devices that an earlier version put behind the meter are missing.
     pub behind_it: BTreeSet<DeviceId>,
     /// Whether the means of rooms have the device, where a person said so; see
     /// [`not_of_room`](Device::not_of_room).
@@ -147,7 +147,7 @@ impl DeviceObservation {
         }
     }
 
-    /// Adds what a reading says of its device, and of the room that it names.
+    /// Adds what a reading says of its device and of its room.
     fn hear(&mut self, mut about: About, room: Option<&RoomId>) {
         let name = about.room_name.take();
         let is_introduced = std::mem::take(&mut about.introduces_room);
@@ -158,16 +158,16 @@ impl DeviceObservation {
         self.about.absorb(about);
     }
 
-    /// The first of the readings that named a room one after the other, and no other room between them, up to
-    /// `at`; `at` itself where the last of them named another.
+    /// The timestamp of the first reading from which on all readings up to `at` name `room`; `at` itself if the
+    /// last reading names another room.
     #[must_use]
     pub fn since(&self, room: &RoomId, at: Timestamp) -> Timestamp {
         let before = self.named.range(..=at).rev();
         before.take_while(|(_, named)| *named == room).last().map_or(at, |(since, _)| *since)
     }
 
-    /// The device to register if the registry has no device of this id. It introduces rooms that are not
-    /// known, and its place is the room of the newest reading that names a known or introduced room.
+    /// The device to register if the registry has no device of this id. The device introduces unknown rooms. Its
+    /// place is the room of the newest reading that names a known or introduced room.
     #[must_use]
     pub fn new_device(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {
         let introduced = self.rooms.keys().filter(|room| !is_known(room));
@@ -179,6 +179,7 @@ impl DeviceObservation {
             .filter(|(room, _)| registered(room))
             .max_by_key(|(room, span)| (span.last, *room))
             .map(|(room, span)| Place::Learned(room.clone(), self.since(room, span.last)));
+
         let device = Device(DeviceParts {
             id,
             name: None,
@@ -226,8 +227,8 @@ impl DeviceUpdate {
         *self == Self::default()
     }
 
-    /// Applies the changes to a device. A metric that it has keeps its settings, and it learns no more metrics
-    /// than it may have.
+    /// Applies the changes to a device. Known metrics keep their settings, and new metrics beyond
+    /// [`MAX_KNOWN_METRICS`] are left out.
     pub fn apply(&self, device: &mut Device) {
         let Device(parts) = device;
         parts.first_seen = self.first_seen.unwrap_or(parts.first_seen);
@@ -248,8 +249,8 @@ impl DeviceUpdate {
 impl Device {
     /// The device of these parts.
     ///
-    /// Of more than [`MAX_KNOWN_METRICS`] metrics it has those with settings first: observations that are
-    /// learned at the same time may store more, and one without settings is folded as an unknown one is.
+    /// Of more than [`MAX_KNOWN_METRICS`] metrics the ones with settings are kept first. Observations of the same
+    /// time may store more, and a metric without settings is folded like an unknown metric.
     pub fn new(mut parts: DeviceParts) -> Result<Self, DeviceError> {
         if parts.behind.as_ref() == Some(&parts.id) || parts.behind_it.contains(&parts.id) {
             return Err(DeviceError::BehindItself);
@@ -421,8 +422,8 @@ impl Device {
         self.stay().filter(|stay| stay.until.is_none())
     }
 
-    /// The stay to be recorded of a device that has settled where readings say that it is: the room has held
-    /// up to `newest`, the timestamp of a reading, for [`SETTLING`], and no stay in it lasts.
+    /// The stay to be recorded of a device that has settled in the room of its readings: the room has held for
+    /// [`SETTLING`] up to `newest`, the timestamp of a reading, and no stay in the room lasts.
     ///
     /// The history is only continued. A room of an earlier time than the newest stay, which a late reading
     /// may name after a person took the device out of its room, counts from the end of that stay.
@@ -438,9 +439,9 @@ impl Device {
 
     /// The changes that `observation` makes to this device.
     ///
-    /// A room is a change only if it moves the device (see [`Place::is_moved_by`]), so that the registry
-    /// is not written once per reading, and only if it `is_registered`, because a room that the device
-    /// may not introduce does not exist.
+    /// A room is a change only if the device moves (see [`Place::is_moved_by`]), so that the registry is not
+    /// written once per reading. The room must also be registered, because a room that the device may not
+    /// introduce does not exist.
     #[must_use]
     pub fn diff(
         &self,

@@ -99,8 +99,10 @@ impl DevicePatch {
         if self.is_behind_itself(device) {
             return Err(BehindError::Itself.into());
         }
+
         let (Some(since), Some(stay)) = (self.room_since, device.stay()) else { return Ok(()) };
         let Stay { room, since: begun, until } = stay.clone();
+
         match &self.room {
             Edit::Set(into) if until.is_none() && *into == room => {
                 if since == begun {
@@ -131,8 +133,9 @@ impl DevicePatch {
         }
         let set =
             self.attributes.iter().filter_map(|(name, values)| values.as_ref().and(Some(name)));
-        let is_metric =
-            |name: &&AttributeName| device.metrics().keys().any(|it| it.as_str() == name.as_str());
+        let is_metric = |name: &&AttributeName| {
+            device.metrics().keys().any(|metric| metric.as_str() == name.as_str())
+        };
         if let Some(name) = set.clone().find(is_metric) {
             return Err(DevicePatchError::AttributeIsMetric(name.clone()));
         }

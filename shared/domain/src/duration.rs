@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 /// The units and their seconds, the largest first.
 const UNITS: [(char, i64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
-/// Reads a whole number with one of these units behind it, such as those of `"smhdw"`.
+/// Reads a whole number and its unit, a letter of `units` such as `"smhdw"`.
 #[must_use]
 pub fn parse(text: &str, units: &str) -> Option<TimeDelta> {
     let (digits, seconds) = UNITS

@@ -46,7 +46,7 @@ pub struct RowArea {
     pub held: TimeDelta,
 }
 
-/// Two values that lie farther apart than this make what is between them an estimate.
+/// The longest time between two values; the energy of a longer time is an estimate.
 const MAX_MEASURED: TimeDelta = TimeDelta::minutes(15);
 
 /// What a counter counted in each row.
@@ -81,7 +81,7 @@ pub fn increases(
 }
 
 fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
-    match rollup.map(|it| (it.count, &it.of_kind)) {
+    match rollup.map(|metric| (metric.count, &metric.of_kind)) {
         // A single value tells nothing by itself.
         Some((2.., OfKind::Counter { increase, flags })) => {
             RowIncrease { amount: Some(increase.clone()), flags: *flags, estimated: false }
@@ -99,7 +99,7 @@ pub fn areas(
     hold: TimeDelta,
     now: Timestamp,
 ) -> Vec<Option<RowArea>> {
-    let inside = |row: &Row<'_>| match row.rollup.map(|it| &it.of_kind) {
+    let inside = |row: &Row<'_>| match row.rollup.map(|metric| &metric.of_kind) {
         // A single value holds for no time inside.
         Some(OfKind::Power { area, held }) if *held > TimeDelta::zero() => {
             Some(RowArea { area: area.clone(), held: *held })

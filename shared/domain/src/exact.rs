@@ -20,7 +20,7 @@ use super::{Decimal, DecimalError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exact(Number);
 
-/// A number that can be a small one is one, so that one number has one form.
+/// A number in its only form: small if it can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Number {
     Small(Small),
@@ -120,10 +120,12 @@ impl Exact {
                 return Self::of(numerator.div_euclid(denominator), PART_DECIMALS.into());
             }
         }
+
         let large = self.large();
         let (digits, scale) = large.as_bigint_and_exponent();
         let ten = BigInt::from(10);
         let power = |exponent: u64| ten.pow(u32::try_from(exponent).unwrap_or(u32::MAX));
+
         let mut numerator = digits * elapsed * ten.pow(PART_DECIMALS);
         let mut denominator = BigInt::from(whole);
         if scale < 0 {
@@ -131,6 +133,7 @@ impl Exact {
         } else {
             denominator *= power(scale.unsigned_abs());
         }
+
         let quotient = numerator.div_euclid(&denominator);
         Self::of_large(&BigDecimal::new(quotient, PART_DECIMALS.into()))
     }

@@ -10,8 +10,8 @@ const MAX_CHANGES: usize = 16;
 
 /// The number of a device's settings, and the timestamps that each of the newest changes concerns.
 ///
-/// Every change of a setting that matters to the fold adds 1. A rollup says the number that it was folded
-/// with, and one of a smaller number never replaces it.
+/// Every change of a setting that matters to the fold adds 1. A rollup has the number of its fold, and a rollup of
+/// a smaller number never replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoldSettings {
     /// The number of changes so far.
@@ -63,7 +63,7 @@ impl FoldSettings {
     #[must_use]
     pub fn concerns(&self, done: u64, range: TimeRange) -> bool {
         let changed = self.changed_since(done);
-        changed.is_some_and(|it| it.first < range.to() && range.from() <= it.last)
+        changed.is_some_and(|extent| extent.first < range.to() && range.from() <= extent.last)
     }
 
     /// What has changed since the settings had the number `done`; `None` if nothing has.
@@ -94,14 +94,16 @@ pub(crate) fn extent_of_change(
         if old == new || MetricRule::of(&old) == MetricRule::of(&new) {
             return None;
         }
-        let judged = |it: &MetricInfo| MetricInfo {
+
+        let judged = |info: &MetricInfo| MetricInfo {
             exchanges: BTreeMap::new(),
             verdicts: BTreeMap::new(),
-            ..it.clone()
+            ..info.clone()
         };
         if MetricRule::of(&judged(&old)) != MetricRule::of(&judged(&new)) {
             return Some(Extent::ALL);
         }
+
         let exchanges = differing(&old.exchanges, &new.exchanges);
         let changed = exchanges.chain(differing(&old.verdicts, &new.verdicts));
         changed.map(|at| Extent { first: at, last: at }).reduce(Extent::join)

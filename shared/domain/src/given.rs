@@ -203,8 +203,8 @@ impl fmt::Display for Case<'_> {
     }
 }
 
-/// The cases of a text. A line that begins with `//` says what the cases below it state. A line without an indent is
-/// what is given, the indented lines below it are what is expected of it.
+/// The cases of a text. A line that begins with `//` says what the cases below it state. A line without an indent
+/// is given; the indented lines below are expected.
 #[must_use]
 pub fn cases(text: &str) -> Vec<Case<'_>> {
     let mut cases: Vec<Case<'_>> = Vec::new();

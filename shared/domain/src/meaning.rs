@@ -36,15 +36,18 @@ impl MetricPatch {
             ("net", self.net == Edit::Set(true)),
             ("cycle", is_set(&self.cycle)),
         ];
+
         if after.kind != MetricKind::Counter {
             let set = of_counters.into_iter().find(|(_, is_set)| *is_set);
             if let Some((name, _)) = set {
                 return Some((name, "is a setting of counters, and this metric is a gauge"));
             }
         }
+
         if is_set(&self.max_w) && EnergyUnit::of(after.unit.as_ref()).is_none() {
             return Some(("max_w", "needs a metric in Wh, kWh or MWh"));
         }
+
         let is_power = matches!(MetricRule::of(after), MetricRule::Power(_));
         let is_energy =
             after.kind == MetricKind::Counter && EnergyUnit::of(after.unit.as_ref()).is_some();

@@ -20,8 +20,8 @@ pub struct Meter<'a> {
     pub sold: Vec<&'a MetricName>,
     /// Whether they are counters; else they are powers.
     pub is_counter: bool,
-    /// The role of all that is in [`used`](Self::used) where that is no consumption: what is asked of a device
-    /// that measures nothing else.
+    /// The role of the metrics in [`used`](Self::used), if they are no consumption, as of a device that only
+    /// produces.
     pub other_role: Option<Role>,
     /// The metrics of energy and power that do not count, and why.
     pub left_out: BTreeMap<&'a MetricName, NotCounted<'a>>,
@@ -62,46 +62,49 @@ impl<'a> Meter<'a> {
         (!all.is_empty()).then(|| Self::of_candidates(&all))
     }
 
-    /// The meter that is one metric. What its name says of it does not count, only the role that it was given.
+    /// The meter that is one metric. Only the role of its settings counts, not the role of its name.
     #[must_use]
     pub fn of_one(
         metrics: &'a BTreeMap<MetricName, MetricInfo>,
         asked: &MetricName,
     ) -> Option<Self> {
         let all = candidates(metrics, |_, info| info.role);
-        let one: Vec<_> = all.into_iter().filter(|it| it.name == asked).collect();
+        let one: Vec<_> = all.into_iter().filter(|candidate| candidate.name == asked).collect();
         (!one.is_empty()).then(|| Self::of_candidates(&one))
     }
 
-    /// The meter that is one metric of a device that is asked about by itself, whatever its role.
+    /// The meter that is one metric, whatever its role, for a question about the device alone.
     #[must_use]
     pub fn only(metrics: &'a BTreeMap<MetricName, MetricInfo>, asked: &MetricName) -> Option<Self> {
         let all = candidates(metrics, |_, _| None);
-        let one: Vec<_> = all.into_iter().filter(|it| it.name == asked).collect();
+        let one: Vec<_> = all.into_iter().filter(|candidate| candidate.name == asked).collect();
         let other_role = one.first()?.info.role;
         Some(Self { other_role, ..Self::of_candidates(&one) })
     }
 
     fn of_candidates(all: &[Candidate<'a>]) -> Self {
-        let has_counter = all.iter().any(|it| it.is_counter() && it.role != Some(Role::None));
+        let mut counters = all.iter().filter(|candidate| candidate.is_counter());
+        let has_counter = counters.any(|counter| counter.role != Some(Role::None));
+
         let mut left_out = BTreeMap::new();
         let mut by_flow: BTreeMap<Flow, Vec<Candidate<'a>>> = BTreeMap::new();
-        for it in all {
-            match it.role {
+        for candidate in all {
+            match candidate.role {
                 Some(role @ (Role::Production | Role::Storage | Role::None)) => {
-                    left_out.insert(it.name, NotCounted::Role(role));
+                    left_out.insert(candidate.name, NotCounted::Role(role));
                 }
-                _ if has_counter && !it.is_counter() => {
-                    left_out.insert(it.name, NotCounted::CounterInstead);
+                _ if has_counter && !candidate.is_counter() => {
+                    left_out.insert(candidate.name, NotCounted::CounterInstead);
                 }
-                Some(Role::Export) => by_flow.entry(Flow::Sold).or_default().push(*it),
-                _ => by_flow.entry(Flow::Used).or_default().push(*it),
+                Some(Role::Export) => by_flow.entry(Flow::Sold).or_default().push(*candidate),
+                _ => by_flow.entry(Flow::Used).or_default().push(*candidate),
             }
         }
-        let mut flow = |flow| summands(by_flow.get(&flow).map_or(&[], |it| it), &mut left_out);
+
+        let mut flow = |flow| summands(by_flow.entry(flow).or_default(), &mut left_out);
         let (used, sold) = (flow(Flow::Used), flow(Flow::Sold));
-        let is_unsure = used.iter().any(|it| it.role.is_none());
-        let names = |it: &[Candidate<'a>]| it.iter().map(|it| it.name).collect();
+        let is_unsure = used.iter().any(|candidate| candidate.role.is_none());
+        let names = |of: &[Candidate<'a>]| of.iter().map(|candidate| candidate.name).collect();
         Self {
             used: names(&used),
             sold: names(&sold),
@@ -118,8 +121,8 @@ impl<'a> Meter<'a> {
         !self.used.is_empty() || !self.sold.is_empty()
     }
 
-    /// The meter of a device that is asked about by itself: one that measures nothing that is used or sold tells
-    /// what it produces, else the only thing that it stores: a sum of what goes in and comes out means nothing.
+    /// The meter for a question about the device alone. A device that measures neither use nor sale tells its
+    /// production, or else its only metric of storage: a sum of charge and discharge means nothing.
     #[must_use]
     pub fn alone(self, metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
         if self.is_of_sums() {
@@ -127,16 +130,18 @@ impl<'a> Meter<'a> {
         }
         let of_role = |role: Role| {
             let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
-            let all = all.into_iter().filter(|it| self.left_out.contains_key(it.name));
-            let all: Vec<_> = all.filter(|it| it.role == Some(role)).collect();
+            let all =
+                all.into_iter().filter(|candidate| self.left_out.contains_key(candidate.name));
+            let all: Vec<_> = all.filter(|candidate| candidate.role == Some(role)).collect();
             let counters: Vec<_> = all.iter().copied().filter(Candidate::is_counter).collect();
             let found = if counters.is_empty() { all } else { counters };
             let mut left_out = self.left_out.clone();
+
             let counted = summands(&found, &mut left_out);
             let is_one = counted.len() == 1 || role == Role::Production && !counted.is_empty();
-            left_out.retain(|name, _| counted.iter().all(|it| it.name != *name));
+            left_out.retain(|name, _| counted.iter().all(|candidate| candidate.name != *name));
             is_one.then(|| Self {
-                used: counted.iter().map(|it| it.name).collect(),
+                used: counted.iter().map(|candidate| candidate.name).collect(),
                 sold: Vec::new(),
                 is_counter: counted[0].is_counter(),
                 other_role: Some(role),
@@ -196,29 +201,34 @@ fn summands<'a>(
     left_out: &mut BTreeMap<&'a MetricName, NotCounted<'a>>,
 ) -> Vec<Candidate<'a>> {
     let mut families: BTreeMap<String, Vec<(Family, Candidate<'a>)>> = BTreeMap::new();
-    for it in all {
-        let family = Family::of(it.name);
-        families.entry(family.base.clone()).or_default().push((family, *it));
+    for candidate in all {
+        let family = Family::of(candidate.name);
+        families.entry(family.base.clone()).or_default().push((family, *candidate));
     }
+
     let is_main = |base: &str, members: &[(Family, Candidate<'_>)]| {
-        base == POWER || members.iter().any(|(_, it)| it.role == Some(Role::Import))
+        base == POWER || members.iter().any(|(_, member)| member.role == Some(Role::Import))
     };
     let main = families.iter().find(|(base, members)| is_main(base, members));
     let main = main.map(|(_, members)| of_family(members)[0].name);
+
     let mut counted = Vec::new();
     for (base, members) in &families {
         if let Some(main) = main.filter(|_| !is_main(base, members)) {
-            let parts = members.iter().map(|(_, it)| (it.name, NotCounted::PartOf(main)));
+            let parts = members.iter().map(|(_, member)| (member.name, NotCounted::PartOf(main)));
             left_out.extend(parts);
             continue;
         }
+
         let summands = of_family(members);
         let whole = summands[0].name;
-        let others = members.iter().filter(|(_, it)| summands.iter().all(|of| of.name != it.name));
-        left_out.extend(others.map(|(_, it)| (it.name, NotCounted::PartOf(whole))));
+        let others =
+            members.iter().filter(|(_, member)| summands.iter().all(|of| of.name != member.name));
+        left_out.extend(others.map(|(_, member)| (member.name, NotCounted::PartOf(whole))));
         counted.extend(summands);
     }
-    counted.sort_by_key(|it| it.name);
+
+    counted.sort_by_key(|candidate| candidate.name);
     counted
 }
 
@@ -348,6 +358,7 @@ fn take_part(words: &mut Vec<&str>) -> Option<Part> {
         }
         words.push(last);
     }
+
     let (word, next) = (*words.first()?, words.get(1));
     if let Some(next) = next.filter(|_| PART_WORDS.contains(&word))
         && let Some(("", part)) = part_of(next)
@@ -355,6 +366,7 @@ fn take_part(words: &mut Vec<&str>) -> Option<Part> {
         words.drain(..2);
         return Some(part);
     }
+
     // Of the letters that begin a name, only those of phases are parts: `e_in` is an energy.
     let is_letter = word.len() == 1;
     let (rest, part) = part_of(word).filter(|_| !is_letter || matches!(word, "a" | "b" | "c"))?;

@@ -5,8 +5,7 @@
 
 use super::DeviceId;
 
-/// The number of meters that may be above a device when it is put behind one, so that all of them fit into
-/// one transaction.
+/// The number of meters that may be above a device when it is put behind a meter: all fit into one transaction.
 pub const MAX_METERS_ABOVE: usize = 16;
 
 /// The number of devices that may be directly behind one meter: the meter's item names each of them.
@@ -47,14 +46,14 @@ pub fn meters_above<'a>(
 ) -> Vec<&'a DeviceId> {
     let mut above: Vec<&DeviceId> = Vec::new();
     let mut next = behind(device);
-    while let Some(meter) = next.filter(|it| *it != device && !above.contains(it)) {
+    while let Some(meter) = next.filter(|meter| *meter != device && !above.contains(meter)) {
         above.push(meter);
         next = behind(meter);
     }
     above
 }
 
-/// The device that makes a sum leave out `device`: the nearest one above it that is counted.
+/// The device that makes a sum leave out `device`: the nearest counted meter above.
 ///
 /// Where devices are behind one another in a circle, the sum keeps the counted one of the smallest id. So
 /// every counted device is in the sum itself, or below one that is.
@@ -65,7 +64,7 @@ pub fn meter_of<'a>(
 ) -> Option<&'a DeviceId> {
     let above = meters_above(device, &behind);
     let is_in_circle = above.last().is_some_and(|last| behind(last) == Some(device));
-    let counted: Vec<&DeviceId> = above.into_iter().filter(|it| is_counted(it)).collect();
-    let is_kept = is_in_circle && counted.iter().all(|it| device < it);
+    let counted: Vec<&DeviceId> = above.into_iter().filter(|meter| is_counted(meter)).collect();
+    let is_kept = is_in_circle && counted.iter().all(|meter| device < meter);
     counted.first().copied().filter(|_| !is_kept)
 }

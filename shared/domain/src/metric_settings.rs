@@ -68,7 +68,7 @@ pub enum Verdict {
     Discard,
     /// The counter began again near zero: what it shows now counts.
     Reset,
-    /// The counter passed its modulus: what it had left of it and what it shows now count.
+    /// The counter passed its modulus: the rest up to the modulus and the new value count.
     Wrap,
     /// The counter fell and comes back: the fall counts negative.
     Dip,

@@ -35,9 +35,8 @@ impl Place {
 
     /// Whether a reading of `at` that names `room` moves the device.
     ///
-    /// It does if the room is another one and the reading is not older than the one that named the known
-    /// room. A reading of the same timestamp moves it too: it may have been sent again with the right
-    /// room.
+    /// The room must be another room, and the reading not older than the reading that named the known room. A
+    /// reading of the same timestamp moves it too: it may have been sent again with the right room.
     #[must_use]
     pub fn is_moved_by(&self, room: &RoomId, at: Timestamp) -> bool {
         match self {

@@ -122,8 +122,8 @@ impl Reading {
         }
     }
 
-    /// What a merging write makes of this reading, which is stored, and a `new` one of the same device and timestamp:
-    /// the new values win, and a room that is filled in gives way to the one that is there.
+    /// The stored reading after a merging write of a `new` reading of the same device and timestamp: new values
+    /// win, and a room that was filled in gives way to the stored room.
     #[must_use]
     pub fn merged(&self, new: &Self) -> Self {
         let mut metrics = self.metrics.clone();

@@ -33,7 +33,7 @@ const IMPORT_WORDS: [&str; 3] = ["bought", "purchased", "bezug"];
 const PRODUCTION: [&str; 5] = ["produc", "photovolt", "erzeug", "generated", "generation"];
 /// The same, as whole words.
 const PRODUCTION_WORDS: [&str; 4] = ["solar", "pv", "yield", "ertrag"];
-/// Words of what is used, which make doubtful that another word beside them means production.
+/// Words of consumption. Beside them, a word of production is doubtful.
 const CONSUMPTION: [&str; 6] = ["consum", "usage", "used", "verbrauch", "verbruik", "gebruik"];
 /// What else makes that doubtful: an own consumption, and what takes heat or power from the sun.
 const DOUBTFUL_WORDS: [&str; 7] = ["load", "heater", "boiler", "pump", "light", "lamp", "self"];
@@ -69,20 +69,22 @@ impl Role {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
 
-    /// The role that the name of a meter leaves no doubt about. A name that says two things has none, nor has
-    /// one that speaks of a consumer: it may be a part of another or the whole.
+    /// The role that the name of a meter leaves no doubt about. A name of two roles has none, nor has the name of
+    /// a consumer, which may be a part of another meter or the whole.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let lower = name.to_lowercase();
         let words: Vec<&str> =
             lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+
         let has =
             |parts: &[&str]| words.iter().any(|word| parts.iter().any(|part| word.contains(part)));
         let is = |known: &[&str]| words.iter().any(|word| known.contains(word));
-        let pair = |pair: [&str; 2]| words.windows(2).any(|it| *it == pair);
+        let pair = |pair: [&str; 2]| words.windows(2).any(|following| *following == pair);
         let obis = |register: [&str; 2]| {
             words.len() > 2 && words[words.len() - 3..words.len() - 1] == register
         };
+
         let is_export = has(&EXPORT)
             || is(&EXPORT_WORDS)
             || pair(["feed", "in"])
@@ -92,10 +94,12 @@ impl Role {
             has(&IMPORT) || is(&IMPORT_WORDS) || pair(["from", "grid"]) || obis(["1", "8"]);
         let is_production = has(&PRODUCTION) || is(&PRODUCTION_WORDS);
         let is_used = has(&CONSUMPTION) || is(&DOUBTFUL_WORDS);
+
         if is(&BATTERY_WORDS) {
             let is_flow = has(&CHARGE) || is_export || is_import;
             return (is_flow && !is(&VEHICLE_WORDS) && !is_used).then_some(Self::Storage);
         }
+
         match (is_export, is_import, is_production) {
             (true, false, _) if !is_used => Some(Self::Export),
             (false, true, false) => Some(Self::Import),

@@ -83,16 +83,16 @@ impl FoldRules {
         Self { known: rules.collect() }
     }
 
-    /// The rule for a metric. One that the registry does not know yet is folded as its name says: the
-    /// registry may learn of it later than its readings are folded.
+    /// The rule for a metric. A metric that the registry does not know yet is folded by its name: readings may be
+    /// folded before the registry learns of their metrics.
     #[must_use]
     pub fn rule(&self, name: &MetricName) -> MetricRule {
         self.known.get(name).cloned().unwrap_or_else(|| MetricRule::of_unknown(name))
     }
 
-    /// Removes metrics that would make the rollup too large: of those that the registry does not know, the
-    /// first are kept for which it has room. Metrics that it knows keep their room even if they are absent,
-    /// else a part of the rollup would keep what the whole does not.
+    /// Removes metrics that would make the rollup too large. Of the metrics that the registry does not know, the
+    /// first are kept, as many as fit. Known metrics keep their room even if they are absent; else a part of the
+    /// rollup would keep a metric that the whole lacks.
     fn limit(&self, metrics: &mut BTreeMap<MetricName, MetricRollup>) {
         let mut free = MAX_KNOWN_METRICS.saturating_sub(self.known.len());
         if metrics.len() <= free {
@@ -151,14 +151,14 @@ impl Rollup {
     #[must_use]
     pub fn is_only_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() < MAX_ROLLUP_ROOMS
-            && self.rooms.iter().all(|it| it.as_ref().is_some_and(|it| rooms.contains(it)))
+            && self.rooms.iter().all(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
     /// Whether a reading may be of one of these rooms.
     #[must_use]
     pub fn may_be_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() >= MAX_ROLLUP_ROOMS
-            || self.rooms.iter().any(|it| it.as_ref().is_some_and(|it| rooms.contains(it)))
+            || self.rooms.iter().any(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
     /// Whether it is the rollup of no reading. Readings whose values all take no part still have a room.
@@ -232,6 +232,7 @@ impl MetricRollup {
             }
             (mine, others, _) => mine.clone_from(others),
         }
+
         self.count += later.count;
         self.sum += &later.sum;
         if later.min < self.min {

@@ -17,7 +17,7 @@ pub enum NotOfRoom {
     Metric,
 }
 
-/// Words that a kind of device has that is closed, wet or hot: it does not measure the air around it.
+/// Words of kinds of devices that are closed, wet or hot: they do not measure the air of the room.
 const KINDS: [&str; 22] = [
     "aquarium",
     "boiler",
@@ -83,8 +83,8 @@ impl NotOfRoom {
 }
 
 impl Device {
-    /// Why the means of rooms, of homes and of all devices leave a metric of this device out; `None` if they
-    /// have it.
+    /// The reason why the means of rooms, of homes and of all devices leave out a metric of this device; `None` if
+    /// the means have the metric.
     ///
     /// A person's word on the metric comes first. A metric that is by its name of a thing is left out
     /// whatever is said of the device. Of the others, a person's word on the device comes before its
@@ -112,8 +112,9 @@ impl Device {
     /// `sensor.gateway_cpu_temperature`.
     fn is_named_after_thing(&self, metric: &MetricName) -> bool {
         let name = self.id().as_str().rsplit(['.', ':']).next().unwrap_or_default();
-        let thing = name.strip_suffix("_temperature").and_then(|it| it.rsplit('_').next());
-        metric.as_str().starts_with("temperature") && thing.is_some_and(|it| THINGS.contains(&it))
+        let thing = name.strip_suffix("_temperature").and_then(|word| word.rsplit('_').next());
+        metric.as_str().starts_with("temperature")
+            && thing.is_some_and(|word| THINGS.contains(&word))
     }
 
     /// Whether one of its kind's words is of a thing with an inside, in any case: `Deep freezer`. The processor

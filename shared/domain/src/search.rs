@@ -163,6 +163,7 @@ fn ordered(number: &Decimal) -> String {
     const DIGITS: usize = 38;
     let text = number.as_str();
     let (is_negative, size) = text.strip_prefix('-').map_or((false, text), |size| (true, size));
+
     let (mantissa, exponent) = size.split_once('E').unwrap_or((size, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let all = [whole, fraction].concat();
@@ -170,11 +171,13 @@ fn ordered(number: &Decimal) -> String {
     if digits.is_empty() {
         return "1".to_owned() + &"0".repeat(DIGITS + 3);
     }
+
     let leading = all.len() - digits.len();
     let place = |length: usize| i32::try_from(length).expect("a few hundred digits");
     let exponent: i32 = exponent.parse().expect("a decimal's text is canonical");
     // From -129 to 126, so three digits.
     let point = place(whole.len()) - place(leading) + exponent + 200;
+
     let digits = digits.trim_end_matches('0');
     let size = format!("{point:03}{digits:0<DIGITS$}");
     if is_negative {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::search::{Comparison, SearchRange, SearchValue, Subject, normalise};
 use super::{AttributeName, AttributeNameError, Decimal, Device, excerpt};
 
-/// A condition on one of a device's values; one that has several needs one that meets it.
+/// A condition on the values of a device, met if any of the values meets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchCondition {
     /// Which values.
@@ -75,7 +75,7 @@ impl SearchCondition {
             Subject::Kind => device.kind().is_some_and(|kind| text(kind.as_str())),
             Subject::Tag => device.tags().iter().any(|tag| text(tag.as_str())),
             Subject::Attribute(name) => device.attributes().get(name).is_some_and(|values| {
-                values.iter().any(|it| self.holds_for_value(it.as_str(), || it.number()))
+                values.iter().any(|value| self.holds_for_value(value.as_str(), || value.number()))
             }),
         }
     }
@@ -95,12 +95,12 @@ impl SearchCondition {
             SearchTest::Equals(wanted) => normalise(text) == *wanted,
             SearchTest::BeginsWith(beginning) => normalise(text).starts_with(beginning.as_str()),
             SearchTest::Is(comparison, limit) => {
-                number().is_some_and(|it| comparison.holds(&it, limit))
+                number().is_some_and(|number| comparison.holds(&number, limit))
             }
         }
     }
 
-    /// The values that may meet the condition; those of longer texts are cut, so that not all of them do.
+    /// The values that may meet the condition. Long texts are cut, so a value of the range need not meet it.
     #[must_use]
     pub fn range(&self) -> SearchRange {
         match &self.test {
@@ -146,10 +146,12 @@ impl FromStr for SearchCondition {
         if let Some(value) = rest.strip_prefix('=') {
             return Self::like(subject, value);
         }
+
         let (value, comparison) = Comparison::SIGNS
             .into_iter()
             .find_map(|(sign, comparison)| Some((rest.strip_prefix(sign)?.trim(), comparison)))
             .expect("it begins with < or >");
+
         let name = || subject.as_str().to_owned();
         if value.is_empty() {
             return Err(SearchConditionError::NoValue(name()));
@@ -157,6 +159,7 @@ impl FromStr for SearchCondition {
         if !matches!(subject, Subject::Attribute(_)) {
             return Err(SearchConditionError::OnlyText(name()));
         }
+
         let number = Decimal::parse(value)
             .map_err(|_| SearchConditionError::NotNumber { name: name(), value: excerpt(value) })?;
         Ok(Self { subject, test: SearchTest::Is(comparison, number) })

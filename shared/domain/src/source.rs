@@ -27,7 +27,7 @@ pub struct Source {
 
 /// The field of line protocol that became a metric.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "(String, String)", into = "(String, String)")]
+#[serde(from = "[String; 2]", into = "[String; 2]")]
 pub struct SourceField {
     /// The measurement.
     pub measurement: String,
@@ -57,14 +57,14 @@ impl SourceField {
     }
 }
 
-impl From<(String, String)> for SourceField {
-    fn from((measurement, field): (String, String)) -> Self {
+impl From<[String; 2]> for SourceField {
+    fn from([measurement, field]: [String; 2]) -> Self {
         Self { measurement, field }
     }
 }
 
-impl From<SourceField> for (String, String) {
+impl From<SourceField> for [String; 2] {
     fn from(SourceField { measurement, field }: SourceField) -> Self {
-        (measurement, field)
+        [measurement, field]
     }
 }

@@ -131,7 +131,7 @@ fn distance(text: &str) -> Option<TimeDelta> {
     }
     let size = |text| duration::parse(text, "smhdw");
     match text.strip_prefix('-') {
-        Some(back) => size(back).map(|it| -it),
+        Some(back) => size(back).map(|distance| -distance),
         None => size(text.strip_prefix('+')?),
     }
 }

@@ -90,8 +90,8 @@ impl Zone {
 
     /// The instant at which the local clock shows `local`, held within the years of a timestamp.
     ///
-    /// Where it shows it twice, this is the instant nearest to `near`. Where the clock skips it, it is the
-    /// instant at which a clock that was not put forward shows it.
+    /// Of a time that the clock shows twice, this is the instant nearest to `near`. Of a skipped time, it is the
+    /// instant at which a clock without the change shows the time.
     #[must_use]
     pub fn instant(self, local: NaiveDateTime, near: Timestamp) -> Timestamp {
         let utc = local.and_utc().timestamp_millis();
@@ -105,7 +105,8 @@ impl Zone {
         })
     }
 
-    /// The instants at which the local clock shows `local`: none where it skips it, two where it goes back.
+    /// The instants at which the local clock shows `local`: no instant where the clock skips the time, two where
+    /// the clock goes back.
     #[must_use]
     pub fn instants(self, local: NaiveDateTime) -> MappedLocalTime<DateTime<Utc>> {
         let utc = local.and_utc();

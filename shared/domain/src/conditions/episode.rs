@@ -63,7 +63,8 @@ impl Extremes {
 /// The longest time for which a value holds while no other of its metric follows.
 pub const MAX_HOLD: TimeDelta = TimeDelta::minutes(15);
 
-/// The episodes of quarters that match, which are in order: each run of quarters that follow each other.
+/// The episodes of the quarters that match: each run of quarters that follow each other. The quarters are in
+/// order.
 #[must_use]
 pub fn episodes(matching: &[(QuarterHour, BTreeMap<MetricName, MetricMeans>)]) -> Vec<Episode> {
     let runs = matching.chunk_by(|(a, _), (b, _)| a.end() == b.start());
@@ -90,8 +91,9 @@ pub fn exact_episodes(
     range: TimeRange,
 ) -> Vec<Episode> {
     let mut found: Vec<Episode> = Vec::new();
-    let rules: Vec<_> = conditions.iter().map(|it| rules.rule(&it.metric)).collect();
+    let rules: Vec<_> = conditions.iter().map(|condition| rules.rule(&condition.metric)).collect();
     let mut values: Vec<Option<(Timestamp, &Decimal)>> = vec![None; conditions.len()];
+
     let times = readings.iter().map(|reading| reading.at).chain([range.to()]);
     let ends = times.skip(1);
     for (reading, end) in readings.iter().zip(ends) {
@@ -101,16 +103,19 @@ pub fn exact_episodes(
                 *value = Some((reading.at, new));
             }
         }
+
         let holds = conditions.iter().zip(&values).map(|(condition, value)| {
             let (at, value) = (*value)?;
             condition.interval.contains(value).then(|| at.saturating_add(MAX_HOLD))
         });
-        let Some(until) = holds.collect::<Option<Vec<_>>>().and_then(|it| it.into_iter().min())
+        let Some(until) = holds.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().min())
         else {
             continue;
         };
+
         let (from, to) = (reading.at.max(range.from()), end.min(until).min(range.to()));
         let Ok(held) = TimeRange::new(from, to) else { continue };
+
         let episode = match found.last_mut() {
             Some(last) if last.range.to() == held.from() => {
                 last.range = TimeRange::new(last.range.from(), held.to()).expect("it only grows");

@@ -56,7 +56,7 @@ impl Interval {
 /// As [`from_str`](Interval::from_str) reads it.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = |it: &Option<Decimal>| it.as_ref().map_or_else(String::new, Decimal::to_string);
+        let end = |end: &Option<Decimal>| end.as_ref().map_or_else(String::new, Decimal::to_string);
         write!(f, "{}..{}", end(&self.low), end(&self.high))
     }
 }

@@ -99,7 +99,7 @@ impl ConditionsSchema {
             return Err(SchemaError::Metrics(metrics.len()));
         }
         for (n, metric) in metrics.iter().enumerate() {
-            if metrics[..n].iter().any(|it| it.name == metric.name) {
+            if metrics[..n].iter().any(|earlier| earlier.name == metric.name) {
                 return Err(SchemaError::Twice(metric.name.clone()));
             }
             if !metric.encoding.has_domain() {
@@ -173,9 +173,9 @@ impl ConditionsSchema {
     pub fn region(&self, conditions: &BTreeMap<&MetricName, &Interval>) -> Region {
         let all = (0..self.metrics.len()).map(|n| (0, self.curve.max_of(n)));
         let bounds = all.zip(&self.metrics).map(|((min, max), metric)| {
-            let interval = conditions.get(&metric.name);
-            let low = interval.and_then(|it| it.low()).map_or(min, |low| metric.code(low));
-            let high = interval.and_then(|it| it.high()).map_or(max, |high| metric.code(high));
+            let interval = conditions.get(&metric.name).copied();
+            let low = interval.and_then(Interval::low).map_or(min, |low| metric.code(low));
+            let high = interval.and_then(Interval::high).map_or(max, |high| metric.code(high));
             (low, high)
         });
         let (low, high) = bounds.unzip();

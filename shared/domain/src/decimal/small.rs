@@ -40,7 +40,7 @@ impl Small {
         Some(Self { digits, scale })
     }
 
-    /// Reads a number in plain notation; `None` for longer ones, for others, and for what is no number.
+    /// Reads a number in plain notation; `None` for a longer number, for another notation, and for any other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let unsigned = text.strip_prefix('-').unwrap_or(text);
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -67,7 +67,7 @@ impl Small {
     /// Both numbers' digits at one scale, and that scale.
     fn aligned(self, other: Self) -> (i128, i128, u32) {
         let scale = self.scale.max(other.scale);
-        let at = |it: Self| i128::from(it.digits) * power(scale - it.scale);
+        let at = |number: Self| i128::from(number.digits) * power(scale - number.scale);
         (at(self), at(other), scale)
     }
 
@@ -95,8 +95,8 @@ impl Small {
         if divisor.digits == 0 {
             return None;
         }
-        let length = |it: Self| {
-            let log = it.digits.unsigned_abs().checked_ilog10();
+        let length = |number: Self| {
+            let log = number.digits.unsigned_abs().checked_ilog10();
             log.map_or(1, |log| i64::from(log) + 1)
         };
         // So far behind the point, the quotient of the digits has 15 or 16 digits.

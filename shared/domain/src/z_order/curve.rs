@@ -78,7 +78,7 @@ impl Curve {
     #[must_use]
     pub fn address(&self, point: &[u64]) -> u64 {
         let bit = |(attribute, bit): &(usize, u8)| point[*attribute] >> bit & 1;
-        self.bits.iter().fold(0, |address, it| address << 1 | bit(it))
+        self.bits.iter().fold(0, |address, place| address << 1 | bit(place))
     }
 
     /// The point at an address.

@@ -32,8 +32,8 @@ pub fn float(value: f64, bits: u8) -> u64 {
     ordered >> (64 - bits)
 }
 
-/// A number by its place among knots, which increase and are at least two: the codes of the values between
-/// two knots are as many as those between any other two. What lies outside has the first or the last code.
+/// The code of a number by its place among knots. There are at least two knots, in rising order, and equally many
+/// codes between any two neighbours. Numbers outside have the first or the last code.
 ///
 /// Two knots make a linear scale. Knots that are quantiles of the values give each code about as many.
 #[must_use]

@@ -20,6 +20,7 @@ impl Curve {
             // those with the same higher bits.
             let smallest = |value: u64| (value | one) & !(one - 1);
             let largest = |value: u64| value & !one | (one - 1);
+
             let (of_low, of_high) = (low[*attribute], high[*attribute]);
             match (current >> (depth - 1 - n) & 1 == 1, is_set(of_low), is_set(of_high)) {
                 (false, false, false) | (true, true, true) => {}

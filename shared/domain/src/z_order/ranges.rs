@@ -34,6 +34,7 @@ impl Curve {
             low: vec![0; widths.len()],
             high: (0..widths.len()).map(|attribute| self.max_of(attribute)).collect(),
         };
+
         let mut done = Vec::new();
         let mut open = BinaryHeap::new();
         let mut take = |cell: Option<Cell>, open: &mut BinaryHeap<Cell>| match cell {
@@ -41,6 +42,7 @@ impl Curve {
             Some(cell) => done.push(self.addresses_of(&cell)),
             None => {}
         };
+
         take(Cell::of(0, 0, all, region), &mut open);
         for _ in 0..max_splits {
             let Some(cell) = open.pop() else { break };
@@ -53,6 +55,7 @@ impl Curve {
             take(Cell::of(depth, cell.first, lower, region), &mut open);
             take(Cell::of(depth, middle, upper, region), &mut open);
         }
+
         done.extend(open.iter().map(|cell| self.addresses_of(cell)));
         close_gaps(done, max_ranges)
     }
