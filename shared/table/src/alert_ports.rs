@@ -65,7 +65,7 @@ ports! {
 
     /// The states of rules.
     ReadAlertStates [(BatchGetItem, AlertStates), (Query, AlertStates)] {
-        /// Those of the states that there are, in any order, as they are this moment. No key is asked for twice.
+        /// The stored states among some, in any order, as they are this moment. No key is asked for twice.
         fn alert_states(keys: &[AlertKey]) -> StoreResult<Listing<StoredAlertState>>;
 
         /// A page of states in the order of their keys, as they are this moment: those of a rule, or all.

@@ -15,9 +15,9 @@ pub enum Companion {
     KeepEntry(DeviceId, SearchEntry),
     /// Deletes a value by which the device is no longer found.
     DropEntry(DeviceId, SearchEntry),
-    /// Notes with a meter that a device is behind it; refused if the meter is not the one that was read.
+    /// Notes with a meter that a device is behind it; refused if the meter has changed since the read.
     NoteBehind(Box<Device>, DeviceId),
-    /// Notes with a meter that a device is no longer behind it; refused if the meter is not the one that was read.
+    /// Notes with a meter that a device is no longer behind it; refused if the meter has changed since the read.
     ForgetBehind(Box<Device>, DeviceId),
     /// Writes nothing; refused if the device is not behind this meter, or, without a meter, behind any.
     StillBehind {
@@ -49,7 +49,7 @@ pub fn search_companions(old: &Device, new: &Device) -> Vec<Companion> {
     entry_companions(new.id(), &old.search_entries(), &new.search_entries())
 }
 
-/// The companions that make the stored values of a device those that it has.
+/// The companions that replace the stored values of a device by its present values.
 #[must_use]
 pub fn entry_companions(
     device: &DeviceId,

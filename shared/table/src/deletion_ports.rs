@@ -15,8 +15,8 @@ pub struct ItemKey {
     pub sk: String,
 }
 
-/// Something of a device, by the keys of its items. Several are removed together, or none of them: a fold that
-/// is still at work writes both of its own together too, so nobody leaves one alone.
+/// Something of a device, by the keys of its items. Several items are removed together or not at all. A fold that
+/// is still at work writes its two items together too, so no item is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Belonging(pub Vec<ItemKey>);
 

@@ -2,13 +2,12 @@
 
 /// The item that a conditional put expects under its key; the put is refused if there is another.
 ///
-/// Two writers that read the same item both expect what they read, so only the first of them writes.
-/// The second reads again.
+/// Of two writers that read the same item, only the first writes. The second is refused and reads again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// No item.
     Absent,
-    /// Any item. It is for one that cannot be read: nobody can tell its version.
+    /// Any item, for an item that cannot be read and so has no known version.
     Present,
     /// An item whose [`VERSION`](crate::item::attribute::VERSION) is this number. An item without a
     /// version is refused.

@@ -71,7 +71,8 @@ pub async fn register_room(store: &impl RegisterDevices, id: &str, first_seen: T
 pub async fn store_home(store: &(impl PutReadings + RegisterDevices), readings: &[Reading]) {
     assert!(store.put_readings(readings, None, &invocation()).await.not_stored.is_empty());
     register_devices_of(store, readings).await;
-    let rooms = readings.iter().rev().filter_map(|it| Some((it.room.as_ref()?.as_str(), it.at)));
+    let rooms = readings.iter().rev();
+    let rooms = rooms.filter_map(|reading| Some((reading.room.as_ref()?.as_str(), reading.at)));
     for (room, at) in rooms.collect::<BTreeMap<_, _>>() {
         register_room(store, room, at).await;
     }
@@ -149,6 +150,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
         seen: Some(at_minute(minute)),
         is_silent: true,
     };
+
     let told = Told {
         is_firing: true,
         since: Some(at_minute(0)),
@@ -156,6 +158,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
         until: Some(at_minute(10)),
         sent: Some(at_minute(11)),
     };
+
     let state = State {
         changed: at_minute(-60),
         fold: fold(60),
@@ -167,6 +170,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
         links: vec![LinkKey::new([7; 16]).hash(); 3],
         due: Some(at_minute(65)),
     };
+
     let state = AlertState::Episodes(Box::new(state));
     StoredAlertState::next(None, alert_key(rule, device), state, at_minute(60))
 }

@@ -46,7 +46,7 @@ impl Invocation {
         Self { patience: Deadline::after(SENDERS_PATIENCE), ..Self::until(deadline) }
     }
 
-    /// A part of the invocation that may use half of its patience; what it consumes is counted for both.
+    /// A part of the invocation that may use half of the patience. Its consumption counts for both.
     #[must_use]
     pub fn part(&self) -> Self {
         self.patient_for(self.patience() / 2)
@@ -59,8 +59,8 @@ impl Invocation {
         Self { deadline: self.deadline, patience, consumed: Arc::clone(&self.consumed) }
     }
 
-    /// A part of the invocation that has at most so much of its time, and repeats what the table throttles to its end;
-    /// what it consumes is counted for both.
+    /// A part of the invocation that has at most `time`, and repeats throttled requests to its end. Its
+    /// consumption counts for both.
     #[must_use]
     pub fn part_of(&self, time: Duration) -> Self {
         let deadline = Deadline::after(time.min(self.remaining()));
@@ -78,8 +78,8 @@ impl Invocation {
         self.consumed.is_throttled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a throttled request was repeated until the patience ended. What comes after it is not begun: many first
-    /// attempts one after the other would take as long as their repetition.
+    /// Whether a throttled request was repeated until the patience ended. Later requests are not begun: many first
+    /// attempts one after the other would take as long as repetitions.
     #[must_use]
     pub fn is_out_of_patience(&self) -> bool {
         self.patience().is_zero() && self.consumed.is_throttled.load(Ordering::Relaxed)

@@ -101,7 +101,7 @@ pub fn read<T: Decode>(
     T::decode(watched).map_err(|why| UnreadableItem { pk, sk, why })
 }
 
-/// An item that can be read, or what is wrong with it: for lists that name what they cannot show.
+/// An item, or the error of reading it: for lists that name unreadable items.
 impl<T: Decode> Decode for Result<T, UnreadableItem> {
     fn decode(
         attributes: impl IntoIterator<Item = (String, Attribute)>,
@@ -110,7 +110,7 @@ impl<T: Decode> Decode for Result<T, UnreadableItem> {
     }
 }
 
-/// An attribute by its name; `None` for one that the item lacks.
+/// A name and its attribute; `None` if the item lacks the attribute.
 pub(crate) type NamedAttribute = (&'static str, Option<Attribute>);
 
 /// What an item keeps in attributes beside its key.

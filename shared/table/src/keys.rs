@@ -43,8 +43,8 @@ pub const CONDITIONS: &str = "CONDITIONS#";
 pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
 /// What the partition of a room's stays begins with.
 pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
-/// What the partition of the devices begins with that were seen in a room. It is neither the room's own nor
-/// that of its stays, because the function that folds rollups writes it and may write no other.
+/// The prefix of the partition of the devices that were seen in a room. The partition is apart from the room and
+/// the stays, because the function that folds rollups may write no other partition of a room.
 pub const SEEN_IN_PREFIX: &str = "SEEN_IN#";
 /// The partition of the numbers of devices that senders have introduced. Whoever may store readings may write it.
 const INTRODUCED: &str = "INTRODUCED#";
@@ -112,8 +112,8 @@ pub enum Key {
     Reading(DeviceId, Timestamp),
     /// A device of the registry, in its partition; see [`Layout::device_key`](crate::layout::Layout::device_key).
     Device(DeviceId, Shard),
-    /// The number of partitions of the registry's devices. It is in the partition that a table with one
-    /// has, so that a list that expects one meets it.
+    /// The number of partitions of the registry's devices. The item is in the only partition of a table without
+    /// more, so that a list that expects one partition meets the number.
     Shards,
     /// A room of the registry.
     Room(RoomId),
@@ -248,6 +248,7 @@ impl Key {
                 id => Some(Self::Device(id.parse().ok()?, shard)),
             };
         }
+
         match pk {
             ROOMS => sk.parse().ok().map(Self::Room),
             TOKENS => sk.parse().ok().map(Self::Token),
@@ -266,6 +267,7 @@ impl Key {
                     let entry = SearchEntry { subject, value };
                     return Some(Self::SearchEntry(device.parse().ok()?, entry));
                 }
+
                 if let Some(device) = pk.strip_prefix(ROLLUP_PREFIX) {
                     let device = device.parse().ok()?;
                     if sk == REFOLD {
@@ -276,6 +278,7 @@ impl Key {
                     }
                     return Some(Self::Rollup(device, parse_bucket(sk)?));
                 }
+
                 if let Some(room) = pk.strip_prefix(SEEN_IN_PREFIX) {
                     return Some(Self::SeenIn(room.parse().ok()?, sk.parse().ok()?));
                 }
@@ -287,6 +290,7 @@ impl Key {
                     let (since, device) = (parse_timestamp(since)?, device.parse().ok()?);
                     return Some(Self::StayIn(room.parse().ok()?, since, device));
                 }
+
                 let at = parse_timestamp(sk.strip_prefix(READING_PREFIX)?)?;
                 Some(Self::Reading(pk.parse().ok()?, at))
             }
@@ -517,7 +521,7 @@ fn parse_bucket(sk: &str) -> Option<Bucket> {
     sk.strip_prefix(DAY_PREFIX)?.parse().ok().map(Bucket::Day)
 }
 
-/// One timestamp has one text in keys: any other writing of it would sort elsewhere.
+/// Reads a timestamp in the only form that keys have: another form would sort elsewhere.
 fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let at = Timestamp::parse(text, Timestamp::MIN).ok()?;
     (at.to_string() == text).then_some(at)
@@ -553,7 +557,8 @@ pub fn stays_begun_before_end(range: TimeRange) -> (String, String) {
     (Timestamp::MIN.to_string(), format!("{}~", range.last()))
 }
 
-/// Bounds for `BETWEEN`: the annotations that may overlap a range, which begin before its end and not long before it.
+/// Bounds for `BETWEEN`: the annotations that may overlap a range, which begin before the end and not long before
+/// the start.
 #[must_use]
 pub fn annotations_in(range: TimeRange) -> (String, String) {
     let first = range.from().saturating_add(-MAX_ANNOTATED);

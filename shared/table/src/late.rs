@@ -118,7 +118,7 @@ impl LateChanges {
     /// than before.
     #[must_use]
     pub fn marks_with(&self, new: LateMark, now: Timestamp) -> Vec<LateMark> {
-        let is_kept = |it: &&LateMark| it.until.saturating_add(KEPT) > now && !new.covers(it);
+        let is_kept = |mark: &&LateMark| mark.until.saturating_add(KEPT) > now && !new.covers(mark);
         let mut marks: Vec<LateMark> = self.marks.iter().filter(is_kept).copied().collect();
         marks.push(new);
         marks.sort_by_key(|mark| mark.until);

@@ -47,7 +47,7 @@ impl<T> Default for Listing<T> {
 }
 
 impl<T: Decode> Listing<T> {
-    /// Adds an item. One that cannot be read is kept aside: it would otherwise take all others down.
+    /// Adds an item. An item that cannot be read is kept aside, so that the list goes on without it.
     pub fn add(&mut self, attributes: impl IntoIterator<Item = (String, Attribute)>) {
         match item::read(attributes) {
             Ok(found) => self.found.push(found),

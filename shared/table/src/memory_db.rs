@@ -124,7 +124,7 @@ impl MemoryDb {
         self.state().troubles.fail(hits, after, error);
     }
 
-    /// Lets one of the requests that `hits` matches panic, after so many of them that do not.
+    /// Lets a request that `hits` matches panic, after `after` such requests that do not.
     pub fn panic(
         &self,
         hits: impl Fn(Permission) -> bool + Send + 'static,

@@ -32,7 +32,7 @@ pub struct MeterChange {
 }
 
 impl MeterChange {
-    /// The change that an edit makes; nothing is to be read for one that makes none.
+    /// The change that an edit makes. An edit without a change needs no read.
     #[must_use]
     pub fn of(old: &Device, patch: &DevicePatch) -> Self {
         let into = match &patch.behind {
@@ -82,6 +82,7 @@ impl MeterChange {
             self.left_as_read = found;
             return Ok(());
         }
+
         if self.above.is_empty() {
             let meter = found.as_ref().ok_or_else(|| BehindError::NoMeter(id.clone()))?;
             let is_noted = meter.behind_it().contains(&self.device);
@@ -93,18 +94,21 @@ impl MeterChange {
                 return Err(BehindError::Full(id));
             }
         }
+
         let further = found.as_ref().and_then(|device| device.behind().cloned());
         self.above.push((id, found));
         let meter = || self.above[0].0.clone();
         if further.as_ref() == Some(&self.device) {
             return Err(BehindError::Circle { meter: meter(), device: self.device.clone() });
         }
-        let is_new = |id: &DeviceId| self.above.iter().all(|(it, _)| it != id);
+
+        let is_new = |id: &DeviceId| self.above.iter().all(|(above, _)| above != id);
         // Meters that are in a circle already are all known.
         let further = further.filter(is_new);
         if further.is_some() && self.above.len() == MAX_METERS_ABOVE {
             return Err(BehindError::TooDeep(meter()));
         }
+
         self.next = further.or_else(|| self.left.clone().filter(is_new));
         Ok(())
     }
@@ -116,16 +120,19 @@ impl MeterChange {
         if is_noted {
             return Vec::new();
         }
+
         let forget = |meter: Device| {
             let is_noted = meter.behind_it().contains(&device);
             is_noted.then(|| Companion::ForgetBehind(Box::new(meter), device.clone()))
         };
+
         let mut companions: Vec<Companion> = left_as_read.and_then(forget).into_iter().collect();
         for (place, (id, found)) in above.into_iter().enumerate() {
             let still = Companion::StillBehind {
                 device: id.clone(),
                 meter: found.as_ref().and_then(|device| device.behind().cloned()),
             };
+
             let written = match found {
                 Some(meter) if place == 0 => {
                     Some(Companion::NoteBehind(Box::new(meter), device.clone()))

@@ -71,8 +71,7 @@ pub trait QueryRoomReadings: Send + Sync {
 
     /// A page of one room's readings, all its devices merged in time order.
     ///
-    /// `devices` are those that are or were in the room; a table without its index by room is asked for them
-    /// one by one.
+    /// `devices` are or were in the room; a table without the index by room is asked device by device.
     fn room_readings(
         &self,
         room: &RoomId,

@@ -52,8 +52,8 @@ impl Seen {
     }
 }
 
-/// How far it is noted of rollups in which rooms devices were: those that were folded before this was noted at
-/// all are walked once, device by device.
+/// The progress of a walk over old rollups, device by device, that notes the rooms in which devices were. Newer
+/// rollups note the rooms as they are folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomWalk {
     /// When a function first noted rooms.

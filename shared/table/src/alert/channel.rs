@@ -15,8 +15,8 @@ pub struct StoredChannel {
     pub id: ChannelId,
     /// The number of times that it was put; notes do not count.
     pub version: u64,
-    /// Its kind and the other settings that are not secret: what whoever sends makes of them. A member that is null
-    /// is not stored.
+    /// The kind and the other settings, without the secret; the sender interprets them. A member that is null is
+    /// not stored.
     pub settings: Map<String, Value>,
     /// The time of the local day in which messages wait.
     pub quiet_hours: Option<QuietHours>,

@@ -21,13 +21,14 @@ pub struct NewJudgement {
 }
 
 impl NewJudgement {
-    /// A judgement by `rule`: the state that takes the place of the one that was read ([`StoredAlertState::next`]),
-    /// its messages in order, and the channels, each with the time from which on it may send them.
+    /// A judgement by `rule`, made of the state that replaces the state that was read
+    /// ([`StoredAlertState::next`]), the messages in order, and the channels, each with the time from which on the
+    /// channel may send.
     ///
     /// One transaction holds so many messages as [`MAX_JUDGEMENT_PARTS`] allow; of more, the newest are stored and
     /// the others are [`left_out`](Self::left_out).
     ///
-    /// What says that something fires gets a link by which it is acknowledged.
+    /// A message of an alert that fires gets a link to acknowledge the alert.
     #[must_use]
     pub fn new(
         rule: &StoredRule,
@@ -44,6 +45,7 @@ impl NewJudgement {
             message,
         };
         let told: Vec<_> = messages.into_iter().skip(left_out).map(told).collect();
+
         let mut waiting = Vec::new();
         for told in &told {
             let is_sent = told.message.news.is_firing() && !channels.is_empty();
@@ -56,6 +58,7 @@ impl NewJudgement {
                 ..WaitingMessage::new(id.clone(), told.clone(), *next)
             }));
         }
+
         Self { state, changed: rule.rule.changed, told, waiting, left_out }
     }
 

@@ -68,17 +68,17 @@ pub struct WaitingMessage {
     pub channel: ChannelId,
     /// The message.
     pub told: ToldMessage,
-    /// The number of leases that were taken of it: the attempts to send it, the one under way included.
+    /// The number of leases that were taken: the attempts to send, also the attempt under way.
     pub attempts: u32,
     /// When it is to be sent.
     pub next: Timestamp,
-    /// Until when somebody is sending it. One that is over is of an attempt that may have arrived: whoever had it died,
+    /// Until when somebody is sending it. The attempt of a lease that is over may have arrived: its sender died,
     /// or had no answer.
     pub lease: Option<Timestamp>,
     /// The number of devices by which it is told, where many have messages of its rule. With the lease it says what an
     /// attempt told that may have arrived.
     pub storm: Option<usize>,
-    /// The key of its link, by which the episode is acknowledged; what fires nothing has none.
+    /// The key of the link that acknowledges the episode; only messages of alerts that fire have a key.
     pub key: Option<LinkKey>,
 }
 
@@ -105,6 +105,7 @@ impl WaitingMessage {
     pub fn test(channel: ChannelId, name: Label, now: Timestamp) -> Self {
         let id = "test";
         let device: DeviceId = id.parse().expect("an id");
+
         let rule = Rule {
             name,
             scope: Scope::Device(device.clone()),
@@ -119,6 +120,7 @@ impl WaitingMessage {
             paused_until: None,
             changed: now,
         };
+
         let message = Message {
             // Tests that were asked for before may wait too.
             number: u64::try_from(now.as_millis()).unwrap_or_default(),
@@ -130,6 +132,7 @@ impl WaitingMessage {
             seen: None,
             is_silent: false,
         };
+
         let alert = AlertKey { rule: id.parse().expect("an id"), subject: Subject::Device(device) };
         Self::new(channel, ToldMessage { alert, at: now, rule, message }, now)
     }
@@ -141,8 +144,8 @@ impl WaitingMessage {
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether it is to be sent, and nobody is sending it. One that nobody postponed is sent whatever the clock shows:
-    /// it was judged already, if perhaps by a clock that was ahead.
+    /// Whether it is to be sent, and nobody is sending it. A message that nobody postponed is sent whatever the
+    /// clock shows: it is judged already, perhaps by a clock that was ahead.
     #[must_use]
     pub fn is_free(&self, now: Timestamp) -> bool {
         let is_due = self.next <= self.told.at || !is_ahead(self.next, MAX_POSTPONED, now);

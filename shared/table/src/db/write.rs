@@ -141,7 +141,7 @@ pub fn set(path: impl Into<Path>, value: Attribute) -> AttributeChange {
     AttributeChange::Set(path.into(), value)
 }
 
-/// Sets a value in the form in which items keep it, or removes it if no attribute says it.
+/// Sets a value in the form `F` of items, or removes the attribute of a value without one.
 pub(crate) fn set_as<F: Form<T>, T>(path: impl Into<Path>, value: &T) -> AttributeChange {
     replace(path, F::attribute(value))
 }
@@ -167,7 +167,7 @@ pub fn replace(path: impl Into<Path>, value: Option<Attribute>) -> AttributeChan
     }
 }
 
-/// Sets the attributes that a value has, and removes the others that it may have.
+/// Sets the attributes of a value, and removes the attributes that the value may have and lacks.
 #[must_use]
 pub fn replace_all(value: &impl Attributes) -> Vec<AttributeChange> {
     let attributes = value.attributes().into_iter();

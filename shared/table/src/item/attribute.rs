@@ -43,7 +43,7 @@ pub const FIRST_SEEN: &str = "first_seen";
 pub const UNIT: &str = "unit";
 /// A mark: a sender or a person has described the metric.
 pub const DESCRIBED: &str = "described";
-/// What senders teach of a device: its name, its tags and the fields of its metrics.
+/// Facts of a device that senders tell: the name, the tags and the fields of metrics.
 pub const SOURCE: &str = "source";
 pub const FIELDS: &str = "fields";
 /// The token that introduced a device.
@@ -67,8 +67,8 @@ pub const BEHIND_IT: &str = "behind_it";
 pub const IN_ROOM_MEANS: &str = "in_room_means";
 /// The time until which an import found hourly means of a metric only.
 pub const HOURLY_UNTIL: &str = "hourly_until";
-/// Of a device, the number of its settings that rollups are folded with; of a rollup, the number that it
-/// was folded with; of a channel, its settings that are not secret.
+/// Of a device, the number of its fold settings; of a rollup, the number of the settings of its fold; of a
+/// channel, its settings without the secret.
 pub const SETTINGS: &str = "settings";
 /// What the newest changes of a device's settings concern.
 pub const CHANGES: &str = "changes";

@@ -17,8 +17,8 @@ const EXPIRY_GRACE: TimeDelta = TimeDelta::days(3);
 
 /// The attributes of a reading, to be deleted some days after its `retention` is over.
 ///
-/// They are handed out one by one, so that whoever stores them makes the only map of them; the iterator
-/// says exactly how many they are, so that the map is made once.
+/// An iterator, so that only the writer makes a map of the attributes. The iterator has an exact length, so that
+/// the map is allocated once.
 pub fn from_reading(
     reading: &Reading,
     retention: Option<TimeDelta>,
@@ -59,7 +59,7 @@ pub fn from_arrival<'a>(
     from_reading(reading, retention).chain([(ARRIVAL, Attribute::S(arrival.to_owned()))])
 }
 
-/// What tells the arrival of a stored reading from all others; none where it had a timestamp.
+/// The text that is unique to the arrival of a stored reading; `None` if the reading came with a timestamp.
 #[derive(Debug)]
 pub struct Arrival(pub Option<String>);
 
@@ -110,11 +110,13 @@ impl Decode for Reading {
                 _ => {}
             }
         }
+
         let pk = pk.ok_or(ItemError::Missing(keys::PK))?;
         let sk = sk.ok_or(ItemError::Missing(keys::SK))?;
         let Some(Key::Reading(device, at)) = Key::parse(&pk, &sk) else {
             return Err(foreign_key(&pk, &sk));
         };
+
         let named_room = named_room.or_else(|| room.clone().filter(|_| is_named));
         let mut reading = Self::stored(device, at, room, metrics).map_err(invalid(METRICS))?;
         reading.named_room = named_room;

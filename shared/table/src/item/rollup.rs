@@ -38,6 +38,7 @@ impl Attributes for StoredRollup {
         let start = self.range.from();
         let metrics = self.rollup.metrics.iter();
         let metrics = metrics.map(|(name, metric)| (name.to_string(), from_metric(metric, start)));
+
         let mut attributes = vec![
             (VERSION, part::<Whole, _>(&self.version)),
             (SETTINGS, part::<Whole, _>(&self.settings)),
@@ -47,6 +48,7 @@ impl Attributes for StoredRollup {
             (keys::TTL, part::<Maybe<Seconds>, _>(&self.expires)),
             (FROZEN, part::<Mark, _>(&self.is_frozen)),
         ];
+
         if let Some(indexed) = &self.indexed {
             attributes.extend(indexed_attributes(indexed, &self.key.device, start));
         }

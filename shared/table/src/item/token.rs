@@ -9,8 +9,8 @@ use super::kind::{group, kind, take};
 use super::{Attribute, Attributes, Group, Item, ItemError, NamedAttribute};
 use domain::{Scope, Token, ViewScope, WritableDevices, WriteScope};
 
-/// The scope of a token that writes for any device. It differs from that of the others, so that an item which
-/// lost its devices permits nothing.
+/// The scope of a token that writes for any device. Tokens of some devices have another scope, so that an item
+/// without devices permits nothing.
 const ANY: &str = "write-any";
 
 kind! { Token = Token(hash) {

@@ -14,7 +14,7 @@ use crate::item::{Attribute, Item};
 use crate::keys::{PK, SK};
 use crate::layout::{CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index};
 
-/// A page ends with the item that takes it beyond this, whether or not the filter lets that item through.
+/// The size at which a page ends: with the item that exceeds it, whether or not the filter lets the item through.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Pagination.html>
 const MAX_PAGE_BYTES: usize = 1 << 20;

@@ -63,7 +63,7 @@ impl<D: Db> Session<'_, D> {
         self.find(&Key::AlertSecret(id.clone())).await
     }
 
-    /// Notes that a channel fails, or that it works, if it is the one that was read.
+    /// Notes that a channel fails, or that it works, unless the channel has changed since the read.
     pub async fn note_channel(
         self,
         known: &StoredChannel,

@@ -17,9 +17,9 @@ pub(super) struct RangePage<T> {
 }
 
 impl<D: Db> Session<'_, D> {
-    /// Follows the pages of a query until as many items that `keep` wants are found as the limit says, or as many bytes of
-    /// them as an answer can hold, and asks for one item more, which tells whether there is another page. Skips items that
-    /// cannot be read: other writers may leave them there.
+    /// Follows the pages of a query until `limit` items that `keep` wants are found, or as many bytes as an answer
+    /// can hold. Asks for one item more, which tells whether there is another page. Skips items that cannot be
+    /// read: other writers may leave them there.
     pub(super) async fn range<T: Decode + Send>(
         self,
         mut query: ItemQuery,

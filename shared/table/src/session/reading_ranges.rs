@@ -155,8 +155,8 @@ fn in_order(order: Order, a: &Reading, b: &Reading) -> Ordering {
     if order == Order::Ascending { ascending } else { ascending.reverse() }
 }
 
-/// The position behind which a device's part of a room's page begins: readings of one timestamp follow
-/// each other by device, so those of the page before at that timestamp end with `after`'s.
+/// The position behind which a device's part of a room's page begins. Readings of one timestamp are in the order
+/// of their devices, and the page before ends with `after`.
 fn after_in_lane(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> Option<ReadingKey> {
     let (is_passed, step) = match query.order {
         Order::Ascending => (*device <= after.device, -1),

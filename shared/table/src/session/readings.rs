@@ -50,7 +50,7 @@ impl<D: Db> Session<'_, D> {
         self.db.put_all(&ReadingItems { readings, retention }, self.invocation).await
     }
 
-    /// Sets the metrics of readings. Of many readings, those that are new are inserted before: 25 of them take the time
+    /// Sets the metrics of readings. Of many readings, the new ones are inserted first: 25 inserts take the time
     /// of one update.
     pub async fn merge_readings(
         self,

@@ -11,11 +11,12 @@ use crate::layout::ROOM_INDEX;
 use crate::shards::Shards;
 use crate::{ListPage, Listing, MAX_CACHED_ENTRIES, Session, StoreResult};
 
-/// One more than a function keeps in memory, which tells it that the list is incomplete.
+/// One entry more than a function keeps in memory; the entry tells that the list is incomplete.
 const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
 /// The number of partitions that are asked at once.
 const SHARD_CONCURRENCY: usize = 16;
-/// What each of several partitions is asked for beyond its share of a page, so that most pages take one round.
+/// The number of items that each partition is asked for beyond its share of a page, so that most pages take one
+/// round.
 const MARGIN: usize = 8;
 
 /// One partition on its way into a page.

@@ -28,7 +28,7 @@ impl<D: Db> Session<'_, D> {
         self.find(&Key::RoomWalk).await
     }
 
-    /// The marks and the backlog, as they are this moment: a mark is written before what it is about.
+    /// The marks and the backlog of this moment: a mark is written before its readings.
     pub async fn late_changes(self) -> StoreResult<LateChanges> {
         Ok(self.find(&Key::LateChanges).await?.unwrap_or_default())
     }

@@ -25,7 +25,7 @@ impl<D: Db> Session<'_, D> {
         self.stays(keys::stays_in_pk(room), after, query).await
     }
 
-    /// As they are this moment, because a person looks at what they have just set.
+    /// A page of stays, as it is this moment, because a person looks at a stay just after the edit.
     async fn stays(
         self,
         partition: String,
