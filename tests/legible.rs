@@ -88,7 +88,7 @@ fn code_grows_no_less_legible() {
 /// What is counted is found, and what only tests compile is not.
 #[test]
 fn each_figure_is_counted_where_it_stands() {
-    let text = r#"
+    let text = r"
 /// What it is that they give to those which have none of its own.
 fn first((a, b): (u8, u8), c: u8) -> u8 {
     [a, b, c].iter().map(|it| *it).max().unwrap_or(0)
@@ -99,7 +99,7 @@ mod tests {
     /// What it is that they give to those which have none of its own.
     fn second((a, b): (u8, u8)) {}
 }
-"#;
+";
     let mut places = Places::default();
     places.read("a.rs", text);
     assert_eq!(places.tuple_parameters, ["a.rs:3 first"]);

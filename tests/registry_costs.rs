@@ -114,6 +114,12 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
     assert!(whole[0] <= 6.0 && whole[1] >= 50.0, "{whole:?}");
 }
 
+/// Units come in halves.
+#[expect(clippy::cast_possible_truncation, reason = "units are few")]
+fn halves(units: f64) -> i64 {
+    (units * 2.0).round() as i64
+}
+
 /// A page that stays open asks for its lists again and again: a home pays two units for each time, a large house none
 /// before the registry is as old as it may be.
 #[tokio::test]
@@ -124,9 +130,9 @@ async fn a_list_is_read_anew_where_that_costs_little() {
         for _ in 0..5 {
             house.home.clock.advance(Duration::from_secs(10));
             let (.., units) = house.ask("/devices").await;
-            assert_eq!(units, units_of_a_list, "{devices} devices");
+            assert_eq!(halves(units), halves(units_of_a_list), "{devices} devices");
             let (.., units) = house.ask("/rooms").await;
-            assert_eq!(units, 0.0, "{devices} devices: of the moment before");
+            assert_eq!(halves(units), 0, "{devices} devices: of the moment before");
         }
         if units_of_a_list > 0.0 {
             house.add_room("attic").await;

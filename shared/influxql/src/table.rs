@@ -63,8 +63,9 @@ fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
 fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
     let stream = |call: &Call| query.rows.of(samples(query, frame, group, call));
     let streams: Vec<Vec<Sample>> = query.calls.iter().map(stream).collect();
-    let calls = query.calls.iter().zip(&streams);
-    let mut lacking: Vec<_> = calls.map(|(call, stream)| lacking(query, call, stream)).collect();
+    let with_streams = query.calls.iter().zip(&streams);
+    let mut lacking: Vec<_> =
+        with_streams.map(|(call, stream)| lacking(query, call, stream)).collect();
 
     let mut heads = vec![0; streams.len()];
     let mut rows = Vec::new();

@@ -1,5 +1,7 @@
 //! The energy of meters in kWh: from counters, else from the area under their powers. Reads nothing.
 
+use std::ops::Range;
+
 use domain::{Device, EnergyUnit, Exact, Flags, Meter, MetricName, watts};
 
 use super::device::DeviceValues;
@@ -112,13 +114,11 @@ impl EnergyDevice<'_> {
 }
 
 /// The sum of devices in some rows.
-pub fn sum<'d, 'a: 'd>(
-    devices: impl Iterator<Item = &'d EnergyDevice<'a>> + Clone,
-    places: impl Iterator<Item = usize>,
-) -> RowEnergy {
+#[must_use]
+pub fn sum(devices: &[&EnergyDevice<'_>], places: Range<usize>) -> RowEnergy {
     let mut sum = RowEnergy::default();
     for place in places {
-        devices.clone().for_each(|device| sum.add(&device.row(place)));
+        devices.iter().for_each(|device| sum.add(&device.row(place)));
     }
     sum
 }

@@ -66,7 +66,7 @@ impl Line for EnergyRow<'_> {
 
 /// What of a device is counted.
 #[derive(Debug, Serialize)]
-struct Counted<'a> {
+struct CountedDevice<'a> {
     device_id: &'a DeviceId,
     /// The first of the metrics.
     metric: Option<&'a MetricName>,
@@ -109,7 +109,7 @@ struct About<'a> {
     metric: Option<&'a MetricName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
-    devices: Vec<Counted<'a>>,
+    devices: Vec<CountedDevice<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     left_out: &'a [LeftOut<'a>],
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -172,10 +172,10 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         respond(self.request.format, || self.header(), self.rows(&counting), &about)
     }
 
-    fn counted(&self, device: &'s EnergyDevice<'a>) -> Counted<'s> {
+    fn counted(&self, device: &'s EnergyDevice<'a>) -> CountedDevice<'s> {
         let total = self.total(&[device]);
         let EnergyDevice { values, meter } = device;
-        Counted {
+        CountedDevice {
             device_id: values.device.id(),
             metric: meter.names().next(),
             metrics: &meter.used,
@@ -220,7 +220,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
     }
 
     fn total(&self, devices: &[&EnergyDevice<'a>]) -> RowEnergy {
-        sum(devices.iter().copied(), 0..self.plan.grid.rows().len())
+        sum(devices, 0..self.plan.grid.rows().len())
     }
 
     fn is_apart(&self) -> bool {
@@ -250,7 +250,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         counting: &[&'s EnergyDevice<'a>],
     ) -> Vec<EnergyRow<'s>> {
         if !self.is_apart() {
-            let energy = sum(counting.iter().copied(), place..place + 1);
+            let energy = sum(counting, place..place + 1);
             return vec![self.row(range, None, &energy)];
         }
         let row = |device: &'s EnergyDevice<'a>| {

@@ -84,5 +84,5 @@ impl<'s, 'a> Rest<'s, 'a> {
 
 /// What devices bought in some rows.
 fn bought(devices: &[&EnergyDevice<'_>], places: Range<usize>) -> Option<Amount> {
-    sum(devices.iter().copied(), places).bought
+    sum(devices, places).bought
 }
