@@ -23,7 +23,7 @@ mod units;
 pub(crate) mod vocabulary;
 mod zigbee2mqtt;
 
-use api::endpoints::Operation;
+use api::endpoints::{ENDPOINTS, Endpoint, Operation, PayloadFormat};
 use api::{Problem, ProblemKind, is_ndjson};
 use domain::Timestamp;
 use serde_json::Value;
@@ -39,101 +39,54 @@ pub(crate) enum Format {
     /// One JSON object a line.
     Ndjson,
     /// A device's own payload.
-    Payload(&'static PayloadFormat),
+    Payload(PayloadReader),
 }
 
-/// A format in which devices, their scripts or their makers' clouds send or answer.
-#[derive(Debug)]
-pub(crate) struct PayloadFormat {
-    /// The name of the endpoint that takes it.
-    pub(crate) operation: &'static str,
-    /// Whose it is, in a refusal.
-    owner: &'static str,
+/// The format of an endpoint's payloads with what reads it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PayloadReader {
+    pub(crate) endpoint: &'static Endpoint,
+    pub(crate) format: PayloadFormat,
     read: Read,
-    /// Whether a time may be local, without an offset.
-    pub(crate) has_local_times: bool,
-    /// The level of a topic that names the format, and how the rest names the device.
-    topic: Option<(&'static str, DeviceOf)>,
 }
 
-/// The device that the rest of a topic names; `None` if its messages have no readings.
-type DeviceOf = fn(&str) -> Option<&str>;
-
-/// Where readings are, and what reads them.
-#[derive(Debug)]
+/// What reads payloads.
+#[derive(Debug, Clone, Copy)]
 enum Read {
-    /// In a body of JSON; the timestamp is that of its arrival.
-    Tree(fn(&Value, Timestamp) -> Result<Vec<Payload>, Unknown>),
-    /// In the parameters of an address.
+    /// Reads a body of JSON that arrived at a timestamp.
+    Tree { read: fn(&Value, Timestamp) -> Result<Vec<Payload>, Unknown>, device_of: DeviceOf },
+    /// Reads the parameters of an address.
     Address(fn(&[u8]) -> Result<Vec<Payload>, Problem>),
 }
 
-/// The formats of payloads: a row each.
-static PAYLOADS: [PayloadFormat; 9] = [
-    PayloadFormat {
-        operation: "PostTasmota",
-        owner: "Tasmota's",
-        read: Read::Tree(|tree, _| tasmota::read(tree)),
-        has_local_times: true,
-        topic: Some(("tasmota", tasmota::device_of)),
-    },
-    PayloadFormat {
-        operation: "PostShelly",
-        owner: "Shelly's",
-        read: Read::Tree(|tree, _| shelly::read(tree)),
-        has_local_times: false,
-        topic: Some(("shelly", shelly::device_of)),
-    },
-    PayloadFormat {
-        operation: "PostZigbee2Mqtt",
-        owner: "Zigbee2MQTT's",
-        read: Read::Tree(|tree, _| zigbee2mqtt::read(tree)),
-        has_local_times: true,
-        topic: Some(("zigbee2mqtt", zigbee2mqtt::device_of)),
-    },
-    PayloadFormat {
-        operation: "PostSwitchBot",
-        owner: "SwitchBot's",
-        read: Read::Tree(|tree, _| switchbot::read(tree)),
-        has_local_times: false,
-        topic: None,
-    },
-    PayloadFormat {
-        operation: "PostRemo",
-        owner: "Nature Remo's",
-        read: Read::Tree(remo::read),
-        has_local_times: false,
-        topic: None,
-    },
-    PayloadFormat {
-        operation: "PostThingsStack",
-        owner: "The Things Stack's",
-        read: Read::Tree(|tree, _| things_stack::read(tree)),
-        has_local_times: false,
-        topic: Some(("ttn", things_stack::device_of)),
-    },
-    PayloadFormat {
-        operation: "PostChirpStack",
-        owner: "ChirpStack's",
-        read: Read::Tree(|tree, _| chirpstack::read(tree)),
-        has_local_times: false,
-        topic: Some(("chirpstack", chirpstack::device_of)),
-    },
-    PayloadFormat {
-        operation: "QuickReading",
-        owner: "",
-        read: Read::Address(query::quick),
-        has_local_times: false,
-        topic: None,
-    },
-    PayloadFormat {
-        operation: "ShellyReading",
-        owner: "",
-        read: Read::Address(query::shelly),
-        has_local_times: false,
-        topic: None,
-    },
-];
+/// The device that a topic names behind the format; `None` if its messages have no readings.
+type DeviceOf = fn(&str) -> Option<&str>;
+
+/// The device of a topic for formats without topics.
+const NO_TOPIC: DeviceOf = |_| None;
+
+impl Read {
+    /// The reader of an operation's payloads.
+    fn of(operation: Operation) -> Option<Self> {
+        let (read, device_of): (fn(&Value, Timestamp) -> _, DeviceOf) = match operation {
+            Operation::PostTasmota => (|tree, _| tasmota::read(tree), tasmota::device_of),
+            Operation::PostShelly => (|tree, _| shelly::read(tree), shelly::device_of),
+            Operation::PostZigbee2Mqtt => {
+                (|tree, _| zigbee2mqtt::read(tree), zigbee2mqtt::device_of)
+            }
+            Operation::PostSwitchBot => (|tree, _| switchbot::read(tree), NO_TOPIC),
+            Operation::PostRemo => (remo::read, NO_TOPIC),
+            Operation::PostThingsStack => {
+                (|tree, _| things_stack::read(tree), things_stack::device_of)
+            }
+            Operation::PostChirpStack => (|tree, _| chirpstack::read(tree), chirpstack::device_of),
+            Operation::QuickReading => return Some(Self::Address(query::quick)),
+            Operation::ShellyReading => return Some(Self::Address(query::shelly)),
+            _ => return None,
+        };
+        Some(Self::Tree { read, device_of })
+    }
+}
 
 /// The largest payload of a device: as much as IoT Core hands on. Read as a tree it takes up to 16 times that.
 const MAX_PAYLOAD: usize = 128 << 10;
@@ -155,40 +108,53 @@ impl Format {
     }
 }
 
-impl PayloadFormat {
-    /// The format that an endpoint takes; `None` if it takes readings as the API names them.
-    pub(crate) fn of_operation(operation: Operation) -> Option<&'static Self> {
-        let name = operation.name();
-        PAYLOADS.iter().find(|format| format.operation == name)
+impl PayloadReader {
+    /// The reader of an endpoint's payloads; `None` if it takes readings as the API names them.
+    pub(crate) fn of(endpoint: &'static Endpoint) -> Option<Self> {
+        Some(Self {
+            endpoint,
+            format: endpoint.operation.payload()?,
+            read: Read::of(endpoint.operation)?,
+        })
     }
 
-    /// The format that a level of a topic names, and how the rest names the device.
-    pub(crate) fn of_topic(level: &str) -> Option<(&'static Self, DeviceOf)> {
-        let of = |format: &'static Self| {
-            let topic = format.topic.filter(|(name, _)| *name == level);
-            topic.map(|(_, device_of)| device_of)
-        };
-        PAYLOADS.iter().find_map(|format| Some((format, of(format)?)))
+    /// The readers of all formats.
+    fn all() -> impl Iterator<Item = Self> {
+        ENDPOINTS.iter().filter_map(Self::of)
+    }
+
+    /// The reader of the format that a level of a topic names.
+    pub(crate) fn of_topic(level: &str) -> Option<Self> {
+        Self::all().find(|reader| reader.format.topic == Some(level))
     }
 
     /// The levels of topics that name a format.
     pub(crate) fn topics() -> impl Iterator<Item = &'static str> {
-        PAYLOADS.iter().filter_map(|format| Some(format.topic?.0))
+        Self::all().filter_map(|reader| reader.format.topic)
+    }
+
+    /// The device that a topic names behind the format; `None` if its messages have no readings.
+    pub(crate) fn device_of<'a>(&self, rest: &'a str) -> Option<&'a str> {
+        match self.read {
+            Read::Tree { device_of, .. } => device_of(rest),
+            Read::Address(_) => None,
+        }
     }
 
     /// Whether the readings are in an address, and not in a body.
-    pub(crate) const fn is_address(&self) -> bool {
-        matches!(self.read, Read::Address(_))
+    pub(crate) fn is_address(&self) -> bool {
+        self.endpoint.takes_values()
     }
 
     /// The payloads of a body or of the query of an address; there are none if it has no numbers.
     pub(crate) fn read(&self, body: &[u8], arrived: Timestamp) -> Result<Vec<Payload>, Problem> {
-        let read = match self.read {
+        let payloads = match self.read {
             Read::Address(read) => return read(body),
-            Read::Tree(read) => read(&tree(body)?, arrived),
+            Read::Tree { read, .. } => read(&tree(body)?, arrived),
         };
-        read.map_err(|Unknown(expected)| {
-            let detail = format!("The payload is not {}; looked for {expected}.", self.owner);
+        payloads.map_err(|Unknown(expected)| {
+            let owner = self.format.owner;
+            let detail = format!("The payload is not {owner}; looked for {expected}.");
             Problem::new(ProblemKind::BadRequest, detail)
         })
     }

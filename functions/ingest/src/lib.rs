@@ -143,9 +143,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
     async fn post_readings(&self, call: Call<'_>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, invocation, log, .. } = call;
         let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::Native);
-        let operation = endpoint.operation;
         let submission =
-            Submission::of_request(operation, request, &params, &grant, self.clock.now())?;
+            Submission::of_request(endpoint, request, &params, &grant, self.clock.now())?;
 
         let zone = self.zone_of(&submission, invocation).await.map_err(|error| {
             log.error("table.error", &error);
@@ -201,7 +200,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         invocation: &Invocation,
     ) -> StoreResult<Zone> {
         match submission.format {
-            Format::Payload(format) if format.has_local_times => {
+            Format::Payload(reader) if reader.format.has_local_times => {
                 self.zone.get(&self.store, invocation).await
             }
             _ => Ok(Zone::UTC),

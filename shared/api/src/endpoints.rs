@@ -178,6 +178,23 @@ pub struct Endpoint {
     pub summary: &'static str,
 }
 
+/// A format in which devices, their scripts or their makers' clouds send or answer. Its name and its path are those
+/// of its endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadFormat {
+    /// The owner of the format, in a refusal.
+    pub owner: &'static str,
+    /// The level of an MQTT topic that names the format; none if its devices do not publish.
+    pub topic: Option<&'static str>,
+    /// Whether a time may be local, without an offset.
+    pub has_local_times: bool,
+}
+
+impl PayloadFormat {
+    /// Readings in the parameters of an address.
+    pub const ADDRESS: Self = Self { owner: "", topic: None, has_local_times: false };
+}
+
 impl Endpoint {
     /// The methods that it answers: `HEAD` beside a `GET` that changes nothing.
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {

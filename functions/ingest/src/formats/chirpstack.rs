@@ -15,7 +15,7 @@ use crate::formats::moment::Moment;
 /// better than is needed, so it is no ratio of signal to noise.
 const STATUS: &[Row] = &[("batteryLevel", "battery", SAME), ("margin", "link_margin", SAME)];
 
-pub(crate) const EXPECTED: &str = "deviceInfo with a devEui, and an object that a codec has made";
+const EXPECTED: &str = "deviceInfo with a devEui, and an object that a codec has made";
 
 /// Reads an event. Its time is that of the network, which is believed.
 pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {

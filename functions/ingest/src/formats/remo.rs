@@ -41,7 +41,7 @@ const UNITS: [(&str, &str); 9] = [
     ("13", "10000"),
 ];
 
-pub(crate) const EXPECTED: &str =
+const EXPECTED: &str =
     "a device with newest_events, an appliance with smart_meter, or a list of them";
 
 /// Reads a device, an appliance or a list of them. Appliances without a meter have no numbers.

@@ -465,7 +465,7 @@ const ALARM: Scale = Scale::Words(&[("none", "0"), ("mild", "1"), ("heavy", "1")
 const SENSED: Scale = Scale::Unless(&["999", "-1"]);
 const SENSED_DEGREES: Scale = Scale::Unless(&["999"]);
 
-pub(crate) const EXPECTED: &str = "a notification with params, a status with components such as switch:0, em:0 or \
+const EXPECTED: &str = "a notification with params, a status with components such as switch:0, em:0 or \
     temperature:0, or Gen1's status with meters, emeters, relays, tmp or bat";
 
 /// Reads a payload. A notification is partial: it has what changed.

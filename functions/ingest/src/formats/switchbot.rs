@@ -88,7 +88,7 @@ const IGNORED: &[&str] = &[
     "workingStatus",
 ];
 
-pub(crate) const EXPECTED: &str =
+const EXPECTED: &str =
     "a report with context and its deviceMac, or a status with body and its deviceId";
 
 /// Reads a report. Its time is a number of milliseconds; a status has none.

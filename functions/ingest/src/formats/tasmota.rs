@@ -209,7 +209,7 @@ const DISTANCES: &[(&str, &str, Conversion)] = &[
     ("AS3935", "lightning_distance", Conversion::Same),
 ];
 
-pub(crate) const EXPECTED: &str = "ENERGY, a sensor such as {\"DS18B20\": {\"Temperature\": 20.6}}, POWER, Wifi, \
+const EXPECTED: &str = "ENERGY, a sensor such as {\"DS18B20\": {\"Temperature\": 20.6}}, POWER, Wifi, \
     StatusSNS, or at least Time";
 
 /// Reads a payload. The times are the device's, local unless they tell an offset.

@@ -11,6 +11,9 @@ use super::payload::tests::shown;
 use super::scale::Scaled;
 use super::*;
 
+/// The folder with the cases of each format, by the operation of its endpoint.
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/formats/cases");
+
 /// Keys that the code of formats looks for, beside those of the tables.
 const KEYS: [&str; 50] = [
     "Epoch",
@@ -138,23 +141,19 @@ fn whatever_tells_how_far_it_is_open_is_100_when_open() {
 /// The texts say what each group of payloads states; `nothing` is a payload that is known and has no numbers.
 #[test]
 fn a_payload_is_read_as_its_case_says() {
-    for (operation, expected, text) in [
-        ("PostTasmota", tasmota::EXPECTED, include_str!("cases/tasmota.txt")),
-        ("PostShelly", shelly::EXPECTED, include_str!("cases/shelly.txt")),
-        ("PostZigbee2Mqtt", zigbee2mqtt::EXPECTED, include_str!("cases/zigbee2mqtt.txt")),
-        ("PostSwitchBot", switchbot::EXPECTED, include_str!("cases/switchbot.txt")),
-        ("PostRemo", remo::EXPECTED, include_str!("cases/remo.txt")),
-        ("PostThingsStack", things_stack::EXPECTED, include_str!("cases/things_stack.txt")),
-        ("PostChirpStack", chirpstack::EXPECTED, include_str!("cases/chirpstack.txt")),
-    ] {
-        let format = PAYLOADS.iter().find(|format| format.operation == operation);
-        let Read::Tree(read) = &format.expect(operation).read else { panic!("{operation}") };
-        for case in cases(text) {
+    for reader in PayloadReader::all() {
+        let Read::Tree { read, .. } = reader.read else { continue };
+        let operation = reader.endpoint.operation.name();
+        let path = format!("{CASES}/{operation}.txt");
+        let text = std::fs::read_to_string(&path).expect(&path);
+        let mut refusal = None;
+        for case in cases(&text) {
             let found = match shown(|payload| read(payload, Timestamp::MAX), case.given) {
                 Ok(lines) if lines.is_empty() => vec!["nothing".to_owned()],
                 Ok(lines) => lines,
                 Err(why) => {
-                    assert_eq!(why, expected, "{operation}, {case}");
+                    let same = *refusal.get_or_insert(why);
+                    assert_eq!(why, same, "{operation}, {case}");
                     vec!["not understood".to_owned()]
                 }
             };
@@ -187,7 +186,7 @@ proptest! {
     /// A part that is there has a value, whose metric the vocabulary knows.
     #[test]
     fn a_payload_of_any_shape_is_read_or_refused(payload in payloads()) {
-        for format in PAYLOADS.iter().filter(|it| !it.is_address()) {
+        for format in PayloadReader::all().filter(|reader| !reader.is_address()) {
             let Ok(read) = format.read(payload.to_string().as_bytes(), Timestamp::MAX) else { continue };
             for measured in read.iter().flat_map(|payload| payload.parts.values()) {
                 prop_assert!(!measured.is_empty());
@@ -202,14 +201,13 @@ proptest! {
 }
 
 #[test]
-fn each_endpoint_of_a_payload_has_a_row_and_each_row_an_endpoint() {
-    let is_payload = |endpoint: &&api::endpoints::Endpoint| {
+fn each_endpoint_of_a_payload_has_a_format_and_a_reader() {
+    let is_payload = |endpoint: &&Endpoint| {
         endpoint.body == Some("Payload") || endpoint.access == api::endpoints::Access::Address
     };
-    let endpoints = api::endpoints::ENDPOINTS.iter().filter(is_payload);
-    let mut taken: Vec<&str> = endpoints.map(|endpoint| endpoint.operation.name()).collect();
-    let mut rows: Vec<&str> = PAYLOADS.iter().map(|format| format.operation).collect();
-    taken.sort_unstable();
-    rows.sort_unstable();
-    assert_eq!(taken, rows);
+    let endpoints = ENDPOINTS.iter().filter(is_payload);
+    let taken: Vec<&str> = endpoints.map(|endpoint| endpoint.operation.name()).collect();
+    let readers: Vec<&str> =
+        PayloadReader::all().map(|reader| reader.endpoint.operation.name()).collect();
+    assert_eq!(taken, readers);
 }

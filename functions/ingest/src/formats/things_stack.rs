@@ -11,7 +11,7 @@ use super::payload::{Payload, Unknown, text};
 use super::scale::SAME;
 use crate::formats::moment::Moment;
 
-pub(crate) const EXPECTED: &str =
+const EXPECTED: &str =
     "end_device_ids with a device_id, and an uplink_message with a decoded_payload";
 
 /// Reads a message. Its times are those of the network, which are believed.

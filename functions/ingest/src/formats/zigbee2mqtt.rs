@@ -129,7 +129,7 @@ const ENDPOINTS: [&str; 19] = [
 /// What stands behind a value of one phase of a meter, or of one clamp of several.
 const PHASES: [&str; 3] = ["a", "b", "c"];
 
-pub(crate) const EXPECTED: &str = "what a device exposes, such as temperature, humidity, power, energy, state, contact, \
+const EXPECTED: &str = "what a device exposes, such as temperature, humidity, power, energy, state, contact, \
     occupancy, water_leak, battery or linkquality";
 
 /// Reads a message. `last_seen` is in UTC, with an offset, local, or a number of milliseconds.

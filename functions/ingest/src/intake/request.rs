@@ -1,6 +1,6 @@
 //! Makes a submission of a request or of a message, by its sender, its size and its format. Parses no reading.
 
-use api::endpoints::Operation;
+use api::endpoints::Endpoint;
 use api::{Params, Problem, Request, inflate};
 use domain::text_id::id_of;
 use domain::{DeviceId, IdError, Label, Timestamp};
@@ -8,7 +8,7 @@ use runtime::authentication::Grant;
 use sha2::{Digest as _, Sha256};
 
 use crate::event::{Message, TopicMessage};
-use crate::formats::{Format, PayloadFormat};
+use crate::formats::{Format, PayloadReader};
 use crate::intake::options::StoreOptions;
 use crate::intake::sender::Sender;
 use crate::intake::submission::{AddressHints, Submission};
@@ -17,14 +17,14 @@ use crate::intake::topic::{self, Topic};
 impl<'a> Submission<'a> {
     /// The submission of an HTTP request; `now` is its arrival where the event does not say.
     pub(crate) fn of_request(
-        operation: Operation,
+        endpoint: &'static Endpoint,
         request: &'a Request,
         params: &Params,
         grant: &'a Grant,
         now: Timestamp,
     ) -> Result<Self, Problem> {
         let random = || format!("{:032x}", fastrand::u128(..));
-        let payload = PayloadFormat::of_operation(operation);
+        let payload = PayloadReader::of(endpoint);
         let time = params.get("time").map(Timestamp::parse_absolute).transpose();
         let named = params.get("device").map(named_device).transpose();
         let (device, name) =
@@ -76,13 +76,13 @@ impl<'a> Submission<'a> {
     /// The submission of an MQTT message whose topic names its format, or `None` if the topic carries no
     /// readings.
     pub(crate) fn of_topic_message(message: &'a TopicMessage) -> Result<Option<Self>, Problem> {
-        let Some(Topic { format, device, name }) = topic::read(&message.topic)? else {
+        let Some(Topic { reader, device, name }) = topic::read(&message.topic)? else {
             return Ok(None);
         };
         let arrived = Timestamp::from_millis(message.timestamp);
         Ok(Some(Self {
             sender: Sender::Topic(device.clone()),
-            format: Format::Payload(format),
+            format: Format::Payload(reader),
             body: inflate(&message.payload)?,
             arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
             arrival_id: digest(&message.payload),

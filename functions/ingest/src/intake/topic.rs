@@ -4,12 +4,12 @@ use api::Problem;
 use domain::text_id::id_of;
 use domain::{DeviceId, Label};
 
-use crate::formats::PayloadFormat;
+use crate::formats::PayloadReader;
 
 /// What a topic tells of its messages.
 #[derive(Debug)]
 pub(crate) struct Topic {
-    pub(crate) format: &'static PayloadFormat,
+    pub(crate) reader: PayloadReader,
     pub(crate) device: DeviceId,
     /// The device's name in the topic, where the id is not that.
     pub(crate) name: Option<Label>,
@@ -20,8 +20,8 @@ pub(crate) struct Topic {
 pub(crate) fn read(topic: &str) -> Result<Option<Topic>, Problem> {
     let (_, rest) = topic.split_once('/').unwrap_or_default();
     let (format, rest) = rest.split_once('/').unwrap_or_default();
-    let Some((format, device_of)) = PayloadFormat::of_topic(format) else {
-        let known: Vec<_> = PayloadFormat::topics().collect();
+    let Some(reader) = PayloadReader::of_topic(format) else {
+        let known: Vec<_> = PayloadReader::topics().collect();
         let (last, others) = known.split_last().expect("there are formats with topics");
         let message = format!(
             "{:?} is no format; expected {} or {last} as the second level",
@@ -30,10 +30,10 @@ pub(crate) fn read(topic: &str) -> Result<Option<Topic>, Problem> {
         );
         return Err(Problem::field("topic", message));
     };
-    let Some(name) = device_of(rest) else { return Ok(None) };
+    let Some(name) = reader.device_of(rest) else { return Ok(None) };
     let named = id_of(name).map_err(|why| Problem::field("topic", format!("its device {why}")));
     let (device, name) = named?;
-    Ok(Some(Topic { format, device, name }))
+    Ok(Some(Topic { reader, device, name }))
 }
 
 #[cfg(test)]
@@ -42,8 +42,8 @@ mod tests {
 
     fn shown(topic: &str) -> String {
         match read(topic) {
-            Ok(Some(Topic { format, device, .. })) => {
-                format!("{} {}", format.operation, device.as_str())
+            Ok(Some(Topic { reader, device, .. })) => {
+                format!("{} {}", reader.endpoint.operation.name(), device.as_str())
             }
             Ok(None) => "-".to_owned(),
             Err(problem) => problem.detail,

@@ -32,8 +32,8 @@ pub(crate) fn assemble(
 ) -> Result<Assembled, Problem> {
     let Submission { sender, format, body, arrived, hints: address, .. } = submission;
     let Drafts { mut entries, wrong_clocks, ignored } = match format {
-        Format::Payload(format) => {
-            drafts(format.read(body, *arrived)?, address, sender, *arrived, zone)?
+        Format::Payload(reader) => {
+            drafts(reader.read(body, *arrived)?, address, sender, *arrived, zone)?
         }
         format => Drafts { entries: format.read(body)?, ..Drafts::default() },
     };

@@ -1,7 +1,7 @@
 //! The table of endpoints: their parameters, and a row for each operation. Decides nothing.
 
 use super::Reply::{File, Influx, Made, Message, One, Page, Progress, Receipt, Rows};
-use super::{Access, DETAILS, Endpoint, Function, Kind, Parameter};
+use super::{Access, DETAILS, Endpoint, Function, Kind, Parameter, PayloadFormat};
 
 const fn parameter(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
     Parameter { name, kind, description }
@@ -266,30 +266,39 @@ const ADDRESS: &[Parameter] = &[
 /// handlers.
 ///
 /// A row has the function that answers, the operation with its handler in `query`, whose token permits it, its methods
-/// and paths with the schema of the body that each takes, the parameters, the answer, and a line for people. An
-/// operation without a handler reads no table in `query`.
+/// and paths with the schema of the body that each takes, the parameters, the answer, a line for people, and the
+/// format of payloads that it takes. An operation without a handler reads no table in `query`.
 #[macro_export]
 macro_rules! endpoints {
     ($make:ident) => {
         $make! {
             { Ingest PostReadings: Write POST "/readings" takes "Readings", STORING, Receipt("Receipt"), "Store readings" }
             { Ingest PostTasmota: Write POST "/readings/tasmota" takes "Payload", PAYLOAD, Receipt("Receipt"),
-              "Store Tasmota's SENSOR, STATE or STATUS8" }
+              "Store Tasmota's SENSOR, STATE or STATUS8",
+              PayloadFormat { owner: "Tasmota's", topic: Some("tasmota"), has_local_times: true } }
             { Ingest PostShelly: Write POST "/readings/shelly" takes "Payload", PAYLOAD, Receipt("Receipt"),
-              "Store a Shelly's notification or status" }
+              "Store a Shelly's notification or status",
+              PayloadFormat { owner: "Shelly's", topic: Some("shelly"), has_local_times: false } }
             { Ingest PostZigbee2Mqtt: Write POST "/readings/zigbee2mqtt" takes "Payload", PAYLOAD, Receipt("Receipt"),
-              "Store a message of Zigbee2MQTT about a device" }
+              "Store a message of Zigbee2MQTT about a device",
+              PayloadFormat { owner: "Zigbee2MQTT's", topic: Some("zigbee2mqtt"), has_local_times: true } }
             { Ingest PostSwitchBot: Write POST "/readings/switchbot" takes "Payload", &[ROOM], Receipt("Receipt"),
-              "Store a report of SwitchBot's webhook, or a status" }
+              "Store a report of SwitchBot's webhook, or a status",
+              PayloadFormat { owner: "SwitchBot's", topic: None, has_local_times: false } }
             { Ingest PostRemo: Write POST "/readings/remo" takes "Payload", PAYLOAD, Receipt("Receipt"),
-              "Store an answer of Nature's cloud about Remo devices or smart meters" }
+              "Store an answer of Nature's cloud about Remo devices or smart meters",
+              PayloadFormat { owner: "Nature Remo's", topic: None, has_local_times: false } }
             { Ingest PostThingsStack: Write POST "/readings/ttn" takes "Payload", PAYLOAD, Receipt("Receipt"),
-              "Store an uplink of The Things Stack, version 3" }
+              "Store an uplink of The Things Stack, version 3",
+              PayloadFormat { owner: "The Things Stack's", topic: Some("ttn"), has_local_times: false } }
             { Ingest PostChirpStack: Write POST "/readings/chirpstack" takes "Payload", EVENT, Receipt("Receipt"),
-              "Store an uplink of ChirpStack, version 4" }
-            { Ingest QuickReading: Address GET "/readings/quick", ADDRESS, Receipt("Receipt"), "Store a reading in an address" }
+              "Store an uplink of ChirpStack, version 4",
+              PayloadFormat { owner: "ChirpStack's", topic: Some("chirpstack"), has_local_times: false } }
+            { Ingest QuickReading: Address GET "/readings/quick", ADDRESS, Receipt("Receipt"), "Store a reading in an address",
+              PayloadFormat::ADDRESS }
             { Ingest ShellyReading: Address GET "/readings/shelly", ADDRESS, Receipt("Receipt"),
-              "Store a reading in an address that a Shelly's action calls" }
+              "Store a reading in an address that a Shelly's action calls",
+              PayloadFormat::ADDRESS }
             { Query ListDevices = lists::devices: Read GET "/devices", DEVICES, Page("Device"), "List the devices" }
             { Query ShowDevice = lists::device: Read GET "/devices/{id}", &[], One("Device"), "Show a device" }
             { Query EditDevice = edit::device: Admin PATCH "/devices/{id}" takes "DevicePatch", RESTORE, One("Device"),
@@ -418,7 +427,7 @@ macro_rules! table {
     ($({
         $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?:
         $access:ident $($method:ident $path:literal $(takes $body:literal)?)|+,
-        $parameters:expr, $reply:expr, $summary:literal
+        $parameters:expr, $reply:expr, $summary:literal $(, $payload:expr)?
     })*) => {
         /// Which handler answers.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -433,6 +442,14 @@ macro_rules! table {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$operation => stringify!($operation),)*
+                }
+            }
+
+            /// The format of the payloads that it takes; none if it takes what the API itself defines.
+            #[must_use]
+            pub const fn payload(self) -> Option<PayloadFormat> {
+                match self {
+                    $(Self::$operation => first(&[$($payload)?]),)*
                 }
             }
         }
@@ -454,10 +471,10 @@ macro_rules! table {
 
 crate::endpoints!(table);
 
-/// The only schema of a body, if there is one.
-const fn first(bodies: &[&'static str]) -> Option<&'static str> {
-    match bodies {
+/// The only value of an optional column, if the row has it.
+const fn first<T: Copy>(values: &[T]) -> Option<T> {
+    match values {
         [] => None,
-        [body, ..] => Some(*body),
+        [value, ..] => Some(*value),
     }
 }
