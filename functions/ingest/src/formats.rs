@@ -1,7 +1,6 @@
 //! The formats in which readings are sent: one file each, from bytes to drafts. Knows no sender and no clock.
 
 mod chirpstack;
-mod conversion;
 pub(crate) mod draft;
 pub(crate) mod json;
 #[cfg(test)]

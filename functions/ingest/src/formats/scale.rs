@@ -4,7 +4,7 @@ use api::json::{Kind, WrongKind};
 use domain::Decimal;
 use serde_json::Value;
 
-use super::conversion::{Conversion, HUNDREDTH};
+use super::units::{Conversion, HUNDREDTH};
 use crate::formats::draft::Fault;
 
 /// The way from a payload's value to the metric's.
@@ -25,9 +25,9 @@ pub(crate) enum Scale {
 /// A number in the metric's unit.
 pub(crate) const SAME: Scale = Scale::Number(Conversion::Same);
 /// Wh to kWh, mA to A, mV to V.
-pub(crate) const MILLI: Scale = Scale::Number(super::conversion::MILLI);
+pub(crate) const MILLI: Scale = Scale::Number(super::units::MILLI);
 /// °F to °C.
-pub(crate) const FAHRENHEIT: Scale = Scale::Number(super::conversion::FAHRENHEIT);
+pub(crate) const FAHRENHEIT: Scale = Scale::Number(super::units::FAHRENHEIT);
 
 /// On and off, or true and false.
 pub(crate) const SWITCH: Scale = Scale::Words(&[
@@ -128,7 +128,7 @@ const fn not_a_number(found: Kind) -> Fault {
 mod tests {
     use serde_json::json;
 
-    use super::super::conversion::{CLOSED, TILT};
+    use super::super::units::{CLOSED, TILT};
     use super::*;
 
     #[test]

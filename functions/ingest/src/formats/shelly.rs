@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value};
 
-use super::conversion::{Conversion, TENTH};
 use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
 use super::scale::{FAHRENHEIT, MILLI, OPENING, SAME, SWITCH, Scale};
+use super::units::{Conversion, TENTH};
 use super::vocabulary;
 use crate::formats::moment::Moment;
 

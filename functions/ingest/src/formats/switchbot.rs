@@ -5,9 +5,9 @@
 use domain::Timestamp;
 use serde_json::Value;
 
-use super::conversion::{CLOSED, TILT};
 use super::payload::{Payload, Rest, Row, Unknown, has_row, text};
 use super::scale::{FAHRENHEIT, LOCK, MILLI, OPENING, SAME, SWITCH, Scale};
+use super::units::{CLOSED, TILT};
 use crate::formats::moment::Moment;
 
 /// What devices report; `weight` is the power of a plug that has no `power`.

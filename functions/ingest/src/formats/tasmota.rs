@@ -6,12 +6,12 @@
 
 use serde_json::{Map, Value};
 
-use super::conversion::{
+use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
+use super::scale::{FAHRENHEIT, SAME, SWITCH, Scale};
+use super::units::{
     Conversion, INCHES_OF_MERCURY, KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR,
     MILLIMETRES_OF_MERCURY, PSI, TENFOLD, TENTH,
 };
-use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
-use super::scale::{FAHRENHEIT, SAME, SWITCH, Scale};
 use super::vocabulary;
 
 /// The energy of the device itself.

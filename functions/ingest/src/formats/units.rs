@@ -1,103 +1,145 @@
-//! Names that say a quantity with its unit, such as `temperature_C`, or that are another's name of a metric. Knows no
-//! energies: an `energy_kWh` may be a meter's count, a day's or an interval's.
+//! Units of senders with the way to the metric's, and names that say a quantity with its unit, such as
+//! `temperature_C`, or that are another's name of a metric. Knows no energies: an `energy_kWh` may be a meter's count, a
+//! day's or an interval's.
 //!
 //! Sources: <https://github.com/merbanan/rtl_433/blob/master/docs/DATA_FORMAT.md>,
 //! <https://github.com/airgradienthq/arduino/blob/master/docs/local-server.md>
 
-use super::conversion::{
-    Conversion, FAHRENHEIT, HUNDREDFOLD, HUNDREDTH, INCHES, INCHES_OF_MERCURY, KILO,
-    KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR, MILLI, TENTH,
-};
+use domain::{Decimal, DecimalError, Unit};
 
-/// The units of a quantity as names end in them, without `_`, with the way to the metric's.
-type Units = &'static [(&'static str, Conversion)];
+use super::vocabulary;
 
-const TEMPERATURE: Units = &[
-    ("c", Conversion::Same),
-    ("degc", Conversion::Same),
-    ("celsius", Conversion::Same),
-    ("f", FAHRENHEIT),
-    ("degf", FAHRENHEIT),
-    ("fahrenheit", FAHRENHEIT),
+/// The way from a unit to another of the same quantity.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Conversion {
+    /// They are the same.
+    Same,
+    /// Times this number, exactly.
+    Times(&'static str),
+    /// By a formula, rounded to so many decimals.
+    By(fn(f64) -> f64, usize),
+}
+
+/// Wh to kWh, mA to A, mV to V.
+pub(crate) const MILLI: Conversion = Conversion::Times("0.001");
+/// kW to W, klx to lx.
+pub(crate) const KILO: Conversion = Conversion::Times("1000");
+/// mm to cm, hectowatt-hours to kWh.
+pub(crate) const TENTH: Conversion = Conversion::Times("0.1");
+/// kPa to hPa.
+pub(crate) const TENFOLD: Conversion = Conversion::Times("10");
+/// Pa to hPa.
+pub(crate) const HUNDREDTH: Conversion = Conversion::Times("0.01");
+/// m to cm.
+pub(crate) const HUNDREDFOLD: Conversion = Conversion::Times("100");
+/// °F to °C.
+pub(crate) const FAHRENHEIT: Conversion = Conversion::By(|degrees| (degrees - 32.0) / 1.8, 3);
+/// mmHg to hPa.
+pub(crate) const MILLIMETRES_OF_MERCURY: Conversion =
+    Conversion::By(|pressure| pressure * 1.333_223_874, 3);
+/// inHg to hPa.
+pub(crate) const INCHES_OF_MERCURY: Conversion =
+    Conversion::By(|pressure| pressure * 33.863_886_667, 3);
+/// psi to hPa.
+pub(crate) const PSI: Conversion = Conversion::By(|pressure| pressure * 68.947_572_932, 3);
+/// km/h to m/s.
+pub(crate) const KILOMETRES_PER_HOUR: Conversion = Conversion::By(|speed| speed / 3.6, 3);
+/// mph to m/s.
+pub(crate) const MILES_PER_HOUR: Conversion = Conversion::By(|speed| speed * 0.447_04, 3);
+/// Knots to m/s.
+pub(crate) const KNOTS: Conversion = Conversion::By(|speed| speed * 0.514_444, 3);
+/// How far a cover is closed, in %, to how far it is open.
+pub(crate) const CLOSED: Conversion = Conversion::By(|closed| 100.0 - closed, 3);
+/// The tilt of slats that are level at 50 and closed at 0 and at 100, to how far they are open in %.
+pub(crate) const TILT: Conversion = Conversion::By(|tilt| 100.0 - 2.0 * f64::abs(tilt - 50.0), 3);
+/// Inches to mm.
+pub(crate) const INCHES: Conversion = Conversion::Times("25.4");
+
+impl Conversion {
+    /// The value in the metric's unit.
+    pub(crate) fn apply(self, value: Decimal) -> Result<Decimal, DecimalError> {
+        match self {
+            Self::Same => Ok(value),
+            Self::Times(factor) => value.checked_mul(&Decimal::parse(factor)?),
+            Self::By(formula, decimals) => {
+                // A decimal's text is a number, and nothing of what a sensor measures is too large for it.
+                let value: f64 = value.as_str().parse().unwrap_or(f64::MAX);
+                Decimal::parse(&format!("{:.decimals$}", formula(value)))
+            }
+        }
+    }
+}
+
+/// The units of senders: how names end in them, without `_`, the metric's unit, and the way to it.
+const UNITS: &[(&str, &str, Conversion)] = &[
+    ("c degc celsius", "°C", Conversion::Same),
+    ("f degf fahrenheit", "°C", FAHRENHEIT),
+    ("pct percent", "%", Conversion::Same),
+    ("v volts", "V", Conversion::Same),
+    ("mv", "V", MILLI),
+    ("a amps", "A", Conversion::Same),
+    ("ma", "A", MILLI),
+    ("w watt watts", "W", Conversion::Same),
+    ("kw", "W", KILO),
+    ("va", "VA", Conversion::Same),
+    ("kva", "VA", KILO),
+    ("var", "var", Conversion::Same),
+    ("kvar", "var", KILO),
+    ("hz", "Hz", Conversion::Same),
+    // A tyre's pressure is no room's: it is in kPa or PSI.
+    ("hpa mbar", "hPa", Conversion::Same),
+    ("pa", "hPa", HUNDREDTH),
+    ("inhg", "hPa", INCHES_OF_MERCURY),
+    ("lux lx", "lx", Conversion::Same),
+    ("klx", "lx", KILO),
+    ("ppm", "ppm", Conversion::Same),
+    ("ugm3", "µg/m³", Conversion::Same),
+    ("ms mps", "m/s", Conversion::Same),
+    ("kmh kph", "m/s", KILOMETRES_PER_HOUR),
+    ("mih mph", "m/s", MILES_PER_HOUR),
+    ("kn knots", "m/s", KNOTS),
+    ("deg", "°", Conversion::Same),
+    ("mm", "mm", Conversion::Same),
+    ("in", "mm", INCHES),
+    ("mmh", "mm/h", Conversion::Same),
+    ("inh", "mm/h", INCHES),
+    ("cm", "cm", Conversion::Same),
+    ("mm", "cm", TENTH),
+    ("m", "cm", HUNDREDFOLD),
+    ("km", "km", Conversion::Same),
+    ("dbm", "dBm", Conversion::Same),
 ];
-const PERCENT: Units = &[("pct", Conversion::Same), ("percent", Conversion::Same)];
-const VOLTAGE: Units = &[("v", Conversion::Same), ("volts", Conversion::Same), ("mv", MILLI)];
-const SPEED: Units = &[
-    ("ms", Conversion::Same),
-    ("mps", Conversion::Same),
-    ("kmh", KILOMETRES_PER_HOUR),
-    ("kph", KILOMETRES_PER_HOUR),
-    ("mih", MILES_PER_HOUR),
-    ("mph", MILES_PER_HOUR),
-    ("kn", KNOTS),
-    ("knots", KNOTS),
-];
-const DUST: Units = &[("ugm3", Conversion::Same)];
 
-/// Quantities by their names, their metric and their units. A tyre's pressure is no room's: it is in kPa or PSI.
-const QUANTITIES: &[(&[&str], &str, Units)] = &[
-    (&["temperature", "temp"], "temperature", TEMPERATURE),
-    (
-        &["device_temperature", "cpu_temperature", "cpu_temp", "chip_temperature"],
-        "device_temperature",
-        TEMPERATURE,
-    ),
-    (&["dew_point", "dewpoint"], "dew_point", TEMPERATURE),
-    (&["setpoint", "set_temperature", "target_temperature"], "set_temperature", TEMPERATURE),
-    (&["humidity", "relative_humidity"], "humidity", PERCENT),
-    (&["soil_moisture"], "soil_moisture", PERCENT),
-    (&["battery", "battery_level"], "battery", PERCENT),
-    (&["battery", "battery_voltage", "bat", "batt"], "battery_voltage", VOLTAGE),
-    (&["voltage"], "voltage", VOLTAGE),
-    (
-        &["current"],
-        "current",
-        &[("a", Conversion::Same), ("amps", Conversion::Same), ("ma", MILLI)],
-    ),
-    (
-        &["power"],
-        "current_w",
-        &[
-            ("w", Conversion::Same),
-            ("watt", Conversion::Same),
-            ("watts", Conversion::Same),
-            ("kw", KILO),
-        ],
-    ),
-    (&["apparent_power"], "apparent_power", &[("va", Conversion::Same), ("kva", KILO)]),
-    (&["reactive_power"], "reactive_power", &[("var", Conversion::Same), ("kvar", KILO)]),
-    (&["frequency"], "frequency", &[("hz", Conversion::Same)]),
-    (
-        &["pressure", "barometric_pressure", "air_pressure"],
-        "pressure",
-        &[
-            ("hpa", Conversion::Same),
-            ("mbar", Conversion::Same),
-            ("pa", HUNDREDTH),
-            ("inhg", INCHES_OF_MERCURY),
-        ],
-    ),
-    (
-        &["illuminance", "light"],
-        "illuminance",
-        &[("lux", Conversion::Same), ("lx", Conversion::Same), ("klx", KILO)],
-    ),
-    (&["co2", "carbon_dioxide"], "co2", &[("ppm", Conversion::Same)]),
-    (&["pm1", "pm1_0"], "pm1", DUST),
-    (&["pm2_5", "pm25"], "pm2_5", DUST),
-    (&["pm10", "pm10_0"], "pm10", DUST),
-    (&["wind_speed", "wind_avg"], "wind_speed", SPEED),
-    (&["wind_gust", "wind_max"], "wind_gust", SPEED),
-    (&["wind_dir", "wind_direction"], "wind_direction", &[("deg", Conversion::Same)]),
-    (&["rain"], "rain", &[("mm", Conversion::Same), ("in", INCHES)]),
-    (&["rain_rate"], "rain_rate", &[("mmh", Conversion::Same), ("inh", INCHES)]),
-    (
-        &["distance", "depth"],
-        "distance",
-        &[("cm", Conversion::Same), ("mm", TENTH), ("m", HUNDREDFOLD)],
-    ),
-    (&["storm_dist", "lightning_distance"], "lightning_distance", &[("km", Conversion::Same)]),
-    (&["rssi", "signal"], "signal_strength", &[("dbm", Conversion::Same)]),
+/// The names of quantities that have a unit behind them, with their metric.
+const QUANTITIES: &[(&str, &str)] = &[
+    ("temperature temp", "temperature"),
+    ("device_temperature cpu_temperature cpu_temp chip_temperature", "device_temperature"),
+    ("dew_point dewpoint", "dew_point"),
+    ("setpoint set_temperature target_temperature", "set_temperature"),
+    ("humidity relative_humidity", "humidity"),
+    ("soil_moisture", "soil_moisture"),
+    ("battery battery_level", "battery"),
+    ("battery battery_voltage bat batt", "battery_voltage"),
+    ("voltage", "voltage"),
+    ("current", "current"),
+    ("power", "current_w"),
+    ("apparent_power", "apparent_power"),
+    ("reactive_power", "reactive_power"),
+    ("frequency", "frequency"),
+    ("pressure barometric_pressure air_pressure", "pressure"),
+    ("illuminance light", "illuminance"),
+    ("co2 carbon_dioxide", "co2"),
+    ("pm1 pm1_0", "pm1"),
+    ("pm2_5 pm25", "pm2_5"),
+    ("pm10 pm10_0", "pm10"),
+    ("wind_speed wind_avg", "wind_speed"),
+    ("wind_gust wind_max", "wind_gust"),
+    ("wind_dir wind_direction", "wind_direction"),
+    ("rain", "rain"),
+    ("rain_rate", "rain_rate"),
+    ("distance depth", "distance"),
+    ("storm_dist lightning_distance", "lightning_distance"),
+    ("rssi signal", "signal_strength"),
 ];
 
 /// Names of metrics that say no unit and mean one all the same: AirGradient's, and the index of UV light.
@@ -127,20 +169,29 @@ pub(crate) fn of_name(name: &str, written: &str) -> Option<(&'static str, Conver
     let borders = name.char_indices().filter(|(_, c)| *c == '_').map(|(at, _)| at);
     borders.into_iter().find_map(|at| {
         let (quantity, unit) = (&name[..at], name[at + 1..].replace('_', ""));
-        QUANTITIES.iter().filter(|(names, ..)| names.contains(&quantity)).find_map(
-            |(_, metric, units)| {
-                let (_, conversion) = units.iter().find(|(known, _)| *known == unit)?;
-                Some((*metric, *conversion))
-            },
-        )
+        let mut meant = QUANTITIES.iter().filter(|(names, _)| has_word(names, quantity));
+        meant.find_map(|(_, metric)| Some((*metric, conversion(&unit, metric)?)))
     })
+}
+
+/// The way from a unit, as names end in it, to the unit that the vocabulary has of a metric.
+fn conversion(unit: &str, metric: &str) -> Option<Conversion> {
+    let (_, of_metric) = vocabulary::meaning(metric)?;
+    let of_metric = of_metric.as_ref().map(Unit::as_str);
+    let (.., conversion) =
+        UNITS.iter().find(|(words, to, _)| Some(*to) == of_metric && has_word(words, unit))?;
+    Some(*conversion)
+}
+
+fn has_word(words: &str, wanted: &str) -> bool {
+    words.split(' ').any(|word| word == wanted)
 }
 
 /// The metrics that names mean.
 #[cfg(test)]
 pub(crate) fn metrics() -> impl Iterator<Item = &'static str> {
     let synonyms = SYNONYMS.iter().map(|(_, metric)| *metric);
-    QUANTITIES.iter().map(|(_, metric, _)| *metric).chain(synonyms)
+    QUANTITIES.iter().map(|(_, metric)| *metric).chain(synonyms)
 }
 
 #[cfg(test)]

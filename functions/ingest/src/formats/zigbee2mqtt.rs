@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
-use super::conversion::HUNDREDFOLD;
 use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
 use super::scale::{LOCK, MILLI, OPENING, SAME, SWITCH, Scale, Scaled, TRUTH};
+use super::units::HUNDREDFOLD;
 use super::vocabulary;
 
 /// Warming and not.

@@ -15,7 +15,7 @@ use domain::{
 };
 
 use super::{Line, MAX_FIELDS, Value, decimal};
-use crate::formats::conversion::Conversion;
+use crate::formats::units::Conversion;
 use crate::formats::{units, vocabulary};
 use home_assistant::{Entity, string};
 pub(crate) use metric_name::metric_name;
