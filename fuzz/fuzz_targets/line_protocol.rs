@@ -5,7 +5,6 @@
 #[path = "../../functions/ingest/src/formats"]
 #[allow(dead_code, unused_imports, reason = "ingest uses more of them")]
 mod formats {
-    pub(crate) mod conversion;
     pub(crate) mod line_invariants;
     pub(crate) mod line_protocol;
     pub(crate) mod units;
