@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{DeviceId, Order, RESERVED_IDS, Reading, RoomId};
+use domain::{DeviceId, Month, Order, RESERVED_IDS, Reading, RoomId};
 use dynamodb::DynamoStore;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
-use table::{QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey};
+use table::{
+    Expected, NoteSeen as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey,
+    Seen,
+};
 use tokio::runtime::Runtime;
 
 use crate::engine::Engine;
@@ -176,6 +179,7 @@ fn any_walk_of_cursors_meets_every_reading_once_and_in_order() {
             let mut model = Model::new();
             register(&store).await;
             write(&store, &mut model, writes).await;
+            note_rooms(&store, &model).await;
             let home = Home::at(store, at(3_600_000));
             home.query().load().await;
             for asked in questions {
@@ -183,6 +187,19 @@ fn any_walk_of_cursors_meets_every_reading_once_and_in_order() {
             }
         });
     });
+}
+
+/// Notes which devices were in which rooms, as the rollup function does.
+async fn note_rooms(store: &DynamoStore, model: &Model) {
+    let readings = model.values();
+    let stays =
+        readings.filter_map(|reading| Some((reading.room.clone()?, reading.device.clone())));
+    for (room, device) in stays.collect::<BTreeSet<_>>() {
+        let month = Month::of(at(0));
+        let seen = Seen { room, device, first: month, last: month, version: 1 };
+        let is_noted = store.put_seen(&seen, Expected::Absent, &invocation()).await;
+        assert!(is_noted.expect("written"));
+    }
 }
 
 /// Every device, in its own room.

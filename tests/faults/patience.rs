@@ -24,12 +24,15 @@ use crate::stored::put;
 const THROTTLED: Duration = Duration::from_secs(8);
 const MINUTE: i64 = 60_000;
 
-/// A proxy that throttles an operation from now on, for a time.
+/// A proxy that throttles an operation from its first request on, for a time.
 async fn throttling(table: &Table, operation: &'static str) -> Proxy {
-    let since = Stopwatch::start();
+    let mut first: Option<Stopwatch> = None;
     let plan = move |call: &Call| {
-        let is_throttled = call.operation == operation && since.elapsed() < THROTTLED;
-        is_throttled.then_some(Fault::Throttled)
+        if call.operation != operation {
+            return None;
+        }
+        let since = first.get_or_insert_with(Stopwatch::start);
+        (since.elapsed() < THROTTLED).then_some(Fault::Throttled)
     };
     Proxy::start(table.endpoint(), plan).await
 }
@@ -84,7 +87,8 @@ pub(super) fn by_way_of(proxy: &Proxy, table: &Table, minutes: i64) -> Home<Dyna
     Home::with(table.store_by_way_of(proxy.url()), options)
 }
 
-/// Judges and sends while an operation is throttled, and once more after the lease. The message is sent once.
+/// Judges and sends while an operation is throttled, in the next minute if that is over by then, and once more after the
+/// lease. The message is sent once.
 async fn tell_once_while_throttled(operation: &'static str) {
     let engine = Engine::embedded().await;
     let table = engine.table(true).await;
@@ -94,8 +98,14 @@ async fn tell_once_while_throttled(operation: &'static str) {
 
     let watch = Stopwatch::start();
     home.alert(Event::Schedule, deadline()).await.expect("done in the end");
+    if home.receiver.messages().is_empty() {
+        // A judgement leaves time to the others: what it could not write is judged again.
+        tokio::time::sleep(THROTTLED.saturating_sub(watch.elapsed())).await;
+        home.clock.set(at(61 * MINUTE));
+        home.alert(Event::Schedule, deadline()).await.expect("done in the end");
+    }
     assert!(watch.elapsed() > Duration::from_secs(7), "it was not throttled");
-    assert_eq!(home.receiver.messages().len(), 1, "{operation}: what the minute judged is sent");
+    assert_eq!(home.receiver.messages().len(), 1, "{operation}: what was judged is sent");
     let later = at(60 * MINUTE).saturating_add(TimeDelta::minutes(10));
     let waiting = table.store().waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
     assert!(waiting.expect("read").listing.found.is_empty(), "{operation}: it is finished");
@@ -111,7 +121,7 @@ async fn a_message_is_finished_though_the_table_throttles_longer_than_a_sender_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_minute_judged_is_sent_though_the_table_throttles_longer_than_a_sender_waits() {
+async fn what_is_judged_is_sent_a_minute_later_at_most_though_the_table_throttles_for_seconds() {
     tell_once_while_throttled("TransactWriteItems").await;
 }
 
