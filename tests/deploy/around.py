@@ -83,7 +83,7 @@ PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, SEEN, VAL
 PERMITTED = {
     "IngestRole": {
         "batch_execute_statement": {DEVICE}, "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
-        "update_item": {DEVICE, *REGISTRY}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN, STATE},
+        "update_item": {DEVICE}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN, STATE},
     },
     "QueryRole": {
         "put_item": {"ROOM", TOKEN, SCHEMA, *STAYS, VALUES, RULES, CHANNELS, SECRETS, *JUDGED},
