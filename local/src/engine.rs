@@ -15,6 +15,7 @@
 //! for one sync to the disk per transaction; a reading that is sent again is stored again, so the local
 //! system does without.
 
+mod directory_lock;
 mod endpoint;
 mod load;
 mod queue;
@@ -25,7 +26,7 @@ mod throttle;
 mod writer;
 
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,7 @@ use crate::table_definition::{Index, TableDefinition};
 use crate::template::Template;
 use crate::warning::warn;
 use crate::{Burst, Data, private};
+use directory_lock::{DirectoryLock, LOCK};
 use endpoint::Operations;
 use range::Ranges;
 use throttle::Throttle;
@@ -60,11 +62,8 @@ use writer::{Turns, Writer, WriterConnection};
 
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
-/// The beginning of the names of the system's own files in a data directory, but for the next two.
+/// The beginning of the names of the system's own files in a data directory, but for the lock and the address.
 pub(crate) const OWN_PREFIX: &str = "roomtide.";
-/// The file that is locked for as long as an engine runs. It has [`USED`] once there is a table.
-const LOCK: &str = "lock";
-const USED: &[u8] = b"used\n";
 /// The file that tells other processes of this user where the engine answers and to which key.
 const ADDRESS: &str = "engine-address";
 
@@ -78,8 +77,7 @@ pub struct Engine {
     turns: Turns,
     stop: oneshot::Sender<()>,
     threads: [JoinHandle<()>; 2],
-    // Held for as long as the engine runs; the operating system lets go of it with the process.
-    lock: File,
+    lock: DirectoryLock,
     scratch: Option<TempDir>,
 }
 
@@ -121,9 +119,7 @@ impl Engine {
         let file = database_file(&directory);
         let database = open(&file).map_err(|error| explain(&error, &file))?;
         ensure_table(&database, table).context("cannot make the table")?;
-        if lock.metadata()?.len() == 0 {
-            (&lock).write_all(USED).context("cannot note that there is data")?;
-        }
+        lock.mark_used().context("cannot note that there is data")?;
         let turns = Arc::new(Mutex::new(WriterConnection::open(file.clone())?));
         let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
@@ -287,8 +283,7 @@ fn store_config(endpoint: String, key: String) -> StoreConfig {
 
 /// How a store reaches the table of an engine that another process runs in this directory.
 pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
-    let lock = File::options().write(true).open(directory.join(LOCK)).ok()?;
-    if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+    if !directory_lock::is_taken(directory) {
         return None;
     }
     let address = fs::read_to_string(directory.join(ADDRESS)).ok()?;
@@ -370,12 +365,7 @@ pub(crate) fn has_files(directory: &Path) -> bool {
 
 /// Removes the files of an engine that has ended. Returns whether it did: those of a running one stay.
 pub(crate) fn remove_files(directory: &Path) -> std::io::Result<bool> {
-    let path = directory.join(LOCK);
-    let lock = private::options().create(true).truncate(false).open(&path)?;
-    match lock.try_lock() {
-        Err(TryLockError::WouldBlock) => return Ok(false),
-        locked => locked?,
-    }
+    let Some(_lock) = DirectoryLock::take(directory)? else { return Ok(false) };
     let data = ["db", "db-wal", "db-shm", "db-journal"].map(|it| format!("{OWN_PREFIX}{it}"));
     // The lock goes last: without the others it is that of a directory without data.
     for name in data.iter().map(String::as_str).chain([ADDRESS, LOCK]) {
@@ -390,31 +380,25 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Takes the directory for this process alone.
-fn lock(directory: &Path) -> anyhow::Result<File> {
-    let path = directory.join(LOCK);
-    let file = private::options().create(true).truncate(false).open(&path);
-    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => bail!(
+fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
+    let lock = DirectoryLock::take(directory);
+    let lock = lock.with_context(|| format!("cannot lock {}", directory.join(LOCK).display()))?;
+    lock.with_context(|| {
+        format!(
             "{} is in use by another roomtide; stop it, or choose another directory with --data-dir",
             directory.display()
-        ),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock {}", path.display()))
-        }
-    }
+        )
+    })
 }
 
 /// Refuses a file of no bytes where there was a table, which `SQLite` would take for a new one: a machine that
 /// lost its power may leave one. A first start that was ended early has left neither mark nor address.
-fn ensure_not_emptied(directory: &Path, lock: &File) -> anyhow::Result<()> {
+fn ensure_not_emptied(directory: &Path, lock: &DirectoryLock) -> anyhow::Result<()> {
     let file = database_file(directory);
     let is_empty = fs::metadata(&file).is_ok_and(|it| it.len() == 0);
-    let had_table = || Ok::<_, anyhow::Error>(lock.metadata()?.len() > 0);
     let log = directory.join(format!("{OWN_PREFIX}db-wal"));
     let has_log = || fs::metadata(log).is_ok_and(|it| it.len() > 0);
-    if is_empty && (had_table()? || directory.join(ADDRESS).exists() || has_log()) {
+    if is_empty && (lock.is_used()? || directory.join(ADDRESS).exists() || has_log()) {
         bail!(
             "{} is empty, but there was data in this directory; put a copy of the file in its place, \
              delete it to begin with an empty table, or choose another directory with --data-dir",
