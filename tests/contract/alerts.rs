@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use alerts::{News, Once, Subject};
+use alerts::{AlertSubject, FigureState, News};
 use domain::{ChannelId, TimeRange, Timestamp};
 use futures_util::future::join_all;
 use runtime::telemetry::chain;
@@ -327,7 +327,7 @@ pub(super) async fn a_state_is_edited_only_as_it_was_read(store: &impl AlertPort
 pub(super) async fn what_was_told_once_is_a_state_too(store: &impl AlertPorts) {
     let mut known = None;
     let key = alert_key("budget", "meter");
-    let mut once = Once::default();
+    let mut once = FigureState::default();
     for n in 0..3 {
         once.told.insert(at(n), u64::MAX);
         (once.number, once.changed) = (u64::MAX, Some(at(n)));
@@ -367,15 +367,15 @@ pub(super) async fn states_are_found_by_their_keys_by_rule_and_when_they_are_due
         for n in 0..12_i64 {
             let id = format!("d{n:02}");
             let subject = match n % 4 {
-                0 => Subject::Room(room(&id)),
-                _ => Subject::Device(device(&id)),
+                0 => AlertSubject::Room(room(&id)),
+                _ => AlertSubject::Device(device(&id)),
             };
             let key = AlertKey { rule: rule.parse().expect("an id"), subject };
             states.push(due_at(key, (n % 3 > 0).then_some(n * 4 * MINUTE)));
         }
     }
     // A device and a room may have the same id.
-    let twin = AlertKey { subject: Subject::Room(room("d01")), ..states[1].key.clone() };
+    let twin = AlertKey { subject: AlertSubject::Room(room("d01")), ..states[1].key.clone() };
     states.push(due_at(twin, None));
     for chunk in states.chunks(20) {
         join_all(chunk.iter().map(|it| put_state(store, it))).await;
@@ -573,7 +573,7 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     let [first] = &given[..] else { panic!("{given:?}") };
     let expected = WaitingMessage { attempts: 1, lease: first.lease, ..known.clone() };
     assert_eq!(*first, expected);
-    // Once it is over, another one has it, and the first one hears so.
+    // FigureState it is over, another one has it, and the first one hears so.
     let [free] = &waiting(store, "c", 9_000).await[..] else { panic!("one") };
     assert_eq!(free, first);
     let second = lease(free, 60_000).await.expect("free");

@@ -1,6 +1,6 @@
 //! What the ports of alerts cost: a home with twenty rules, three channels and ten devices, then a thousand states.
 
-use ::alerts::{News, State};
+use ::alerts::{EpisodeState, News};
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
@@ -20,7 +20,7 @@ use crate::given::{always, at, device, invocation};
 /// A state that is due that many milliseconds after the start.
 fn due_at(key: AlertKey, millis: i64) -> StoredAlertState {
     let AlertState::Episodes(state) = firing("r", "d").state else { panic!("episodes") };
-    let state = State { due: Some(at(millis)), ..*state };
+    let state = EpisodeState { due: Some(at(millis)), ..*state };
     StoredAlertState::next(None, key, AlertState::Episodes(Box::new(state)), at(0))
 }
 

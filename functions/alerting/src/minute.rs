@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 
-use domain::{RuleId, Timestamp};
-use judging::{Failure, Judged, LeftOut, Rules};
+use domain::RuleId;
+use judging::{Failure, JudgingReport, JudgingSession, LostMessages, Rules};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
 use table::{Invocation, Look, MAX_CACHED_ENTRIES, StoreError, StoreResult};
@@ -16,8 +16,6 @@ use crate::Alerting;
 use crate::ports::Store;
 use crate::task::{KeptPlace, ReadTasks, Task};
 
-/// With less time left no further state is judged.
-const ENOUGH: Duration = Duration::from_secs(1);
 /// The least time of each part of the minute, however much there is to do in earlier parts. Where there is less, all parts
 /// have the same.
 const LEAST_SHARE: Duration = Duration::from_secs(4);
@@ -57,7 +55,7 @@ impl Minute {
         log.set("alerting.looks", self.looks);
         log.set("alerting.is_cut", self.is_cut);
         log.set("alerting.failed_judgements", self.failed);
-        if let Some(left_out) = LeftOut::of(self.left_out) {
+        if let Some(left_out) = LostMessages::of(self.left_out) {
             log.warn("alerting.left_out", &left_out);
         }
         if !self.unjudged.is_empty() {
@@ -71,13 +69,13 @@ impl Minute {
         }
     }
 
-    fn add(&mut self, judged: Judged) {
-        self.judged += judged.judged;
-        self.messages += judged.messages;
-        self.left_out += judged.left_out;
-        self.is_cut |= judged.is_cut;
-        self.unjudged.extend(judged.unjudged);
-        for (key, failure) in judged.failures {
+    fn add(&mut self, report: JudgingReport) {
+        self.judged += report.judged;
+        self.messages += report.messages;
+        self.left_out += report.left_out;
+        self.is_cut |= report.is_cut;
+        self.unjudged.extend(report.unjudged);
+        for (key, failure) in report.failures {
             self.fail(&format_args!("{} {}", key.rule, key.subject), &failure);
         }
     }
@@ -94,9 +92,9 @@ impl Minute {
     }
 
     /// Takes the judgements of a part of the minute in; a part that fails leaves the others their turn.
-    fn add_part(&mut self, part: &str, judged: Result<Judged, Failure>) {
-        match judged {
-            Ok(judged) => self.add(judged),
+    fn add_part(&mut self, part: &str, report: Result<JudgingReport, Failure>) {
+        match report {
+            Ok(report) => self.add(report),
             Err(Failure::Store(StoreError::TimedOut)) => self.is_cut = true,
             Err(failure) => {
                 self.failed += 1;
@@ -130,69 +128,43 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         invocation: &Invocation,
     ) -> Minute {
         let mut minute = Minute::default();
-        let now = self.clock.now();
+        let session = self.judging.session(&self.store, invocation, self.clock.now());
 
         let part = leaving_shares(3, invocation);
-        self.judge_due(rules, now, &mut minute, &part).await;
+        self.judge_due(rules, &mut minute, &session.within(&part)).await;
 
         let part = leaving_shares(2, invocation);
-        self.look(rules, now, &mut minute, &part).await;
+        self.recheck(rules, &mut minute, &session.within(&part)).await;
 
         if is_noted {
             let part = leaving_shares(1, invocation);
-            let silence = Box::pin(self.judging.judge_silence(&self.store, now, &part)).await;
-            minute.add_part("silence", silence);
+            let session = session.within(&part);
+            minute.add_part("silence", Box::pin(session.judge_silence()).await);
         } else {
             minute.is_cut = true;
         }
 
-        let sealed = Box::pin(self.judging.judge_sealed(&self.store, now, invocation)).await;
-        minute.add_part("sealed quarters", sealed);
+        minute.add_part("sealed quarters", Box::pin(session.judge_sealed()).await);
         minute
     }
 
     /// Judges the states that are due.
-    async fn judge_due(
-        &self,
-        rules: &Rules,
-        now: Timestamp,
-        minute: &mut Minute,
-        invocation: &Invocation,
-    ) {
-        for state in self.read(&self.due, now, minute, invocation).await {
-            if invocation.remaining() < ENOUGH {
-                minute.is_cut = true;
-                return;
-            }
-            let judged = self.judging.judge_due(&self.store, rules, &state, now, invocation);
-            match Box::pin(judged).await {
-                Ok(outcome) => {
-                    minute.judged += 1;
-                    minute.messages += outcome.messages;
-                    minute.left_out += outcome.left_out;
-                }
-                Err(failure) => {
-                    minute
-                        .fail(&format_args!("{} {}", state.key.rule, state.key.subject), &failure);
-                }
-            }
-        }
+    async fn judge_due(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
+        let due = self.read(&self.due, minute, session).await;
+        minute.add(Box::pin(session.judge_due(rules, &due)).await);
     }
 
-    /// Looks at devices and rules again.
-    async fn look(
-        &self,
-        rules: &Rules,
-        now: Timestamp,
-        minute: &mut Minute,
-        invocation: &Invocation,
-    ) {
-        for look in self.read(&self.looks, now, minute, invocation).await {
-            if invocation.remaining() < ENOUGH {
+    /// Rechecks devices and rules.
+    async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
+        let mut looks = self.read(&self.looks, minute, session).await;
+        // With a fixed order some would wait for ever behind others that the table throttles.
+        fastrand::shuffle(&mut looks);
+        for look in looks {
+            if !session.has_time() {
                 minute.is_cut = true;
                 return;
             }
-            if let Err(failure) = self.look_at(&look, rules, now, minute, invocation).await {
+            if let Err(failure) = self.recheck_one(&look, rules, minute, session).await {
                 minute.fail(&format_args!("the look at {}", look.what), &failure);
             }
         }
@@ -202,16 +174,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn read<T: Task<Owner = ()>>(
         &self,
         place: &KeptPlace<T>,
-        now: Timestamp,
         minute: &mut Minute,
-        invocation: &Invocation,
+        session: &JudgingSession<'_, S>,
     ) -> Vec<T> {
         // The other half is for judging them.
-        let reading = invocation.part_of(invocation.remaining() / 2);
-        let read = place.read_on(&self.store, &(), now, &reading).await;
-        let ReadTasks { mut tasks, unreadable, is_cut, failure, .. } = read;
-        // With a fixed order some would wait for ever behind others that the table throttles.
-        fastrand::shuffle(&mut tasks);
+        let reading = session.invocation.part_of(session.invocation.remaining() / 2);
+        let read = place.read_on(&self.store, &(), session.now, &reading).await;
+        let ReadTasks { tasks, unreadable, is_cut, failure, .. } = read;
         minute.is_cut |= is_cut;
         for error in unreadable.into_iter().map(StoreError::Unreadable).chain(failure) {
             minute.fail(&T::NAME, &error.into());
@@ -219,26 +188,24 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         tasks
     }
 
-    /// Looks at a device or a rule again, and removes the look if nothing of it is left. One at a rule keeps its place.
-    async fn look_at(
+    /// Rechecks a device or a rule, and removes the recheck if nothing of it is left. That of a rule keeps its place.
+    async fn recheck_one(
         &self,
         look: &Look,
         rules: &Rules,
-        now: Timestamp,
         minute: &mut Minute,
-        invocation: &Invocation,
+        session: &JudgingSession<'_, S>,
     ) -> Result<(), Failure> {
-        let judged = self.judging.look(&self.store, rules, look, now, invocation);
-        let judged = Box::pin(judged).await?;
-        let is_done = judged.is_done();
-        let up_to = judged.up_to.clone();
-        minute.add(judged);
+        let report = Box::pin(session.recheck(rules, look)).await?;
+        let is_done = report.is_done();
+        let up_to = report.up_to.clone();
+        minute.add(report);
 
         if is_done {
-            self.store.remove_look(look, invocation).await?;
+            self.store.remove_look(look, session.invocation).await?;
             minute.looks += 1;
         } else if let Some(device) = &up_to {
-            self.store.move_look(look, device, invocation).await?;
+            self.store.move_look(look, device, session.invocation).await?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use alerts::{Rule, Subject, Watch};
+use alerts::{AlertSubject, Rule, Watch};
 use domain::{Device, DeviceId, Label, RoomId, Unit};
 use table::{FindRegistry, Invocation, WaitingMessage};
 
@@ -23,34 +23,36 @@ impl Registered {
         let (mut devices, mut rooms) = (BTreeSet::new(), BTreeSet::new());
         for message in messages {
             match &message.told.alert.subject {
-                Subject::Device(id) => drop(devices.insert(id.clone())),
-                Subject::Room(id) => drop(rooms.insert(id.clone())),
+                AlertSubject::Device(id) => drop(devices.insert(id.clone())),
+                AlertSubject::Room(id) => drop(rooms.insert(id.clone())),
             }
         }
-        let (devices, rooms): (Vec<_>, Vec<_>) =
-            (devices.into_iter().collect(), rooms.into_iter().collect());
+        let devices: Vec<DeviceId> = devices.into_iter().collect();
+        let rooms: Vec<RoomId> = rooms.into_iter().collect();
+
         let mut found = Self::default();
         if !devices.is_empty()
             && let Ok(listing) = store.find_devices(&devices, invocation).await
         {
-            found.devices = listing.found.into_iter().map(|it| (it.id().clone(), it)).collect();
+            found.devices =
+                listing.found.into_iter().map(|device| (device.id().clone(), device)).collect();
         }
         if !rooms.is_empty()
             && let Ok(listing) = store.find_rooms(&rooms, invocation).await
         {
-            found.rooms = listing.found.into_iter().map(|it| (it.id, it.name)).collect();
+            found.rooms = listing.found.into_iter().map(|room| (room.id, room.name)).collect();
         }
         found
     }
 
     /// The name of a subject; its id if nobody has named it.
-    pub(crate) fn name<'a>(&'a self, subject: &'a Subject) -> &'a str {
+    pub(crate) fn name<'a>(&'a self, subject: &'a AlertSubject) -> &'a str {
         match subject {
-            Subject::Device(id) => {
+            AlertSubject::Device(id) => {
                 let name = self.devices.get(id).and_then(Device::name);
                 name.map_or(id.as_str(), Label::as_str)
             }
-            Subject::Room(id) => {
+            AlertSubject::Room(id) => {
                 let name = self.rooms.get(id).and_then(Option::as_ref);
                 name.map_or(id.as_str(), Label::as_str)
             }
@@ -58,8 +60,9 @@ impl Registered {
     }
 
     /// The unit of what a rule watches.
-    pub(crate) fn unit(&self, subject: &Subject, rule: &Rule) -> Option<&Unit> {
-        let (Subject::Device(id), Watch::Metric { metric, .. }) = (subject, &rule.watch) else {
+    pub(crate) fn unit(&self, subject: &AlertSubject, rule: &Rule) -> Option<&Unit> {
+        let (AlertSubject::Device(id), Watch::Metric { metric, .. }) = (subject, &rule.watch)
+        else {
             return None;
         };
         self.devices.get(id)?.metrics().get(metric)?.unit.as_ref()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alerts::{Names, Notice, Outgoing, Post, Secret, Subject};
+use alerts::{AlertSubject, Names, Notice, Outgoing, Post, Secret};
 use domain::{RuleId, Timestamp, Zone};
 use table::WaitingMessage;
 
@@ -34,8 +34,8 @@ impl Sender<'_> {
     ) -> Outgoing {
         let notices: Vec<Notice<'_>> = messages
             .iter()
-            .map(|it| {
-                let (alert, rule) = (&it.told.alert, &it.told.rule);
+            .map(|waiting| {
+                let (alert, rule) = (&waiting.told.alert, &waiting.told.rule);
                 let names = Names {
                     subject: registered.name(&alert.subject),
                     unit: registered.unit(&alert.subject, rule),
@@ -43,10 +43,16 @@ impl Sender<'_> {
                     now,
                 };
                 let subject_id = match &alert.subject {
-                    Subject::Device(id) => id.as_str(),
-                    Subject::Room(id) => id.as_str(),
+                    AlertSubject::Device(id) => id.as_str(),
+                    AlertSubject::Room(id) => id.as_str(),
                 };
-                Notice { rule_id: &alert.rule, rule, subject_id, names, message: &it.told.message }
+                Notice {
+                    rule_id: &alert.rule,
+                    rule,
+                    subject_id,
+                    names,
+                    message: &waiting.told.message,
+                }
             })
             .collect();
         let link = link(self.page_url, messages);
@@ -55,20 +61,20 @@ impl Sender<'_> {
     }
 }
 
-/// The address of the page. Its fragment, which no browser sends to a server, has a key for each episode that may be
-/// acknowledged by it; of more than a text has room for, none: the page lists what fires.
+/// The address of the page. The fragment, which no browser sends to a server, has one acknowledgement key an episode. If
+/// they do not fit, it opens the list of alerts.
 fn link(page_url: &str, messages: &[WaitingMessage]) -> String {
     if page_url.is_empty() {
         return String::new();
     }
     let keys: Vec<String> = messages
         .iter()
-        .filter_map(|it| {
-            let alert = &it.told.alert;
-            Some(it.key.as_ref()?.fragment(&alert.rule, &alert.subject))
+        .filter_map(|message| {
+            let alert = &message.told.alert;
+            Some(message.key.as_ref()?.fragment(&alert.rule, &alert.subject))
         })
         .collect();
-    let fragment = Some(keys.join("&")).filter(|it| (1..=MAX_FRAGMENT).contains(&it.len()));
+    let fragment = Some(keys.join("&")).filter(|keys| (1..=MAX_FRAGMENT).contains(&keys.len()));
     let fragment = fragment.unwrap_or_else(|| "alerts".to_owned());
     page_url.trim_end_matches('/').to_owned() + "/#" + &fragment
 }

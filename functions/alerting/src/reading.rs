@@ -39,8 +39,8 @@ impl<T, K: Ord> ReadAbout<T, K> {
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// What waits for a channel, from where the round before was cut on. What follows a message that somebody is sending
-    /// waits for it: if that one dies, or cannot note what became of it, the older one is sent once more.
+    /// What waits for a channel, from where the round before was cut on. A message behind one that somebody is sending
+    /// waits. If the sender dies, or cannot note the result, the older message is sent once more.
     pub(crate) async fn waiting(
         &self,
         channel: &StoredChannel,

@@ -53,7 +53,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut log = WideEvent::begin(NAME);
         log.set("alerting.hint", event == Event::Hint);
         let result = catching(Box::pin(self.run(event, &invocation, &mut log))).await;
-        let result = result.map_err(NotDone::from).and_then(|it| it.map_err(NotDone::from));
+        let result = result.map_err(NotDone::from).and_then(|done| done.map_err(NotDone::from));
         if let Err(error) = &result {
             log.error("alerting.error", error.cause());
         }
@@ -72,13 +72,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let marking = invocation.part_of(MAX_MARKING);
         let noted = if is_minute { self.note_running(&marking, log).await } else { Ok(()) };
 
-        let now = self.clock.now();
+        let session = self.judging.session(&self.store, invocation, self.clock.now());
         // As they are now: what is judged by a rule that was saved since it was read fails, and waits for the next minute.
-        let rules = if is_minute {
-            self.judging.refresh(&self.store, now, invocation).await?
-        } else {
-            self.judging.rules(&self.store, now, invocation).await?
-        };
+        let rules = if is_minute { session.refresh().await? } else { session.rules().await? };
         warn(log, "alerting.unreadable", &rules.unreadable);
         warn(log, "alerting.lacking", &rules.lacking);
 

@@ -61,7 +61,7 @@ fn next(known: Option<&RunningMark>, now: Timestamp) -> RunningMark {
     let oldest = now.saturating_add(-KEPT);
     let mut pauses = known.pauses.clone();
     // Those of a clock that was ahead are none.
-    pauses.retain(|it| it.to() > oldest && it.to() <= now);
+    pauses.retain(|pause| pause.to() > oldest && pause.to() <= now);
     if now.since(known.at) > PAUSE {
         pauses.extend(TimeRange::new(known.at, now));
     }
@@ -101,6 +101,6 @@ mod tests {
             mark = next(Some(&mark), at(n * 10));
         }
         assert_eq!(mark.pauses.len(), MAX_PAUSES);
-        assert_eq!(mark.pauses.last().map(|it| it.to()), Some(at(3_000)));
+        assert_eq!(mark.pauses.last().map(|pause| pause.to()), Some(at(3_000)));
     }
 }

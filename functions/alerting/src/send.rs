@@ -85,6 +85,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let Waiting { free, count } = self.waiting(channel, now, sent, round.beginning).await;
         let (mut chosen, storms) = self.choose(channel, free, sent, round).await;
         self.drop_messages(&mut chosen, sent, round).await;
+
         if chosen.send.is_empty() {
             // Nothing is left that it could fail to deliver, and nothing that would show that it works again.
             if count == Some(sent.dropped) {
@@ -108,7 +109,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Ok(());
         }
 
-        match self.deliver(secret, (&leased, &storms), round, &preparing).await {
+        match self.deliver(secret, &leased, &storms, round, &preparing).await {
             Ok(()) => {
                 sent.messages = leased.messages.len();
                 if leased.repeated.is_empty() {
@@ -273,8 +274,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Leases messages of a state up to the first one that the table or somebody else keeps: what follows it would be
-    /// said before it.
+    /// Leases messages of a state up to the first that the table or another sender keeps: a later message would be
+    /// heard before an earlier one.
     async fn lease_in_order(
         &self,
         messages: Vec<&WaitingMessage>,
@@ -317,13 +318,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn deliver(
         &self,
         secret: Result<Secret, NotCarried>,
-        (leased, storms): (&Leased, &Storms),
+        leased: &Leased,
+        storms: &Storms,
         round: &Round<'_>,
         preparing: &Invocation,
     ) -> Result<(), NotCarried> {
         let secret = secret?;
         let Leased { messages, repeated, .. } = leased;
         let registered = Registered::of(&self.store, messages, preparing).await;
+
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone);
         let sender = Sender { page_url, zone, storms: &storms.counted };
         let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
@@ -354,7 +357,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         messages: &[WaitingMessage],
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let deleted = messages.iter().map(|it| self.store.finish_waiting(it, invocation));
+        let deleted = messages.iter().map(|message| self.store.finish_waiting(message, invocation));
         some_at_once(deleted.collect()).await.map(drop)
     }
 
@@ -377,10 +380,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn failed(
         &self,
         channel: &StoredChannel,
-        Leased { messages: leased, repeated, .. }: &Leased,
+        leased: &Leased,
         failure: &NotCarried,
         invocation: &Invocation,
     ) -> StoreResult<()> {
+        let Leased { messages: leased, repeated, .. } = leased;
         let now = self.clock.now();
         let latest = now.saturating_add(MAX_PAUSE);
         let next_of = |message: &WaitingMessage| {
@@ -388,6 +392,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             next_attempt(first, message.attempts, now, failure.retry_after).unwrap_or(latest)
         };
         let soonest = leased.iter().map(next_of).min().unwrap_or(latest);
+
         let postponed = leased.iter().map(|message| {
             // A refusal of this attempt does not tell that an earlier one did not arrive.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
@@ -402,7 +407,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let pause = pause.filter(|next| *next <= latest);
         let next = pause.map_or(soonest, |next| soonest.max(next));
 
-        let is_second = leased.iter().any(|it| it.attempts > 1);
+        let is_second = leased.iter().any(|message| message.attempts > 1);
         let is_only_tested = leased.iter().all(is_test);
         let is_told_at_once = failure.is_lasting || failure.retry_after.is_some() || is_only_tested;
         // Also where one is not given back: its lease ends by itself.

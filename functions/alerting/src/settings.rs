@@ -24,7 +24,7 @@ impl TryFrom<&Config> for Settings {
         let heartbeat = config.heartbeat_url.as_deref();
         Ok(Self {
             page_url: config.page_url.clone().unwrap_or_default(),
-            heartbeat: heartbeat.map(|it| Url::parse(it, Reach::Public)).transpose()?,
+            heartbeat: heartbeat.map(|address| Url::parse(address, Reach::Public)).transpose()?,
         })
     }
 }

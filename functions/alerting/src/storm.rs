@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use alerts::{Scope, Subject};
+use alerts::{AlertSubject, Scope};
 use chrono::TimeDelta;
 use domain::{ChannelId, RuleId, TimeRange, Timestamp};
 use table::{Invocation, ReadToldMessages, ToldKey, ToldMessage, ToldQuery, WaitingMessage};
@@ -21,8 +21,8 @@ pub(crate) const MAX_SINGLE: usize = 20;
 pub(crate) const WINDOW: TimeDelta = TimeDelta::minutes(10);
 /// The number of told messages that one query reads.
 const PAGE: usize = 200;
-/// The most messages that are read of what was told: twice as many as are read of what waits, because what waits was told
-/// too and is not counted as sent.
+/// The most told messages that are read: twice as many as waiting messages, because waiting messages were told too and
+/// are not counted as sent.
 const MAX_TOLD: usize = 2 * MAX_READ;
 
 /// The rules that storm.
@@ -46,10 +46,10 @@ pub(crate) struct Told {
 
 /// The storms of channels that were sent in part, a moment ago.
 #[derive(Debug, Default)]
-pub(crate) struct BegunStorms(Mutex<BTreeMap<(ChannelId, RuleId), Begun>>);
+pub(crate) struct BegunStorms(Mutex<BTreeMap<(ChannelId, RuleId), BegunStorm>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Begun {
+struct BegunStorm {
     devices: usize,
     at: Timestamp,
 }
@@ -77,7 +77,7 @@ impl BegunStorms {
             let key = (channel.clone(), rule.clone());
             let count = done.iter().filter(|message| message.told.alert.rule == *rule).count();
             if storms.due.get(rule).is_some_and(|due| count < *due) {
-                begun.insert(key, Begun { devices: *devices, at: now });
+                begun.insert(key, BegunStorm { devices: *devices, at: now });
             } else {
                 begun.remove(&key);
             }
@@ -86,20 +86,23 @@ impl BegunStorms {
 }
 
 impl Storms {
-    /// The rules that storm, by what is due, what was told in the last ten minutes, and the storms that were sent in
-    /// part. Only a rule on each of several devices can.
+    /// The rules that storm, by due messages, messages told in the last ten minutes, and storms that were sent in part.
+    /// Only a rule on each of several devices can.
     pub(crate) fn of(due: &[WaitingMessage], told: &Told, begun: &BTreeMap<RuleId, usize>) -> Self {
-        let mut waiting: BTreeMap<&RuleId, BTreeSet<&Subject>> = BTreeMap::new();
-        for message in due.iter().filter(|it| may_storm(it)) {
+        let mut waiting: BTreeMap<&RuleId, BTreeSet<&AlertSubject>> = BTreeMap::new();
+        for message in due.iter().filter(|message| may_storm(message)) {
             let alert = &message.told.alert;
             waiting.entry(&alert.rule).or_default().insert(&alert.subject);
         }
-        let unsent: BTreeSet<ToldKey> = due.iter().map(|it| it.told.key()).collect();
+
+        let unsent: BTreeSet<ToldKey> = due.iter().map(|message| message.told.key()).collect();
         let mut storms = Self { due: count_by_rule(due), ..Self::default() };
         for (rule, waiting) in waiting {
-            let sent = told.messages.iter().filter(|it| it.alert.rule == *rule);
-            let sent = sent.filter(|it| !unsent.contains(&it.key()));
-            let sent: BTreeSet<&Subject> = sent.map(|it| &it.alert.subject).collect();
+            let sent = told.messages.iter().filter(|message| message.alert.rule == *rule);
+            let sent = sent.filter(|message| !unsent.contains(&message.key()));
+            let sent: BTreeSet<&AlertSubject> =
+                sent.map(|message| &message.alert.subject).collect();
+
             let all = sent.union(&waiting).count();
             // Nobody knows the count of what was read in part. The devices that are due are a count of their own.
             let known = if told.is_whole { all } else { waiting.len() };
@@ -114,9 +117,9 @@ impl Storms {
         storms
     }
 
-    /// The storms of messages that are told again, each with the number that was told. A storm that holds other messages
-    /// holds none of them: while a dead sender's lease lasted, they were missing among those that wait, so the count that
-    /// was told has their devices already.
+    /// The storms of messages that are told again, each with the number that was told. A storm that holds other
+    /// messages does not hold these: during a dead sender's lease they were not among the waiting messages, so the told
+    /// count has their devices already.
     pub(crate) fn told_again(repeated: &[WaitingMessage]) -> Self {
         let counted = repeated.iter().filter_map(|message| {
             let rule = message.told.alert.rule.clone();

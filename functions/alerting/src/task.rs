@@ -48,7 +48,7 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
         now: Timestamp,
         after: Option<&Self::Place>,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Page<Self>>> + Send;
+    ) -> impl Future<Output = StoreResult<TaskPage<Self>>> + Send;
 
     /// Whether it is taken together with what stands at a place.
     fn belongs_to(&self, _: &Self::Place) -> bool {
@@ -57,7 +57,7 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
 }
 
 /// Some tasks, and where further ones begin.
-pub(crate) struct Page<T: Task> {
+pub(crate) struct TaskPage<T: Task> {
     tasks: Vec<T>,
     unreadable: Vec<UnreadableItem>,
     next: Option<T::Place>,
@@ -88,11 +88,11 @@ impl Task for StoredAlertState {
         now: Timestamp,
         after: Option<&String>,
         invocation: &Invocation,
-    ) -> StoreResult<Page<Self>> {
+    ) -> StoreResult<TaskPage<Self>> {
         let after = after.map(String::as_str);
         let due = store.due_alert_states(now, after, STATES, invocation).await?;
         let Listing { found: tasks, unreadable, .. } = due.listing;
-        Ok(Page { tasks, unreadable, next: due.next })
+        Ok(TaskPage { tasks, unreadable, next: due.next })
     }
 }
 
@@ -108,11 +108,11 @@ impl Task for Look {
         _: Timestamp,
         after: Option<&Looked>,
         invocation: &Invocation,
-    ) -> StoreResult<Page<Self>> {
+    ) -> StoreResult<TaskPage<Self>> {
         let page = store.looks(after, LOOKS, invocation).await?;
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
-        Ok(Page { next: last.map(|look| look.what.clone()), tasks, unreadable })
+        Ok(TaskPage { next: last.map(|look| look.what.clone()), tasks, unreadable })
     }
 }
 
@@ -129,11 +129,11 @@ impl Task for WaitingMessage {
         _: Timestamp,
         after: Option<&WaitingKey>,
         invocation: &Invocation,
-    ) -> StoreResult<Page<Self>> {
+    ) -> StoreResult<TaskPage<Self>> {
         let page = store.waiting_messages(channel, after, MESSAGES, invocation).await?;
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
-        Ok(Page { next: last.map(Self::key), tasks, unreadable })
+        Ok(TaskPage { next: last.map(Self::key), tasks, unreadable })
     }
 
     fn belongs_to(&self, place: &WaitingKey) -> bool {
@@ -144,11 +144,11 @@ impl Task for WaitingMessage {
 
 /// Where reading goes on next, by the owner of what is read.
 #[derive(Debug)]
-pub(crate) struct KeptPlace<T: Task>(Mutex<BTreeMap<T::Owner, Kept<T>>>);
+pub(crate) struct KeptPlace<T: Task>(Mutex<BTreeMap<T::Owner, KeptPart<T>>>);
 
-/// A place, and those before it that are taken together with what may follow it.
+/// A place, and the tasks before it that are taken together with tasks behind it.
 #[derive(Debug)]
-struct Kept<T: Task> {
+struct KeptPart<T: Task> {
     at: Timestamp,
     place: T::Place,
     part: Vec<T>,
@@ -173,7 +173,7 @@ impl<T: Task> KeptPlace<T> {
         let kept = kept.filter(|kept| kept.at <= now && now.since(kept.at) < MAX_KEPT);
         let has_begun_later = kept.is_some();
         let (mut place, mut tasks) = match kept {
-            Some(Kept { place, part, .. }) => (Some(place), part),
+            Some(KeptPart { place, part, .. }) => (Some(place), part),
             None => (None, Vec::new()),
         };
 
@@ -196,12 +196,12 @@ impl<T: Task> KeptPlace<T> {
         let is_cut = place.is_some();
         if let Some(place) = place {
             let part = tasks.extract_if(.., |task| task.belongs_to(&place)).collect();
-            self.lock().insert(owner.clone(), Kept { at: now, place, part });
+            self.lock().insert(owner.clone(), KeptPart { at: now, place, part });
         }
         ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<T::Owner, Kept<T>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<T::Owner, KeptPart<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

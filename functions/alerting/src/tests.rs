@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::sending::{SendRequest, Unanswered};
-use alerts::{Answer, Email, Message, News, Once, Request, Rule, Url};
+use alerts::{Answer, Email, FigureState, Message, News, Request, Rule, Url};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
 use runtime::clock::{Deadline, TestClock};
@@ -316,8 +316,12 @@ impl World {
         let mut message = given::message(number, News::Fired);
         (message.since, message.fired, message.ended) = (self.now(), self.now(), None);
         let told = [(self.now(), number)].into();
-        let once =
-            AlertState::Once(Once { told, number, changed: Some(rule.rule.changed), per: None });
+        let once = AlertState::Once(FigureState {
+            told,
+            number,
+            changed: Some(rule.rule.changed),
+            per: None,
+        });
         let state = StoredAlertState::next(known.as_ref(), key, once, self.now());
         self.put_judgement(rule, state, message, channels).await;
     }

@@ -9,8 +9,8 @@ use table::{
     AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
 };
 
-/// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold what
-/// stands before others: to postpone it would cost a write each, and a query pays for postponed ones too.
+/// The most messages of a channel that are read at once. More than are sent, because quiet hours and storms hold
+/// messages that stand before others. To postpone one would cost a write, and a query pays for postponed messages too.
 pub(crate) const MAX_READ: usize = 5_000;
 
 /// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
@@ -48,7 +48,7 @@ pub(crate) fn first_attempt(
     channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
 }
 
-/// Takes out the messages of rules that were deleted, and those that wait for a channel of the same id that was deleted.
+/// Takes out the messages of deleted rules, and messages for a deleted channel of the same id.
 pub(crate) fn take_deleted(
     messages: &mut Vec<WaitingMessage>,
     channel: &StoredChannel,
@@ -62,10 +62,11 @@ pub(crate) fn take_deleted(
     messages.extract_if(.., is_deleted).collect()
 }
 
-/// Takes out what a sender has sent that died or had no answer, the first of several. Who has it knows it by the id of the
-/// request, which is that of the same messages.
+/// Takes out what a sender has sent that died or had no answer, the first of several. The receiver recognizes a
+/// repetition by the id of the request, which depends on its messages only.
 ///
-/// Not after ten minutes: then it is news no more. Nor a message behind an older one of its state that was not sent with it.
+/// Not after ten minutes: then it is news no more. Nor a message behind an older one of the same state, unless both
+/// were sent together.
 pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
     let mut oldest_leases = BTreeMap::new();
     let mut candidates = BTreeSet::new();
@@ -95,9 +96,9 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
     });
 }
 
-/// Leaves what was tried for ten minutes to a later round, if something else is due. So what nobody ever takes, because it
-/// is too long for a receiver, holds up nothing new. After two minutes it goes with the others, so that they hold it up no
-/// longer. Returns whether something is left.
+/// Leaves what was tried for ten minutes to a later round, if something else is due. So what nobody ever takes, because
+/// it is too long for a receiver, holds up nothing new. After two minutes all go together, so that nothing is held up
+/// for longer. Returns whether something is left.
 pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) -> bool {
     let is_stubborn = |message: &&WaitingMessage| {
         message.attempts > MAX_SAME && now.since(message.next) < MAX_PUT_OFF
@@ -144,10 +145,10 @@ pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
     });
 }
 
-/// The messages that may be sent now; without those whose channel waits, is quiet, or has given them up.
+/// Messages to send now. A blocked channel or quiet hours hold them back; after a day of failures they wait for a newer
+/// message.
 ///
-/// While a channel fails, it is tried when its time has come, and a message that was tried for a day is left to the
-/// first one behind it that gets through.
+/// While a channel fails, it is tried when its time has come.
 pub(crate) fn due(
     messages: Vec<WaitingMessage>,
     channel: &StoredChannel,
@@ -156,11 +157,13 @@ pub(crate) fn due(
 ) -> Vec<WaitingMessage> {
     let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, zone));
     let latest = now.saturating_add(MAX_PAUSE);
-    let is_blocked = channel.failing.is_some_and(|it| it.next > now && it.next <= latest);
-    let is_given_up = |it: &WaitingMessage| {
-        let first = first_attempt(it, channel, now);
-        it.attempts > 0 && next_attempt(first, it.attempts, now, None).is_none()
+    let is_blocked =
+        channel.failing.is_some_and(|failing| failing.next > now && failing.next <= latest);
+    let is_given_up = |message: &WaitingMessage| {
+        let first = first_attempt(message, channel, now);
+        message.attempts > 0 && next_attempt(first, message.attempts, now, None).is_none()
     };
+
     let mut due = messages;
     leave(&mut due, |message| {
         let is_held = is_blocked || is_quiet && !message.told.rule.ignores_quiet_hours;
@@ -199,6 +202,7 @@ pub(crate) fn choose(
     let damaged = states.damaged();
     let states: BTreeMap<&AlertKey, &AlertState> =
         states.found.iter().map(|stored| (&stored.key, &stored.state)).collect();
+
     let mut of_subjects: BTreeMap<AlertKey, Vec<WaitingMessage>> = BTreeMap::new();
     let mut chosen = Chosen::default();
     for message in due {
@@ -208,12 +212,14 @@ pub(crate) fn choose(
             of_subjects.entry(message.told.alert.clone()).or_default().push(message);
         }
     }
+
     for (key, mut messages) in of_subjects {
         // Nobody knows whether they are still true.
         if damaged.contains(&key) {
             chosen.send.append(&mut messages);
             continue;
         }
+
         let state = states.get(&key).copied();
         let is_told_by_count = messages.iter().any(|message| is_counted(message, counted));
         // No later message says what one of a period or a step says.

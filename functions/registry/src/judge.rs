@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use domain::{DeviceId, Reading, Timestamp};
-use judging::{BatchJudged, Failure, Judged, Judging, LeftOut, Written};
+use judging::{BatchReport, Failure, Judging, JudgingReport, LostMessages, Written};
 use runtime::clock::{Clock, Deadline};
 use runtime::hint::Hint;
 use runtime::panic::catching;
@@ -16,12 +16,12 @@ use table::keys::ALERT_LOOKS;
 
 use crate::ports::Store;
 
-/// The longest time for judging a batch, and for the looks at what there was no time for.
+/// The longest time for judging a batch, and for noting rechecks of what there was no time for.
 const MAX_JUDGING: Duration = Duration::from_secs(20);
 const MAX_NOTING: Duration = Duration::from_secs(10);
 /// The longest time for a hint.
 const MAX_HINT: Duration = Duration::from_secs(2);
-/// The looks that are noted at once.
+/// The rechecks that are noted at once.
 const PAGE: usize = 100;
 
 /// The consumer of the stream that judges.
@@ -34,7 +34,7 @@ pub(crate) struct AlertConsumer<'a, S, C, H> {
 }
 
 impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, H> {
-    /// What cannot be judged now becomes a look. Only where that fails too, the record is delivered again.
+    /// What cannot be judged now is left to a recheck. Only where that fails too, the record is delivered again.
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],
@@ -44,23 +44,22 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         let mut result = BatchResult::default();
         let Batch { written, first_records } = Batch::of(readings);
         let part = invocation.part_of(MAX_JUDGING.min(invocation.remaining() / 2));
-        let now = self.clock.now();
-        let judging = Box::pin(self.judging.judge_batch(self.store, &written, now, &part));
-        let BatchJudged { judged, looks, cause } = match catching(judging).await {
+        let session = self.judging.session(self.store, &part, self.clock.now());
+        let judging = Box::pin(session.judge_batch(&written));
+        let BatchReport { judged, rechecks, cause } = match catching(judging).await {
             Ok(judged) => judged,
             Err(panic) => {
                 log.error("alerts.panic", &panic);
-                let looks =
-                    written.iter().filter_map(|(id, it)| Some((id.clone(), *it.keys().next()?)));
-                BatchJudged { looks: looks.collect(), ..BatchJudged::default() }
+                BatchReport { rechecks: first_written(&written), ..BatchReport::default() }
             }
         };
         log_judged(log, &judged);
         let failed = judged.failures.iter().map(|(_, failure)| failure).chain(&cause);
         failed.take(1).for_each(|failure| log_failure(log, failure));
-        if !looks.is_empty() {
-            log.set("alerts.looks", looks.len());
-            self.note(&looks, &first_records, &mut result, invocation, log).await;
+
+        if !rechecks.is_empty() {
+            log.set("alerts.looks", rechecks.len());
+            self.note(&rechecks, &first_records, &mut result, invocation, log).await;
         }
         if judged.messages > 0 {
             let deadline = Deadline::after(MAX_HINT.min(invocation.remaining()));
@@ -75,22 +74,23 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
 impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
     async fn note(
         &self,
-        looks: &BTreeMap<DeviceId, Timestamp>,
+        rechecks: &BTreeMap<DeviceId, Timestamp>,
         first_records: &BTreeMap<DeviceId, usize>,
         result: &mut BatchResult,
         invocation: &Invocation,
         log: &mut WideEvent,
     ) {
         let part = invocation.part_of(MAX_NOTING);
-        let devices: Vec<_> = looks.keys().collect();
-        let looks: Vec<_> = looks.iter().map(|(id, since)| (id.clone().into(), *since)).collect();
-        for (devices, page) in devices.chunks(PAGE).zip(looks.chunks(PAGE)) {
+        let devices: Vec<_> = rechecks.keys().collect();
+        let rechecks: Vec<_> =
+            rechecks.iter().map(|(id, since)| (id.clone().into(), *since)).collect();
+        for (devices, page) in devices.chunks(PAGE).zip(rechecks.chunks(PAGE)) {
             let noted = self.store.note_looks(page, &part).await;
             if let Some(error) = &noted.cause {
                 log.error("alerts.looks_error", error);
             }
-            for place in noted.not_stored {
-                let device = devices[place];
+            for index in noted.not_stored {
+                let device = devices[index];
                 match (&noted.cause, first_records.get(device)) {
                     (Some(error), Some(record)) if error.is_permanent() => {
                         let key = (ALERT_LOOKS, device.as_str());
@@ -123,14 +123,20 @@ impl Batch {
     }
 }
 
-fn log_judged(log: &mut WideEvent, judged: &Judged) {
+/// The devices of a batch, each with its first reading.
+fn first_written(written: &BTreeMap<DeviceId, Written>) -> BTreeMap<DeviceId, Timestamp> {
+    let first = |(id, written): (&DeviceId, &Written)| Some((id.clone(), *written.keys().next()?));
+    written.iter().filter_map(first).collect()
+}
+
+fn log_judged(log: &mut WideEvent, judged: &JudgingReport) {
     if judged.judged > 0 {
         log.set("alerts.judged", judged.judged);
     }
     if judged.messages > 0 {
         log.set("alerts.messages", judged.messages);
     }
-    if let Some(left_out) = LeftOut::of(judged.left_out) {
+    if let Some(left_out) = LostMessages::of(judged.left_out) {
         log.warn("alerts.left_out", &left_out);
     }
 }

@@ -18,10 +18,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::fit::{Form, bytes, plain, utf16_units};
 use crate::message::Message;
+use crate::message_text::{Names, devices};
 use crate::rule::{DemandLimit, Rule, Watch};
 use crate::secret::{Destination, Secret};
 use crate::url::Url;
-use crate::words::{Names, devices};
 
 /// A message and what it is about.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The fold: observations in order of time become phases and their turns. Knows nothing of what was told.
+//! The fold: observations in order of time become phases and their changes. Knows nothing of what was told.
 //!
 //! A value holds until the next one, at most until the device counts as silent. What the clock brings about at an
 //! instant comes before the observation of that instant: a judgement that was there a moment earlier has said it.
@@ -95,7 +95,7 @@ pub struct Fold {
 
 /// What there is to tell of a fold: an episode fires and ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct EpisodeChange {
     pub(crate) episode: Fired,
     /// When it ended; `None` where it fires.
     pub(crate) ended: Option<Timestamp>,
@@ -103,7 +103,7 @@ pub(crate) struct Turn {
     pub(crate) value: Option<Decimal>,
 }
 
-impl Turn {
+impl EpisodeChange {
     pub(crate) fn at(&self) -> Timestamp {
         self.ended.unwrap_or(self.episode.at)
     }
@@ -162,11 +162,11 @@ impl Fold {
         rule: &Rule,
         patience: Patience<'_>,
         to: Timestamp,
-        turns: &mut Vec<Turn>,
+        changes: &mut Vec<EpisodeChange>,
     ) {
         while let Some((at, due)) = self.next(rule, patience).filter(|(at, _)| *at <= to) {
             match due {
-                Due::Phase => self.turn(at, turns),
+                Due::Phase => self.change(at, changes),
                 Due::Silence => self.fall_silent(rule, at),
             }
         }
@@ -191,7 +191,7 @@ impl Fold {
         }
     }
 
-    fn turn(&mut self, at: Timestamp, turns: &mut Vec<Turn>) {
+    fn change(&mut self, at: Timestamp, changes: &mut Vec<EpisodeChange>) {
         let (episode, ended) = match self.phase {
             Phase::Pending { since } => {
                 self.phase = Phase::Firing { since, fired: at };
@@ -203,7 +203,7 @@ impl Fold {
             }
             Phase::Normal { .. } | Phase::Firing { .. } => return,
         };
-        turns.push(Turn { episode, ended, value: self.value.clone() });
+        changes.push(EpisodeChange { episode, ended, value: self.value.clone() });
     }
 
     fn fall_silent(&mut self, rule: &Rule, at: Timestamp) {

@@ -4,29 +4,29 @@
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 
-use crate::fold::{Fired, Fold, Observation, Patience, Phase, Turn};
+use crate::fold::{EpisodeChange, Fired, Fold, Observation, Patience, Phase};
 use crate::message::{Message, News, next_number};
 use crate::rule::{Rule, Watch};
 use crate::start::Start;
-use crate::state::{Anchor, State, Told};
+use crate::state::{Anchor, EpisodeState, SentAlert};
 use crate::{MAX_AHEAD, MAX_BACK, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
 
-/// What is there to judge.
-#[derive(Debug, Clone, Copy)]
-pub struct Sight<'a> {
-    /// The readings as [`Start`] asks for them, in order of time, also those ahead of the clock.
-    pub readings: &'a [Observation],
+/// The readings of a device or a room, by which a rule is judged.
+#[derive(Debug, Clone)]
+pub struct JudgedReadings {
+    /// As [`Start`] asks for them, in order of time, also those ahead of the clock.
+    pub readings: Vec<Observation>,
     /// After how long without a reading the device counts as silent, unless the rule says it.
     pub silent_after: TimeDelta,
-    /// The times at which nothing was taken in, in order.
-    pub pauses: &'a [TimeRange],
+    /// When nothing was taken in, in order.
+    pub pauses: Vec<TimeRange>,
 }
 
 /// A state and what is told of it: both are stored, or neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The state to store, also where it is the one that was read.
-    pub state: State,
+    pub state: EpisodeState,
     /// The messages, in order.
     pub messages: Vec<Message>,
 }
@@ -34,57 +34,60 @@ pub struct Judgement {
 /// Judges readings. A rule that is off or pauses has a state and tells nothing; what is true at its end is told
 /// then.
 #[must_use]
-pub fn judge(
+pub fn fold_episodes(
     rule: &Rule,
-    state: Option<&State>,
+    state: Option<&EpisodeState>,
     start: &Start,
-    sight: &Sight<'_>,
+    judged: &JudgedReadings,
     now: Timestamp,
 ) -> Judgement {
     let horizon = now.saturating_add(MAX_AHEAD);
-    let patience = Patience::of(rule, sight);
+    let patience = Patience::of(rule, judged);
+    let readings = &judged.readings;
     let (readings, ahead) =
-        sight.readings.split_at(sight.readings.partition_point(|it| it.at <= horizon));
+        readings.split_at(readings.partition_point(|reading| reading.at <= horizon));
     let readings = start.needed(readings);
-    let newest = readings.last().map(|it| it.at);
-    let known = state.and_then(|it| it.judged).map(|at| at.min(horizon));
-    let judged = newest.max(known);
+    let newest = readings.last().map(|reading| reading.at);
+    let judged_before = state.and_then(|state| state.judged).map(|at| at.min(horizon));
+    let judged_until = newest.max(judged_before);
 
-    let anchor_at = judged.map_or(start.from, |at| at.saturating_add(-SETTLING).max(start.from));
-    let (mut fold, mut turns) = (start.fold.clone(), Vec::new());
-    let (early, late) = readings.split_at(readings.partition_point(|it| it.at <= anchor_at));
-    fold.run(rule, patience, early, anchor_at, &mut turns);
+    let anchor_at =
+        judged_until.map_or(start.from, |at| at.saturating_add(-SETTLING).max(start.from));
+    let (mut fold, mut changes) = (start.fold.clone(), Vec::new());
+    let is_early = |reading: &Observation| reading.at <= anchor_at;
+    let (early, late) = readings.split_at(readings.partition_point(is_early));
+    fold.run(rule, patience, early, anchor_at, &mut changes);
     let anchor = Anchor { at: anchor_at, fold: fold.clone() };
-    fold.run(rule, patience, late, newest.map_or(now, |at| at.max(now)), &mut turns);
+    fold.run(rule, patience, late, newest.map_or(now, |at| at.max(now)), &mut changes);
 
-    let told = state.map(|it| it.told.clone()).unwrap_or_default();
+    let sent = state.map(|state| state.told.clone()).unwrap_or_default();
     let number = state.map_or(0, |state| state.number);
-    let mut teller = Teller { rule, fold: &fold, now, told, number, messages: Vec::new() };
+    let mut teller = Teller { rule, fold: &fold, now, told: sent, number, messages: Vec::new() };
     let acknowledged = state
-        .and_then(|it| it.acknowledged)
+        .and_then(|state| state.acknowledged)
         .filter(|at| fold.phase.fired().is_some_and(|episode| episode.since <= *at));
     if rule.tells(now) {
-        let told = teller.told.until.map(|at| at.min(horizon));
+        let told_until = teller.told.until.map(|at| at.min(horizon));
         // What fires at an instant can end at the same one.
         let can_end = teller.told.is_firing;
-        let is_new = |turn: &&Turn| {
-            let at = Some(turn.at());
-            at > known && (at > told || can_end && at == told)
+        let is_new = |change: &&EpisodeChange| {
+            let at = Some(change.at());
+            at > judged_before && (at > told_until || can_end && at == told_until)
         };
-        teller.tell_new(turns.iter().filter(is_new));
-        let is_edited = state.is_some_and(|it| it.changed != rule.changed);
-        teller.correct(&turns, start.from, is_edited);
+        teller.tell_new(changes.iter().filter(is_new));
+        let is_edited = state.is_some_and(|state| state.changed != rule.changed);
+        teller.correct(&changes, start.from, is_edited);
         teller.repeat(acknowledged.is_some());
     }
 
     let Teller { told, number, messages, .. } = teller;
     // Of the episode that is told as before.
-    let is_same = |it: &&State| told.is_firing && it.told.since == told.since;
-    let links = state.filter(is_same).map(|it| it.links.clone()).unwrap_or_default();
-    let mut state = State {
+    let is_same = |state: &&EpisodeState| told.is_firing && state.told.since == told.since;
+    let links = state.filter(is_same).map(|state| state.links.clone()).unwrap_or_default();
+    let mut state = EpisodeState {
         changed: rule.changed,
         fold,
-        judged,
+        judged: judged_until,
         anchor,
         told,
         number,
@@ -98,7 +101,7 @@ pub fn judge(
 
 /// The message that ends an alert because its rule watches something else now.
 #[must_use]
-pub fn ended_by_edit(state: &State, now: Timestamp) -> Message {
+pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
     Message {
         number: next_number(state.number, now),
         news: News::Edited,
@@ -111,35 +114,40 @@ pub fn ended_by_edit(state: &State, now: Timestamp) -> Message {
     }
 }
 
-/// Whether a batch of one device can be passed over without a read of its readings; it is in order of time.
+/// Whether a batch of one device, in order of time, changes nothing, so that no readings have to be read.
 ///
-/// There is no state to change, and every value is beyond the clearing limit: a value between the limits could keep
+/// There is no state to change, and every value is within the clearing limit: a value between the limits could keep
 /// a state that an earlier reading makes. What is older than a day is history: a gateway that was offline for hours may
 /// have a breach that lasts.
 #[must_use]
-pub fn passes(rule: &Rule, state: Option<&State>, batch: &[Observation], now: Timestamp) -> bool {
+pub fn can_be_skipped(
+    rule: &Rule,
+    state: Option<&EpisodeState>,
+    batch: &[Observation],
+    now: Timestamp,
+) -> bool {
     let history = now.saturating_add(-MAX_BACK);
     if batch.last().is_none_or(|newest| newest.at < history) {
         return true;
     }
-    let is_at_rest = state.is_none_or(|it| it.due.is_none() && it.changed == rule.changed);
-    is_at_rest && batch.iter().all(|it| rule.is_clear(it.value.as_ref()))
+    let is_at_rest = state.is_none_or(|state| state.due.is_none() && state.changed == rule.changed);
+    is_at_rest && batch.iter().all(|reading| rule.is_clear(reading.value.as_ref()))
 }
 
 impl<'a> Patience<'a> {
-    pub(crate) fn of(rule: &Rule, sight: &Sight<'a>) -> Self {
+    fn of(rule: &Rule, judged: &'a JudgedReadings) -> Self {
         let limit = match rule.watch {
             Watch::Silence { after: Some(after) } => after,
-            _ => sight.silent_after,
+            _ => judged.silent_after,
         };
-        Self { limit, pauses: sight.pauses }
+        Self { limit, pauses: &judged.pauses }
     }
 }
 
 impl Start {
     /// The readings behind the start and, if it needs it, the newest one before.
     fn needed<'a>(&self, readings: &'a [Observation]) -> &'a [Observation] {
-        let before = readings.partition_point(|it| it.at <= self.from);
+        let before = readings.partition_point(|reading| reading.at <= self.from);
         &readings[before.saturating_sub(usize::from(self.is_fresh()))..]
     }
 }
@@ -152,13 +160,13 @@ impl Fold {
         patience: Patience<'_>,
         observations: &[Observation],
         to: Timestamp,
-        turns: &mut Vec<Turn>,
+        changes: &mut Vec<EpisodeChange>,
     ) {
         for observation in observations {
-            self.advance(rule, patience, observation.at, turns);
+            self.advance(rule, patience, observation.at, changes);
             self.take(rule, observation);
         }
-        self.advance(rule, patience, to, turns);
+        self.advance(rule, patience, to, changes);
     }
 }
 
@@ -168,32 +176,32 @@ struct Teller<'a> {
     /// The fold of all readings.
     fold: &'a Fold,
     now: Timestamp,
-    told: Told,
+    told: SentAlert,
     number: u64,
     messages: Vec<Message>,
 }
 
 impl Teller<'_> {
     /// Tells the episodes that end behind what was judged.
-    fn tell_new<'a>(&mut self, turns: impl Iterator<Item = &'a Turn>) {
+    fn tell_new<'a>(&mut self, changes: impl Iterator<Item = &'a EpisodeChange>) {
         let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
-        for turn in turns {
+        for change in changes {
             // What still fires is told as a difference.
-            let Some(ended) = turn.ended else { continue };
+            let Some(ended) = change.ended else { continue };
             if self.told.is_firing {
-                self.tell(News::Recovered, turn.episode, turn.ended);
+                self.tell(News::Recovered, change.episode, change.ended);
             } else if ended >= oldest {
-                self.tell(News::Passed, turn.episode, turn.ended);
+                self.tell(News::Passed, change.episode, change.ended);
             }
         }
     }
 
     /// Tells the difference between what was told and what is.
-    fn correct(&mut self, turns: &[Turn], from: Timestamp, is_edited: bool) {
+    fn correct(&mut self, changes: &[EpisodeChange], from: Timestamp, is_edited: bool) {
         match (self.told.is_firing, self.fold.phase.fired()) {
             (false, Some(episode)) => self.tell(News::Fired, episode, None),
             (true, None) => {
-                let (news, ended) = self.ending(turns, from, is_edited);
+                let (news, ended) = self.ending(changes, from, is_edited);
                 let (since, at) = (self.told.since, self.told.fired);
                 let episode =
                     Fired { since: since.unwrap_or(self.now), at: at.unwrap_or(self.now) };
@@ -206,7 +214,7 @@ impl Teller<'_> {
     /// How the episode that was told ended, if it was one.
     fn ending(
         &self,
-        turns: &[Turn],
+        changes: &[EpisodeChange],
         from: Timestamp,
         is_edited: bool,
     ) -> (News, Option<Timestamp>) {
@@ -214,11 +222,11 @@ impl Teller<'_> {
             return (News::Edited, None);
         }
         let (since, fired) = (self.told.since, self.told.fired);
-        let is_told = |turn: &&Turn| {
-            Some(turn.episode.since) <= fired && turn.ended.is_some() && turn.ended >= since
+        let is_told = |change: &&EpisodeChange| {
+            Some(change.episode.since) <= fired && change.ended.is_some() && change.ended >= since
         };
-        match turns.iter().rev().find(is_told) {
-            Some(turn) => (News::Recovered, turn.ended),
+        match changes.iter().rev().find(is_told) {
+            Some(change) => (News::Recovered, change.ended),
             None if since <= Some(from) => {
                 let ended = match self.fold.phase {
                     Phase::Normal { from } => Some(from),
@@ -241,7 +249,7 @@ impl Teller<'_> {
     }
 
     fn tell(&mut self, news: News, episode: Fired, ended: Option<Timestamp>) {
-        self.told = Told {
+        self.told = SentAlert {
             is_firing: news.is_firing(),
             since: Some(episode.since),
             fired: Some(episode.at),
@@ -268,7 +276,7 @@ impl Teller<'_> {
 /// When an alert that fires is told again. A last message from ahead of the clock counts as sent now.
 fn next_repeat(
     rule: &Rule,
-    told: &Told,
+    told: &SentAlert,
     is_acknowledged: bool,
     now: Timestamp,
 ) -> Option<Timestamp> {
@@ -282,7 +290,7 @@ fn next_repeat(
 /// by which it was judged first: meanwhile a batch may have been passed over.
 fn due(
     rule: &Rule,
-    state: &State,
+    state: &EpisodeState,
     patience: Patience<'_>,
     ahead: &[Observation],
     now: Timestamp,
@@ -293,7 +301,7 @@ fn due(
         && state.told.sent.is_none_or(|at| at.saturating_add(SETTLING) <= now)
         && from.saturating_add(SETTLING) <= now
         && !state.told.is_firing
-        && ahead.iter().all(|it| rule.is_clear(it.value.as_ref()))
+        && ahead.iter().all(|reading| rule.is_clear(reading.value.as_ref()))
     {
         return None;
     }
@@ -301,7 +309,7 @@ fn due(
         state.fold.due(rule, patience).filter(|at| *at > now),
         next_repeat(rule, &state.told, state.acknowledged.is_some(), now).filter(|at| *at > now),
         rule.paused_until.filter(|until| *until > now),
-        ahead.first().map(|it| it.at.saturating_add(-MAX_AHEAD)),
+        ahead.first().map(|reading| reading.at.saturating_add(-MAX_AHEAD)),
         Some(is_known).filter(|at| *at > now),
     ];
     let latest = now.saturating_add(MAX_UNJUDGED);

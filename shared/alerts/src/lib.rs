@@ -3,7 +3,7 @@
 //!
 //! A state is the fold of the readings that are stored, and a message is what the fold says beyond what was
 //! judged before. Who calls reads the state, asks [`Start::of`] where the fold begins, reads the readings from
-//! there on, calls [`judge`], and stores the state and its messages in one transaction, on the condition that the
+//! there on, calls [`fold_episodes`], and stores the state and its messages in one transaction, on the condition that the
 //! state is still the one that was read.
 //!
 //! A [`Channel`] is what everybody sees of where messages go, a [`Secret`] what the sender alone reads. [`Post::by`]
@@ -17,6 +17,7 @@ mod body;
 mod channel;
 mod channel_kind;
 mod demand;
+mod figures;
 mod fit;
 mod fold;
 mod json;
@@ -24,7 +25,7 @@ mod judge;
 mod link;
 mod members;
 mod message;
-mod once;
+mod message_text;
 mod preview;
 mod quiet;
 mod rule;
@@ -35,7 +36,6 @@ mod state;
 mod subject;
 mod text;
 mod url;
-mod words;
 
 pub use address::{ForbiddenAddress, Reach};
 pub use answer::{Answer, Verdict};
@@ -44,12 +44,13 @@ pub use body::{Email, Notice, Outgoing, Post, Request};
 pub use channel::Channel;
 pub use channel_kind::ChannelKind;
 pub use demand::{Projection, RECENT, RunningPeriod};
+pub use figures::{Figure, FigureState};
 pub use fold::{Fold, Observation, Patience, Phase};
-pub use judge::{Judgement, Sight, ended_by_edit, judge, passes};
+pub use judge::{JudgedReadings, Judgement, can_be_skipped, ended_by_edit, fold_episodes};
 pub use link::LinkKey;
 pub use members::MemberError;
 pub use message::{Message, News};
-pub use once::{Figure, Once};
+pub use message_text::Names;
 pub use preview::{Episode, Past};
 pub use quiet::{QuietHours, QuietHoursError};
 pub use rule::{
@@ -58,10 +59,9 @@ pub use rule::{
 pub use secret::Secret;
 pub use silence::{Day, silence_limit};
 pub use start::Start;
-pub use state::{Anchor, State, Told};
-pub use subject::{Subject, SubjectError};
+pub use state::{Anchor, EpisodeState, SentAlert};
+pub use subject::{AlertSubject, AlertSubjectError};
 pub use url::{Url, UrlError};
-pub use words::Names;
 
 use chrono::TimeDelta;
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::RuleId;
 use sha2::{Digest as _, Sha256};
 
-use crate::subject::Subject;
+use crate::subject::AlertSubject;
 
 /// How many messages of an episode have links that work: the first of a long one ends with many repetitions.
 pub(crate) const MAX_LINKS: usize = 3;
@@ -46,7 +46,7 @@ impl LinkKey {
 
     /// The fragment of the link, which no server sees. Ids need no coding in it.
     #[must_use]
-    pub fn fragment(&self, rule: &RuleId, subject: &Subject) -> String {
+    pub fn fragment(&self, rule: &RuleId, subject: &AlertSubject) -> String {
         format!("acknowledge={rule},{subject},{}", self.0)
     }
 }

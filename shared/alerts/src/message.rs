@@ -3,7 +3,7 @@
 use domain::{Decimal, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::state::State;
+use crate::state::EpisodeState;
 use crate::text::{decimal, instant, maybe};
 
 /// A message about one state.
@@ -86,9 +86,9 @@ impl News {
 }
 
 impl Message {
-    /// Whether a message that waited is still what was told last: no later one has changed it.
+    /// Whether a message that waited is still the last that was told: nothing later has changed the state.
     #[must_use]
-    pub fn is_still_true(&self, state: &State) -> bool {
+    pub fn is_still_true(&self, state: &EpisodeState) -> bool {
         self.news.is_firing() == state.told.is_firing
             && (!self.news.is_firing() || Some(self.since) == state.told.since)
     }

@@ -1,10 +1,8 @@
 //! The episodes that a rule would have had, by the fold that judges. Tells nothing.
 
-use chrono::TimeDelta;
-use domain::{TimeRange, Timestamp};
+use domain::Timestamp;
 
 use crate::fold::{Fold, Observation, Patience, Phase};
-use crate::judge::Sight;
 use crate::rule::Rule;
 
 /// An episode that fired.
@@ -18,7 +16,7 @@ pub struct Episode {
     pub ended: Option<Timestamp>,
 }
 
-/// A fold over past readings that may pass over those that cannot change it.
+/// A fold over past readings. Readings that change nothing may be passed over.
 #[derive(Debug)]
 pub struct Past<'a> {
     rule: &'a Rule,
@@ -29,36 +27,30 @@ pub struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
-    /// A fold that begins at an instant: as normal, or where what was before is not known, in an episode that it does
-    /// not tell. Once that has ended, it is where it would be whatever was before.
+    /// A fold that begins at an instant: as normal, or, if the past is not known, in an episode that is not told.
+    /// FigureState that has ended, it is where it would be whatever was before.
     #[must_use]
-    pub fn begin(
-        rule: &'a Rule,
-        (silent_after, pauses): (TimeDelta, &'a [TimeRange]),
-        from: Timestamp,
-        is_normal: bool,
-    ) -> Self {
-        let sight = Sight { readings: &[], silent_after, pauses };
+    pub fn begin(rule: &'a Rule, silence: Patience<'a>, from: Timestamp, is_normal: bool) -> Self {
         let mut fold = Fold::normal(from);
         if !is_normal {
             fold.phase = Phase::Firing { since: from, fired: from };
         }
         let settled = is_normal.then_some(from);
-        Self { rule, patience: Patience::of(rule, &sight), fold, episodes: Vec::new(), settled }
+        Self { rule, patience: silence, fold, episodes: Vec::new(), settled }
     }
 
     /// Takes in the readings up to and including an instant, and lets the time pass to it.
     pub fn take(&mut self, readings: &[Observation], until: Timestamp) {
-        let end = readings.partition_point(|it| it.at <= until);
-        let mut turns = Vec::new();
-        self.fold.run(self.rule, self.patience, &readings[..end], until, &mut turns);
-        for turn in turns {
-            match (turn.ended, self.episodes.last_mut()) {
+        let end = readings.partition_point(|reading| reading.at <= until);
+        let mut changes = Vec::new();
+        self.fold.run(self.rule, self.patience, &readings[..end], until, &mut changes);
+        for change in changes {
+            match (change.ended, self.episodes.last_mut()) {
                 (Some(ended), _) if self.settled.is_none() => self.settled = Some(ended),
                 (Some(ended), Some(last)) => last.ended = Some(ended),
                 _ => self.episodes.push(Episode {
-                    since: turn.episode.since,
-                    fired: turn.episode.at,
+                    since: change.episode.since,
+                    fired: change.episode.at,
                     ended: None,
                 }),
             }

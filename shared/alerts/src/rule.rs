@@ -169,8 +169,8 @@ impl Limits {
     /// The limits, if there is one, if each clears within itself, and if some value is clear.
     #[must_use]
     pub fn new(above: Option<Edge>, below: Option<Edge>) -> Option<Self> {
-        let clears = above.as_ref().is_none_or(|it| it.clear <= it.limit)
-            && below.as_ref().is_none_or(|it| it.clear >= it.limit);
+        let clears = above.as_ref().is_none_or(|edge| edge.clear <= edge.limit)
+            && below.as_ref().is_none_or(|edge| edge.clear >= edge.limit);
         let has_inside = match (&below, &above) {
             (Some(below), Some(above)) => below.clear <= above.clear,
             (None, None) => false,
@@ -193,10 +193,12 @@ impl Limits {
 
     pub(crate) fn side(&self, value: &Decimal) -> Side {
         let (above, below) = (self.above.as_ref(), self.below.as_ref());
-        if above.is_some_and(|it| *value > it.limit) || below.is_some_and(|it| *value < it.limit) {
+        if above.is_some_and(|edge| *value > edge.limit)
+            || below.is_some_and(|edge| *value < edge.limit)
+        {
             Side::Breach
-        } else if above.is_some_and(|it| *value > it.clear)
-            || below.is_some_and(|it| *value < it.clear)
+        } else if above.is_some_and(|edge| *value > edge.clear)
+            || below.is_some_and(|edge| *value < edge.clear)
         {
             Side::Between
         } else {

@@ -4,7 +4,7 @@ use domain::Timestamp;
 
 use crate::fold::{Fold, Phase};
 use crate::rule::Rule;
-use crate::state::State;
+use crate::state::EpisodeState;
 use crate::{MAX_AHEAD, MAX_BACK, SETTLING};
 
 /// Where a fold begins, and what is known there.
@@ -25,7 +25,7 @@ impl Start {
     #[must_use]
     pub fn of(
         rule: &Rule,
-        state: Option<&State>,
+        state: Option<&EpisodeState>,
         touched: Option<Timestamp>,
         now: Timestamp,
     ) -> Self {
@@ -57,7 +57,7 @@ impl Start {
     #[must_use]
     pub fn near(
         rule: &Rule,
-        state: Option<&State>,
+        state: Option<&EpisodeState>,
         touched: Option<Timestamp>,
         now: Timestamp,
     ) -> Self {
@@ -74,7 +74,7 @@ impl Start {
     }
 
     /// Before the anchor. An episode that lasts had begun there, or had fired: nothing before it was touched.
-    fn amid(state: &State, from: Timestamp) -> Self {
+    fn amid(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::fresh(from);
         match state.fold.phase {
             Phase::Firing { since, fired } | Phase::Recovering { since, fired, .. }

@@ -13,7 +13,7 @@ use crate::text::{instant, maybe};
 /// Each judgement stores one, on the condition that nobody stored another since it was read. A condition on times
 /// would not do: a late reading changes a state and is no newer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct EpisodeState {
     /// When the rule that it was judged by was saved.
     #[serde(with = "instant")]
     pub changed: Timestamp,
@@ -25,7 +25,7 @@ pub struct State {
     /// Where the next fold begins.
     pub anchor: Anchor,
     /// What was told last.
-    pub told: Told,
+    pub told: SentAlert,
     /// The number of the last message; 0 where nothing was told.
     pub number: u64,
     /// The first breach of the episode that somebody acknowledged.
@@ -52,7 +52,7 @@ pub struct Anchor {
 
 /// What was told last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct SentAlert {
     /// Whether the state fires, as told.
     pub is_firing: bool,
     /// The first breach of the episode that was told last.
@@ -61,7 +61,7 @@ pub struct Told {
     /// When that episode fired.
     #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
     pub fired: Option<Timestamp>,
-    /// The newest turn of the fold that was told.
+    /// The newest change of the fold that was told.
     #[serde(with = "maybe", default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// The time of the judgement that told last; repeats count from it.
@@ -69,7 +69,7 @@ pub struct Told {
     pub sent: Option<Timestamp>,
 }
 
-impl State {
+impl EpisodeState {
     /// Whether an episode lasts.
     #[must_use]
     pub fn is_firing(&self) -> bool {

@@ -13,7 +13,7 @@ const ROOM: &str = "room";
 /// As a text it is `device:` or `room:` with the id behind. A device and a room may have the same id, and an id may
 /// contain a colon, so the first colon ends the kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
+pub enum AlertSubject {
     /// A device.
     Device(DeviceId),
     /// A room, of a rule about its mean.
@@ -22,7 +22,7 @@ pub enum Subject {
 
 /// The reasons for which a text names no subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SubjectError {
+pub enum AlertSubjectError {
     /// It does not say whether it is a device or a room.
     #[error("{0:?} is neither device:<id> nor room:<id>")]
     Kind(String),
@@ -31,19 +31,19 @@ pub enum SubjectError {
     Id(#[from] IdError),
 }
 
-impl FromStr for Subject {
-    type Err = SubjectError;
+impl FromStr for AlertSubject {
+    type Err = AlertSubjectError;
 
-    fn from_str(text: &str) -> Result<Self, SubjectError> {
+    fn from_str(text: &str) -> Result<Self, AlertSubjectError> {
         match text.split_once(':') {
             Some((DEVICE, id)) => Ok(Self::Device(id.parse()?)),
             Some((ROOM, id)) => Ok(Self::Room(id.parse()?)),
-            _ => Err(SubjectError::Kind(excerpt(text))),
+            _ => Err(AlertSubjectError::Kind(excerpt(text))),
         }
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for AlertSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Device(id) => write!(f, "{DEVICE}:{id}"),
@@ -60,9 +60,9 @@ mod tests {
     #[test]
     fn a_subject_is_read_back_and_taken_for_no_other() {
         let ids = ["hall", "device:hall", "room:hall", ":", "a:b"];
-        let devices = ids.map(|id| Subject::Device(device(id)));
-        let rooms = ids.map(|id| Subject::Room(room(id)));
-        let all: Vec<Subject> = devices.into_iter().chain(rooms).collect();
+        let devices = ids.map(|id| AlertSubject::Device(device(id)));
+        let rooms = ids.map(|id| AlertSubject::Room(room(id)));
+        let all: Vec<AlertSubject> = devices.into_iter().chain(rooms).collect();
         for (n, subject) in all.iter().enumerate() {
             let text = subject.to_string();
             assert_eq!(text.parse().as_ref(), Ok(subject));
@@ -74,7 +74,7 @@ mod tests {
             ("device:", "is empty"),
             ("room:a#b", "contains '#'; only letters, digits and - _ . : are allowed"),
         ] {
-            assert_eq!(text.parse::<Subject>().expect_err(text).to_string(), why);
+            assert_eq!(text.parse::<AlertSubject>().expect_err(text).to_string(), why);
         }
     }
 }

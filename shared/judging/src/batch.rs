@@ -1,165 +1,173 @@
-//! Judges what a batch of the stream tells of devices. Decodes nothing, and notes no look itself.
+//! Judges what a batch of the stream tells of devices. Decodes nothing, and notes no recheck itself.
 
 use std::collections::BTreeMap;
 
-use alerts::{MAX_BACK, Subject, Watch, passes};
+use alerts::{AlertSubject, MAX_BACK, Watch, can_be_skipped};
 use domain::{Device, DeviceId, QuarterHour, Reading, Timestamp};
 use rollups::is_over;
 use series::Failure;
-use table::{AlertKey, Invocation, StoreError, StoredAlertState, StoredRule};
+use table::{AlertKey, StoreError, StoredAlertState, StoredRule};
 
-use crate::case::Case;
+use crate::Result;
 use crate::devices::Devices;
 use crate::episodes::episodes_of;
-use crate::judged::{Judged, has_time, may_succeed};
-use crate::judging::Judging;
+use crate::judging::JudgingSession;
 use crate::observed::observation;
 use crate::ports::Store;
+use crate::progress::Trigger;
+use crate::report::JudgingReport;
 use crate::rules::Rules;
+use crate::task::{JudgingTask, Tasks};
 
-/// The readings of one device that were written, in order of time. What was deleted is looked at again by whoever
-/// deleted it.
+/// The readings of one device that were written, in order of time. Deleted readings are left to a recheck, noted by
+/// whoever deleted them.
 pub type Written = BTreeMap<Timestamp, Reading>;
 
 /// What came of a batch.
 #[derive(Debug, Default)]
-pub struct BatchJudged {
+pub struct BatchReport {
     /// The judgements.
-    pub judged: Judged,
-    /// The devices that could not be judged now, each with the earliest instant that was touched: they are to be looked
-    /// at again.
-    pub looks: BTreeMap<DeviceId, Timestamp>,
-    /// Why the rules, devices or states could not be read, if so.
+    pub judged: JudgingReport,
+    /// The devices that could not be judged now, each with the earliest instant that was touched: to be rechecked.
+    pub rechecks: BTreeMap<DeviceId, Timestamp>,
+    /// Why the rules, devices or states could not be read, or why devices are left.
     pub cause: Option<Failure>,
 }
 
 /// The devices of a batch that are judged.
-type Fresh<'a> = [(&'a DeviceId, &'a Written)];
+type Fresh<'a> = BTreeMap<&'a DeviceId, &'a Written>;
 
-impl Judging {
+/// A rule, and what was written of a device that it is about.
+struct Match<'a> {
+    rule: &'a StoredRule,
+    written: &'a Written,
+}
+
+impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules that are about the devices of a batch. Rules that wait for whole quarters of an hour are left out.
     /// So are rules on many devices, unless a reading of the batch is late.
     ///
     /// Without rules, and for devices whose newest reading of the batch is over a day old, nothing more is read. Where
-    /// rules, devices or states cannot be read, all its devices are to be looked at again.
-    pub async fn judge_batch(
-        &self,
-        store: &impl Store,
-        batch: &BTreeMap<DeviceId, Written>,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> BatchJudged {
-        let fresh: Vec<_> = batch.iter().filter(|(_, written)| !is_late(written, now)).collect();
-        let mut found = BatchJudged::default();
+    /// rules, devices or states cannot be read, all its devices are to be rechecked.
+    pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, Written>) -> BatchReport {
+        let fresh: Fresh<'_> =
+            batch.iter().filter(|(_, written)| !is_history(written, self.now)).collect();
         if fresh.is_empty() {
-            return found;
+            return BatchReport::default();
         }
-        if let Err(failure) = self.judge_fresh(store, &fresh, &mut found, now, invocation).await {
-            let all = fresh.iter().filter_map(|(id, it)| Some(((*id).clone(), since(it)?)));
-            found.looks = all.collect();
-            found.cause = Some(failure);
+
+        let since_of = |id: &DeviceId| since(fresh.get(id)?);
+        match self.judge_fresh(&fresh).await {
+            Ok(judged) => {
+                let left = judged.left.iter().filter_map(|key| match &key.subject {
+                    AlertSubject::Device(id) => Some((id.clone(), since_of(id)?)),
+                    AlertSubject::Room(_) => None,
+                });
+                let rechecks = left.collect();
+                let cause = judged.is_cut.then(|| StoreError::TimedOut.into());
+                BatchReport { judged, rechecks, cause }
+            }
+            Err(failure) => {
+                let all = fresh.keys().filter_map(|id| Some(((*id).clone(), since_of(id)?)));
+                let rechecks = all.collect();
+                BatchReport { judged: JudgingReport::default(), rechecks, cause: Some(failure) }
+            }
         }
-        found
     }
 
-    async fn judge_fresh(
-        &self,
-        store: &impl Store,
-        fresh: &Fresh<'_>,
-        found: &mut BatchJudged,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<(), Failure> {
-        let rules = self.rules(store, now, invocation).await?;
-        let pairs = self.pairs(store, &rules, fresh, now, invocation).await?;
-        let keys: Vec<AlertKey> = pairs.iter().map(|(key, ..)| key.clone()).collect();
-        if keys.is_empty() {
-            return Ok(());
+    async fn judge_fresh(&self, fresh: &Fresh<'_>) -> Result<JudgingReport> {
+        let rules = self.rules().await?;
+        let mut matches = self.matches(&rules, fresh).await?;
+        if matches.is_empty() {
+            return Ok(JudgingReport::default());
         }
-        let listing = store.alert_states(&keys, invocation).await?;
+
+        let keys: Vec<AlertKey> = matches.keys().cloned().collect();
+        let listing = self.store.alert_states(&keys, self.invocation).await?;
         let damaged = listing.damaged();
         let states: BTreeMap<AlertKey, StoredAlertState> =
-            listing.found.into_iter().map(|it| (it.key.clone(), it)).collect();
-        for (key, rule, written) in pairs {
-            // Of a damaged state the judgement says so.
-            if !damaged.contains(&key) && is_passed(rule, states.get(&key), written, now) {
-                continue;
-            }
-            let case = Case { rule, subject: &key.subject, touched: since(written) };
-            let result = if has_time(invocation) {
-                self.judge(store, &rules, case, now, invocation).await
-            } else {
-                Err(StoreError::TimedOut.into())
-            };
-            if let (Err(failure), Subject::Device(device)) = (&result, &key.subject)
-                && may_succeed(failure)
-            {
-                found.looks.extend(since(written).map(|since| (device.clone(), since)));
-            }
-            found.judged.add(key, result);
-        }
-        Ok(())
+            listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
+
+        // Of a damaged state the judgement says so.
+        matches.retain(|key, found| {
+            damaged.contains(key) || !found.can_be_skipped(states.get(key), self.now)
+        });
+        let task = |(key, Match { rule, written })| {
+            (key, JudgingTask::Rule { rule, touched: since(written) })
+        };
+        let tasks = matches.into_iter().map(task).collect();
+        Ok(self.judge_all(Tasks { trigger: Trigger::Batch, rules: &rules, tasks }).await)
     }
 
     /// Each rule with each device of a batch that it is about, where batches are judged by it.
-    async fn pairs<'a>(
+    async fn matches<'a>(
         &self,
-        store: &impl Store,
         rules: &'a Rules,
         fresh: &Fresh<'a>,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Vec<(AlertKey, &'a StoredRule, &'a Written)>, Failure> {
-        let mut pairs = Vec::new();
+    ) -> Result<BTreeMap<AlertKey, Match<'a>>> {
+        let mut matches = BTreeMap::new();
+        let mut add = |id: &DeviceId, rule: &'a StoredRule, written: &'a Written| {
+            let key = AlertKey { rule: rule.id.clone(), subject: AlertSubject::Device(id.clone()) };
+            matches.insert(key, Match { rule, written });
+        };
         if !rules.has_groups() {
             for (id, written) in fresh {
-                let about = rules.of(id, None).filter(|it| is_of_batches(&it.rule.watch));
-                pairs.extend(about.map(|rule| (key_of(rule, id), rule, *written)));
+                let rules = rules.of(id, None).filter(|rule| is_of_batches(&rule.rule.watch));
+                rules.for_each(|rule| add(id, rule, written));
             }
-            return Ok(pairs);
+            return Ok(matches);
         }
-        let known = self.devices(store, now, invocation).await?;
-        let new = missing(store, &known, fresh, now, invocation).await?;
+
+        let known = self.devices().await?;
+        let new = self.missing(&known, fresh).await?;
         let mut is_prompt: BTreeMap<&str, bool> = BTreeMap::new();
         for (id, written) in fresh {
             let device = known.get(id).or_else(|| new.get(*id));
-            let is_old = may_be_sealed(written, now);
-            for rule in rules.of(id, device).filter(|it| is_of_batches(&it.rule.watch)) {
+            let is_old = may_be_sealed(written, self.now);
+            for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.rule.watch)) {
                 let is_prompt = is_prompt.entry(rule.id.as_str());
                 if is_old && matches!(rule.rule.watch, Watch::Metric { .. })
                     || *is_prompt.or_insert_with(|| known.is_prompt(&rule.rule))
                 {
-                    pairs.push((key_of(rule, id), rule, *written));
+                    add(id, rule, written);
                 }
             }
         }
-        Ok(pairs)
+        Ok(matches)
+    }
+
+    /// The devices of a batch that the list lacks: they may be new. Where the list has no device, because there are too
+    /// many, only the devices with late readings are asked for: batches are judged by no other reading of a group then.
+    async fn missing(
+        &self,
+        known: &Devices,
+        fresh: &Fresh<'_>,
+    ) -> Result<BTreeMap<DeviceId, Device>> {
+        let is_lacking = |id: &DeviceId, written: &Written| {
+            known.get(id).is_none() && (known.is_whole() || may_be_sealed(written, self.now))
+        };
+        let lacking = fresh.iter().filter(|(id, written)| is_lacking(id, written));
+        let lacking: Vec<DeviceId> = lacking.map(|(id, _)| (*id).clone()).collect();
+        if lacking.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let found = self.store.find_devices(&lacking, self.invocation).await?.found;
+        Ok(found.into_iter().map(|device| (device.id().clone(), device)).collect())
     }
 }
 
-fn key_of(rule: &StoredRule, device: &DeviceId) -> AlertKey {
-    AlertKey { rule: rule.id.clone(), subject: Subject::Device(device.clone()) }
-}
-
-/// The devices of a batch that the list lacks: they may be new. Where the list has no device, because there are too
-/// many, only the devices with late readings are asked for: batches are judged by no other reading of a group then.
-async fn missing(
-    store: &impl Store,
-    known: &Devices,
-    fresh: &Fresh<'_>,
-    now: Timestamp,
-    invocation: &Invocation,
-) -> Result<BTreeMap<DeviceId, Device>, Failure> {
-    let is_asked = |id: &DeviceId, written: &Written| {
-        known.get(id).is_none() && (known.is_whole() || may_be_sealed(written, now))
-    };
-    let lacking = fresh.iter().filter(|(id, written)| is_asked(id, written));
-    let lacking: Vec<DeviceId> = lacking.map(|(id, _)| (*id).clone()).collect();
-    if lacking.is_empty() {
-        return Ok(BTreeMap::new());
+impl Match<'_> {
+    /// Whether what the batch says changes nothing, given the state.
+    fn can_be_skipped(&self, state: Option<&StoredAlertState>, now: Timestamp) -> bool {
+        let metric = match &self.rule.rule.watch {
+            Watch::Metric { metric, .. } => Some(metric),
+            Watch::Demand { .. } => return false,
+            _ => None,
+        };
+        let written = self.written.values();
+        let batch: Vec<_> = written.map(|reading| observation(reading, metric)).collect();
+        can_be_skipped(&self.rule.rule, state.and_then(episodes_of), &batch, now)
     }
-    let found = store.find_devices(&lacking, invocation).await?.found;
-    Ok(found.into_iter().map(|device| (device.id().clone(), device)).collect())
 }
 
 /// Whether a rule is judged when readings come; the others wait for whole quarters of an hour.
@@ -181,23 +189,7 @@ fn may_be_sealed(written: &Written, now: Timestamp) -> bool {
     since(written).is_some_and(|since| is_over(QuarterHour::of(since).end(), now))
 }
 
-/// Whether all of it is so old that it is history.
-fn is_late(written: &Written, now: Timestamp) -> bool {
+/// Whether the newest reading is more than a day old.
+fn is_history(written: &Written, now: Timestamp) -> bool {
     written.keys().next_back().is_none_or(|newest| *newest < now.saturating_add(-MAX_BACK))
-}
-
-/// Whether a pair is passed over, for what the batch says and its state.
-fn is_passed(
-    rule: &StoredRule,
-    state: Option<&StoredAlertState>,
-    written: &Written,
-    now: Timestamp,
-) -> bool {
-    let metric = match &rule.rule.watch {
-        Watch::Metric { metric, .. } => Some(metric),
-        Watch::Demand { .. } => return false,
-        _ => None,
-    };
-    let batch: Vec<_> = written.values().map(|reading| observation(reading, metric)).collect();
-    passes(&rule.rule, state.and_then(episodes_of), &batch, now)
 }

@@ -1,4 +1,4 @@
-//! Whether a sealed quarter of an hour asks for a look: its extremes are in breach of a rule. Judges nothing.
+//! Whether a sealed quarter of an hour asks for a recheck: its extremes are in breach of a rule. Judges nothing.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use domain::{Device, DeviceId, MetricRollup, OfKind, Rollup, Timestamp};
 use table::{Invocation, ReadAlertRules, StoreResult, StoredRule};
 
 use crate::counter::flags_of;
-use crate::known::Known;
+use crate::remembered::Remembered;
 use crate::rules::is_about;
 
 /// How long rules are used.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
-/// The rules by which a process that seals quarters leaves looks.
+/// The rules by which a process that seals quarters leaves rechecks.
 #[derive(Debug, Default)]
-pub struct SealedBreaches(Known<Vec<StoredRule>>);
+pub struct SealedBreaches(Remembered<Vec<StoredRule>>);
 
 /// The rules that sealed quarters may be in breach of.
 #[derive(Debug, Clone)]
@@ -30,11 +30,11 @@ impl SealedBreaches {
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<Breaches> {
-        if let Some(known) = self.0.get(now, |_| MAX_AGE) {
-            return Ok(Breaches(known));
+        if let Some(rules) = self.0.get(now, |_| MAX_AGE) {
+            return Ok(Breaches(rules));
         }
         let rules = store.alert_rules(invocation).await?.found.into_iter();
-        Ok(Breaches(self.0.keep(rules.filter(|it| it.rule.is_on).collect(), now)))
+        Ok(Breaches(self.0.keep(rules.filter(|rule| rule.rule.is_on).collect(), now)))
     }
 }
 
@@ -56,15 +56,16 @@ impl Breaches {
         };
         self.0
             .iter()
-            .any(|it| may_be_about(&it.rule.scope) && is_in_breach(&it.rule.watch, quarter))
+            .any(|rule| may_be_about(&rule.rule.scope) && is_in_breach(&rule.rule.watch, quarter))
     }
 
-    /// Whether a quarter of a device is in breach of a rule that is about it: a value is beyond its limits, or a step of
-    /// a counter is one that it tells. So what a lost batch had is found, and what rules on many devices are about.
+    /// Whether the quarter breaks a rule on the device. Finds what a lost batch held, and serves rules on many devices.
     #[must_use]
     pub fn has(&self, device: &Device, quarter: &Rollup) -> bool {
         let is_about = |scope: &Scope| is_about(scope, device.id(), Some(device));
-        self.0.iter().any(|it| is_about(&it.rule.scope) && is_in_breach(&it.rule.watch, quarter))
+        self.0
+            .iter()
+            .any(|rule| is_about(&rule.rule.scope) && is_in_breach(&rule.rule.watch, quarter))
     }
 }
 

@@ -4,10 +4,11 @@
 use alerts::Figure;
 use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, Device, Exact, TimeRange, Timestamp};
-use series::{Failure, Grid, Horizon, Level};
-use table::Invocation;
+use series::{Grid, Horizon, Level};
 
-use crate::energy::{energy, meter};
+use crate::Result;
+use crate::energy::EnergyQuestion;
+use crate::judging::JudgingSession;
 use crate::ports::Store;
 
 /// For how long a period that has ended is judged: its last quarters are sealed half an hour behind, and hours behind
@@ -22,28 +23,30 @@ pub(crate) struct EnergyBudget<'a> {
     pub(crate) saved: Timestamp,
 }
 
-/// The figures of a device.
-pub(crate) async fn figures(
-    store: &impl Store,
-    device: &Device,
-    EnergyBudget { kwh, per, saved }: EnergyBudget<'_>,
-    horizon: &Horizon,
-    now: Timestamp,
-    invocation: &Invocation,
-) -> Result<Vec<Figure>, Failure> {
-    let period = per.bucket_of(now, horizon.zone());
-    let before = period.from().saturating_add(TimeDelta::milliseconds(-1));
-    let is_ended_judged = saved <= before && now.since(period.from()) < LATEST;
-    let ended = is_ended_judged.then(|| per.bucket_of(before, horizon.zone()));
-    let mut figures = Vec::new();
-    for period in ended.into_iter().chain([period]) {
-        let Ok(so_far) = TimeRange::new(period.from(), period.to().min(now)) else { continue };
-        let (grid, level) = (Grid::total(so_far), Level::of(Some(per)));
-        let rows = energy(store, (device, meter(device)), (&grid, horizon), level, now, invocation);
-        if let Some(used) = rows.await?.and_then(|rows| rows.used(0)) {
-            let is_beyond = used > Exact::from(kwh);
-            figures.push(Figure { at: period.from(), value: used, is_beyond });
+impl<S: Store> JudgingSession<'_, S> {
+    /// The figures of a budget on a device.
+    pub(crate) async fn budget_figures(
+        &self,
+        budget: &EnergyBudget<'_>,
+        device: &Device,
+        horizon: &Horizon,
+    ) -> Result<Vec<Figure>> {
+        let (now, per) = (self.now, budget.per);
+        let period = per.bucket_of(now, horizon.zone());
+        let before = period.from().saturating_add(TimeDelta::milliseconds(-1));
+        let is_ended_judged = budget.saved <= before && now.since(period.from()) < LATEST;
+        let ended = is_ended_judged.then(|| per.bucket_of(before, horizon.zone()));
+
+        let mut figures = Vec::new();
+        for period in ended.into_iter().chain([period]) {
+            let Ok(so_far) = TimeRange::new(period.from(), period.to().min(now)) else { continue };
+            let (grid, level) = (Grid::total(so_far), Level::of(Some(per)));
+            let rows = self.energy(EnergyQuestion::of(device, &grid, horizon, level)).await?;
+            if let Some(used) = rows.and_then(|rows| rows.used(0)) {
+                let is_beyond = used > Exact::from(budget.kwh);
+                figures.push(Figure { at: period.from(), value: used, is_beyond });
+            }
         }
+        Ok(figures)
     }
-    Ok(figures)
 }

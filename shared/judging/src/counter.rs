@@ -4,45 +4,54 @@ use std::collections::BTreeSet;
 
 use alerts::{CounterEvent, Figure, MAX_AHEAD};
 use chrono::TimeDelta;
-use domain::{Device, Exact, Flag, Flags, MetricName, TimeRange, Timestamp};
-use series::{Ask, Event, Events, Failure, Grid, Horizon, Level, events};
-use table::Invocation;
+use domain::{Device, Exact, Flag, Flags, MetricName, TimeRange};
+use series::{Ask, Event, Events, Grid, Horizon, Level, events};
 
+use crate::Result;
+use crate::judging::JudgingSession;
 use crate::ports::Store;
 
 /// The age of a step that is told at most.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 
-/// The figures of a device.
-pub(crate) async fn figures(
-    store: &impl Store,
-    device: &Device,
-    (metric, told): (&MetricName, &BTreeSet<CounterEvent>),
-    horizon: &Horizon,
-    now: Timestamp,
-    invocation: &Invocation,
-) -> Result<Vec<Figure>, Failure> {
-    let Ok(day) = TimeRange::new(now.saturating_add(-MAX_AGE), now) else { return Ok(Vec::new()) };
-    let range = (day, horizon);
-    let found = steps(store, device, (metric, told), range, now, invocation).await?;
-    // What lies ahead of the clock is told when its time has come.
-    let horizon = now.saturating_add(MAX_AHEAD);
-    Ok(found.events.into_iter().filter(|it| it.timestamp <= horizon).map(figure).collect())
+/// What a rule watches.
+pub(crate) struct WatchedSteps<'a> {
+    pub(crate) metric: &'a MetricName,
+    pub(crate) events: &'a BTreeSet<CounterEvent>,
 }
 
-/// The steps of a range that a rule tells, in order; the last one may end behind it.
-pub(crate) async fn steps(
-    store: &impl Store,
-    device: &Device,
-    (metric, told): (&MetricName, &BTreeSet<CounterEvent>),
-    (range, horizon): (TimeRange, &Horizon),
-    now: Timestamp,
-    invocation: &Invocation,
-) -> Result<Events, Failure> {
-    let grid = Grid::total(range);
-    let ask = Ask::of(device, (&grid, horizon), Level::Days, now);
-    let asked = (std::slice::from_ref(metric), flags_of(told));
-    events(store, &ask, asked, invocation).await
+impl<S: Store> JudgingSession<'_, S> {
+    /// The figures of a counter of a device.
+    pub(crate) async fn counter_figures(
+        &self,
+        watched: &WatchedSteps<'_>,
+        device: &Device,
+        horizon: &Horizon,
+    ) -> Result<Vec<Figure>> {
+        let now = self.now;
+        let Ok(day) = TimeRange::new(now.saturating_add(-MAX_AGE), now) else {
+            return Ok(Vec::new());
+        };
+        let found = self.steps(watched, device, day, horizon).await?;
+        // What lies ahead of the clock is told when its time has come.
+        let latest = now.saturating_add(MAX_AHEAD);
+        let steps = found.events.into_iter().filter(|step| step.timestamp <= latest);
+        Ok(steps.map(figure).collect())
+    }
+
+    /// The steps of a range that a rule tells, in order; the last one may end behind it.
+    pub(crate) async fn steps(
+        &self,
+        watched: &WatchedSteps<'_>,
+        device: &Device,
+        range: TimeRange,
+        horizon: &Horizon,
+    ) -> Result<Events> {
+        let grid = Grid::total(range);
+        let ask = Ask::of(device, (&grid, horizon), Level::Days, self.now);
+        let watched = (std::slice::from_ref(watched.metric), flags_of(watched.events));
+        events(self.store, &ask, watched, self.invocation).await
+    }
 }
 
 fn figure(step: Event) -> Figure {

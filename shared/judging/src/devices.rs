@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use alerts::{Group, Rule, Scope};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId};
-use table::{Invocation, ListDevices, MAX_CACHED_ENTRIES, StoreResult};
+use domain::{Device, DeviceId, Meter, MetricInfo, MetricKind, MetricName};
 
 /// A rule on more devices is judged by sealed quarters of an hour, not by batches.
 pub const MAX_PROMPT: usize = 1_000;
@@ -24,17 +23,10 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Asks the table.
-    pub(crate) async fn read(
-        store: &impl ListDevices,
-        invocation: &Invocation,
-    ) -> StoreResult<Self> {
-        let page = store.device_page(None, MAX_CACHED_ENTRIES, invocation).await?;
-        if page.has_more {
-            return Ok(Self::default());
-        }
-        let found = page.listing.found.into_iter();
-        Ok(Self { all: found.map(|it| (it.id().clone(), it)).collect(), is_whole: true })
+    /// All devices.
+    pub(crate) fn all(devices: Vec<Device>) -> Self {
+        let all = devices.into_iter().map(|device| (device.id().clone(), device)).collect();
+        Self { all, is_whole: true }
     }
 
     /// How long the list is used.
@@ -84,4 +76,15 @@ pub(crate) fn is_in(group: &Group, device: &Device) -> bool {
         Group::Kind(kind) => device.kind() == Some(kind),
         Group::Tag(tag) => device.tags().contains(tag),
     }
+}
+
+/// The meter of a device: its counters, else its powers.
+pub(crate) fn meter(device: &Device) -> Option<Meter<'_>> {
+    Meter::of(device.metrics())?.alone(device.metrics())
+}
+
+/// The metrics of a device that are no counters: the meter of them is made from powers.
+pub(crate) fn gauges(device: &Device) -> BTreeMap<MetricName, MetricInfo> {
+    let gauges = device.metrics().iter().filter(|(_, info)| info.kind == MetricKind::Gauge);
+    gauges.map(|(name, info)| (name.clone(), info.clone())).collect()
 }

@@ -1,76 +1,71 @@
-//! Judges a state whose time has come, and deletes one whose rule is gone. Finds none.
+//! Judges states whose time has come, and deletes those whose rule is gone. Finds none.
 
-use alerts::{Scope, Subject};
-use domain::Timestamp;
-use series::Failure;
-use table::{AlertState, DeleteAlertStates, Invocation, StoreResult, StoredAlertState, StoredRule};
+use alerts::{AlertSubject, Scope};
+use table::{AlertState, DeleteAlertStates, StoreResult, StoredAlertState, StoredRule};
 
-use crate::case::Case;
-use crate::judging::Judging;
-use crate::outcome::Outcome;
+use crate::Result;
+use crate::judging::JudgingSession;
 use crate::ports::Store;
+use crate::progress::Trigger;
+use crate::report::JudgingReport;
+use crate::result::JudgementResult;
 use crate::rules::{Rules, is_about};
+use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
-impl Judging {
-    /// Judges a state that is due. Of a rule that is deleted, the state is deleted. If the subject left the rule, an alert
-    /// ends as it would have, is not repeated, and no other follows: the state is deleted as soon as it does not fire.
-    pub async fn judge_due(
-        &self,
-        store: &(impl Store + DeleteAlertStates),
-        rules: &Rules,
-        due: &StoredAlertState,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Outcome, Failure> {
-        let mut new: Option<StoredRule> = None;
-        let known = rules.get(&due.key.rule);
-        if known.is_none() {
-            new = store.alert_rule(&due.key.rule, invocation).await?;
-        }
-        let Some(rule) = known.or(new.as_ref()) else {
-            store.delete_alert_state(&due.key, due.version, invocation).await?;
-            return Ok(Outcome::default());
-        };
+impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
+    /// Judges states that are due. A failed one stays due, and the others are tried before it is tried again.
+    pub async fn judge_due(&self, rules: &Rules, due: &[StoredAlertState]) -> JudgingReport {
+        let tasks = due.iter().map(|state| (state.key.clone(), JudgingTask::Due(state))).collect();
+        let mut report = self.judge_all(Tasks { trigger: Trigger::Due, rules, tasks }).await;
 
-        if self.is_of_rule(store, rule, &due.key.subject, now, invocation).await? {
-            return self.judge_case(store, rules, rule, due, now, invocation).await;
+        let JudgingSession { store, invocation, .. } = *self;
+        let obsolete = std::mem::take(&mut report.obsolete);
+        for state in due.iter().filter(|state| obsolete.contains(&state.key)) {
+            if let Err(error) =
+                store.delete_alert_state(&state.key, state.version, invocation).await
+            {
+                report.add(state.key.clone(), Err(error.into()));
+            }
         }
-        if matches!(&due.state, AlertState::Episodes(state) if state.told.is_firing) {
-            let mut ending = rule.clone();
-            ending.rule.repeat = None;
-            return self.judge_case(store, rules, &ending, due, now, invocation).await;
-        }
-        store.delete_alert_state(&due.key, due.version, invocation).await?;
-        Ok(Outcome::default())
+        report
     }
+}
 
-    async fn judge_case(
+impl<S: Store> JudgingSession<'_, S> {
+    /// Judges a state that is due. It is obsolete if its rule is deleted. If the subject left the rule, judging goes on
+    /// until the alert has ended, without repetitions; then the state is obsolete too.
+    pub(crate) async fn judge_state(
         &self,
-        store: &impl Store,
-        rules: &Rules,
-        rule: &StoredRule,
         due: &StoredAlertState,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Outcome, Failure> {
-        let case = Case { rule, subject: &due.key.subject, touched: None };
-        self.judge(store, rules, case, now, invocation).await
+        rules: &Rules,
+    ) -> Result<JudgementResult> {
+        let key = &due.key;
+        let mut rule = match rules.get(&key.rule) {
+            Some(rule) => Some(rule.clone()),
+            None => self.store.alert_rule(&key.rule, self.invocation).await?,
+        };
+        if let Some(left) = &mut rule
+            && !self.is_of_rule(left, &key.subject).await?
+        {
+            left.rule.repeat = None;
+            let is_firing =
+                matches!(&due.state, AlertState::Episodes(state) if state.told.is_firing);
+            rule = rule.filter(|_| is_firing);
+        }
+
+        let Some(rule) = rule else {
+            return Ok(JudgementResult { is_obsolete: true, ..JudgementResult::default() });
+        };
+        self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules }).await
     }
 
     /// Whether a rule is about a device or a room, as it is now.
-    async fn is_of_rule(
-        &self,
-        store: &impl Store,
-        rule: &StoredRule,
-        subject: &Subject,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<bool> {
+    async fn is_of_rule(&self, rule: &StoredRule, subject: &AlertSubject) -> StoreResult<bool> {
         Ok(match (&rule.rule.scope, subject) {
-            (Scope::Device(named), Subject::Device(id)) => named == id,
-            (Scope::RoomMean(named), Subject::Room(id)) => named == id,
-            (scope @ Scope::Each(_), Subject::Device(id)) => {
-                let device = self.device(store, id, now, invocation).await?;
+            (Scope::Device(named), AlertSubject::Device(id)) => named == id,
+            (Scope::RoomMean(named), AlertSubject::Room(id)) => named == id,
+            (scope @ Scope::Each(_), AlertSubject::Device(id)) => {
+                let device = self.device(id).await?;
                 is_about(scope, id, device.as_ref())
             }
             _ => false,

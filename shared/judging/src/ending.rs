@@ -1,6 +1,6 @@
 //! Ends the states of a rule or a device that is deleted. What waits of them is dropped by whoever sends.
 
-use alerts::Subject;
+use alerts::AlertSubject;
 use domain::{DeviceId, RuleId};
 use table::{AlertKey, DeleteAlertStates, Invocation, ReadAlertStates, StoreResult};
 
@@ -17,23 +17,23 @@ pub async fn end_rule(
     store.delete_alert_states(rule, invocation).await
 }
 
-/// Deletes the states of all rules on a device; returns how many there were. One that is judged meanwhile ends with
-/// its time: nothing comes from a device that is gone.
+/// Deletes the states of all rules on a device; returns how many there were. A state that is judged meanwhile ends with
+/// its time: nothing comes from a deleted device.
 pub async fn end_device(
     store: &(impl ReadAlertStates + DeleteAlertStates),
     device: &DeviceId,
     invocation: &Invocation,
 ) -> StoreResult<usize> {
-    let subject = Subject::Device(device.clone());
+    let subject = AlertSubject::Device(device.clone());
     let mut ended = 0;
     let mut after: Option<AlertKey> = None;
     loop {
         let page = store.alert_state_page(None, after.as_ref(), PAGE, invocation).await?;
-        for state in page.listing.found.iter().filter(|it| it.key.subject == subject) {
+        for state in page.listing.found.iter().filter(|state| state.key.subject == subject) {
             let is_ended = store.delete_alert_state(&state.key, state.version, invocation).await?;
             ended += usize::from(is_ended);
         }
-        after = page.listing.found.last().map(|it| it.key.clone());
+        after = page.listing.found.last().map(|state| state.key.clone());
         if !page.has_more || after.is_none() {
             return Ok(ended);
         }

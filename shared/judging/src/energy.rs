@@ -1,37 +1,47 @@
 //! The energy of a device by rows of time: what `/energy` answers of it. Judges nothing.
 
-use std::collections::BTreeMap;
+use domain::{Device, Meter, MetricName, MetricRule};
+use series::{Ask, EnergyDevice, Grid, Horizon, Level, device_values};
 
-use domain::{Device, Meter, MetricInfo, MetricKind, MetricName, MetricRule, Timestamp};
-use series::{Ask, EnergyDevice, Failure, Grid, Horizon, Level, device_values};
-use table::Invocation;
-
+use crate::Result;
+use crate::devices::meter;
+use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// The energy of a device that is asked about by itself; `None` if it measures none.
-pub(crate) async fn energy<'a>(
-    store: &impl Store,
-    (device, meter): (&'a Device, Option<Meter<'a>>),
-    (grid, horizon): (&'a Grid, &'a Horizon),
-    coarsest: Level,
-    now: Timestamp,
-    invocation: &Invocation,
-) -> Result<Option<EnergyDevice<'a>>, Failure> {
-    let Some(meter) = meter else { return Ok(None) };
-    let names: Vec<MetricName> = meter.names().cloned().collect();
-    let ask = Ask::of(device, (grid, horizon), coarsest, now);
-    let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
-    let values = device_values(store, &ask, &names, spans, invocation).await?;
-    Ok(Some(EnergyDevice { values, meter }))
+/// The energy of a device that is asked about by itself.
+pub(crate) struct EnergyQuestion<'a> {
+    pub(crate) device: &'a Device,
+    /// The meter that is read.
+    pub(crate) meter: Option<Meter<'a>>,
+    pub(crate) grid: &'a Grid,
+    pub(crate) horizon: &'a Horizon,
+    pub(crate) coarsest: Level,
 }
 
-/// The meter of a device: its counters, else its powers.
-pub(crate) fn meter(device: &Device) -> Option<Meter<'_>> {
-    Meter::of(device.metrics())?.alone(device.metrics())
+impl<'a> EnergyQuestion<'a> {
+    /// The energy of a device by its own meter: counters, else powers.
+    pub(crate) fn of(
+        device: &'a Device,
+        grid: &'a Grid,
+        horizon: &'a Horizon,
+        coarsest: Level,
+    ) -> Self {
+        Self { device, meter: meter(device), grid, horizon, coarsest }
+    }
 }
 
-/// The metrics of a device that are no counters: the meter of them is made from powers.
-pub(crate) fn gauges(device: &Device) -> BTreeMap<MetricName, MetricInfo> {
-    let gauges = device.metrics().iter().filter(|(_, info)| info.kind == MetricKind::Gauge);
-    gauges.map(|(name, info)| (name.clone(), info.clone())).collect()
+impl<S: Store> JudgingSession<'_, S> {
+    /// The energy of a device; `None` if the device measures none.
+    pub(crate) async fn energy<'q>(
+        &self,
+        question: EnergyQuestion<'q>,
+    ) -> Result<Option<EnergyDevice<'q>>> {
+        let EnergyQuestion { device, meter, grid, horizon, coarsest } = question;
+        let Some(meter) = meter else { return Ok(None) };
+        let names: Vec<MetricName> = meter.names().cloned().collect();
+        let ask = Ask::of(device, (grid, horizon), coarsest, self.now);
+        let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let values = device_values(self.store, &ask, &names, spans, self.invocation).await?;
+        Ok(Some(EnergyDevice { values, meter }))
+    }
 }

@@ -1,52 +1,43 @@
 //! The judgement of a rule about a metric or silence on one subject: reads, folds, and stores by compare-and-swap.
 
-use alerts::{Sight, Start, State, judge};
-use domain::{TimeRange, Timestamp};
+use alerts::{EpisodeState, Start, fold_episodes};
 use series::Failure;
-use table::{
-    AlertKey, AlertState, Invocation, NewJudgement, StoreError, StoredAlertState, StoredRule,
-};
+use table::{AlertState, NewJudgement, StoreError, StoredAlertState};
 
-use crate::judging::Judging;
-use crate::outcome::{MAX_ATTEMPTS, Outcome, put, stored_state};
+use crate::Result;
+use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::rules::Rules;
-use crate::seen::Seen;
+use crate::result::{JudgementResult, MAX_ATTEMPTS};
+use crate::task::RuleOnSubject;
 
-impl Judging {
+impl<S: Store> JudgingSession<'_, S> {
     /// Judges a rule on a subject. The state is read before the readings: of two judgements the one that saw older
     /// readings is refused and begins again.
     pub(crate) async fn judge_episodes(
         &self,
-        store: &impl Store,
-        rules: &Rules,
-        (rule, key): (&StoredRule, &AlertKey),
-        touched: Option<Timestamp>,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Outcome, Failure> {
-        let pauses = rules.pauses(store, now, invocation).await?;
+        judged: RuleOnSubject<'_>,
+    ) -> Result<JudgementResult> {
+        let RuleOnSubject { rule, key, touched, rules } = judged;
+        let now = self.now;
         for _ in 0..MAX_ATTEMPTS {
-            let known = stored_state(store, rule, key, now, invocation).await?;
+            let known = self.stored_state(rule, key).await?;
             let state = known.as_ref().and_then(episodes_of);
             let mut start = Start::of(&rule.rule, state, touched, now);
-            let seen = match self.see(store, (rule, &key.subject), &start, now, invocation).await {
+            let readings = match self.readings(judged, &start).await {
                 Err(Failure::OutOfReach(_)) => {
                     start = Start::near(&rule.rule, state, touched, now);
-                    self.see(store, (rule, &key.subject), &start, now, invocation).await?
+                    self.readings(judged, &start).await?
                 }
-                seen => seen?,
+                readings => readings?,
             };
-            let pauses: Vec<TimeRange> = pauses.iter().copied().chain(seen.overdue).collect();
-            let Seen { readings, silent_after, .. } = &seen;
-            let sight = Sight { readings, silent_after: *silent_after, pauses: &pauses };
-            let judged = judge(&rule.rule, state, &start, &sight, now);
-            let next = AlertState::Episodes(Box::new(judged.state));
+
+            let judgement = fold_episodes(&rule.rule, state, &start, &readings, now);
+            let next = AlertState::Episodes(Box::new(judgement.state));
             let next = StoredAlertState::next(known.as_ref(), key.clone(), next, now);
             let channels = rules.channels_of(&rule.rule, now);
-            let judgement = NewJudgement::new(rule, next, judged.messages, &channels, now);
-            if let Some(outcome) = put(store, &judgement, invocation).await? {
-                return Ok(outcome);
+            let judgement = NewJudgement::new(rule, next, judgement.messages, &channels, now);
+            if let Some(result) = self.put(&judgement).await? {
+                return Ok(result);
             }
         }
         Err(StoreError::Contended(format!("the alert {} on {}", key.rule, key.subject)).into())
@@ -54,7 +45,7 @@ impl Judging {
 }
 
 /// The state, if it is one of episodes: the rule may have been of another kind.
-pub(crate) fn episodes_of(stored: &StoredAlertState) -> Option<&State> {
+pub(crate) fn episodes_of(stored: &StoredAlertState) -> Option<&EpisodeState> {
     match &stored.state {
         AlertState::Episodes(state) => Some(state),
         AlertState::Once(_) => None,

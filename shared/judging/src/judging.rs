@@ -1,35 +1,39 @@
 //! What one process knows that judges: rules, channels, devices, limits of silence. Judges nothing itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, Timestamp};
+use domain::{CalendarUnit, Device, DeviceId, Timestamp};
 use rollups::Following;
-use series::KnownState;
-use table::{Invocation, StoreResult};
+use series::{Horizon, KnownState};
+use table::{Invocation, MAX_CACHED_ENTRIES, StoreResult};
 
-use crate::demand::Peaks;
 use crate::devices::Devices;
-use crate::known::Known;
-use crate::next_questions::NextQuestions;
+use crate::peaks::Peak;
 use crate::ports::Store;
+use crate::progress::TaskProgress;
+use crate::remembered::{Remembered, RememberedByKey};
 use crate::rules::{MAX_UNMARKED, Rules};
-use crate::sealed_progress::SealedProgress;
-use crate::silence::SilenceLimits;
 
 /// How long rules and channels are used.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
+/// No judgement is begun with less time: what it has read would be read for nothing.
+const LEAST_TIME: Duration = Duration::from_secs(1);
+/// A judgement repeats for at least so long what the table throttles, if there is time.
+const LEAST_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Judges the rules of alerts. One process has one; it is shared by reference.
 #[derive(Debug)]
 pub struct Judging {
-    rules: Known<Rules>,
-    devices: Known<Devices>,
-    pub(crate) limits: SilenceLimits,
+    rules: Remembered<Rules>,
+    devices: Remembered<Devices>,
+    /// After how long devices count as silent.
+    pub(crate) silence_limits: RememberedByKey<DeviceId, TimeDelta>,
     pub(crate) rollups: KnownState,
-    pub(crate) peaks: Peaks,
-    pub(crate) questions: NextQuestions,
-    pub(crate) sealed: SealedProgress,
+    pub(crate) peaks: RememberedByKey<(DeviceId, CalendarUnit), Peak>,
+    pub(crate) progress: TaskProgress,
 }
 
 impl Default for Judging {
@@ -43,91 +47,108 @@ impl Judging {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            rules: Known::default(),
-            devices: Known::default(),
-            limits: SilenceLimits::default(),
+            rules: Remembered::default(),
+            devices: Remembered::default(),
+            silence_limits: RememberedByKey::default(),
             rollups: KnownState::new(Following::default()),
-            peaks: Peaks::default(),
-            questions: NextQuestions::default(),
-            sealed: SealedProgress::default(),
+            peaks: RememberedByKey::default(),
+            progress: TaskProgress::default(),
         }
     }
 
-    /// The rules and channels, at most a minute old.
-    pub async fn rules(
-        &self,
-        store: &impl Store,
+    /// One call of judging, by what this process remembers.
+    pub const fn session<'a, S>(
+        &'a self,
+        store: &'a S,
+        invocation: &'a Invocation,
         now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Arc<Rules>> {
-        match self.rules.get(now, |_| MAX_AGE) {
-            Some(known) => Ok(known),
-            None => self.refresh(store, now, invocation).await,
+    ) -> JudgingSession<'a, S> {
+        JudgingSession { judging: self, store, invocation, now }
+    }
+}
+
+/// One call of judging. Its methods read, judge and store.
+#[derive(Debug)]
+pub struct JudgingSession<'a, S> {
+    pub(crate) judging: &'a Judging,
+    pub(crate) store: &'a S,
+    /// The time that is left.
+    pub invocation: &'a Invocation,
+    /// The instant by which is judged.
+    pub now: Timestamp,
+}
+
+impl<S> JudgingSession<'_, S> {
+    /// The same call with a part of its time.
+    #[must_use]
+    pub const fn within<'a>(&'a self, invocation: &'a Invocation) -> JudgingSession<'a, S> {
+        let Self { judging, store, now, .. } = *self;
+        JudgingSession { judging, store, invocation, now }
+    }
+
+    /// Whether there is time for one more judgement.
+    #[must_use]
+    pub fn has_time(&self) -> bool {
+        self.invocation.remaining() >= LEAST_TIME
+    }
+
+    /// The part of the time for one of several judgements: all of it, and a quarter of the patience. A device that the
+    /// table throttles leaves time for the other devices.
+    pub(crate) fn for_one_of_several(&self) -> Invocation {
+        self.invocation.patient_for((self.invocation.patience() / 4).max(LEAST_PATIENCE))
+    }
+}
+
+impl<S: Store> JudgingSession<'_, S> {
+    /// The rules and channels, at most a minute old.
+    pub async fn rules(&self) -> StoreResult<Arc<Rules>> {
+        match self.judging.rules.get(self.now, |_| MAX_AGE) {
+            Some(rules) => Ok(rules),
+            None => self.refresh().await,
         }
     }
 
     /// The rules and channels as they are this moment.
-    pub async fn refresh(
-        &self,
-        store: &impl Store,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Arc<Rules>> {
+    pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
         // With an older one, a pause of the system since then could be missing.
-        let before = self.rules.get(now, |_| MAX_UNMARKED);
-        let read = Rules::read(store, before.as_deref(), now, invocation).await?;
-        Ok(self.rules.keep(read, now))
+        let before = self.judging.rules.get(self.now, |_| MAX_UNMARKED);
+        let read = self.read_rules(before.as_deref()).await?;
+        Ok(self.judging.rules.keep(read, self.now))
     }
 
     /// The devices, at most as many minutes old as there are thousands of them.
-    pub async fn devices(
-        &self,
-        store: &impl Store,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Arc<Devices>> {
-        match self.devices.get(now, Devices::max_age) {
-            Some(known) => Ok(known),
-            None => Ok(self.devices.keep(Devices::read(store, invocation).await?, now)),
+    pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
+        match self.judging.devices.get(self.now, Devices::max_age) {
+            Some(devices) => Ok(devices),
+            None => {
+                let page =
+                    self.store.device_page(None, MAX_CACHED_ENTRIES, self.invocation).await?;
+                let is_whole = !page.has_more;
+                let devices = is_whole.then(|| Devices::all(page.listing.found));
+                Ok(self.judging.devices.keep(devices.unwrap_or_default(), self.now))
+            }
         }
     }
 
     /// One device: it may be newer than the list.
-    pub async fn device(
-        &self,
-        store: &impl Store,
-        id: &DeviceId,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<Device>> {
-        self.devices(store, now, invocation).await?;
-        self.device_alone(store, id, now, invocation).await
+    pub(crate) async fn device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
+        self.devices().await?;
+        self.device_alone(id).await
     }
 
-    /// One device, without a read of all: from the list where it is known.
-    pub(crate) async fn device_alone(
-        &self,
-        store: &impl Store,
-        id: &DeviceId,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<Device>> {
-        let known = self.devices.get(now, Devices::max_age);
-        if let Some(known) = known.as_ref().and_then(|it| it.get(id)) {
-            return Ok(Some(known.clone()));
+    /// One device, without a read of all: from the list if it is there.
+    pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
+        let listed = self.judging.devices.get(self.now, Devices::max_age);
+        if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
+            return Ok(Some(device.clone()));
         }
-        let found = store.find_devices(std::slice::from_ref(id), invocation).await?.found;
+        let ids = std::slice::from_ref(id);
+        let found = self.store.find_devices(ids, self.invocation).await?.found;
         Ok(found.into_iter().next())
     }
 
-    /// After how long without a reading a device counts as silent, by its last seven days.
-    pub async fn silence_limit(
-        &self,
-        store: &impl Store,
-        id: &DeviceId,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<TimeDelta> {
-        self.limits.of(store, id, now, invocation).await
+    /// The rollups, at most a minute old.
+    pub(crate) async fn horizon(&self) -> StoreResult<Horizon> {
+        self.judging.rollups.horizon(self.store, self.now, self.invocation).await
     }
 }

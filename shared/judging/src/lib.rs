@@ -1,17 +1,19 @@
 //! Judges the rules of alerts on what the table has, and stores states with their messages. Sends nothing, and has no
 //! clock.
 //!
-//! [`Judging`] is what one process has. A judgement reads the state, then the readings, folds, and puts the state with
-//! its messages where it has not moved on: so at rest a state is the fold of the readings in the table, whoever judged
-//! it last. `batch` judges what the stream tells, `look` what was left to look at again, `due` what the time brings
-//! about, `quiet_devices` silence, `sealed` what waits for whole quarters of an hour, and `saved` a rule that a person
-//! saved. `episodes` and `once` are the two kinds of judgement; `budget`, `counter`, `demand` and `room_mean` have
-//! their figures. `preview` tries a rule on the past.
+//! [`Judging`] is what one process has. `task` has the one loop that judges, whatever made the tasks: `batch` what the
+//! stream tells, `recheck` what was left to be judged again, `due` what the time brings about, `silence` who sends nothing,
+//! `sealed` what waits for whole quarters of an hour, and `saved` a rule that a person saved. `progress` is how far each of
+//! them has come.
+//!
+//! A judgement reads the state, then the readings, folds, and puts the state with its messages where it has not moved on:
+//! so at rest a state is the fold of the readings in the table, whoever judged it last. `episodes` and `figures` are the
+//! two kinds of judgement; `budget`, `counter`, `demand` and `room_mean` have their figures. `preview` tries a rule on the
+//! past.
 
 mod batch;
 mod breach;
 mod budget;
-mod case;
 mod counter;
 mod demand;
 mod devices;
@@ -19,36 +21,40 @@ mod due;
 mod ending;
 mod energy;
 mod episodes;
-mod judged;
+mod figures;
 mod judging;
-mod known;
-mod look;
-mod next_questions;
 mod observed;
-mod once;
-mod outcome;
+mod peaks;
 mod ports;
 mod preview;
 mod preview_walk;
-mod quiet_devices;
+mod progress;
+mod readings;
+mod recheck;
+mod remembered;
+mod report;
+mod result;
 mod room_mean;
 mod rules;
+mod rules_reading;
 mod saved;
 mod sealed;
-mod sealed_progress;
-mod seen;
 mod silence;
+mod silence_limits;
+mod task;
 
-pub use batch::{BatchJudged, Written};
+pub use batch::{BatchReport, Written};
 pub use breach::{Breaches, SealedBreaches};
-pub use case::Case;
 pub use devices::{Devices, MAX_PROMPT};
 pub use ending::{end_device, end_rule};
-pub use judged::Judged;
-pub use judging::Judging;
-pub use outcome::{LeftOut, Outcome};
+pub use judging::{Judging, JudgingSession};
 pub use ports::Store;
-pub use preview::{MAX_PREVIEW, Preview, Previewed};
+pub use preview::{MAX_PREVIEW, Preview, PreviewQuestion, Previewed};
+pub use report::JudgingReport;
+pub use result::{JudgementResult, LostMessages};
 pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
 pub use saved::JudgedSaved;
 pub use series::Failure;
+
+/// What can be judged, or why it cannot.
+type Result<T> = std::result::Result<T, Failure>;

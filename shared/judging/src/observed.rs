@@ -4,50 +4,95 @@ use alerts::{MAX_AHEAD, Observation, Start};
 use chrono::TimeDelta;
 use domain::{DeviceId, MetricName, MetricRule, Order, Reading, TimeRange, Timestamp};
 use series::Failure;
-use table::{Invocation, QueryReadings, RangeQuery, ReadingKey};
+use table::{RangeQuery, ReadingKey};
 
-/// The most readings of one judgement: a day with more than one a second.
-const MAX_READINGS: usize = 100_000;
+use crate::Result;
+use crate::judging::JudgingSession;
+use crate::ports::Store;
+
+/// The most readings of one judgement: a day with more than one a second. Also those of one preview.
+pub(crate) const MAX_READINGS: usize = 100_000;
 /// The readings of a page.
 const PAGE: usize = 2_000;
 
-/// The readings that a fold needs, in order of time: those behind its start, some of those ahead of the clock, and the
-/// newest one before, if its value may still hold. All that was acknowledged before is seen.
-pub(crate) async fn observations(
-    store: &impl QueryReadings,
-    device: &DeviceId,
-    metric: Option<&MetricName>,
-    start: &Start,
-    now: Timestamp,
-    invocation: &Invocation,
-) -> Result<Vec<Observation>, Failure> {
-    let behind = start.from().saturating_add(TimeDelta::milliseconds(1));
-    let mut found = Vec::new();
-    if start.is_fresh()
-        && let Ok(range) = TimeRange::new(Timestamp::MIN, behind)
-    {
-        let query =
-            RangeQuery { range, order: Order::Descending, after: None, limit: 1, consistent: true };
-        let page = store.device_readings(device, &query, invocation).await?;
-        found.extend(page.readings.iter().map(|reading| observation(reading, metric)));
-    }
-    let Ok(range) = TimeRange::new(behind, Timestamp::MAX) else { return Ok(found) };
-    let (order, limit, consistent) = (Order::Ascending, PAGE, true);
-    let mut query = RangeQuery { range, order, after: None, limit, consistent };
-    let horizon = now.saturating_add(MAX_AHEAD);
-    loop {
-        let page = store.device_readings(device, &query, invocation).await?;
-        found.extend(page.readings.iter().map(|reading| observation(reading, metric)));
-        let Some(last) = page.readings.last().filter(|it| page.has_more && it.at <= horizon) else {
-            return Ok(found);
-        };
-        if found.len() > MAX_READINGS {
-            return Err(Failure::OutOfReach(format!(
-                "A judgement reads at most {MAX_READINGS} readings; {device} has more since {}.",
-                start.from()
-            )));
+/// Readings of one device.
+pub(crate) struct ObservationQuery<'a> {
+    pub(crate) device: &'a DeviceId,
+    pub(crate) metric: Option<&'a MetricName>,
+    pub(crate) range: TimeRange,
+    /// No page is read behind a later reading.
+    pub(crate) until: Timestamp,
+    /// The readings of a page.
+    pub(crate) page: usize,
+    /// Whether all that was acknowledged before is seen.
+    pub(crate) consistent: bool,
+}
+
+impl<S: Store> JudgingSession<'_, S> {
+    /// The readings that a fold needs, in order of time: all behind the start, some ahead of the clock, and the newest
+    /// before the start, if its value may still hold. All that was acknowledged before is seen.
+    pub(crate) async fn observations(
+        &self,
+        device: &DeviceId,
+        metric: Option<&MetricName>,
+        start: &Start,
+    ) -> Result<Vec<Observation>> {
+        let behind = start.from().saturating_add(TimeDelta::milliseconds(1));
+        let mut found = Vec::new();
+        if start.is_fresh() {
+            let newest = self.newest_reading(device, behind, true).await?;
+            found.extend(newest.map(|reading| observation(&reading, metric)));
         }
-        query.after = Some(ReadingKey::of(last));
+
+        let Ok(range) = TimeRange::new(behind, Timestamp::MAX) else { return Ok(found) };
+        let until = self.now.saturating_add(MAX_AHEAD);
+        let query = ObservationQuery { device, metric, range, until, page: PAGE, consistent: true };
+        let too_many = || {
+            let from = start.from();
+            format!(
+                "A judgement reads at most {MAX_READINGS} readings; {device} has more since {from}."
+            )
+        };
+        let mut left = MAX_READINGS;
+        found.extend(self.read_observations(&query, &mut left, too_many).await?);
+        Ok(found)
+    }
+
+    /// The newest reading of a device before an instant.
+    pub(crate) async fn newest_reading(
+        &self,
+        device: &DeviceId,
+        before: Timestamp,
+        consistent: bool,
+    ) -> Result<Option<Reading>> {
+        let Ok(range) = TimeRange::new(Timestamp::MIN, before) else { return Ok(None) };
+        let order = Order::Descending;
+        let query = RangeQuery { range, order, after: None, limit: 1, consistent };
+        let page = self.store.device_readings(device, &query, self.invocation).await?;
+        Ok(page.readings.into_iter().next())
+    }
+
+    /// Reads readings in order of time, no more than are `left`; else says why not.
+    pub(crate) async fn read_observations(
+        &self,
+        query: &ObservationQuery<'_>,
+        left: &mut usize,
+        too_many: impl Fn() -> String,
+    ) -> Result<Vec<Observation>> {
+        let ObservationQuery { device, metric, range, until, page: limit, consistent } = *query;
+        let order = Order::Ascending;
+        let mut query = RangeQuery { range, order, after: None, limit, consistent };
+        let mut found = Vec::new();
+        loop {
+            let page = self.store.device_readings(device, &query, self.invocation).await?;
+            found.extend(page.readings.iter().map(|reading| observation(reading, metric)));
+            *left = left
+                .checked_sub(page.readings.len())
+                .ok_or_else(|| Failure::OutOfReach(too_many()))?;
+            let last = page.readings.last().filter(|last| page.has_more && last.at <= until);
+            let Some(last) = last else { return Ok(found) };
+            query.after = Some(ReadingKey::of(last));
+        }
     }
 }
 
@@ -57,14 +102,15 @@ pub(crate) fn observation(reading: &Reading, metric: Option<&MetricName>) -> Obs
     Observation { at: reading.at, value }
 }
 
-/// Takes away the values that take no part in a counter, such as the 0 of a device that boots: they show that it lives.
+/// Takes away values that are no part of a counter, such as the 0 of a device that boots. Such a reading still shows
+/// that the device lives.
 pub(crate) fn without_zeros(
     mut readings: Vec<Observation>,
     rule: Option<&MetricRule>,
 ) -> Vec<Observation> {
     if let Some(MetricRule::Counter(counter)) = rule {
-        for it in &mut readings {
-            it.value = it.value.take().filter(|value| counter.counts(value));
+        for reading in &mut readings {
+            reading.value = reading.value.take().filter(|value| counter.counts(value));
         }
     }
     readings

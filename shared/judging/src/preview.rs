@@ -1,17 +1,20 @@
 //! The episodes that a rule would have had on one subject, by the judge's own fold. Stores and tells nothing.
 
-use alerts::{DemandLimit, Past, Rule, Subject, Watch};
+use alerts::{AlertSubject, DemandLimit, Past, Patience, Rule, Watch};
 use chrono::TimeDelta;
-use domain::{CalendarUnit, Exact, MetricRule, TimeRange, Timestamp};
+use domain::{
+    CalendarUnit, Device, DeviceId, Exact, MetricName, MetricRule, RoomId, TimeRange, Timestamp,
+};
 use series::{Event, Failure, Grid, Horizon, Level};
-use table::Invocation;
 
-use crate::energy::{energy, meter};
-use crate::judging::Judging;
+use crate::Result;
+use crate::counter::WatchedSteps;
+use crate::demand;
+use crate::energy::EnergyQuestion;
+use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::preview_walk::walk;
-use crate::room_mean::{self, ROOM_SILENCE};
-use crate::{counter, demand};
+use crate::preview_walk::PreviewWalk;
+use crate::room_mean::{ROOM_SILENCE, RoomMean};
 
 /// The longest time of a preview.
 pub const MAX_PREVIEW: TimeDelta = TimeDelta::days(31);
@@ -42,64 +45,71 @@ pub struct Previewed {
     pub value: Option<Exact>,
 }
 
-impl Judging {
-    /// What a rule would have told in a range of at most [`MAX_PREVIEW`]; the rule need not be saved.
+/// A rule on one subject, and the range whose episodes are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct PreviewQuestion<'a> {
+    /// The rule; it need not be saved.
+    pub rule: &'a Rule,
+    /// The device or room.
+    pub subject: &'a AlertSubject,
+    /// At most [`MAX_PREVIEW`].
+    pub range: TimeRange,
+    /// How far the rollups reach.
+    pub horizon: &'a Horizon,
+}
+
+impl<S: Store> JudgingSession<'_, S> {
+    /// What a rule would have told in a range.
     ///
     /// A demand is judged by the mean power of its whole periods: what the period was heading to is not computed again.
-    pub async fn preview(
-        &self,
-        store: &impl Store,
-        (rule, subject): (&Rule, &Subject),
-        (range, horizon): (TimeRange, &Horizon),
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Preview, Failure> {
+    pub async fn preview(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
+        let range = question.range;
         if range.to().since(range.from()) > MAX_PREVIEW {
             let days = MAX_PREVIEW.num_days();
             return Err(Failure::OutOfReach(format!(
                 "A preview is of at most {days} days; narrow from and to."
             )));
         }
-        let Ok(range) = TimeRange::new(range.from(), range.to().min(now)) else {
+        let Ok(range) = TimeRange::new(range.from(), range.to().min(self.now)) else {
             return Ok(Preview::default());
         };
-        match &rule.watch {
-            Watch::Metric { .. } | Watch::Silence { .. } => {
-                self.preview_folded(store, (rule, subject), (range, horizon), now, invocation).await
-            }
-            _ => self.preview_once(store, (rule, subject), (range, horizon), now, invocation).await,
+        let question = PreviewQuestion { range, ..question };
+        if let Watch::Metric { .. } | Watch::Silence { .. } = question.rule.watch {
+            return self.preview_episodes(question).await;
+        }
+
+        let AlertSubject::Device(device) = question.subject else { return Ok(Preview::default()) };
+        match self.device(device).await? {
+            Some(device) => self.preview_figures(question, &device).await,
+            None => Ok(Preview::default()),
         }
     }
 
     /// The episodes that reach into a range. The fold begins before it, earlier and earlier until it is where it would be
     /// whatever was before, up to [`MAX_PREVIEW`] before.
-    async fn preview_folded(
-        &self,
-        store: &impl Store,
-        asked: (&Rule, &Subject),
-        (range, horizon): (TimeRange, &Horizon),
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Preview, Failure> {
-        let (rule, _) = asked;
+    async fn preview_episodes(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
+        let PreviewQuestion { rule, range, .. } = question;
         let mut lead = MIN_LEAD.max((rule.hold + rule.clear_hold) * 2).min(MAX_PREVIEW);
         let mut known: Option<Preview> = None;
         loop {
             let from = range.from().saturating_add(-lead);
             let whole = TimeRange::new(from, range.to()).unwrap_or(range);
             let is_last = lead >= MAX_PREVIEW;
-            let found = self.folded(store, asked, (whole, is_last, horizon), now, invocation).await;
-            let (mut found, settled) = match (found, known) {
+            let longer = PreviewQuestion { range: whole, ..question };
+            let found = self.folded(longer, is_last).await;
+            let (mut preview, settled) = match (found, known) {
                 // So many readings are in the breach that its start is out of reach.
                 (Err(Failure::OutOfReach(_)), Some(known)) => return Ok(known),
                 (found, _) => found?,
             };
-            found.episodes.retain(|it| it.ended.is_none_or(|ended| ended > range.from()));
-            found.by_extremes.retain(|it| it.to() > range.from());
-            if is_last || settled.is_some_and(|settled| settled <= range.from()) {
-                return Ok(found);
+
+            let from = range.from();
+            preview.episodes.retain(|episode| episode.ended.is_none_or(|ended| ended > from));
+            preview.by_extremes.retain(|expired| expired.to() > from);
+            if is_last || settled.is_some_and(|settled| settled <= from) {
+                return Ok(preview);
             }
-            known = Some(found);
+            known = Some(preview);
             lead = (lead * 6).min(MAX_PREVIEW);
         }
     }
@@ -108,110 +118,126 @@ impl Judging {
     /// if it has to.
     async fn folded(
         &self,
-        store: &impl Store,
-        (rule, subject): (&Rule, &Subject),
-        (range, begins_normal, horizon): (TimeRange, bool, &Horizon),
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<(Preview, Option<Timestamp>), Failure> {
-        let preview = |past: Past<'_>, by_extremes: Vec<TimeRange>| {
-            let settled = past.settled();
-            let episodes = past.episodes().into_iter().map(of_episode).collect();
-            (Preview { episodes, by_extremes, has_more: false }, settled)
-        };
-        match (&rule.watch, subject) {
-            (Watch::Metric { metric, .. }, Subject::Room(room)) => {
-                let devices = self.devices(store, now, invocation).await?;
-                let asked = (|sealed: Timestamp| up_to(range, sealed), horizon);
-                let means =
-                    room_mean::means(store, (room, metric), &devices, asked, now, invocation);
-                let means = means.await?;
-                let overdue = room_mean::overdue(room, metric, &devices, horizon, now);
-                let silence = (ROOM_SILENCE, overdue.as_slice());
-                let mut past = Past::begin(rule, silence, range.from(), begins_normal);
-                past.take(&means, range.to());
-                Ok(preview(past, Vec::new()))
+        question: PreviewQuestion<'_>,
+        begins_normal: bool,
+    ) -> Result<(Preview, Option<Timestamp>)> {
+        match (&question.rule.watch, question.subject) {
+            (Watch::Metric { metric, .. }, AlertSubject::Room(room)) => {
+                self.folded_means(question, room, metric, begins_normal).await
             }
-            (watch, Subject::Device(id)) => {
-                let silent_after = match watch {
-                    Watch::Silence { after: Some(after) } => *after,
-                    _ => self.limits.of(store, id, now, invocation).await?,
-                };
-                let pauses = match store.running_mark(invocation).await? {
-                    Some(mark) => mark.pauses,
-                    None => Vec::new(),
-                };
-                let device = self.device(store, id, now, invocation).await?;
-                let info = match (watch, &device) {
-                    (Watch::Metric { metric, .. }, Some(device)) => device.metrics().get(metric),
-                    _ => None,
-                };
-                let is_rolled_up =
-                    device.is_none() || info.is_some() || matches!(watch, Watch::Silence { .. });
-                let rolled_up = horizon.rolled_up(id).filter(|_| is_rolled_up);
-                // Nothing is before its first reading.
-                let is_whole = device.as_ref().is_none_or(|it| it.first_seen() >= range.from());
-                let silence = (silent_after, &pauses[..]);
-                let is_normal = begins_normal || is_whole;
-                let mut past = Past::begin(rule, silence, range.from(), is_normal);
-                let metric_rule = info.map(MetricRule::of);
-                let device = (id, metric_rule.as_ref());
-                let times = (range, rolled_up, silent_after);
-                let read = walk(store, (rule, &mut past), device, times, now, invocation);
-                let by_extremes = read.await?;
-                Ok(preview(past, by_extremes))
+            (_, AlertSubject::Device(id)) => {
+                self.folded_readings(question, id, begins_normal).await
             }
-            (_, Subject::Room(_)) => Ok((Preview::default(), Some(range.from()))),
+            (_, AlertSubject::Room(_)) => Ok((Preview::default(), Some(question.range.from()))),
         }
     }
 
-    async fn preview_once(
+    async fn folded_means(
         &self,
-        store: &impl Store,
-        (rule, subject): (&Rule, &Subject),
-        (range, horizon): (TimeRange, &Horizon),
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Preview, Failure> {
-        let Subject::Device(device) = subject else { return Ok(Preview::default()) };
-        let Some(device) = self.device(store, device, now, invocation).await? else {
-            return Ok(Preview::default());
+        question: PreviewQuestion<'_>,
+        room: &RoomId,
+        metric: &MetricName,
+        begins_normal: bool,
+    ) -> Result<(Preview, Option<Timestamp>)> {
+        let PreviewQuestion { rule, range, horizon, .. } = question;
+        let devices = self.devices().await?;
+        let mean = RoomMean::of(room, metric, &devices, horizon);
+        let means = self.means_between(&mean, range.from(), range.to()).await?;
+        let overdue = mean.overdue(self.now);
+
+        let silence = Patience { limit: ROOM_SILENCE, pauses: overdue.as_slice() };
+        let mut past = Past::begin(rule, silence, range.from(), begins_normal);
+        past.take(&means, range.to());
+        Ok(preview_of(past, Vec::new()))
+    }
+
+    async fn folded_readings(
+        &self,
+        question: PreviewQuestion<'_>,
+        id: &DeviceId,
+        begins_normal: bool,
+    ) -> Result<(Preview, Option<Timestamp>)> {
+        let PreviewQuestion { rule, range, horizon, .. } = question;
+        let silent_after = match &rule.watch {
+            Watch::Silence { after: Some(after) } => *after,
+            _ => self.silence_limit(id).await?,
         };
-        let mut preview = Preview::default();
-        let unit = match &rule.watch {
-            Watch::Budget { per, .. } => *per,
-            Watch::Demand { period, .. } => *period,
+        let mark = self.store.running_mark(self.invocation).await?;
+        let pauses = mark.map(|mark| mark.pauses).unwrap_or_default();
+        let device = self.device(id).await?;
+        let info = match (&rule.watch, &device) {
+            (Watch::Metric { metric, .. }, Some(device)) => device.metrics().get(metric),
+            _ => None,
+        };
+
+        let is_rolled_up =
+            device.is_none() || info.is_some() || matches!(rule.watch, Watch::Silence { .. });
+        // Nothing is before its first reading.
+        let is_whole = device.as_ref().is_none_or(|device| device.first_seen() >= range.from());
+        let silence = Patience { limit: silent_after, pauses: &pauses };
+        let mut past = Past::begin(rule, silence, range.from(), begins_normal || is_whole);
+        let walk = PreviewWalk {
+            rule,
+            device: id,
+            metric_rule: info.map(MetricRule::of),
+            range,
+            rolled_up: horizon.rolled_up(id).filter(|_| is_rolled_up),
+            silent_after,
+        };
+        let by_extremes = self.walk(&walk, &mut past).await?;
+        Ok(preview_of(past, by_extremes))
+    }
+
+    /// The periods or steps of a range that a rule on figures would have told.
+    async fn preview_figures(
+        &self,
+        question: PreviewQuestion<'_>,
+        device: &Device,
+    ) -> Result<Preview> {
+        match &question.rule.watch {
+            Watch::Budget { per, .. } => self.preview_periods(question, *per, device).await,
+            Watch::Demand { period, .. } => self.preview_periods(question, *period, device).await,
             Watch::Counter { metric, events } => {
-                let asked = (range, horizon);
-                let steps =
-                    counter::steps(store, &device, (metric, events), asked, now, invocation);
-                let steps = steps.await?;
-                preview.has_more = steps.has_more;
+                let PreviewQuestion { range, horizon, .. } = question;
+                let steps = WatchedSteps { metric, events };
+                let found = self.steps(&steps, device, range, horizon).await?;
                 let until = |step: &Event| step.timestamp < range.to();
-                let steps = steps.events.into_iter().filter(until).map(|step| {
+                let steps = found.events.into_iter().filter(until).map(|step| {
                     let at = step.timestamp;
                     Previewed { since: at, fired: at, ended: None, value: step.size }
                 });
-                preview.episodes = steps.collect();
-                return Ok(preview);
+                let episodes = steps.collect();
+                Ok(Preview { episodes, has_more: found.has_more, by_extremes: Vec::new() })
             }
-            Watch::Metric { .. } | Watch::Silence { .. } => return Ok(preview),
-        };
+            Watch::Metric { .. } | Watch::Silence { .. } => Ok(Preview::default()),
+        }
+    }
+
+    /// The periods of a budget or a demand whose figure is beyond the limit.
+    async fn preview_periods(
+        &self,
+        question: PreviewQuestion<'_>,
+        unit: CalendarUnit,
+        device: &Device,
+    ) -> Result<Preview> {
+        let PreviewQuestion { rule, range, horizon, .. } = question;
+        let (mut preview, now) = (Preview::default(), self.now);
         let is_of_peak = matches!(rule.watch, Watch::Demand { limit: DemandLimit::Peak, .. });
         // The highest of a month is known from its start on.
         let month_of = |at: Timestamp| CalendarUnit::Month.bucket_of(at, horizon.zone());
         let from = if is_of_peak { month_of(range.from()).from() } else { range.from() };
         let whole = TimeRange::new(from, range.to()).unwrap_or(range);
         let Some(grid) = Grid::of(unit, whole, horizon.zone()) else { return Ok(preview) };
-        let (places, level) = ((&grid, horizon), Level::of(Some(unit)));
-        let rows = energy(store, (&device, meter(&device)), places, level, now, invocation).await?;
+        let level = Level::of(Some(unit));
+        let rows = self.energy(EnergyQuestion::of(device, &grid, horizon, level)).await?;
         let Some(rows) = rows else { return Ok(preview) };
+
         let (mut highest, mut month): (Option<Exact>, _) = (None, month_of(from));
-        for (place, period) in grid.rows().iter().enumerate() {
+        for (index, period) in grid.rows().iter().enumerate() {
             if !month.contains(period.from()) {
                 (highest, month) = (None, month_of(period.from()));
             }
-            let Some(used) = rows.used(place) else { continue };
+            let Some(used) = rows.used(index) else { continue };
             let (value, limit) = match &rule.watch {
                 Watch::Demand { limit, .. } => {
                     let Some(power) = demand::power(&used, *period) else { continue };
@@ -222,6 +248,7 @@ impl Judging {
                 Watch::Budget { kwh, .. } => (used, Some(Exact::from(kwh))),
                 _ => continue,
             };
+
             if period.to() > range.from() && limit.is_some_and(|limit| value > limit) {
                 let (since, fired) = (period.from(), period.to().min(now));
                 let ended = (period.to() <= now).then_some(period.to());
@@ -232,12 +259,11 @@ impl Judging {
     }
 }
 
-/// The part of a range before what is not sealed.
-fn up_to(range: TimeRange, sealed: Timestamp) -> Option<TimeRange> {
-    TimeRange::new(range.from(), range.to().min(sealed)).ok()
-}
-
-fn of_episode(episode: alerts::Episode) -> Previewed {
-    let alerts::Episode { since, fired, ended } = episode;
-    Previewed { since, fired, ended, value: None }
+/// The episodes of a fold, and since when it is where it would be whatever was before.
+fn preview_of(past: Past<'_>, by_extremes: Vec<TimeRange>) -> (Preview, Option<Timestamp>) {
+    let settled = past.settled();
+    let shown =
+        |alerts::Episode { since, fired, ended }| Previewed { since, fired, ended, value: None };
+    let episodes = past.episodes().into_iter().map(shown).collect();
+    (Preview { episodes, by_extremes, has_more: false }, settled)
 }

@@ -9,12 +9,13 @@ use domain::{
     meters_above,
 };
 use series::{
-    Ask, Combine, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, Presence, device_values,
-    value_of,
+    Ask, Combine, DeviceValues, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, Presence,
+    device_values, value_of,
 };
-use table::Invocation;
 
+use crate::Result;
 use crate::devices::Devices;
+use crate::judging::JudgingSession;
 use crate::ports::Store;
 
 /// After how long a mean of a room says nothing any more.
@@ -23,115 +24,156 @@ pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
 /// next one may be sealed, a round of all groups, and the sweep itself.
 const SEALED_WITHIN: TimeDelta = TimeDelta::minutes(44);
 
-/// The means that a fold needs: each at the end of its quarter, up to what is sealed of all the room's devices. The
-/// devices are those that are in the room now.
-pub(crate) async fn observations(
-    store: &impl Store,
-    (room, metric): (&RoomId, &MetricName),
-    devices: &Devices,
-    horizon: &Horizon,
-    start: &Start,
-    now: Timestamp,
-    invocation: &Invocation,
-) -> Result<Vec<Observation>, Failure> {
-    let from =
-        QuarterHour::of(QuarterHour::of(start.from()).start().saturating_add(-QuarterHour::LENGTH));
-    let range = |to: Timestamp| TimeRange::new(from.start(), to).ok();
-    means(store, (room, metric), devices, (range, horizon), now, invocation).await
+/// The mean of a metric in a room, of the devices that are there now.
+pub(crate) struct RoomMean<'a> {
+    room: &'a RoomId,
+    /// The room alone.
+    rooms: BTreeSet<RoomId>,
+    metric: &'a MetricName,
+    /// The devices whose values make the mean.
+    members: Vec<&'a Device>,
+    devices: &'a Devices,
+    horizon: &'a Horizon,
 }
 
-/// The means of a room in a range that may depend on what is sealed.
-pub(crate) async fn means(
-    store: &impl Store,
-    (room, metric): (&RoomId, &MetricName),
-    devices: &Devices,
-    (range, horizon): (impl Fn(Timestamp) -> Option<TimeRange>, &Horizon),
-    now: Timestamp,
-    invocation: &Invocation,
-) -> Result<Vec<Observation>, Failure> {
-    let members = members(devices, room, metric);
-    if members.len() > MAX_DEVICES {
-        let number = members.len();
-        return Err(Failure::OutOfReach(format!(
-            "The mean of a room is of at most {MAX_DEVICES} devices; {room} has {number} with {metric}."
-        )));
-    }
-    let sealed = sealed_until(&members, horizon);
-    let Some(range) = sealed.and_then(range) else { return Ok(Vec::new()) };
-    let (grid, rooms) = (Grid::quarters(range), BTreeSet::from([room.clone()]));
-    let ask = |device| {
-        let ask = Ask::of(device, (&grid, horizon), Level::QuarterHours, now);
-        Ask { rooms: Some(&rooms), ..ask }
-    };
-    let (names, spans) = (std::slice::from_ref(metric), |_: &MetricRule| false);
-    let mut found = Vec::new();
-    for device in members {
-        found.push(device_values(store, &ask(device), names, spans, invocation).await?);
-    }
-    let adds_up = found.iter().flat_map(|device| device.metrics.values());
-    let adds_up =
-        adds_up.map(|rows| Combine::of(&rows.rule)).any(|combine| combine == Combine::Sum);
-    let behind = |id: &DeviceId| devices.get(id)?.behind();
-
-    let mut presences: BTreeMap<&DeviceId, Presence> = BTreeMap::new();
-    let having: BTreeSet<&DeviceId> = found.iter().map(|device| device.device.id()).collect();
-    let above = having.iter().filter(|_| adds_up).flat_map(|id| meters_above(id, behind));
-    let meters: BTreeSet<&DeviceId> = above.filter(|id| having.contains(id)).collect();
-    for meter in found.iter().filter(|device| meters.contains(device.device.id())) {
-        let question = ask(meter.device);
-        let presence = Presence::of(store, &question, meter, invocation).await?;
-        presences.insert(meter.device.id(), presence);
+impl<'a> RoomMean<'a> {
+    /// That of a room's devices as they are registered.
+    pub(crate) fn of(
+        room: &'a RoomId,
+        metric: &'a MetricName,
+        devices: &'a Devices,
+        horizon: &'a Horizon,
+    ) -> Self {
+        let is_member = |device: &&Device| {
+            device.place().room() == Some(room)
+                && device.metrics().contains_key(metric)
+                && device.not_of_room(metric).is_none()
+        };
+        let members = devices.iter().filter(is_member).collect();
+        let rooms = BTreeSet::from([room.clone()]);
+        Self { room, rooms, metric, members, devices, horizon }
     }
 
-    let mut values = vec![Vec::new(); grid.rows().len()];
-    let mut combine = Combine::Mean;
-    for device in &found {
-        for metric in device.metrics.values() {
-            combine = Combine::of(&metric.rule);
-            for (place, row) in metric.rows.iter().enumerate() {
-                // Quarter by quarter: a mean depends on nothing but its quarter, however long the fold is.
-                let is_there = |id: &DeviceId| {
-                    presences.get(id).is_some_and(|it| it.is_mostly_in(grid.rows()[place]))
-                };
-                if meter_of(device.device.id(), behind, is_there).is_none() {
-                    values[place].extend(value_of(Function::Mean, row));
+    fn ask<'b>(&'b self, device: &'b Device, grid: &'b Grid, now: Timestamp) -> Ask<'b> {
+        let of_device = Ask::of(device, (grid, self.horizon), Level::QuarterHours, now);
+        Ask { rooms: Some(&self.rooms), ..of_device }
+    }
+
+    /// The values of devices, combined quarter by quarter: a mean depends on nothing but its quarter, however long the fold
+    /// is.
+    fn combine(
+        &self,
+        found: &[DeviceValues<'_>],
+        presences: &BTreeMap<&DeviceId, Presence>,
+        grid: &Grid,
+    ) -> Vec<Observation> {
+        let mut values = vec![Vec::new(); grid.rows().len()];
+        let mut combine = Combine::Mean;
+        for device in found {
+            for metric in device.metrics.values() {
+                combine = Combine::of(&metric.rule);
+                for (index, row) in metric.rows.iter().enumerate() {
+                    let is_there = |id: &DeviceId| {
+                        let presence = presences.get(id);
+                        presence.is_some_and(|presence| presence.is_mostly_in(grid.rows()[index]))
+                    };
+                    if meter_of(device.device.id(), |id| self.behind(id), is_there).is_none() {
+                        values[index].extend(value_of(Function::Mean, row));
+                    }
                 }
             }
         }
+
+        let mean = |(range, values): (&TimeRange, Vec<_>)| {
+            let value = combine.value(Function::Mean, &values)?.rounded().to_decimal().ok()?;
+            Some(Observation { at: range.to(), value: Some(value) })
+        };
+        grid.rows().iter().zip(values).filter_map(mean).collect()
     }
-    let rows = grid.rows().iter().zip(values);
-    let mean = |(range, values): (&TimeRange, Vec<_>)| {
-        let value = combine.value(Function::Mean, &values)?.rounded().to_decimal().ok()?;
-        Some(Observation { at: range.to(), value: Some(value) })
-    };
-    Ok(rows.filter_map(mean).collect())
+
+    fn behind(&self, id: &DeviceId) -> Option<&'a DeviceId> {
+        self.devices.get(id)?.behind()
+    }
+
+    /// The time whose quarters should be sealed by now and are not, because the sweep is behind. Nobody can tell whether
+    /// the room was silent in it.
+    pub(crate) fn overdue(&self, now: Timestamp) -> Option<TimeRange> {
+        let sealed = self.sealed_until()?;
+        TimeRange::new(sealed.saturating_add(SEALED_WITHIN), now).ok()
+    }
+
+    /// The end of the time that is sealed of all members; `None` without members.
+    fn sealed_until(&self) -> Option<Timestamp> {
+        let sealed = self.members.iter().map(|device| self.horizon.rolled_up(device.id()));
+        sealed.map(|sealed| sealed.map_or(Timestamp::MIN, TimeRange::to)).min()
+    }
 }
 
-/// The time whose quarters should be sealed by now and are not, because the sweep is behind. Nobody can tell whether the
-/// room was silent in it.
-pub(crate) fn overdue(
-    room: &RoomId,
-    metric: &MetricName,
-    devices: &Devices,
-    horizon: &Horizon,
-    now: Timestamp,
-) -> Option<TimeRange> {
-    let sealed = sealed_until(&members(devices, room, metric), horizon)?;
-    TimeRange::new(sealed.saturating_add(SEALED_WITHIN), now).ok()
-}
+impl<S: Store> JudgingSession<'_, S> {
+    /// The means that a fold needs from its start on.
+    pub(crate) async fn means_since(
+        &self,
+        mean: &RoomMean<'_>,
+        start: &Start,
+    ) -> Result<Vec<Observation>> {
+        let quarter = QuarterHour::of(start.from()).start();
+        let from = QuarterHour::of(quarter.saturating_add(-QuarterHour::LENGTH)).start();
+        self.means_between(mean, from, Timestamp::MAX).await
+    }
 
-/// The end of the time that is sealed of all members; `None` without members.
-fn sealed_until(members: &[&Device], horizon: &Horizon) -> Option<Timestamp> {
-    let sealed = members.iter().map(|device| horizon.rolled_up(device.id()));
-    sealed.map(|sealed| sealed.map_or(Timestamp::MIN, TimeRange::to)).min()
-}
+    /// The means of a time: each at the end of its quarter, up to what is sealed of all the room's devices.
+    pub(crate) async fn means_between(
+        &self,
+        mean: &RoomMean<'_>,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<Observation>> {
+        if mean.members.len() > MAX_DEVICES {
+            let RoomMean { room, metric, members, .. } = mean;
+            let number = members.len();
+            return Err(Failure::OutOfReach(format!(
+                "The mean of a room is of at most {MAX_DEVICES} devices; {room} has {number} with {metric}."
+            )));
+        }
+        let sealed = mean.sealed_until();
+        let Some(range) = sealed.and_then(|sealed| TimeRange::new(from, to.min(sealed)).ok())
+        else {
+            return Ok(Vec::new());
+        };
 
-/// The devices whose values make the mean.
-fn members<'a>(devices: &'a Devices, room: &RoomId, metric: &MetricName) -> Vec<&'a Device> {
-    let is_there = |device: &&Device| {
-        device.place().room() == Some(room)
-            && device.metrics().contains_key(metric)
-            && device.not_of_room(metric).is_none()
-    };
-    devices.iter().filter(is_there).collect()
+        let grid = Grid::quarters(range);
+        let (names, spans) = (std::slice::from_ref(mean.metric), |_: &MetricRule| false);
+        let mut found = Vec::new();
+        for device in &mean.members {
+            let ask = mean.ask(device, &grid, self.now);
+            let values = device_values(self.store, &ask, names, spans, self.invocation);
+            found.push(values.await?);
+        }
+        let presences = self.presences(mean, &found, &grid).await?;
+        Ok(mean.combine(&found, &presences, &grid))
+    }
+
+    /// When the meters above devices of a sum were in the room.
+    async fn presences<'v>(
+        &self,
+        mean: &RoomMean<'_>,
+        found: &'v [DeviceValues<'_>],
+        grid: &Grid,
+    ) -> Result<BTreeMap<&'v DeviceId, Presence>> {
+        let mut presences = BTreeMap::new();
+        let mut metrics = found.iter().flat_map(|device| device.metrics.values());
+        if !metrics.any(|metric| Combine::of(&metric.rule) == Combine::Sum) {
+            return Ok(presences);
+        }
+
+        let having: BTreeSet<&DeviceId> = found.iter().map(|device| device.device.id()).collect();
+        let above = having.iter().flat_map(|id| meters_above(id, |id| mean.behind(id)));
+        let meters: BTreeSet<&DeviceId> = above.filter(|id| having.contains(id)).collect();
+        for meter in found.iter().filter(|device| meters.contains(device.device.id())) {
+            let ask = mean.ask(meter.device, grid, self.now);
+            let presence = Presence::of(self.store, &ask, meter, self.invocation).await?;
+            presences.insert(meter.device.id(), presence);
+        }
+        Ok(presences)
+    }
 }

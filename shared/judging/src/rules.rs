@@ -1,24 +1,15 @@
 //! The rules and channels as this process knows them, and which rules are about a device. Judges nothing.
 
-use std::time::Duration;
-
-use alerts::{Rule, Scope, Subject, Watch};
+use alerts::{AlertSubject, Rule, Scope, Watch};
 use chrono::TimeDelta;
 use domain::{ChannelId, Device, DeviceId, RuleId, TimeRange, Timestamp, Zone};
-use table::{
-    AlertKey, Invocation, RunningMark, StoreError, StoreResult, StoredChannel, StoredRule,
-    UnreadableItem,
-};
+use table::{AlertKey, StoreError, StoredChannel, StoredRule, UnreadableItem};
 use tokio::sync::OnceCell;
 
-use crate::devices::{Devices, is_in};
-use crate::energy::meter;
-use crate::ports::Store;
+use crate::devices::{Devices, is_in, meter};
 
 /// A longer time since the system last ran is a pause, although nobody has noted it yet.
 pub(crate) const MAX_UNMARKED: TimeDelta = TimeDelta::minutes(15);
-/// The longest time for each item without which messages are sent all the same.
-const MAX_ASKING: Duration = Duration::from_secs(3);
 
 /// What each judgement needs beside readings.
 #[derive(Debug)]
@@ -30,7 +21,7 @@ pub struct Rules {
     /// The zone of the system's days; UTC where there is no rule or the zone was never read.
     pub zone: Zone,
     /// When nothing was taken in, in order; empty while it could not be read.
-    pauses: OnceCell<Vec<TimeRange>>,
+    pub(crate) pauses: OnceCell<Vec<TimeRange>>,
     /// The rules and channels that could not be read.
     pub unreadable: Vec<UnreadableItem>,
     /// Why the zone or the pauses could not be read.
@@ -38,112 +29,53 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Asks the table. Without a rule nothing else is asked. Of the zone and of pauses, what was read `before` holds
-    /// while the table does not tell them: sending needs no pauses, and budgets have a zone of their own.
-    pub(crate) async fn read(
-        store: &impl Store,
-        before: Option<&Self>,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<Self> {
-        let rules = store.alert_rules(invocation).await?;
-        let mut read = Self {
-            rules: rules.found,
-            channels: Vec::new(),
-            zone: Zone::UTC,
-            pauses: OnceCell::new(),
-            unreadable: rules.unreadable,
-            lacking: Vec::new(),
-        };
-        if read.rules.is_empty() {
-            return Ok(read);
-        }
-        let channels = store.channels(invocation).await?;
-        read.channels = channels.found;
-        read.unreadable.extend(channels.unreadable);
-
-        let asking = || invocation.part_of(MAX_ASKING.min(invocation.remaining() / 2));
-        read.zone = match store.rollup_state(&asking()).await {
-            Ok(state) => state.and_then(|state| state.zone.parse().ok()).unwrap_or(Zone::UTC),
-            Err(error) => {
-                read.lacking.push(error);
-                before.map_or(Zone::UTC, |before| before.zone)
-            }
-        };
-        let pauses = match store.running_mark(&asking()).await {
-            Ok(mark) => Some(pauses_of(mark, now)),
-            Err(error) => {
-                // A damaged mark counts as absent: whoever notes next that the system runs replaces it.
-                let is_damaged = error.is_permanent();
-                read.lacking.push(error);
-                let known = before.and_then(|before| before.pauses.get().cloned());
-                known.or_else(|| is_damaged.then(Vec::new))
-            }
-        };
-        read.pauses = OnceCell::new_with(pauses);
-        Ok(read)
-    }
-
-    /// When nothing was taken in, in order. A judgement asks again where nobody could read it in the short time before
-    /// messages are sent. Without an answer it fails: devices would be called silent because the system stood still.
-    pub(crate) async fn pauses(
-        &self,
-        store: &impl Store,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<&[TimeRange]> {
-        let asked = self.pauses.get_or_try_init(async || {
-            let mark = store.running_mark(invocation).await?;
-            Ok(pauses_of(mark, now))
-        });
-        asked.await.map(Vec::as_slice)
-    }
-
     /// The rule of an id.
     #[must_use]
     pub fn get(&self, id: &RuleId) -> Option<&StoredRule> {
-        self.rules.iter().find(|it| it.id == *id)
+        self.rules.iter().find(|rule| rule.id == *id)
     }
 
-    /// The rules that are on and about a device; without the device as it is registered, those that name it.
+    /// Active rules on a device. If `device` is `None`, only rules that name its id: groups cannot be decided.
     pub fn of<'a, 'd>(
         &'a self,
         id: &'d DeviceId,
         device: Option<&'d Device>,
     ) -> impl Iterator<Item = &'a StoredRule> + use<'a, 'd> {
-        self.rules.iter().filter(move |it| it.rule.is_on && is_about(&it.rule.scope, id, device))
+        let rules = self.rules.iter().filter(|rule| rule.rule.is_on);
+        rules.filter(move |rule| is_about(&rule.rule.scope, id, device))
     }
 
     /// Some of the rules, each with each device or room that it is about.
-    pub(crate) fn keys(
+    pub(crate) fn on_subjects(
         &self,
         devices: &Devices,
-        is_asked: impl Fn(&StoredRule) -> bool,
-    ) -> Vec<AlertKey> {
-        let mut keys = Vec::new();
-        for rule in self.rules.iter().filter(|rule| is_asked(rule)) {
+        is_wanted: impl Fn(&StoredRule) -> bool,
+    ) -> Vec<(AlertKey, &StoredRule)> {
+        let mut found = Vec::new();
+        for rule in self.rules.iter().filter(|rule| is_wanted(rule)) {
             let subjects = subjects_of(&rule.rule, devices.iter()).into_iter();
-            keys.extend(subjects.map(|subject| AlertKey { rule: rule.id.clone(), subject }));
+            let key = |subject| AlertKey { rule: rule.id.clone(), subject };
+            found.extend(subjects.map(|subject| (key(subject), rule)));
         }
-        keys
+        found
     }
 
     /// Those of some rules whose devices are not known, because there are more than memory holds.
     pub(crate) fn of_unknown_devices(
         &self,
         devices: &Devices,
-        is_asked: impl Fn(&StoredRule) -> bool,
+        is_wanted: impl Fn(&StoredRule) -> bool,
     ) -> Vec<RuleId> {
         let is_unknown = |rule: &&StoredRule| {
-            !devices.is_whole() && !matches!(rule.rule.scope, Scope::Device(_)) && is_asked(rule)
+            !devices.is_whole() && !matches!(rule.rule.scope, Scope::Device(_)) && is_wanted(rule)
         };
         self.rules.iter().filter(is_unknown).map(|rule| rule.id.clone()).collect()
     }
 
-    /// Whether a rule is about what devices share, so that it has to be known what a device is.
+    /// Whether a rule is on a group of devices, so that each device's room, kind and tags have to be known.
     #[must_use]
     pub fn has_groups(&self) -> bool {
-        self.rules.iter().any(|it| it.rule.is_on && matches!(it.rule.scope, Scope::Each(_)))
+        self.rules.iter().any(|rule| rule.rule.is_on && matches!(rule.rule.scope, Scope::Each(_)))
     }
 
     /// The channels of a message of a rule, each with the time from which on it may send: the end of its quiet hours.
@@ -154,16 +86,6 @@ impl Rules {
         };
         self.channels.iter().map(|channel| (channel.id.clone(), next(channel))).collect()
     }
-}
-
-/// The pauses of a mark, with one that nobody has noted yet.
-fn pauses_of(mark: Option<RunningMark>, now: Timestamp) -> Vec<TimeRange> {
-    let Some(mark) = mark else { return Vec::new() };
-    let mut pauses = mark.pauses;
-    if now.since(mark.at) > MAX_UNMARKED {
-        pauses.extend(TimeRange::new(mark.at, now));
-    }
-    pauses
 }
 
 /// Whether a scope has a device, as each of its devices has a state of its own.
@@ -179,16 +101,16 @@ pub(crate) fn is_about(scope: &Scope, id: &DeviceId, device: Option<&Device>) ->
 pub fn subjects_of<'a>(
     rule: &'a Rule,
     devices: impl Iterator<Item = &'a Device> + 'a,
-) -> Vec<Subject> {
+) -> Vec<AlertSubject> {
     match &rule.scope {
-        Scope::Device(id) => vec![Subject::Device(id.clone())],
+        Scope::Device(id) => vec![AlertSubject::Device(id.clone())],
         Scope::RoomMean(room) => match rule.watch {
-            Watch::Metric { .. } => vec![Subject::Room(room.clone())],
+            Watch::Metric { .. } => vec![AlertSubject::Room(room.clone())],
             _ => Vec::new(),
         },
-        Scope::Each(_) => {
-            devices_of(rule, devices).map(|device| Subject::Device(device.id().clone())).collect()
-        }
+        Scope::Each(_) => devices_of(rule, devices)
+            .map(|device| AlertSubject::Device(device.id().clone()))
+            .collect(),
     }
 }
 

@@ -2,63 +2,57 @@
 
 use alerts::{Scope, Watch};
 use domain::Timestamp;
-use series::Failure;
-use table::{Invocation, StoredRule};
+use table::StoredRule;
 
-use crate::case::Case;
-use crate::judged::{Judged, has_time, may_succeed};
-use crate::judging::Judging;
+use crate::Result;
+use crate::judging::JudgingSession;
 use crate::ports::Store;
+use crate::progress::Trigger;
+use crate::report::{JudgingReport, may_succeed};
+use crate::result::JudgementResult;
+use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
-impl Judging {
+impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules that wait for sealed quarters, once for each quarter that is sealed. What fails, and what the
     /// time does not suffice for, is judged when it is next called.
-    ///
-    /// The order is drawn by lot. A process remembers the judged subjects, and a new process begins anew. With a fixed
-    /// order the last subjects would never be judged where processes are short-lived.
-    pub async fn judge_sealed(
-        &self,
-        store: &impl Store,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> Result<Judged, Failure> {
-        let mut judged = Judged::default();
-        let rules = self.rules(store, now, invocation).await?;
+    pub async fn judge_sealed(&self) -> Result<JudgingReport> {
+        let rules = self.rules().await?;
         if !rules.rules.iter().any(waits) {
-            return Ok(judged);
+            return Ok(JudgingReport::default());
         }
-
-        let horizon = self.rollups.read(store, now, invocation).await?;
-        let Some(edge) = horizon.state().map(|state| horizon.believed(state.sealed())) else {
-            return Ok(judged);
+        let horizon = self.judging.rollups.read(self.store, self.now, self.invocation).await?;
+        let edge = horizon.state().map(|state| horizon.believed(state.sealed()));
+        let Some(edge) = edge.filter(|edge| self.judging.progress.sealed() != Some(*edge)) else {
+            return Ok(JudgingReport::default());
         };
-        if self.sealed.is_whole(edge) {
-            return Ok(judged);
-        }
 
-        let devices = self.devices(store, now, invocation).await?;
-        judged.unjudged = rules.of_unknown_devices(&devices, needs_the_list);
-        let mut left = self.sealed.left(edge, rules.keys(&devices, waits));
-        fastrand::shuffle(&mut left);
+        let devices = self.devices().await?;
+        let all = rules.on_subjects(&devices, waits);
+        let left = self.judging.progress.awake(Trigger::Sealed, all, |judged| judged == edge);
+        let task = |(key, rule)| (key, JudgingTask::Sealed { rule, edge });
+        let tasks = left.into_iter().map(task).collect();
 
-        for key in left {
-            let Some(rule) = rules.get(&key.rule) else { continue };
-            if !has_time(invocation) {
-                judged.is_cut = true;
-                break;
-            }
-            let case = Case { rule, subject: &key.subject, touched: None };
-            let result = self.judge(store, &rules, case, now, invocation).await;
-            if !result.as_ref().is_err_and(may_succeed) {
-                self.sealed.note(&key);
-            }
-            judged.add(key, result);
+        let tasks = Tasks { trigger: Trigger::Sealed, rules: &rules, tasks };
+        let mut report = self.judge_all(tasks).await;
+        report.unjudged = rules.of_unknown_devices(&devices, needs_the_list);
+        if report.is_done() {
+            self.judging.progress.note_sealed(edge);
         }
+        Ok(report)
+    }
 
-        if judged.is_done() {
-            self.sealed.note_whole();
+    /// Judges a rule by the quarters that are sealed up to an edge. Lets the task rest until there are more, unless it
+    /// failed and may succeed.
+    pub(crate) async fn judge_up_to(
+        &self,
+        edge: Timestamp,
+        judged: RuleOnSubject<'_>,
+    ) -> Result<JudgementResult> {
+        let result = self.judge(judged).await;
+        if !result.as_ref().is_err_and(may_succeed) {
+            self.judging.progress.rest(Trigger::Sealed, judged.key, judged.rule, edge);
         }
-        Ok(judged)
+        result
     }
 }
 
@@ -72,8 +66,8 @@ fn waits(rule: &StoredRule) -> bool {
     rule.rule.is_on && waits
 }
 
-/// Whether a rule that waits for whole quarters finds its devices in the list only. A counter's steps are found by looks
-/// too.
+/// Whether a rule that waits for whole quarters finds its devices in the list only. Steps of counters are found by
+/// rechecks too.
 fn needs_the_list(rule: &StoredRule) -> bool {
     waits(rule) && !matches!(rule.rule.watch, Watch::Counter { .. })
 }

@@ -1,139 +1,88 @@
-//! After how long a device counts as silent, by its rollups of the last week, kept for some hours. Judges nothing.
+//! Finds the devices that have fallen silent, for the rules to which that matters. Reads the newest reading of a device
+//! when it could be silent, and writes nothing where it is not.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
-
-use alerts::{Day, silence_limit};
+use alerts::{AlertSubject, MAX_AHEAD, MAX_UNJUDGED, NoData, Patience, Watch};
 use chrono::TimeDelta;
-use domain::{DeviceId, QuarterHour, TimeRange, Timestamp};
-use table::{Invocation, ReadRollupState, ReadRollups, StoreResult, StoredRollup};
+use domain::Timestamp;
+use table::StoredRule;
 
-/// How long a limit is used.
-const MAX_AGE: TimeDelta = TimeDelta::hours(6);
-/// The most limits that are kept.
-const MAX_KEPT: usize = 20_000;
-/// The days whose quarters say what is usual.
-const DAYS: usize = 7;
-const QUARTERS_OF_DAY: usize = 96;
-const QUARTERS_OF_HOUR: usize = 4;
-/// So many times as long as usual, the longest gap of a day is a silence.
-const UNUSUAL: usize = 2;
+use crate::Result;
+use crate::judging::JudgingSession;
+use crate::ports::Store;
+use crate::progress::Trigger;
+use crate::report::JudgingReport;
+use crate::result::JudgementResult;
+use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
-/// The limits that this process has computed.
-#[derive(Debug, Default)]
-pub(crate) struct SilenceLimits(Mutex<HashMap<DeviceId, (Timestamp, TimeDelta)>>);
+/// The latest time from now on at which a device may be due. A later one was noted by a clock that was ahead.
+const MAX_REST: TimeDelta = TimeDelta::days(15);
 
-impl SilenceLimits {
-    /// The limit of a device, at most six hours old.
-    pub(crate) async fn of(
+impl<S: Store> JudgingSession<'_, S> {
+    /// Judges the rules about silence, and those that fire without data, on each device that could be silent by now.
+    /// Subjects without time are left to the next call.
+    pub async fn judge_silence(&self) -> Result<JudgingReport> {
+        let rules = self.rules().await?;
+        if !rules.rules.iter().any(fires_of_silence) {
+            return Ok(JudgingReport::default());
+        }
+
+        let devices = self.devices().await?;
+        let latest = self.now.saturating_add(MAX_REST);
+        let is_resting = |until| until > self.now && until <= latest;
+        let all = rules.on_subjects(&devices, fires_of_silence);
+        let due = self.judging.progress.awake(Trigger::Silence, all, is_resting);
+        let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule))).collect();
+
+        let tasks = Tasks { trigger: Trigger::Silence, rules: &rules, tasks };
+        let mut report = self.judge_all(tasks).await;
+        report.unjudged = rules.of_unknown_devices(&devices, fires_of_silence);
+        Ok(report)
+    }
+
+    /// Judges a rule on a device that is silent. Lets the task rest until the device may be silent next.
+    pub(crate) async fn judge_if_silent(
         &self,
-        store: &(impl ReadRollups + ReadRollupState),
-        device: &DeviceId,
-        now: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<TimeDelta> {
-        if let Some((at, limit)) = self.kept().get(device)
-            && *at <= now
-            && now.since(*at) < MAX_AGE
-        {
-            return Ok(*limit);
-        }
-        let limit = usual_silence(store, device, now, invocation).await?;
-        let mut kept = self.kept();
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
-        }
-        kept.insert(device.clone(), (now, limit));
-        Ok(limit)
+        judged: RuleOnSubject<'_>,
+    ) -> Result<Option<JudgementResult>> {
+        let silent_from = self.silent_from(judged).await?;
+        let (next, result) = if silent_from > self.now {
+            (silent_from, None)
+        } else {
+            let result = self.judge(judged).await?;
+            (self.now.saturating_add(MAX_UNJUDGED), Some(result))
+        };
+        self.judging.progress.rest(Trigger::Silence, judged.key, judged.rule, next);
+        Ok(result)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<DeviceId, (Timestamp, TimeDelta)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When a device is silent to a rule, if no reading comes until then.
+    async fn silent_from(&self, judged: RuleOnSubject<'_>) -> Result<Timestamp> {
+        let later = self.now.saturating_add(MAX_UNJUDGED);
+        // A room is judged by its mean, when that is sealed.
+        let AlertSubject::Device(device) = &judged.key.subject else { return Ok(later) };
+
+        let end = self.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
+        let newest = self.newest_reading(device, end, false).await?;
+        let limit = match &judged.rule.rule.watch {
+            Watch::Silence { after: Some(after) } => *after,
+            _ => self.silence_limit(device).await?,
+        };
+        // Its first reading may come right now, and be the last one.
+        let Some(newest) = newest.map(|reading| reading.at) else {
+            return Ok(later.min(self.now.saturating_add(limit)));
+        };
+        let pauses = self.pauses(judged.rules).await?;
+        Ok(Patience { limit, pauses }.ends(newest))
     }
 }
 
-/// The limit of a device as its rollups are now.
-async fn usual_silence(
-    store: &(impl ReadRollups + ReadRollupState),
-    device: &DeviceId,
-    now: Timestamp,
-    invocation: &Invocation,
-) -> StoreResult<TimeDelta> {
-    let Some(state) = store.rollup_state(invocation).await? else {
-        return Ok(silence_limit(&[], &[]));
+/// Whether silence is a breach to a rule.
+fn fires_of_silence(rule: &StoredRule) -> bool {
+    let rule = &rule.rule;
+    let is_breach = match rule.watch {
+        Watch::Silence { .. } => true,
+        Watch::Metric { .. } => rule.no_data == NoData::Fire,
+        Watch::Budget { .. } | Watch::Demand { .. } | Watch::Counter { .. } => false,
     };
-    let sealed = QuarterHour::of(state.sealed_of(device).min(rollups::newest_sealable_edge(now)));
-    let length = i32::try_from(DAYS * QUARTERS_OF_DAY).expect("a week is short");
-    let first = QuarterHour::of(sealed.start().saturating_add(-QuarterHour::LENGTH * length));
-    let Ok(range) = TimeRange::new(first.start(), sealed.start()) else {
-        return Ok(silence_limit(&[], &[]));
-    };
-    let found = store.quarters(device, range, false, invocation).await?;
-    Ok(limit_of(&counts(&found, range)))
-}
-
-/// The number of readings of each quarter of a range.
-fn counts(quarters: &[StoredRollup], range: TimeRange) -> Vec<u32> {
-    let count = |it: &StoredRollup| {
-        let most = it.rollup.metrics.values().map(|metric| metric.count).max();
-        // A reading counts also where no value of it takes part.
-        let count = most.unwrap_or(u64::from(!it.rollup.is_empty()));
-        (it.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
-    };
-    let by_start: BTreeMap<Timestamp, u32> = quarters.iter().map(count).collect();
-    let starts = std::iter::successors(Some(QuarterHour::of(range.from())), |it| Some(it.next()));
-    let starts = starts.take_while(|it| it.start() < range.to());
-    starts.map(|it| by_start.get(&it.start()).copied().unwrap_or(0)).collect()
-}
-
-/// The limit by a week of counts.
-///
-/// A day counts as one with silence if its longest gap is twice as long as that of most days: so a device that stops
-/// for a day or three does not teach that this is usual.
-fn limit_of(counts: &[u32]) -> TimeDelta {
-    let last_day = counts.len().saturating_sub(QUARTERS_OF_DAY);
-    let hours: Vec<u32> =
-        counts[last_day..].chunks(QUARTERS_OF_HOUR).map(|hour| hour.iter().sum()).collect();
-    let first = counts.iter().position(|count| *count > 0).unwrap_or(counts.len());
-    let days: Vec<&[u32]> = counts[first..].rchunks(QUARTERS_OF_DAY).rev().collect();
-    let gap =
-        |day: &&[u32]| day.split(|count| *count > 0).map(<[u32]>::len).max().unwrap_or_default();
-    let mut gaps: Vec<usize> = days.iter().map(gap).collect();
-    gaps.sort_unstable();
-    let usual = gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or_default();
-    let is_silent = |day: &&[u32]| gap(day) > usual.max(QUARTERS_OF_HOUR) * UNUSUAL;
-    let days: Vec<Day<'_>> =
-        days.iter().map(|day| Day { quarters: day, was_silent: is_silent(day) }).collect();
-    silence_limit(&hours, &days)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn week(day: impl Fn(usize, usize) -> u32) -> Vec<u32> {
-        let quarters = (0..DAYS).flat_map(|n| (0..QUARTERS_OF_DAY).map(move |it| (n, it)));
-        quarters.map(|(n, it)| day(n, it)).collect()
-    }
-
-    fn minutes(counts: &[u32]) -> i64 {
-        limit_of(counts).num_minutes()
-    }
-
-    #[test]
-    fn a_device_that_sleeps_at_night_is_not_silent_then() {
-        let asleep = week(|_, quarter| if quarter < 32 { 0 } else { 15 });
-        assert_eq!(minutes(&asleep), 2 * 32 * 15);
-        assert_eq!(minutes(&week(|_, _| 15)), 10);
-        assert_eq!(minutes(&week(|_, quarter| u32::from(quarter % 4 == 0))), 240, "hourly");
-    }
-
-    #[test]
-    fn days_of_silence_teach_nothing() {
-        let dying = week(|day, quarter| if day > 3 && quarter > 20 { 0 } else { 15 });
-        assert_eq!(minutes(&dying), 10);
-        let back = week(|day, _| if day == 3 || day == 4 { 0 } else { 15 });
-        assert_eq!(minutes(&back), 10);
-        assert_eq!(minutes(&[]), 60, "nothing is known");
-    }
+    rule.is_on && is_breach
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerts::{News, Rule, Subject};
+use alerts::{AlertSubject, News, Rule};
 use chrono::TimeDelta;
 use domain::given::rule_id;
 use domain::{
@@ -13,17 +13,20 @@ use domain::{
     TimeRange, Timestamp, Zone,
 };
 use fastrand::Rng;
-use judging::{Case, Judged, JudgedSaved, Judging, MAX_PROMPT, Previewed, Rules, Written};
+use judging::{
+    JudgedSaved, Judging, JudgingReport, JudgingSession, MAX_PROMPT, PreviewQuestion, Previewed,
+    Rules, Written,
+};
 use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
 use series::{Failure, KnownState, MAX_DEVICES};
 use table::given::{self, invocation};
-use table::memory_db::MemoryDb;
+use table::memory_db::{MemoryDb, on};
 use table::{
     Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishLooks as _,
     Invocation, KeepRollupState as _, ListDevices as _, Look, Looked, MAX_CACHED_ENTRIES,
     MarkRunning as _, PutReadings as _, ReadAlertRules as _, ReadAlertStates as _, ReadLooks as _,
-    ReadRollupState as _, RunningMark, StoreError, StoredRule, ToldMessage, UpdateOutcome,
+    ReadRollupState as _, RunningMark, StoreError, StoredRule, Target, ToldMessage, UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -80,22 +83,31 @@ impl World {
         assert!(self.store.put_alert_rule(&rule, &invocation()).await.expect("memory"));
     }
 
+    fn session<'a>(
+        &'a self,
+        now: Timestamp,
+        invocation: &'a Invocation,
+    ) -> JudgingSession<'a, MemoryDb> {
+        self.judging.session(&self.store, invocation, now)
+    }
+
     async fn rules(&self, now: Timestamp) -> Arc<Rules> {
-        self.judging.rules(&self.store, now, &invocation()).await.expect("memory")
+        self.session(now, &invocation()).rules().await.expect("memory")
     }
 
     /// Judges what a look names by rules that were read before.
-    async fn look(&self, rules: &Rules, what: Looked, now: Timestamp) -> Judged {
+    async fn look(&self, rules: &Rules, what: Looked, now: Timestamp) -> JudgingReport {
         let look = Look { what, since: at(0), after: None, touch: 1 };
         let given = invocation();
-        let looked = self.judging.look(&self.store, rules, &look, now, &given);
-        Box::pin(looked).await.expect("memory")
+        let session = self.session(now, &given);
+        Box::pin(session.recheck(rules, &look)).await.expect("memory")
     }
 
     /// Judges silence, as each minute does.
     async fn judge_silence(&self, now: i64) {
         let given = invocation();
-        let judged = Box::pin(self.judging.judge_silence(&self.store, at(now), &given)).await;
+        let session = self.session(at(now), &given);
+        let judged = Box::pin(session.judge_silence()).await;
         assert!(judged.expect("memory").is_done());
     }
 
@@ -107,8 +119,9 @@ impl World {
     /// The stream delivers readings.
     async fn batch(&self, readings: &[Reading], now: Timestamp) -> usize {
         let batch = by_device(readings);
-        let found = self.judging.judge_batch(&self.store, &batch, now, &invocation()).await;
-        assert!(found.cause.is_none() && found.looks.is_empty(), "{found:?}");
+        let given = invocation();
+        let found = self.session(now, &given).judge_batch(&batch).await;
+        assert!(found.cause.is_none() && found.rechecks.is_empty(), "{found:?}");
         found.judged.judged
     }
 
@@ -117,16 +130,18 @@ impl World {
         let rules = self.rules(now).await;
         let due = self.store.due_alert_states(now, None, 1_000, &invocation()).await;
         let given = invocation();
-        for state in due.expect("memory").listing.found {
-            let judged = self.judging.judge_due(&self.store, &rules, &state, now, &given);
-            Box::pin(judged).await.expect("memory");
-        }
+        let due = due.expect("memory").listing.found;
+        let session = self.session(now, &given);
+        let report = Box::pin(session.judge_due(&rules, &due)).await;
+        assert!(report.is_done() && report.failures.is_empty(), "{report:?}");
     }
 
     /// Seals a quarter, and judges what waited for it.
     async fn seal(&self, quarter: QuarterHour, now: Timestamp) {
         self.seal_unjudged(quarter, now).await;
-        let judged = Box::pin(self.judging.judge_sealed(&self.store, now, &invocation())).await;
+        let given = invocation();
+        let session = self.session(now, &given);
+        let judged = Box::pin(session.judge_sealed()).await;
         assert!(judged.expect("memory").is_done());
     }
 
@@ -167,16 +182,17 @@ impl World {
     /// What a preview from a minute up to now tells.
     async fn previewed(
         &self,
-        (rule, subject): (&Rule, &Subject),
+        (rule, subject): (&Rule, &AlertSubject),
         from: i64,
         now: Timestamp,
     ) -> Vec<Previewed> {
         let range = given::range(at(from), now);
         let given = &invocation();
         let horizon = KnownState::new(Following::default()).read(&self.store, now, given).await;
-        let asked = (range, &horizon.expect("memory"));
-        let preview = self.judging.preview(&self.store, (rule, subject), asked, now, given);
-        Box::pin(preview).await.expect("memory").episodes
+        let horizon = &horizon.expect("memory");
+        let question = PreviewQuestion { rule, subject, range, horizon };
+        let session = self.session(now, given);
+        Box::pin(session.preview(question)).await.expect("memory").episodes
     }
 
     async fn devices(&self) -> Vec<Device> {
@@ -218,9 +234,9 @@ async fn a_throttled_device_leaves_time_for_the_others_of_its_batch() {
     let (world, sensors) = beside_a_throttled_device(rule).await;
     let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
     let batch = by_device(&sensors);
-    let judging = world.judging.judge_batch(&world.store, &batch, at(1), &given);
-    let found = Box::pin(judging).await;
-    assert_eq!(found.looks.into_keys().collect::<Vec<_>>(), [given::device("d10")]);
+    let session = world.session(at(1), &given);
+    let found = Box::pin(session.judge_batch(&batch)).await;
+    assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("d10")]);
     assert_eq!((found.judged.judged, world.told().len()), (29, 29));
 }
 
@@ -229,7 +245,8 @@ async fn a_throttled_device_leaves_time_for_the_silence_of_others() {
     let rule = json!({"name": "Gone", "room": "hall", "silent_for": "10m"});
     let (world, _) = beside_a_throttled_device(rule).await;
     let given = Invocation::until(Deadline::after(Duration::from_secs(8)));
-    let judged = Box::pin(world.judging.judge_silence(&world.store, at(20), &given)).await;
+    let session = world.session(at(20), &given);
+    let judged = Box::pin(session.judge_silence()).await;
     assert_eq!(judged.expect("memory").judged, 29);
     assert_eq!(world.told().len(), 29);
 }
@@ -276,13 +293,13 @@ async fn silence(seed: u64, is_calm: bool) {
         world.due(at(now)).await;
         world.judge_silence(now).await;
 
-        let mut told: BTreeMap<Subject, bool> = BTreeMap::new();
+        let mut told: BTreeMap<AlertSubject, bool> = BTreeMap::new();
         for message in world.told() {
             told.insert(message.alert.subject, message.message.news.is_firing());
         }
         for (number, sent) in sent.iter().enumerate() {
             let newest = *sent.last().expect("the first");
-            let subject = Subject::Device(given::device(&format!("d{number}")));
+            let subject = AlertSubject::Device(given::device(&format!("d{number}")));
             let is_told = told.get(&subject).copied().unwrap_or_default();
             assert_eq!(is_told, now - newest >= LIMIT, "{seed}: d{number} at {now}, sent {sent:?}");
         }
@@ -382,7 +399,9 @@ async fn the_mean_of_a_room_with_too_many_devices_is_refused() {
     let sensors: Vec<Reading> = (0..=MAX_DEVICES).map(|number| sensor(number, 0)).collect();
     let rule = json!({"name": "Mean", "mean_of_room": "hall", "metric": "temperature", "above": 8});
     let world = World::new(rule, &sensors).await;
-    let judged = Box::pin(world.judging.judge_sealed(&world.store, at(1), &invocation())).await;
+    let given = invocation();
+    let session = world.session(at(1), &given);
+    let judged = Box::pin(session.judge_sealed()).await;
     let failures = judged.expect("memory").failures;
     let [(_, Failure::OutOfReach(why))] = &failures[..] else { panic!("one: {failures:?}") };
     assert_eq!(why, "The mean of a room is of at most 200 devices; hall has 201 with temperature.");
@@ -440,9 +459,10 @@ async fn judge_in_pieces(world: &mut World, now: Timestamp, is_replaced: bool) -
             world.judging = Judging::new();
         }
         let piece = Invocation::until(Deadline::after(time));
-        let silence = Box::pin(world.judging.judge_silence(&world.store, now, &piece)).await;
+        let session = world.session(now, &piece);
+        let silence = Box::pin(session.judge_silence()).await;
         let mut judged = silence.expect("memory");
-        let sealed = Box::pin(world.judging.judge_sealed(&world.store, now, &piece)).await;
+        let sealed = Box::pin(session.judge_sealed()).await;
         judged.append(sealed.expect("memory"));
 
         assert!(judged.failures.is_empty(), "{:?}", judged.failures);
@@ -495,6 +515,49 @@ async fn nothing_waits_for_ever_where_each_minute_has_a_new_process() {
     judge_in_pieces(&mut world, at(40), true).await;
 }
 
+/// Judgements take their time, and three devices are throttled to the end of everybody's patience.
+#[tokio::test(start_paused = true)]
+async fn each_of_many_is_judged_before_one_that_fails_is_tried_again() {
+    const DEVICES: usize = 600;
+    let silence = json!({"name": "Gone", "room": "hall", "silent_for": "10m"});
+    let breach =
+        json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 1, "for": "5m"});
+    for (seed, rule, is_due) in [(1, silence, false), (2, breach, true)] {
+        fastrand::seed(seed);
+        let sensors: Vec<_> = (1_000..1_000 + DEVICES).map(|number| sensor(number, 0)).collect();
+        let world = World::new(rule, &sensors).await;
+        if is_due {
+            assert_eq!(world.batch(&sensors, at(0)).await, DEVICES);
+        }
+        let throttled = ["d1000", "d1300", "d1599"];
+        world.store.throttle(move |action, partition| {
+            action == Action::Query && throttled.contains(&partition)
+        });
+        world.store.slow_down(on(Action::Query, Target::Readings), Duration::from_millis(200));
+
+        let rules = world.rules(at(20)).await;
+        let (mut judged, mut tried) = (0, BTreeMap::new());
+        while tried.len() < throttled.len() || tried.values().any(|attempts| *attempts < 2) {
+            let given = Invocation::until(Deadline::after(Duration::from_secs(35)));
+            let due = world.store.due_alert_states(at(20), None, 1_000, &invocation()).await;
+            let due = due.expect("memory").listing.found;
+            let session = world.session(at(20), &given);
+            let report = if is_due {
+                Box::pin(session.judge_due(&rules, &due)).await
+            } else {
+                Box::pin(session.judge_silence()).await.expect("memory")
+            };
+            judged += report.judged;
+            for (key, _) in report.failures {
+                let attempts: &mut usize = tried.entry(key.subject.to_string()).or_default();
+                *attempts += 1;
+                assert!(*attempts < 2 || world.told().len() == DEVICES - 3, "{}", key.subject);
+            }
+        }
+        assert_eq!(judged, DEVICES - throttled.len(), "none twice");
+    }
+}
+
 #[tokio::test]
 async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by_looks() {
     let first: Vec<_> = (0..=MAX_CACHED_ENTRIES).map(|number| meter(number, 1, "10")).collect();
@@ -516,9 +579,10 @@ async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by
         world.save(stored(1, members.clone(), at(-10))).await;
         world.judging = Judging::new();
         let given = invocation();
-        let silence = Box::pin(world.judging.judge_silence(&world.store, at(40), &given)).await;
+        let session = world.session(at(40), &given);
+        let silence = Box::pin(session.judge_silence()).await;
         let mut judged = silence.expect("memory");
-        let sealed = Box::pin(world.judging.judge_sealed(&world.store, at(40), &given)).await;
+        let sealed = Box::pin(session.judge_sealed()).await;
         judged.append(sealed.expect("memory"));
         assert_eq!(!judged.unjudged.is_empty(), is_unjudged, "{members}");
 
@@ -733,7 +797,7 @@ async fn a_room_whose_quarters_are_sealed_late_is_not_silent() {
         assert_eq!(news, expected, "{no_data}");
 
         let rule = world.rules(at(208)).await.rules[0].rule.clone();
-        let hall = Subject::Room(domain::given::room("hall"));
+        let hall = AlertSubject::Room(domain::given::room("hall"));
         let previewed = world.previewed((&rule, &hall), 0, at(300)).await;
         assert_eq!(previewed.len(), expected.len(), "{no_data}: {previewed:?}");
     }
@@ -870,11 +934,12 @@ async fn a_preview_has_the_episodes_of_all_readings() {
         world.put(&readings).await;
         let now = at(LAST);
         world.seal_up_to(at(LAST - 45), now).await;
-        let (store, given) = (&world.store, &invocation());
+        let given = &invocation();
         let device: DeviceId = given::device("d");
-        let limit = world.judging.silence_limit(store, &device, now, given).await.expect("memory");
+        let limit = world.session(now, given).silence_limit(&device).await;
+        let limit = limit.expect("memory");
         let rule = rule_of(rule, at(-10));
-        let asked = (&rule, &Subject::Device(device));
+        let asked = (&rule, &AlertSubject::Device(device));
         let preview = world.previewed(asked, 0, now).await;
         let told: Vec<_> = preview.iter().map(|it| (it.since, it.fired, it.ended)).collect();
         let limit = silent_for.map_or(limit, minutes);
@@ -917,7 +982,7 @@ async fn a_preview_looks_back_to_the_begin_of_a_breach() {
         let now = at(79 * 60);
         world.seal_up_to(now, now).await;
         let rule = rule_of(rule, at(-10));
-        let subject: Subject = told.parse().expect("a subject");
+        let subject: AlertSubject = told.parse().expect("a subject");
         for from in [-60, 1, 45, 400, 1_500, 69 * 60] {
             let found = world.previewed((&rule, &subject), from, now).await;
             let times_of: Vec<_> = found.iter().map(|it| (it.since, it.fired)).collect();
@@ -947,7 +1012,7 @@ async fn a_preview_looks_back_over_what_is_neither_clear_nor_a_breach() {
         let now = at(150 * 60);
         world.seal_up_to(now, now).await;
         let rule = rule_of(rule, at(-10));
-        let subject = Subject::Device(given::device("d"));
+        let subject = AlertSubject::Device(given::device("d"));
         for from in [-60, 61, 600, 26 * 60, 140 * 60] {
             let found = world.previewed((&rule, &subject), from, now).await;
             let since: Vec<_> = found.iter().map(|it| it.since).collect();
@@ -973,7 +1038,7 @@ async fn a_preview_of_a_demand_knows_the_month_s_highest() {
     let rule = json!({"name": "Peak", "device": "dem", "demand_kw": "peak", "period": "15m"});
     let world = World::new(rule.clone(), &readings).await;
     let rule = rule_of(rule, at(-10));
-    let subject = Subject::Device(given::device("dem"));
+    let subject = AlertSubject::Device(given::device("dem"));
     let now = at(10 * DAY);
     for (from, expected) in [(0, vec![6 * DAY]), (5 * DAY, vec![6 * DAY]), (7 * DAY, vec![])] {
         let found = world.previewed((&rule, &subject), from, now).await;
@@ -996,7 +1061,7 @@ async fn a_counter_s_zero_is_no_breach() {
             json!({"name": "Low", "device": "m", "metric": "cumulative_kwh_p", "below": edge});
         let world = World::new(rule.clone(), &readings[..1]).await;
         let asked = rule_of(rule, at(-10));
-        let subject = Subject::Device(given::device("m"));
+        let subject = AlertSubject::Device(given::device("m"));
         for (minute, reading) in readings.iter().enumerate() {
             world.put(std::slice::from_ref(reading)).await;
             let now = at(i64::try_from(minute).expect("small"));
@@ -1032,7 +1097,7 @@ async fn a_step_of_a_counter_is_found_among_others_and_not_ahead_of_time() {
     world.put(&readings).await;
     let rule = rule_of(rule, at(-10));
     let id: DeviceId = given::device("m");
-    let subject = Subject::Device(id.clone());
+    let subject = AlertSubject::Device(id.clone());
     for (to, expected) in [(2_299, vec![]), (2_700, vec![2_300]), (4_001, vec![2_300, 4_000])] {
         let found = world.previewed((&rule, &subject), 0, at(to)).await;
         let since: Vec<_> = found.iter().map(|it| it.since).collect();
@@ -1040,11 +1105,7 @@ async fn a_step_of_a_counter_is_found_among_others_and_not_ahead_of_time() {
     }
     let rules = world.rules(at(2_700)).await;
     for (now, told) in [(at(2_700), at(2_300)), (at(4_000), at(4_000))] {
-        let rule = rules.of(&id, None).next().expect("one");
-        let case = Case { rule, subject: &subject, touched: None };
-        let given = invocation();
-        let judged = world.judging.judge(&world.store, &rules, case, now, &given);
-        Box::pin(judged).await.expect("memory");
+        assert!(world.look(&rules, id.clone().into(), now).await.is_done());
         let last = world.told().last().map(|it| it.message.since);
         assert_eq!(last, Some(told));
     }
@@ -1077,7 +1138,7 @@ async fn a_sum_of_a_room_has_nothing_twice() {
     }
     let now = at(240);
     world.seal_up_to(now, now).await;
-    let subject: Subject = "room:hall".parse().expect("a subject");
+    let subject: AlertSubject = "room:hall".parse().expect("a subject");
     for (above, expected) in [(300, vec![(0, None)]), (500, vec![(135, None)]), (1_200, vec![])] {
         let mut rule = rule.clone();
         rule["above"] = above.into();
@@ -1132,8 +1193,8 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
     let rule = world.store.alert_rule(&rule_id("r"), &invocation()).await;
     let rule = rule.expect("memory").expect("a rule");
     let given = invocation();
-    let saved = Box::pin(world.judging.judge_saved(&world.store, &rule, at(1), &given));
-    let JudgedSaved { judged, not_noted } = saved.await;
+    let session = world.session(at(1), &given);
+    let JudgedSaved { judged, not_noted } = Box::pin(session.judge_saved(&rule)).await;
     assert!(not_noted.is_none());
     let judged = judged.expect("memory");
     assert_eq!((judged.judged, judged.is_cut), (20, true));
@@ -1151,8 +1212,8 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
             throttled = true;
         }
         let piece = Invocation::until(Deadline::after(time));
-        let looked = world.judging.look(&world.store, &rules, look, at(1), &piece);
-        let judged = Box::pin(looked).await.expect("memory");
+        let session = world.session(at(1), &piece);
+        let judged = Box::pin(session.recheck(&rules, look)).await.expect("memory");
         if judged.up_to.is_none() {
             time += Duration::from_millis(1);
         }
@@ -1195,13 +1256,13 @@ async fn what_is_judged_by_a_rule_before_it_was_saved_again_stays_to_be_looked_a
     let given = invocation();
     let device = hot[0].device.clone();
     let written = [(device.clone(), [(hot[0].at, hot[0].clone())].into())].into();
-    let batch = world.judging.judge_batch(&world.store, &written, at(0), &given).await;
-    assert_eq!(batch.looks.keys().collect::<Vec<_>>(), [&device]);
+    let batch = world.session(at(0), &given).judge_batch(&written).await;
+    assert_eq!(batch.rechecks.keys().collect::<Vec<_>>(), [&device]);
     let look = Looked::from(device);
     assert!(!world.look(&rules, look.clone(), at(0)).await.is_done());
     assert_eq!(world.told(), []);
 
-    let rules = world.judging.refresh(&world.store, at(0), &given).await.expect("memory");
+    let rules = world.session(at(0), &given).refresh().await.expect("memory");
     assert!(world.look(&rules, look, at(0)).await.is_done());
     assert_eq!(world.told().len(), 1);
 }

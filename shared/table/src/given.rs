@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use alerts::{Anchor, Fold, LinkKey, Message, News, Phase, Rule, State, Subject, Told};
+use alerts::{
+    AlertSubject, Anchor, EpisodeState, Fold, LinkKey, Message, News, Phase, Rule, SentAlert,
+};
 pub use domain::given::*;
 use domain::{
     Bucket, DeviceId, QuarterHour, Reading, Rollup, Room, SWEEP_GROUPS, Scope, TimeRange,
@@ -122,7 +124,7 @@ pub async fn put_first(store: &impl PutRollups, rollup: &StoredRollup) {
 /// The identity of a rule's state on a device.
 #[must_use]
 pub fn alert_key(rule: &str, device: &str) -> AlertKey {
-    let subject = Subject::Device(domain::given::device(device));
+    let subject = AlertSubject::Device(domain::given::device(device));
     AlertKey { rule: rule.parse().expect("an id"), subject }
 }
 
@@ -151,7 +153,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
         is_silent: true,
     };
 
-    let told = Told {
+    let told = SentAlert {
         is_firing: true,
         since: Some(at_minute(0)),
         fired: Some(at_minute(10)),
@@ -159,7 +161,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
         sent: Some(at_minute(11)),
     };
 
-    let state = State {
+    let state = EpisodeState {
         changed: at_minute(-60),
         fold: fold(60),
         judged: Some(at_minute(60)),

@@ -641,9 +641,9 @@ mod tests {
     fn alert() -> impl Strategy<Value = AlertKey> {
         (alert_id(), alert_id(), any::<bool>()).prop_map(|(rule, id, is_room)| {
             let subject = if is_room {
-                alerts::Subject::Room(id.parse().expect("an id"))
+                alerts::AlertSubject::Room(id.parse().expect("an id"))
             } else {
-                alerts::Subject::Device(id.parse().expect("an id"))
+                alerts::AlertSubject::Device(id.parse().expect("an id"))
             };
             AlertKey { rule: rule.parse().expect("an id"), subject }
         })

@@ -1,6 +1,6 @@
 //! `POST /alerts/{id}/acknowledge` by a token, and `POST /acknowledge` by the link of a message. Ends no episode.
 
-use ::alerts::{LinkKey, State, Subject};
+use ::alerts::{AlertSubject, EpisodeState, LinkKey};
 use api::{Problem, ProblemKind, Response};
 use domain::RuleId;
 use runtime::clock::Clock;
@@ -24,14 +24,15 @@ pub(crate) async fn by_token(
     body::only(&members, &["subject"])?;
     let subject = match members.get("subject") {
         None | Some(Value::Null) => None,
-        Some(_) => Some(body::parsed::<Subject>(&members, "subject")?),
+        Some(_) => Some(body::parsed::<AlertSubject>(&members, "subject")?),
     };
     let rule = rules::known(store, call).await?;
     let (found, _) = states::of(Some(&rule.id), store, call).await?;
     let mut is_any = false;
     for state in found {
         if subject.as_ref().is_none_or(|subject| state.key.subject == *subject) {
-            is_any |= states::edit(state, State::acknowledge, now, store, call).await?.is_some();
+            is_any |=
+                states::edit(state, EpisodeState::acknowledge, now, store, call).await?.is_some();
         }
     }
     if !is_any {
@@ -56,7 +57,7 @@ pub(crate) async fn by_link(
     let members = body::object(call.request)?;
     body::only(&members, &["rule", "subject", "key"])?;
     let rule: RuleId = body::parsed(&members, "rule")?;
-    let subject: Subject = body::parsed(&members, "subject")?;
+    let subject: AlertSubject = body::parsed(&members, "subject")?;
     let key = LinkKey::of(body::text(&members, "key")?.to_owned());
     let found = states::one(&AlertKey { rule, subject }, store, call).await?;
     let state = match found {

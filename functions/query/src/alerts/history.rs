@@ -1,6 +1,6 @@
 //! `GET /alerts/{id}/history`: what was told of a rule, newest first. Stores nothing.
 
-use ::alerts::{Names, Rule, Subject, Watch};
+use ::alerts::{AlertSubject, Names, Rule, Watch};
 use api::{Problem, Response};
 use domain::{Decimal, Device, Label, MetricName, TimeRange, Timestamp, Unit, Zone};
 use runtime::clock::Clock;
@@ -129,14 +129,14 @@ impl ToldRow {
 }
 
 /// What people call a subject, and the unit of what the rule watches; the id of one that is not there any more.
-fn names(rule: &Rule, subject: &Subject, snapshot: &Snapshot) -> (String, Option<Unit>) {
+fn names(rule: &Rule, subject: &AlertSubject, snapshot: &Snapshot) -> (String, Option<Unit>) {
     let called = |name: Option<&Label>, id: &str| name.map_or(id, Label::as_str).to_owned();
     match subject {
-        Subject::Room(id) => {
+        AlertSubject::Room(id) => {
             let room = snapshot.rooms.get(id);
             (called(room.and_then(|it| it.name.as_ref()), id.as_str()), None)
         }
-        Subject::Device(id) => {
+        AlertSubject::Device(id) => {
             let device = snapshot.devices.get(id);
             let unit = device.and_then(|device| match &rule.watch {
                 Watch::Metric { metric, .. } => device.metrics().get(metric)?.unit.clone(),

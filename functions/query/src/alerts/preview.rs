@@ -1,10 +1,10 @@
 //! `POST /alerts/preview`: the episodes that a rule would have had. Saves and tells nothing.
 
-use ::alerts::{Rule, Scope, Subject};
+use ::alerts::{AlertSubject, Rule, Scope};
 use api::{Problem, Response};
 use chrono::TimeDelta;
 use domain::{DeviceId, TimeRange, Timestamp};
-use judging::{MAX_PREVIEW, Preview, Previewed, subjects_of};
+use judging::{MAX_PREVIEW, Preview, PreviewQuestion, Previewed, subjects_of};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
@@ -39,11 +39,11 @@ pub(crate) async fn preview(
     body::only(&members, &["rule", "from", "to", "subject"])?;
     let rule = rule(members.remove("rule"), now)?;
     let range = range(&members, now)?;
-    let asked: Option<Subject> = match members.get("subject") {
+    let asked: Option<AlertSubject> = match members.get("subject") {
         None | Some(Value::Null) => None,
         Some(_) => Some(body::parsed(&members, "subject")?),
     };
-    let devices = judging.devices(store, now, call.invocation).await;
+    let devices = judging.session(store, call.invocation, now).devices().await;
     let devices = devices.map_err(|error| call.failed(&error))?;
     if !devices.is_whole() && !matches!(rule.scope, Scope::Device(_)) {
         let why = format!(
@@ -67,9 +67,9 @@ pub(crate) async fn preview(
         if !shown.is_empty() && call.invocation.remaining() < MIN_REMAINING {
             break;
         }
-        let found =
-            judging.preview(store, (&rule, subject), (range, &horizon), now, call.invocation);
-        let found = Box::pin(found).await.map_err(|why| problem(why, call))?;
+        let session = judging.session(store, call.invocation, now);
+        let question = PreviewQuestion { rule: &rule, subject, range, horizon: &horizon };
+        let found = Box::pin(session.preview(question)).await.map_err(|why| problem(why, call))?;
         shown.push(of_subject(subject, &found));
     }
     let episodes: usize =
@@ -128,9 +128,9 @@ fn with_lead(range: TimeRange) -> TimeRange {
 }
 
 /// The only device, if a preview is about one.
-fn device_of(subjects: &[Subject]) -> Option<&DeviceId> {
+fn device_of(subjects: &[AlertSubject]) -> Option<&DeviceId> {
     match subjects {
-        [Subject::Device(device)] => Some(device),
+        [AlertSubject::Device(device)] => Some(device),
         _ => None,
     }
 }
@@ -139,7 +139,7 @@ fn parse(name: &str, text: &str, now: Timestamp) -> Result<Timestamp, Problem> {
     Timestamp::parse(text, now).map_err(|why| Problem::field(name, why.to_string()))
 }
 
-fn of_subject(subject: &Subject, found: &Preview) -> Value {
+fn of_subject(subject: &AlertSubject, found: &Preview) -> Value {
     let episode = |it: &Previewed| {
         let mut shown = json!({"since": it.since, "fired": it.fired, "ended": it.ended});
         if let Some(value) = &it.value {

@@ -4,7 +4,7 @@ use ::alerts::{Rule, Scope, Watch};
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
-use judging::{Failure, JudgedSaved, Judging, LeftOut};
+use judging::{Failure, JudgedSaved, Judging, LostMessages};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -88,7 +88,8 @@ pub(crate) async fn silent_after(
     let limit = match after {
         Some(after) => *after,
         None => {
-            let limit = judging.silence_limit(store, device, now, call.invocation).await;
+            let session = judging.session(store, call.invocation, now);
+            let limit = session.silence_limit(device).await;
             limit.map_err(|error| call.failed(&error))?
         }
     };
@@ -208,8 +209,8 @@ pub(crate) async fn judge(
     if !rule.rule.is_on {
         return None;
     }
-    let JudgedSaved { judged, not_noted } =
-        Box::pin(judging.judge_saved(store, rule, now, call.invocation)).await;
+    let session = judging.session(store, call.invocation, now);
+    let JudgedSaved { judged, not_noted } = Box::pin(session.judge_saved(rule)).await;
     if let Some(error) = not_noted {
         call.log.warn("alerts.unjudged", &error);
         let why = "the rule is not judged on all that it is about: the table did not answer; send it again";
@@ -217,7 +218,7 @@ pub(crate) async fn judge(
     }
     let (what, failure) = match judged {
         Ok(judged) => {
-            if let Some(left_out) = LeftOut::of(judged.left_out) {
+            if let Some(left_out) = LostMessages::of(judged.left_out) {
                 call.log.warn("alerts.left_out", &left_out);
             }
             match judged.failures.into_iter().next() {

@@ -1,6 +1,6 @@
 //! A rule with its states, and a channel, as the API shows them. Reads nothing.
 
-use ::alerts::{Once, Phase, State};
+use ::alerts::{EpisodeState, FigureState, Phase};
 use domain::Timestamp;
 use serde_json::{Map, Value, json};
 use table::{AlertState, StoredAlertState, StoredChannel, StoredRule};
@@ -61,7 +61,7 @@ fn state(stored: &StoredAlertState) -> Value {
     shown
 }
 
-fn episodes(state: &State) -> Value {
+fn episodes(state: &EpisodeState) -> Value {
     let (phase, since, fired, clear) = match state.fold.phase {
         Phase::Normal { from } => ("normal", from, None, None),
         Phase::Pending { since } => ("pending", since, None, None),
@@ -92,7 +92,7 @@ fn episodes(state: &State) -> Value {
     shown
 }
 
-fn told_once(once: &Once) -> Value {
+fn told_once(once: &FigureState) -> Value {
     let last = once.told.keys().next_back();
     let mut shown = json!({
         "phase": if last.is_some() { "told" } else { "normal" },

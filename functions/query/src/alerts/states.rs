@@ -1,6 +1,6 @@
 //! Reads the states of rules, and stores them edited. Judges nothing.
 
-use ::alerts::State;
+use ::alerts::EpisodeState;
 use api::{Problem, ProblemKind};
 use domain::{RuleId, Timestamp};
 use runtime::http::Call;
@@ -57,11 +57,11 @@ pub(crate) async fn one(
 /// again. Returns the state, or `None` if it permits it no longer.
 pub(crate) async fn edit(
     mut known: StoredAlertState,
-    edit: impl Fn(&mut State) -> bool,
+    edit: impl Fn(&mut EpisodeState) -> bool,
     now: Timestamp,
     store: &impl Store,
     call: &mut Call<'_>,
-) -> Result<Option<State>, Problem> {
+) -> Result<Option<EpisodeState>, Problem> {
     for _ in 0..ATTEMPTS {
         let AlertState::Episodes(before) = &known.state else { return Ok(None) };
         let mut state = before.clone();

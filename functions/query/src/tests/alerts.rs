@@ -1,6 +1,6 @@
 //! Rules, channels, what was told and who has seen it, as a client meets them.
 
-use ::alerts::{LinkKey, News, State};
+use ::alerts::{EpisodeState, LinkKey, News};
 use chrono::TimeDelta;
 use domain::TimeRange;
 use domain::given::{cases, rule_id};
@@ -288,7 +288,7 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
         .await;
     let firing = firing("r", "b");
     bench.put_state(&firing).await;
-    let mut once = ::alerts::Once::default();
+    let mut once = ::alerts::FigureState::default();
     once.told.insert(at_minute(0), 1);
     for (rule, device, state) in [("r", "a", normal(&firing)), ("s", "a", AlertState::Once(once))] {
         let key = given::alert_key(rule, device);
@@ -331,7 +331,7 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
 
 fn normal(of: &StoredAlertState) -> AlertState {
     let AlertState::Episodes(state) = &of.state else { panic!("episodes") };
-    let mut state = State::clone(state);
+    let mut state = EpisodeState::clone(state);
     state.fold.phase = ::alerts::Phase::Normal { from: at_minute(0) };
     state.acknowledged = None;
     AlertState::Episodes(Box::new(state))
@@ -463,7 +463,7 @@ async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else()
     for key in &keys {
         assert!(!bench.log().contains(key.as_str()));
     }
-    // Once the episode is over, the link does nothing.
+    // FigureState the episode is over, the link does nothing.
     let state = &bench.store.all_alert_states()[0];
     let over = StoredAlertState::next(Some(state), state.key.clone(), normal(state), at_minute(61));
     bench.put_state(&over).await;

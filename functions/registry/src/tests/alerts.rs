@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ::alerts::{self, News, Observation, Past};
+use ::alerts::{self, News, Observation, Past, Patience};
 use domain::given::rule_id;
 use table::{
     AlertState, DeleteReadings as _, EditAlertRules as _, FinishLooks as _, Looked, NoteLooks as _,
@@ -69,15 +69,16 @@ impl Freezer {
     /// What the function `alerts` does each minute: states that are due, then looks.
     async fn minute(&self, now: Timestamp, has_due: bool) {
         let invocation = given::invocation();
-        let rules = self.minutely.rules(&self.store, now, &invocation).await.expect("memory");
+        let session = self.minutely.session(&self.store, &invocation, now);
+        let rules = session.rules().await.expect("memory");
         let due = self.store.due_alert_states(now, None, 100, &invocation).await.expect("memory");
-        for state in due.listing.found.iter().filter(|_| has_due) {
-            let judged = self.minutely.judge_due(&self.store, &rules, state, now, &invocation);
-            judged.await.expect("memory");
+        if has_due {
+            let judged = session.judge_due(&rules, &due.listing.found).await;
+            assert!(judged.failures.is_empty(), "{judged:?}");
         }
         let looks = self.store.looks(None, 100, &invocation).await.expect("memory").listing.found;
         for look in looks {
-            let judged = self.minutely.look(&self.store, &rules, &look, now, &invocation).await;
+            let judged = session.recheck(&rules, &look).await;
             if judged.expect("memory").is_done() {
                 self.store.remove_look(&look, &invocation).await.expect("memory");
             }
@@ -251,7 +252,8 @@ async fn who_does_not_know_an_edited_rule_yet_leaves_the_judgement_to_others() {
     let rule = StoredRule { id: rule_id("r"), version: 2, rule };
     let (store, given) = (&freezer.store, &given::invocation());
     assert!(store.put_alert_rule(&rule, given).await.expect("memory"));
-    let saved = Judging::new().judge_saved(store, &rule, second(20), given).await;
+    let judging = Judging::new();
+    let saved = judging.session(store, given, second(20)).judge_saved(&rule).await;
     assert!(saved.judged.is_ok());
 
     freezer.clock.set(second(40));
@@ -502,7 +504,7 @@ impl Schedule {
         let silent_after = TimeDelta::minutes(60);
         let from = readings.first().map_or(at_minute(self.now), |it| it.at);
         let rule = &self.freezer.rule.rule;
-        let mut past = Past::begin(rule, (silent_after, &[]), from, true);
+        let mut past = Past::begin(rule, Patience { limit: silent_after, pauses: &[] }, from, true);
         past.take(&readings, at_minute(self.now));
         let episodes = past.episodes();
         let is_firing = episodes.last().is_some_and(|it| it.ended.is_none());

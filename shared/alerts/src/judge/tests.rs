@@ -18,10 +18,10 @@ fn rule(more: &Value, changed: i64) -> Rule {
 /// The state and the news of all that there is, judged at a minute.
 fn judged(
     rule: &Rule,
-    state: Option<&State>,
+    state: Option<&EpisodeState>,
     values: &[(i64, i64)],
     now: i64,
-) -> (State, Vec<News>) {
+) -> (EpisodeState, Vec<News>) {
     let number = |value: &i64| Decimal::parse(&value.to_string()).ok();
     let readings: Vec<_> = values
         .iter()
@@ -29,11 +29,12 @@ fn judged(
         .collect();
     let touched = values.first().map(|(minute, _)| at_minute(*minute));
     let start = Start::of(rule, state, touched, at_minute(now));
-    let sight = Sight { readings: &readings, silent_after: TimeDelta::hours(12), pauses: &[] };
-    let Judgement { state, messages } = judge(rule, state, &start, &sight, at_minute(now));
+    let judged =
+        JudgedReadings { readings, silent_after: TimeDelta::hours(12), pauses: Vec::new() };
+    let Judgement { state, messages } = fold_episodes(rule, state, &start, &judged, at_minute(now));
     // A state is stored as text and read again.
     let text = serde_json::to_string(&state).expect("JSON");
-    assert_eq!(serde_json::from_str::<State>(&text).expect(&text), state);
+    assert_eq!(serde_json::from_str::<EpisodeState>(&text).expect(&text), state);
     (state, messages.iter().map(|it| it.news).collect())
 }
 
@@ -141,13 +142,14 @@ fn what_was_told_wrongly_is_taken_back() {
 #[test]
 fn a_dead_device_fires_nothing_and_a_pause_of_the_server_is_no_silence() {
     let rule = rule(&json!({"for": "30m"}), -1_000);
-    let readings = [Observation { at: at_minute(0), value: Decimal::parse("35").ok() }];
+    let readings = vec![Observation { at: at_minute(0), value: Decimal::parse("35").ok() }];
     let (start, silent_after) =
         (Start::of(&rule, None, None, at_minute(60)), TimeDelta::minutes(20));
     let pause = range(at_minute(15), at_minute(25));
     let phase = |pauses: &[TimeRange]| {
-        let sight = Sight { readings: &readings, silent_after, pauses };
-        judge(&rule, None, &start, &sight, at_minute(44)).state.fold.phase
+        let (readings, pauses) = (readings.clone(), pauses.to_vec());
+        let judged = JudgedReadings { readings, silent_after, pauses };
+        fold_episodes(&rule, None, &start, &judged, at_minute(44)).state.fold.phase
     };
     assert!(matches!(phase(&[]), Phase::Normal { .. }));
     assert_eq!(phase(&[pause]), Phase::Firing { since: at_minute(0), fired: at_minute(30) });
@@ -159,16 +161,16 @@ fn only_clear_batches_without_a_state_are_passed_over() {
     let batch = |minute, value: &str| {
         [Observation { at: at_minute(minute), value: Decimal::parse(value).ok() }]
     };
-    assert!(passes(&rule, None, &batch(0, "28"), at_minute(0)));
-    assert!(!passes(&rule, None, &batch(0, "28.1"), at_minute(0)), "between the limits");
+    assert!(can_be_skipped(&rule, None, &batch(0, "28"), at_minute(0)));
+    assert!(!can_be_skipped(&rule, None, &batch(0, "28.1"), at_minute(0)), "between the limits");
     let day = 24 * 60;
-    assert!(!passes(&rule, None, &batch(0, "31"), at_minute(day)));
-    assert!(passes(&rule, None, &batch(0, "31"), at_minute(day + 1)), "history");
+    assert!(!can_be_skipped(&rule, None, &batch(0, "31"), at_minute(day)));
+    assert!(can_be_skipped(&rule, None, &batch(0, "31"), at_minute(day + 1)), "history");
     let (state, _) = judged(&rule, None, &[(0, 35), (1, 20)], 1);
     assert!(
-        !passes(&rule, Some(&state), &batch(2, "20"), at_minute(2)),
+        !can_be_skipped(&rule, Some(&state), &batch(2, "20"), at_minute(2)),
         "normal for less than an hour"
     );
     let (state, _) = judged(&rule, Some(&state), &[(0, 35), (1, 20)], 61);
-    assert!(passes(&rule, Some(&state), &batch(62, "20"), at_minute(62)));
+    assert!(can_be_skipped(&rule, Some(&state), &batch(62, "20"), at_minute(62)));
 }

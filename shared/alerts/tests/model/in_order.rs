@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-use alerts::{News, Past, State};
+use alerts::{EpisodeState, News, Past, Patience};
 use chrono::TimeDelta;
 
 use super::oracle::truth;
@@ -16,7 +16,7 @@ pub(crate) fn run(seed: u64, design: Design) -> Vec<String> {
     let mut rng = Rng::with_seed(seed);
     let plain = some_rule(&mut rng);
     let rule = rule_of(plain, BEGIN);
-    let (mut readings, mut state) = (Readings::default(), None::<State>);
+    let (mut readings, mut state) = (Readings::default(), None::<EpisodeState>);
     let (mut messages, mut batch) = (Vec::new(), Vec::new());
     let (mut value, mut density) = (27, 4);
     let end = BEGIN + rng.i64(30..500);
@@ -79,7 +79,7 @@ pub(crate) fn run(seed: u64, design: Design) -> Vec<String> {
     let all = readings.batch(&readings.0.keys().copied().collect::<Vec<_>>());
     let silent_after = TimeDelta::minutes(plain.silent_after);
     let from = all.first().map_or(at(0), |it| it.at);
-    let mut past = Past::begin(&rule, (silent_after, &[]), from, true);
+    let mut past = Past::begin(&rule, Patience { limit: silent_after, pauses: &[] }, from, true);
     past.take(&all, at(end));
     let shown: Vec<(bool, i64)> = past
         .episodes()

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use alerts::{
-    Edge, Judgement, Limits, Message, News, NoData, Observation, Phase, Rule, Scope, Sight, Start,
-    State, Watch, judge, passes,
+    Edge, EpisodeState, JudgedReadings, Judgement, Limits, Message, News, NoData, Observation,
+    Phase, Rule, Scope, Start, Watch, can_be_skipped, fold_episodes,
 };
 use chrono::TimeDelta;
 use domain::given::{self, device, label};
@@ -148,7 +148,7 @@ pub(crate) fn judged(
     design: Design,
     rule: &Rule,
     plain: Plain,
-    state: Option<&State>,
+    state: Option<&EpisodeState>,
     (readings, batch): (&Readings, &[i64]),
     touched: Option<i64>,
     now: i64,
@@ -169,12 +169,12 @@ pub(crate) fn judged(
     }
     let newest = asked.last().map_or(now, |it| minute(it.at));
     let now = if design == Design::JudgesAhead { now.max(newest) } else { now };
-    let sight = Sight {
-        readings: &asked,
+    let judged = JudgedReadings {
+        readings: asked,
         silent_after: TimeDelta::minutes(plain.silent_after),
-        pauses: &[],
+        pauses: Vec::new(),
     };
-    let mut judgement = judge(&rule, state, &start, &sight, at(now));
+    let mut judgement = fold_episodes(&rule, state, &start, &judged, at(now));
     if design == Design::DifferenceOnly {
         let was_firing = state.is_some_and(|it| it.told.is_firing);
         let is_different = was_firing != judgement.state.told.is_firing;
@@ -194,7 +194,7 @@ pub(crate) fn is_passed(
     design: Design,
     rule: &Rule,
     plain: Plain,
-    state: Option<&State>,
+    state: Option<&EpisodeState>,
     batch: &[Observation],
     now: i64,
 ) -> bool {
@@ -203,7 +203,7 @@ pub(crate) fn is_passed(
         let limit = plain.above.map(number);
         return batch.iter().all(|it| it.value <= limit);
     }
-    passes(rule, state, batch, at(now))
+    can_be_skipped(rule, state, batch, at(now))
 }
 
 /// Whether messages follow one another as they must, and what the last one says.
@@ -242,7 +242,7 @@ struct Task {
 #[derive(Debug)]
 enum Step {
     Begun,
-    HasState(Option<Box<(u64, State)>>),
+    HasState(Option<Box<(u64, EpisodeState)>>),
     Judged(Option<u64>, Box<Judgement>),
     /// The state is stored, the messages are not sent: a wrong design.
     Stored(Vec<Message>),
@@ -258,7 +258,7 @@ pub(crate) struct World {
     stream: VecDeque<Vec<i64>>,
     delivered: usize,
     looks: Vec<i64>,
-    state: Option<(u64, State)>,
+    state: Option<(u64, EpisodeState)>,
     messages: Vec<Message>,
     tasks: Vec<Task>,
     value: i64,

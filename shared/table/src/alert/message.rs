@@ -1,6 +1,6 @@
 //! A message as the table keeps it: among all that was told, and for each channel until it is sent. Sends nothing.
 
-use alerts::{LinkKey, Message, News, NoData, Rule, Scope, Subject, Watch};
+use alerts::{AlertSubject, LinkKey, Message, News, NoData, Rule, Scope, Watch};
 use chrono::TimeDelta;
 use domain::{ChannelId, DeviceId, Label, RuleId, TimeRange, Timestamp};
 
@@ -133,7 +133,8 @@ impl WaitingMessage {
             is_silent: false,
         };
 
-        let alert = AlertKey { rule: id.parse().expect("an id"), subject: Subject::Device(device) };
+        let alert =
+            AlertKey { rule: id.parse().expect("an id"), subject: AlertSubject::Device(device) };
         Self::new(channel, ToldMessage { alert, at: now, rule, message }, now)
     }
 

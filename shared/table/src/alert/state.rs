@@ -1,6 +1,6 @@
 //! The state of a rule on one device or room, as the table keeps it. Judges nothing.
 
-use alerts::{MAX_UNJUDGED, Once, State, Subject};
+use alerts::{AlertSubject, EpisodeState, FigureState, MAX_UNJUDGED};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
 
@@ -18,16 +18,16 @@ pub struct AlertKey {
     /// The rule.
     pub rule: RuleId,
     /// The device or room that it is judged on.
-    pub subject: Subject,
+    pub subject: AlertSubject,
 }
 
 /// A state, by the kind of its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertState {
     /// Of a metric or of silence: what begins, lasts and ends.
-    Episodes(Box<State>),
+    Episodes(Box<EpisodeState>),
     /// Of a budget, a demand or a counter: what was told once.
-    Once(Once),
+    Once(FigureState),
 }
 
 /// A state as the table keeps it.
@@ -60,7 +60,7 @@ impl AlertState {
         (now, now.saturating_add(MAX_UNJUDGED))
     }
 
-    /// Whether it is to be judged, though no reading asks for it ([`State::is_due`]).
+    /// Whether it is to be judged, though no reading asks for it ([`EpisodeState::is_due`]).
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self {

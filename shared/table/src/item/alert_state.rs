@@ -7,7 +7,7 @@ use super::kind::{kind, take};
 use super::{Attributes, Group, Item, ItemError, NamedAttribute};
 use crate::keys::TTL;
 use crate::{AlertState, StoredAlertState};
-use alerts::State;
+use alerts::EpisodeState;
 
 kind! { StoredAlertState = AlertState(key) {
     state: AlertState,
@@ -19,7 +19,7 @@ impl Attributes for AlertState {
     fn attributes(&self) -> Vec<NamedAttribute> {
         match self {
             Self::Episodes(state) => {
-                let without_due = State { due: None, ..State::clone(state) };
+                let without_due = EpisodeState { due: None, ..EpisodeState::clone(state) };
                 vec![
                     (DUE, part::<Maybe<At>, _>(&state.due)),
                     (STATE, part::<Json, _>(&without_due)),
@@ -36,8 +36,8 @@ impl Group for AlertState {
             return take::<Json, _>(item, ONCE).map(Self::Once);
         }
         let due = take::<Maybe<At>, _>(item, DUE)?;
-        let state = take::<Json, State>(item, STATE)?;
-        Ok(Self::Episodes(Box::new(State { due, ..state })))
+        let state = take::<Json, EpisodeState>(item, STATE)?;
+        Ok(Self::Episodes(Box::new(EpisodeState { due, ..state })))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::UNITS;
 use crate::message::{Message, News};
 use crate::rule::{Limits, Rule, Watch};
 
-/// The most devices that a text names of those that it counts.
+/// A text names at most so many devices; the rest is a number.
 const MAX_NAMED: usize = 5;
 
 /// What the text names beside the rule.
@@ -148,7 +148,7 @@ impl Names<'_> {
     fn clock(self, at: Timestamp) -> String {
         let second = at.as_millis().div_euclid(1_000);
         let shown = DateTime::from_timestamp(second + self.zone.offset(second), 0);
-        let time = shown.map(|it| it.format("%H:%M").to_string()).unwrap_or_default();
+        let time = shown.map(|time| time.format("%H:%M").to_string()).unwrap_or_default();
         let (date, today) = (self.zone.date(at), self.zone.date(self.now));
         if date == today { time } else { format!("{date} {time}") }
     }

@@ -22,13 +22,13 @@ pub struct Figure {
     pub at: Timestamp,
     /// The energy in kWh, the least demand in kW, or the size of the step.
     pub value: Exact,
-    /// Whether it is beyond the rule's limit; of a step, whether it is one that the rule tells.
+    /// Whether it is beyond the rule's limit. A step is beyond if the rule tells steps of its kind.
     pub is_beyond: bool,
 }
 
 /// What was told of a rule and a subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Once {
+pub struct FigureState {
     /// The periods or steps that were told, with the number of the message.
     #[serde(with = "numbers")]
     pub told: BTreeMap<Timestamp, u64>,
@@ -42,12 +42,12 @@ pub struct Once {
     pub changed: Option<Timestamp>,
 }
 
-impl Once {
+impl FigureState {
     /// The state after `figures`, and which of them to tell, with the number of each message. Both are stored
     /// together, as with [`judge`](crate::judge).
     ///
-    /// Of an edited rule, a period that is not beyond its new limit is forgotten, so that it is told when it is;
-    /// what is still beyond is not told again. With other periods all are forgotten.
+    /// After an edit, periods within the new limit can be sent later; periods beyond the limit are not sent twice. With
+    /// other periods all are forgotten.
     #[must_use]
     pub fn judge<'a>(
         &self,
@@ -107,7 +107,12 @@ mod tests {
     }
 
     /// The state after figures, and how many of them are told. Their numbers count on from the state's, or from the time.
-    fn told(state: &Once, rule: &Rule, figures: &[Figure], now: i64) -> (Once, usize) {
+    fn told(
+        state: &FigureState,
+        rule: &Rule,
+        figures: &[Figure],
+        now: i64,
+    ) -> (FigureState, usize) {
         let (next, news) = state.judge(rule, figures, at(now));
         let time = u64::try_from(at(now).as_millis() / 1_000).expect("after 1970");
         let first = if state.number == 0 { time } else { state.number + 1 };
@@ -121,7 +126,7 @@ mod tests {
         let budget = |changed| {
             rule(json!({"name": "n", "device": "d", "budget_kwh": 5, "per": "day"}), changed)
         };
-        let (state, news) = told(&Once::default(), &budget(0), &[figure(0, false)], 5);
+        let (state, news) = told(&FigureState::default(), &budget(0), &[figure(0, false)], 5);
         assert_eq!(news, 0);
         let (state, news) = told(&state, &budget(0), &[figure(0, true)], 6);
         assert_eq!(news, 1);
@@ -140,13 +145,13 @@ mod tests {
         let budget = |per: &str, changed| {
             rule(json!({"name": "n", "device": "d", "budget_kwh": 5, "per": per}), changed)
         };
-        let (day, news) = told(&Once::default(), &budget("day", 0), &[figure(0, true)], 6);
+        let (day, news) = told(&FigureState::default(), &budget("day", 0), &[figure(0, true)], 6);
         assert_eq!(news, 1);
         let (month, news) = told(&day, &budget("month", 7), &[figure(0, true)], 7);
         assert_eq!(news, 1, "the month is told too");
         assert_eq!(told(&month, &budget("month", 7), &[figure(0, true)], 8).1, 0);
 
-        let unknown = Once { per: None, ..day };
+        let unknown = FigureState { per: None, ..day };
         assert_eq!(told(&unknown, &budget("day", 7), &[figure(0, true)], 8).1, 0, "as before");
     }
 
@@ -155,13 +160,13 @@ mod tests {
         let counter =
             rule(json!({"name": "n", "device": "d", "metric": "kwh", "counter": ["reset"]}), 0);
         let figures = [figure(0, true), figure(30, true), figure(40, false)];
-        let (state, news) = told(&Once::default(), &counter, &figures, 41);
+        let (state, news) = told(&FigureState::default(), &counter, &figures, 41);
         assert_eq!(news, 1, "an old one is history");
         let late = [figure(29, true), figure(30, true)];
         let (state, news) = told(&state, &counter, &late, 42);
         assert_eq!(news, 1);
         let stored = serde_json::to_string(&state).expect("JSON");
-        assert_eq!(serde_json::from_str::<Once>(&stored).expect("what was told"), state);
+        assert_eq!(serde_json::from_str::<FigureState>(&stored).expect("what was told"), state);
         let (state, _) = told(&state, &counter, &[], 42 + 41 * 24);
         assert!(state.told.is_empty());
         let off = Rule { is_on: false, ..counter };

@@ -1,30 +1,27 @@
 //! What came of several judgements. Judges nothing.
 
-use std::time::Duration;
-
 use domain::{DeviceId, RuleId};
 use series::Failure;
-use table::{AlertKey, Invocation};
+use table::AlertKey;
 
-use crate::outcome::Outcome;
-
-/// No judgement is begun with less time: what it has read would be read for nothing.
-const LEAST_TIME: Duration = Duration::from_secs(1);
-/// A judgement repeats for at least so long what the table throttles, if there is time.
-const LEAST_PATIENCE: Duration = Duration::from_secs(2);
+use crate::result::JudgementResult;
 
 /// What came of several judgements.
 #[derive(Debug, Default)]
-pub struct Judged {
+pub struct JudgingReport {
     /// The number of states that were judged.
     pub judged: usize,
     /// The messages that were told.
     pub messages: usize,
-    /// The messages that are told to nobody ([`Outcome::left_out`]).
+    /// The messages that are told to nobody ([`JudgementResult::left_out`]).
     pub left_out: usize,
     /// What could not be judged, and why.
     pub failures: Vec<(AlertKey, Failure)>,
-    /// Whether the time did not suffice: something is left.
+    /// The tasks that are to be judged again: for want of time, or because they failed and may succeed.
+    pub left: Vec<AlertKey>,
+    /// The states whose rule is gone, or no longer about their subject: they are to be deleted.
+    pub(crate) obsolete: Vec<AlertKey>,
+    /// Whether the time did not suffice.
     pub is_cut: bool,
     /// The rules that are judged on nothing, because there are more devices than memory holds and nobody knows which of
     /// them the rule is about.
@@ -33,17 +30,30 @@ pub struct Judged {
     pub up_to: Option<DeviceId>,
 }
 
-impl Judged {
-    /// Takes the result of one judgement in.
-    pub fn add(&mut self, key: AlertKey, result: Result<Outcome, Failure>) {
+impl JudgingReport {
+    /// Takes the result of a task in; `None` where there was nothing to judge.
+    pub(crate) fn add(&mut self, key: AlertKey, result: Result<Option<JudgementResult>, Failure>) {
         match result {
-            Ok(outcome) => {
+            Ok(None) => {}
+            Ok(Some(result)) => {
                 self.judged += 1;
-                self.messages += outcome.messages;
-                self.left_out += outcome.left_out;
+                self.messages += result.messages;
+                self.left_out += result.left_out;
+                self.obsolete.extend(result.is_obsolete.then_some(key));
             }
-            Err(failure) => self.failures.push((key, failure)),
+            Err(failure) => {
+                if may_succeed(&failure) {
+                    self.left.push(key.clone());
+                }
+                self.failures.push((key, failure));
+            }
         }
+    }
+
+    /// Leaves a task for want of time.
+    pub(crate) fn leave(&mut self, key: AlertKey) {
+        self.is_cut = true;
+        self.left.push(key);
     }
 
     /// Takes further judgements in.
@@ -52,14 +62,15 @@ impl Judged {
         self.messages += more.messages;
         self.left_out += more.left_out;
         self.failures.extend(more.failures);
+        self.left.extend(more.left);
         self.is_cut |= more.is_cut;
         self.unjudged.extend(more.unjudged);
     }
 
     /// Whether nothing is left that may succeed later.
     #[must_use]
-    pub fn is_done(&self) -> bool {
-        !self.is_cut && !self.failures.iter().any(|(_, failure)| may_succeed(failure))
+    pub const fn is_done(&self) -> bool {
+        !self.is_cut && self.left.is_empty()
     }
 }
 
@@ -70,15 +81,4 @@ pub(crate) fn may_succeed(failure: &Failure) -> bool {
         Failure::Store(error) => !error.is_permanent(),
         Failure::OutOfReach(_) => false,
     }
-}
-
-/// Whether there is time for one more judgement.
-pub(crate) fn has_time(invocation: &Invocation) -> bool {
-    invocation.remaining() >= LEAST_TIME
-}
-
-/// The part of an invocation for one of several judgements: all of the time, and a quarter of the patience. A device that
-/// the table throttles leaves time for the other devices.
-pub(crate) fn for_one_of_several(invocation: &Invocation) -> Invocation {
-    invocation.patient_for((invocation.patience() / 4).max(LEAST_PATIENCE))
 }

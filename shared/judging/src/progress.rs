@@ -1,0 +1,112 @@
+//! How far this process has come with the tasks of each trigger. Judges none.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use domain::Timestamp;
+use table::{AlertKey, StoredRule};
+
+/// Why there is something to judge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Trigger {
+    /// Readings of the stream.
+    Batch,
+    /// What was left to be judged again.
+    Recheck,
+    /// A person saved a rule.
+    Saved,
+    /// The time of states has come.
+    Due,
+    /// Devices may have fallen silent.
+    Silence,
+    /// Quarters of an hour were sealed.
+    Sealed,
+}
+
+impl Trigger {
+    /// Whether a minute goes on where the one before ended. Other tasks are left as rechecks, which begin in order.
+    pub(crate) const fn keeps_place(self) -> bool {
+        match self {
+            Self::Due | Self::Silence | Self::Sealed => true,
+            Self::Batch | Self::Recheck | Self::Saved => false,
+        }
+    }
+}
+
+/// The progress of this process.
+#[derive(Debug, Default)]
+pub(crate) struct TaskProgress(Mutex<TriedTasks>);
+
+#[derive(Debug, Default)]
+struct TriedTasks {
+    /// The last task of each trigger that was tried.
+    last: BTreeMap<Trigger, AlertKey>,
+    /// The tasks that rest, by trigger.
+    resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,
+    /// The edge up to which all sealed quarters are judged.
+    sealed: Option<Timestamp>,
+}
+
+/// Why a task rests.
+#[derive(Debug, Clone, Copy)]
+struct RestingTask {
+    /// The version of the rule: one that is edited is judged anew.
+    version: u64,
+    /// Of silence, until when; of sealed quarters, the edge up to which they are judged.
+    at: Timestamp,
+}
+
+impl TaskProgress {
+    /// The last task of a trigger that was tried.
+    pub(crate) fn last(&self, trigger: Trigger) -> Option<AlertKey> {
+        self.lock().last.get(&trigger).cloned()
+    }
+
+    /// Notes that a task was tried, whatever came of it.
+    pub(crate) fn note(&self, trigger: Trigger, key: &AlertKey) {
+        self.lock().last.insert(trigger, key.clone());
+    }
+
+    /// Lets a task rest.
+    pub(crate) fn rest(&self, trigger: Trigger, key: &AlertKey, rule: &StoredRule, at: Timestamp) {
+        let rest = RestingTask { version: rule.version, at };
+        self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
+    }
+
+    /// The rules and subjects that do not rest. What is noted of others than these is forgotten.
+    pub(crate) fn awake<'a>(
+        &self,
+        trigger: Trigger,
+        all: Vec<(AlertKey, &'a StoredRule)>,
+        is_resting: impl Fn(Timestamp) -> bool,
+    ) -> Vec<(AlertKey, &'a StoredRule)> {
+        let mut progress = self.lock();
+        let mut known = progress.resting.remove(&trigger).unwrap_or_default();
+        let (mut resting, mut awake) = (BTreeMap::new(), Vec::new());
+
+        for (key, rule) in all {
+            match known.remove(&key) {
+                Some(rest) if rest.version == rule.version && is_resting(rest.at) => {
+                    resting.insert(key, rest);
+                }
+                _ => awake.push((key, rule)),
+            }
+        }
+        progress.resting.insert(trigger, resting);
+        awake
+    }
+
+    /// The edge up to which all sealed quarters are judged.
+    pub(crate) fn sealed(&self) -> Option<Timestamp> {
+        self.lock().sealed
+    }
+
+    /// Notes that all sealed quarters are judged up to an edge.
+    pub(crate) fn note_sealed(&self, edge: Timestamp) {
+        self.lock().sealed = Some(edge);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TriedTasks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

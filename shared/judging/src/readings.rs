@@ -1,0 +1,64 @@
+//! The readings of a device or a room by which episodes are judged. Judges nothing.
+
+use alerts::{AlertSubject, JudgedReadings, Observation, Start, Watch};
+use domain::{DeviceId, MetricName, MetricRule};
+
+use crate::Result;
+use crate::judging::JudgingSession;
+use crate::observed::without_zeros;
+use crate::ports::Store;
+use crate::room_mean::{ROOM_SILENCE, RoomMean};
+use crate::task::RuleOnSubject;
+
+impl<S: Store> JudgingSession<'_, S> {
+    /// The readings that a fold of a rule on a subject needs from its start on.
+    pub(crate) async fn readings(
+        &self,
+        judged: RuleOnSubject<'_>,
+        start: &Start,
+    ) -> Result<JudgedReadings> {
+        let watch = &judged.rule.rule.watch;
+        let metric = match watch {
+            Watch::Metric { metric, .. } => Some(metric),
+            _ => None,
+        };
+        let mut pauses = self.pauses(judged.rules).await?.to_vec();
+        let (readings, silent_after) = match (&judged.key.subject, metric) {
+            (AlertSubject::Device(device), _) => {
+                let silent_after = match watch {
+                    Watch::Silence { after: Some(after) } => *after,
+                    _ => self.silence_limit(device).await?,
+                };
+                (self.readings_of_device(device, metric, start).await?, silent_after)
+            }
+            (AlertSubject::Room(room), Some(metric)) => {
+                let devices = self.devices().await?;
+                let horizon = self.horizon().await?;
+                let mean = RoomMean::of(room, metric, &devices, &horizon);
+                // Nobody can tell yet whether the room was silent in this time.
+                pauses.extend(mean.overdue(self.now));
+                (self.means_since(&mean, start).await?, ROOM_SILENCE)
+            }
+            (AlertSubject::Room(_), None) => (Vec::new(), ROOM_SILENCE),
+        };
+        Ok(JudgedReadings { readings, silent_after, pauses })
+    }
+
+    async fn readings_of_device(
+        &self,
+        device: &DeviceId,
+        metric: Option<&MetricName>,
+        start: &Start,
+    ) -> Result<Vec<Observation>> {
+        let readings = self.observations(device, metric, start).await?;
+        let may_take_no_part = |reading: &Observation| {
+            reading.value.as_ref().is_some_and(|value| !value.is_positive())
+        };
+        if !readings.iter().any(may_take_no_part) {
+            return Ok(readings);
+        }
+        let device = self.device_alone(device).await?;
+        let rule = metric.and_then(|metric| device.as_ref()?.metrics().get(metric));
+        Ok(without_zeros(readings, rule.map(MetricRule::of).as_ref()))
+    }
+}

@@ -1,0 +1,99 @@
+//! Reads a state and stores a judgement in its place. Judges nothing.
+
+use std::fmt;
+
+use chrono::TimeDelta;
+use table::{
+    AlertKey, AlertState, JudgementOutcome, NewJudgement, StoreError, StoreResult,
+    StoredAlertState, StoredRule,
+};
+
+use crate::judging::JudgingSession;
+use crate::ports::Store;
+
+/// The number of attempts at a judgement whose state keeps being judged by others.
+pub(crate) const MAX_ATTEMPTS: usize = 5;
+
+/// What became of a judgement whose state is stored, or deleted with its rule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JudgementResult {
+    /// The number of messages that were told.
+    pub messages: usize,
+    /// The number of messages that are stored nowhere, because a transaction holds no more.
+    pub left_out: usize,
+    /// Whether the state is to be deleted: its rule is gone, or no longer about the subject.
+    pub(crate) is_obsolete: bool,
+}
+
+/// So many messages are told to nobody, and in no history: their judgements had more than a transaction holds.
+#[derive(Debug)]
+pub struct LostMessages(usize);
+
+impl LostMessages {
+    /// What is to be said of so many messages, if there are some.
+    #[must_use]
+    pub const fn of(count: usize) -> Option<Self> {
+        if count == 0 { None } else { Some(Self(count)) }
+    }
+}
+
+impl fmt::Display for LostMessages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} messages, the oldest of judgements that had too many, are told to nobody",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for LostMessages {}
+
+/// For how long some may not know a rule that was saved.
+const MAX_STALE: TimeDelta = TimeDelta::minutes(5);
+
+impl<S: Store> JudgingSession<'_, S> {
+    /// The state of a rule on a subject, as it is this moment. An error if it was just judged by a later version of the
+    /// rule: judged by the rule of before, it would be put to rest, or forget what was told.
+    pub(crate) async fn stored_state(
+        &self,
+        rule: &StoredRule,
+        key: &AlertKey,
+    ) -> StoreResult<Option<StoredAlertState>> {
+        let keys = std::slice::from_ref(key);
+        let mut listing = self.store.alert_states(keys, self.invocation).await?;
+        if let Some(unreadable) = listing.unreadable.pop() {
+            // Nothing can be put in the place of an item whose version is not known.
+            return Err(StoreError::Unreadable(unreadable));
+        }
+
+        let known = listing.found.pop();
+        let judged_by = known.as_ref().and_then(|known| match &known.state {
+            AlertState::Episodes(state) => Some(state.changed),
+            AlertState::Once(once) => once.changed,
+        });
+        // A rule that was saved anew by a clock that is behind is not stale.
+        if judged_by.is_some_and(|at| at > rule.rule.changed && self.now.since(at) < MAX_STALE) {
+            return Err(StoreError::Contended(format!("the rule {}", rule.id)));
+        }
+        Ok(known)
+    }
+
+    /// Stores a judgement; `None` where the state has moved on, so that it has to be judged again. It fails if the rule
+    /// was saved again since it was read: the next process that reads the rules judges anew.
+    pub(crate) async fn put(
+        &self,
+        judgement: &NewJudgement,
+    ) -> StoreResult<Option<JudgementResult>> {
+        match self.store.put_judgement(judgement, self.invocation).await? {
+            JudgementOutcome::Stored => {
+                let (messages, left_out) = (judgement.told().len(), judgement.left_out());
+                Ok(Some(JudgementResult { messages, left_out, is_obsolete: false }))
+            }
+            JudgementOutcome::RuleChanged => {
+                Err(StoreError::Contended(format!("the rule {}", judgement.rule().0)))
+            }
+            JudgementOutcome::StateMoved => Ok(None),
+        }
+    }
+}

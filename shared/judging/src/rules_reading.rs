@@ -1,0 +1,77 @@
+//! Reads the rules with what each judgement needs beside readings: channels, the zone, pauses. Judges nothing.
+
+use std::time::Duration;
+
+use domain::{TimeRange, Timestamp, Zone};
+use table::{RunningMark, StoreResult};
+use tokio::sync::OnceCell;
+
+use crate::judging::JudgingSession;
+use crate::ports::Store;
+use crate::rules::{MAX_UNMARKED, Rules};
+
+/// The longest time for each item without which messages are sent all the same.
+const MAX_ASKING: Duration = Duration::from_secs(3);
+
+impl<S: Store> JudgingSession<'_, S> {
+    /// Asks the table for the rules, and without a rule for nothing else. Of the zone and of pauses, what was read `before`
+    /// holds while the table does not tell them: sending needs no pauses, and budgets have a zone of their own.
+    pub(crate) async fn read_rules(&self, before: Option<&Rules>) -> StoreResult<Rules> {
+        let rules = self.store.alert_rules(self.invocation).await?;
+        let mut read = Rules {
+            rules: rules.found,
+            channels: Vec::new(),
+            zone: Zone::UTC,
+            pauses: OnceCell::new(),
+            unreadable: rules.unreadable,
+            lacking: Vec::new(),
+        };
+        if read.rules.is_empty() {
+            return Ok(read);
+        }
+        let channels = self.store.channels(self.invocation).await?;
+        read.channels = channels.found;
+        read.unreadable.extend(channels.unreadable);
+
+        let asking = || self.invocation.part_of(MAX_ASKING.min(self.invocation.remaining() / 2));
+        read.zone = match self.store.rollup_state(&asking()).await {
+            Ok(state) => state.and_then(|state| state.zone.parse().ok()).unwrap_or(Zone::UTC),
+            Err(error) => {
+                read.lacking.push(error);
+                before.map_or(Zone::UTC, |before| before.zone)
+            }
+        };
+        let pauses = match self.store.running_mark(&asking()).await {
+            Ok(mark) => Some(pauses_of(mark, self.now)),
+            Err(error) => {
+                // A damaged mark counts as absent: whoever notes next that the system runs replaces it.
+                let is_damaged = error.is_permanent();
+                read.lacking.push(error);
+                let known = before.and_then(|before| before.pauses.get().cloned());
+                known.or_else(|| is_damaged.then(Vec::new))
+            }
+        };
+        read.pauses = OnceCell::new_with(pauses);
+        Ok(read)
+    }
+
+    /// When nothing was taken in, in order. A judgement asks again where nobody could read it in the short time before
+    /// messages are sent. Without an answer it fails: devices would be called silent because the system stood still.
+    pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
+        let pauses = rules.pauses.get_or_try_init(async || {
+            let mark = self.store.running_mark(self.invocation).await?;
+            Ok(pauses_of(mark, self.now))
+        });
+        pauses.await.map(Vec::as_slice)
+    }
+}
+
+/// The pauses of a mark, with one that nobody has noted yet.
+fn pauses_of(mark: Option<RunningMark>, now: Timestamp) -> Vec<TimeRange> {
+    let Some(mark) = mark else { return Vec::new() };
+    let mut pauses = mark.pauses;
+    if now.since(mark.at) > MAX_UNMARKED {
+        pauses.extend(TimeRange::new(mark.at, now));
+    }
+    pauses
+}

@@ -1,0 +1,119 @@
+//! After how long a device counts as silent, by its rollups of the last week, kept for some hours. Judges nothing.
+
+use std::collections::BTreeMap;
+
+use alerts::{Day, silence_limit};
+use chrono::TimeDelta;
+use domain::{DeviceId, QuarterHour, TimeRange, Timestamp};
+use table::{StoreResult, StoredRollup};
+
+use crate::judging::JudgingSession;
+use crate::ports::Store;
+
+/// How long a limit is used.
+const MAX_AGE: TimeDelta = TimeDelta::hours(6);
+/// The days whose quarters say what is usual.
+const DAYS: usize = 7;
+const QUARTERS_OF_DAY: usize = 96;
+const QUARTERS_OF_HOUR: usize = 4;
+/// So many times as long as usual, the longest gap of a day is a silence.
+const UNUSUAL: usize = 2;
+
+impl<S: Store> JudgingSession<'_, S> {
+    /// After how long without a reading a device counts as silent, by its last seven days; at most six hours old.
+    pub async fn silence_limit(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
+        if let Some(limit) = self.judging.silence_limits.get(device, MAX_AGE, self.now) {
+            return Ok(limit);
+        }
+        let limit = self.usual_silence(device).await?;
+        self.judging.silence_limits.keep(device.clone(), limit, self.now);
+        Ok(limit)
+    }
+
+    /// The limit of a device as its rollups are now.
+    async fn usual_silence(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
+        let Some(state) = self.store.rollup_state(self.invocation).await? else {
+            return Ok(silence_limit(&[], &[]));
+        };
+        let edge = rollups::newest_sealable_edge(self.now);
+        let sealed = QuarterHour::of(state.sealed_of(device).min(edge));
+        let length = i32::try_from(DAYS * QUARTERS_OF_DAY).expect("a week is short");
+        let first = QuarterHour::of(sealed.start().saturating_add(-QuarterHour::LENGTH * length));
+        let Ok(range) = TimeRange::new(first.start(), sealed.start()) else {
+            return Ok(silence_limit(&[], &[]));
+        };
+        let found = self.store.quarters(device, range, false, self.invocation).await?;
+        Ok(limit_of(&counts(&found, range)))
+    }
+}
+
+/// The number of readings of each quarter of a range.
+fn counts(quarters: &[StoredRollup], range: TimeRange) -> Vec<u32> {
+    let count = |stored: &StoredRollup| {
+        let most = stored.rollup.metrics.values().map(|metric| metric.count).max();
+        // A reading counts also where no value of it takes part.
+        let count = most.unwrap_or(u64::from(!stored.rollup.is_empty()));
+        (stored.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
+    };
+    let by_start: BTreeMap<Timestamp, u32> = quarters.iter().map(count).collect();
+    let first = QuarterHour::of(range.from());
+    std::iter::successors(Some(first), |quarter| Some(quarter.next()))
+        .take_while(|quarter| quarter.start() < range.to())
+        .map(|quarter| by_start.get(&quarter.start()).copied().unwrap_or(0))
+        .collect()
+}
+
+/// The limit by a week of counts.
+///
+/// A day counts as silent if its longest gap is twice as long as the gap of most days. So a device that stops for a day
+/// or three makes no silence usual.
+fn limit_of(counts: &[u32]) -> TimeDelta {
+    let last_day = counts.len().saturating_sub(QUARTERS_OF_DAY);
+    let hours: Vec<u32> =
+        counts[last_day..].chunks(QUARTERS_OF_HOUR).map(|hour| hour.iter().sum()).collect();
+
+    let first = counts.iter().position(|count| *count > 0).unwrap_or(counts.len());
+    let days: Vec<&[u32]> = counts[first..].rchunks(QUARTERS_OF_DAY).rev().collect();
+    let gap =
+        |day: &&[u32]| day.split(|count| *count > 0).map(<[u32]>::len).max().unwrap_or_default();
+    let mut gaps: Vec<usize> = days.iter().map(gap).collect();
+    gaps.sort_unstable();
+    let usual = gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or_default();
+
+    let is_silent = |day: &&[u32]| gap(day) > usual.max(QUARTERS_OF_HOUR) * UNUSUAL;
+    let days: Vec<Day<'_>> =
+        days.iter().map(|day| Day { quarters: day, was_silent: is_silent(day) }).collect();
+    silence_limit(&hours, &days)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn week(day: impl Fn(usize, usize) -> u32) -> Vec<u32> {
+        let quarters =
+            (0..DAYS).flat_map(|n| (0..QUARTERS_OF_DAY).map(move |quarter| (n, quarter)));
+        quarters.map(|(n, quarter)| day(n, quarter)).collect()
+    }
+
+    fn minutes(counts: &[u32]) -> i64 {
+        limit_of(counts).num_minutes()
+    }
+
+    #[test]
+    fn a_device_that_sleeps_at_night_is_not_silent_then() {
+        let asleep = week(|_, quarter| if quarter < 32 { 0 } else { 15 });
+        assert_eq!(minutes(&asleep), 2 * 32 * 15);
+        assert_eq!(minutes(&week(|_, _| 15)), 10);
+        assert_eq!(minutes(&week(|_, quarter| u32::from(quarter % 4 == 0))), 240, "hourly");
+    }
+
+    #[test]
+    fn days_of_silence_teach_nothing() {
+        let dying = week(|day, quarter| if day > 3 && quarter > 20 { 0 } else { 15 });
+        assert_eq!(minutes(&dying), 10);
+        let back = week(|day, _| if day == 3 || day == 4 { 0 } else { 15 });
+        assert_eq!(minutes(&back), 10);
+        assert_eq!(minutes(&[]), 60, "nothing is known");
+    }
+}

@@ -1,0 +1,123 @@
+//! Rules that are to be judged on devices and rooms, and the one loop that judges them. Finds none.
+
+use std::collections::BTreeMap;
+
+use alerts::Watch;
+use domain::Timestamp;
+use table::{AlertKey, StoredAlertState, StoredRule};
+
+use crate::Result;
+use crate::judging::JudgingSession;
+use crate::ports::Store;
+use crate::progress::Trigger;
+use crate::report::JudgingReport;
+use crate::result::JudgementResult;
+use crate::rules::Rules;
+
+/// A rule that is to be judged on one subject.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum JudgingTask<'a> {
+    /// By what the table has.
+    Rule {
+        rule: &'a StoredRule,
+        /// The earliest instant at which readings were stored, overwritten or deleted; `None` for a rule that was saved.
+        touched: Option<Timestamp>,
+    },
+    /// If the rule is still about the subject.
+    Due(&'a StoredAlertState),
+    /// If the device is silent.
+    Silence(&'a StoredRule),
+    /// By the quarters that are sealed up to an edge.
+    Sealed { rule: &'a StoredRule, edge: Timestamp },
+}
+
+/// The tasks of one trigger.
+#[derive(Debug)]
+pub(crate) struct Tasks<'a> {
+    pub(crate) trigger: Trigger,
+    pub(crate) rules: &'a Rules,
+    pub(crate) tasks: BTreeMap<AlertKey, JudgingTask<'a>>,
+}
+
+/// A rule and the subject on which it is judged now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RuleOnSubject<'a> {
+    pub(crate) rule: &'a StoredRule,
+    pub(crate) key: &'a AlertKey,
+    pub(crate) touched: Option<Timestamp>,
+    /// All rules, with the channels and pauses.
+    pub(crate) rules: &'a Rules,
+}
+
+impl<'a> Tasks<'a> {
+    /// The tasks in order, beginning behind a place.
+    fn starting_after(
+        mut self,
+        place: Option<&AlertKey>,
+    ) -> impl Iterator<Item = (AlertKey, JudgingTask<'a>)> {
+        let mut first = place.map_or_else(BTreeMap::new, |place| self.tasks.split_off(place));
+        self.tasks.extend(place.and_then(|place| first.remove_entry(place)));
+        first.into_iter().chain(self.tasks)
+    }
+
+    /// A place that is drawn by lot, for a process that has no other. From the first task on, the last ones would never be
+    /// judged where processes are short-lived.
+    fn place_by_lot(&self) -> Option<AlertKey> {
+        fastrand::choice(self.tasks.keys()).cloned()
+    }
+}
+
+impl<S: Store> JudgingSession<'_, S> {
+    /// Judges tasks until they are done or the time is over. The next call goes on behind the last task that was tried, so
+    /// that no number of tasks and no failure keeps a task waiting for ever.
+    pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
+        let mut report = JudgingReport::default();
+        let (trigger, rules) = (tasks.trigger, tasks.rules);
+        let kept = trigger.keeps_place();
+        let place =
+            kept.then(|| self.judging.progress.last(trigger).or_else(|| tasks.place_by_lot()));
+
+        for (key, task) in tasks.starting_after(place.flatten().as_ref()) {
+            if !self.has_time() {
+                report.leave(key);
+                continue;
+            }
+            let part = self.for_one_of_several();
+            let session = self.within(&part);
+            let result = Box::pin(session.judge_task(task, &key, rules)).await;
+            self.judging.progress.note(trigger, &key);
+            report.add(key, result);
+        }
+        report
+    }
+
+    /// Judges a task; `None` where there was nothing to judge.
+    async fn judge_task(
+        &self,
+        task: JudgingTask<'_>,
+        key: &AlertKey,
+        rules: &Rules,
+    ) -> Result<Option<JudgementResult>> {
+        let on_subject = |rule, touched| RuleOnSubject { rule, key, touched, rules };
+        match task {
+            JudgingTask::Rule { rule, touched } => {
+                self.judge(on_subject(rule, touched)).await.map(Some)
+            }
+            JudgingTask::Due(state) => self.judge_state(state, rules).await.map(Some),
+            JudgingTask::Silence(rule) => self.judge_if_silent(on_subject(rule, None)).await,
+            JudgingTask::Sealed { rule, edge } => {
+                self.judge_up_to(edge, on_subject(rule, None)).await.map(Some)
+            }
+        }
+    }
+
+    /// Judges a rule on one subject, and stores its state with the messages that each channel is to send.
+    pub(crate) async fn judge(&self, judged: RuleOnSubject<'_>) -> Result<JudgementResult> {
+        match &judged.rule.rule.watch {
+            Watch::Metric { .. } | Watch::Silence { .. } => self.judge_episodes(judged).await,
+            Watch::Budget { .. } | Watch::Demand { .. } | Watch::Counter { .. } => {
+                self.judge_figures(judged).await
+            }
+        }
+    }
+}
