@@ -573,7 +573,7 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     let [first] = &given[..] else { panic!("{given:?}") };
     let expected = WaitingMessage { attempts: 1, lease: first.lease, ..known.clone() };
     assert_eq!(*first, expected);
-    // FigureState it is over, another one has it, and the first one hears so.
+    // Once it is over, another one has it, and the first one hears so.
     let [free] = &waiting(store, "c", 9_000).await[..] else { panic!("one") };
     assert_eq!(free, first);
     let second = lease(free, 60_000).await.expect("free");

@@ -30,76 +30,56 @@ pub(crate) struct Failures(pub(crate) String);
 /// What a minute has judged.
 #[derive(Debug, Default)]
 pub(crate) struct Minute {
-    /// States that were judged.
-    pub(crate) judged: usize,
-    /// Messages that were told.
-    pub(crate) messages: usize,
-    /// Messages that a judgement had too many of.
-    left_out: usize,
-    /// Looks after which nothing is left.
-    pub(crate) looks: usize,
-    /// Judgements that failed, and why the first of them did.
-    pub(crate) failed: usize,
-    pub(crate) failures: Vec<String>,
-    /// Whether something is left to the next minute.
-    pub(crate) is_cut: bool,
-    /// Rules on groups and rooms that are judged on nothing, because there are too many devices.
-    unjudged: BTreeSet<RuleId>,
+    pub(crate) report: JudgingReport,
+    /// Rechecks after which nothing is left.
+    looks: usize,
+    /// What failed besides judgements, each with its name.
+    failures: Vec<(String, Failure)>,
 }
 
 impl Minute {
     /// Notes it in the log event.
     pub(crate) fn note(self, log: &mut WideEvent) {
-        log.set("alerting.judged", self.judged);
-        log.set("alerting.told", self.messages);
+        let report = self.report;
+        let judgements = report.failures.into_iter();
+        let judgements =
+            judgements.map(|(key, failure)| (format!("{} {}", key.rule, key.subject), failure));
+        let (cut, failures): (Vec<_>, Vec<_>) = judgements
+            .chain(self.failures)
+            .partition(|(_, failure)| matches!(failure, Failure::Store(StoreError::TimedOut)));
+
+        log.set("alerting.judged", report.judged);
+        log.set("alerting.told", report.messages);
         log.set("alerting.looks", self.looks);
-        log.set("alerting.is_cut", self.is_cut);
-        log.set("alerting.failed_judgements", self.failed);
-        if let Some(left_out) = LostMessages::of(self.left_out) {
-            log.warn("alerting.left_out", &left_out);
+        log.set("alerting.is_cut", report.is_cut || !cut.is_empty());
+        log.set("alerting.failed_judgements", failures.len());
+        if let Some(lost) = LostMessages::of(report.left_out) {
+            log.warn("alerting.left_out", &lost);
         }
-        if !self.unjudged.is_empty() {
-            let rules: Vec<&str> = self.unjudged.iter().map(RuleId::as_str).collect();
-            let why =
-                format!("{}: there are more than {MAX_CACHED_ENTRIES} devices", rules.join(", "));
+        if !report.unjudged.is_empty() {
+            let rules: BTreeSet<&str> = report.unjudged.iter().map(RuleId::as_str).collect();
+            let rules: Vec<&str> = rules.into_iter().collect();
+            let rules = rules.join(", ");
+            let why = format!("{rules}: there are more than {MAX_CACHED_ENTRIES} devices");
             log.warn("alerting.unjudged_rules", &Failures(why));
         }
-        if !self.failures.is_empty() {
-            log.warn("alerting.judgement_failures", &Failures(self.failures.join("; ")));
+        if !failures.is_empty() {
+            let named = failures.iter().take(MAX_NAMED);
+            let named: Vec<String> =
+                named.map(|(name, failure)| format!("{name}: {}", why(failure))).collect();
+            log.warn("alerting.judgement_failures", &Failures(named.join("; ")));
         }
     }
 
-    fn add(&mut self, report: JudgingReport) {
-        self.judged += report.judged;
-        self.messages += report.messages;
-        self.left_out += report.left_out;
-        self.is_cut |= report.is_cut;
-        self.unjudged.extend(report.unjudged);
-        for (key, failure) in report.failures {
-            self.fail(&format_args!("{} {}", key.rule, key.subject), &failure);
-        }
-    }
-
-    fn fail(&mut self, what: &impl Display, failure: &Failure) {
-        if matches!(failure, Failure::Store(StoreError::TimedOut)) {
-            self.is_cut = true;
-            return;
-        }
-        self.failed += 1;
-        if self.failures.len() < MAX_NAMED {
-            self.failures.push(format!("{what}: {}", why(failure)));
-        }
+    fn fail(&mut self, name: impl Display, failure: Failure) {
+        self.failures.push((name.to_string(), failure));
     }
 
     /// Takes the judgements of a part of the minute in; a part that fails leaves the others their turn.
     fn add_part(&mut self, part: &str, report: Result<JudgingReport, Failure>) {
         match report {
-            Ok(report) => self.add(report),
-            Err(Failure::Store(StoreError::TimedOut)) => self.is_cut = true,
-            Err(failure) => {
-                self.failed += 1;
-                self.failures.push(format!("{part}: {}", why(&failure)));
-            }
+            Ok(report) => self.report.append(report),
+            Err(failure) => self.fail(part, failure),
         }
     }
 }
@@ -141,7 +121,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let session = session.within(&part);
             minute.add_part("silence", Box::pin(session.judge_silence()).await);
         } else {
-            minute.is_cut = true;
+            minute.report.is_cut = true;
         }
 
         minute.add_part("sealed quarters", Box::pin(session.judge_sealed()).await);
@@ -151,7 +131,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Judges the states that are due.
     async fn judge_due(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
         let due = self.read(&self.due, minute, session).await;
-        minute.add(Box::pin(session.judge_due(rules, &due)).await);
+        minute.report.append(Box::pin(session.judge_due(rules, &due)).await);
     }
 
     /// Rechecks devices and rules.
@@ -161,11 +141,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         fastrand::shuffle(&mut looks);
         for look in looks {
             if !session.has_time() {
-                minute.is_cut = true;
+                minute.report.is_cut = true;
                 return;
             }
             if let Err(failure) = self.recheck_one(&look, rules, minute, session).await {
-                minute.fail(&format_args!("the look at {}", look.what), &failure);
+                minute.fail(format_args!("the look at {}", look.what), failure);
             }
         }
     }
@@ -181,9 +161,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let reading = session.invocation.part_of(session.invocation.remaining() / 2);
         let read = place.read_on(&self.store, &(), session.now, &reading).await;
         let ReadTasks { tasks, unreadable, is_cut, failure, .. } = read;
-        minute.is_cut |= is_cut;
+        minute.report.is_cut |= is_cut;
         for error in unreadable.into_iter().map(StoreError::Unreadable).chain(failure) {
-            minute.fail(&T::NAME, &error.into());
+            minute.fail(T::NAME, error.into());
         }
         tasks
     }
@@ -199,7 +179,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let report = Box::pin(session.recheck(rules, look)).await?;
         let is_done = report.is_done();
         let up_to = report.up_to.clone();
-        minute.add(report);
+        minute.report.append(report);
 
         if is_done {
             self.store.remove_look(look, session.invocation).await?;

@@ -32,32 +32,28 @@ impl Sender<'_> {
         is_repeated: bool,
         now: Timestamp,
     ) -> Outgoing {
-        let notices: Vec<Notice<'_>> = messages
-            .iter()
-            .map(|waiting| {
-                let (alert, rule) = (&waiting.told.alert, &waiting.told.rule);
-                let names = Names {
-                    subject: registered.name(&alert.subject),
-                    unit: registered.unit(&alert.subject, rule),
-                    zone: self.zone,
-                    now,
-                };
-                let subject_id = match &alert.subject {
-                    AlertSubject::Device(id) => id.as_str(),
-                    AlertSubject::Room(id) => id.as_str(),
-                };
-                Notice {
-                    rule_id: &alert.rule,
-                    rule,
-                    subject_id,
-                    names,
-                    message: &waiting.told.message,
-                }
-            })
-            .collect();
+        let notices = messages.iter().map(|message| self.notice(message, registered, now));
+        let notices: Vec<Notice<'_>> = notices.collect();
         let link = link(self.page_url, messages);
         let (notices, storms) = (notices.as_slice(), self.storms);
         Post { notices, storms, link: &link, is_repeated, now }.by(secret)
+    }
+
+    fn notice<'a>(
+        self,
+        message: &'a WaitingMessage,
+        registered: &'a Registered,
+        now: Timestamp,
+    ) -> Notice<'a> {
+        let (alert, rule) = (&message.told.alert, &message.told.rule);
+        let (subject, unit) =
+            (registered.name(&alert.subject), registered.unit(&alert.subject, rule));
+        let names = Names { subject, unit, zone: self.zone, now };
+        let subject_id = match &alert.subject {
+            AlertSubject::Device(id) => id.as_str(),
+            AlertSubject::Room(id) => id.as_str(),
+        };
+        Notice { rule_id: &alert.rule, rule, subject_id, names, message: &message.told.message }
     }
 }
 

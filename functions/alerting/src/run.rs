@@ -107,7 +107,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if !rules.rules.is_empty() {
             let judging = invocation.part_of(invocation.remaining().saturating_sub(RESERVE));
             let minute = Box::pin(self.judge_minute(rules, is_noted, &judging)).await;
-            messages = minute.messages;
+            messages = minute.report.messages;
             minute.note(log);
         }
 

@@ -61,11 +61,13 @@ impl AllSent {
             all.undeleted.extend(sent.undeleted);
             all.dropped += sent.dropped;
             all.cut += usize::from(sent.is_cut);
+
             let is_left = sent.is_cut || sent.error.is_some();
             let left_since = sent.due_since.filter(|_| is_left);
             let since = [all.failing_since, sent.failing_since, left_since];
             all.failing_since = since.into_iter().flatten().min();
             all.is_unread |= sent.is_unread;
+
             all.failures.extend(sent.failure.map(|why| format!("{channel}: {why}")));
             let damaged = sent.unreadable.iter().take(MAX_NAMED);
             all.failures.extend(damaged.map(|message| format!("{channel}: {}", chain(message))));

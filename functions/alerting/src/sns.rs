@@ -43,6 +43,7 @@ impl<C: Clock> Sns<C> {
             body: &body,
             now: SystemTime::from(now),
         };
+
         let reply = self.service.post(call).await.map_err(|error| NotCarried {
             reason: error.to_string(),
             is_lasting: false,

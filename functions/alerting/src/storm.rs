@@ -160,6 +160,7 @@ pub(crate) async fn told_of_late(
     let Ok(range) = TimeRange::new(now.saturating_add(-WINDOW), now.saturating_add(WINDOW)) else {
         return told;
     };
+
     loop {
         let query = ToldQuery { range, rule: None, after, limit: PAGE };
         let page = match store.told_messages(&query, invocation).await {
@@ -169,6 +170,7 @@ pub(crate) async fn told_of_late(
                 return told;
             }
         };
+
         told.messages.extend(page.listing.found);
         told.is_whole = !page.has_more;
         after = told.messages.last().map(ToldMessage::key);

@@ -64,6 +64,7 @@ impl FigureState {
             state.told.clear();
         }
         state.told.retain(|at, _| now.since(*at) < REMEMBERED);
+
         let is_step = matches!(rule.watch, Watch::Counter { .. });
         let mut news = Vec::new();
         for figure in figures {

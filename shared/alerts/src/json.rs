@@ -64,10 +64,10 @@ impl Rule {
             name,
             scope,
             watch,
-            hold: members.duration("for", (none, MAX_FOR))?.unwrap_or(none),
-            clear_hold: members.duration("clear_for", (none, MAX_FOR))?.unwrap_or(none),
+            hold: members.duration("for", none..=MAX_FOR)?.unwrap_or(none),
+            clear_hold: members.duration("clear_for", none..=MAX_FOR)?.unwrap_or(none),
             no_data: members.one_of("no_data", &NO_DATA)?.unwrap_or(NoData::Keep),
-            repeat: members.duration("repeat", (TimeDelta::hours(1), MAX_REPEAT))?,
+            repeat: members.duration("repeat", TimeDelta::hours(1)..=MAX_REPEAT)?,
             tells_recovery: members.flag("recovery", !is_once)?,
             ignores_quiet_hours: members.flag("ignores_quiet_hours", false)?,
             is_on: members.flag("on", true)?,
@@ -182,7 +182,7 @@ fn watch(members: &mut Members) -> Result<Watch, MemberError> {
         ["above"] => limits(members),
         ["silent_for"] => {
             let is_usual = members.is("silent_for", "usual");
-            let bounds = (TimeDelta::minutes(1), MAX_REPEAT);
+            let bounds = TimeDelta::minutes(1)..=MAX_REPEAT;
             let after = if is_usual {
                 members.forget("silent_for");
                 None

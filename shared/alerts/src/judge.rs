@@ -259,6 +259,7 @@ impl Teller<'_> {
         if news == News::Recovered && !self.rule.tells_recovery {
             return;
         }
+
         self.number = next_number(self.number, self.now);
         self.messages.push(Message {
             number: self.number,

@@ -1,6 +1,7 @@
 //! The members of an object of JSON, read one after another. Knows no rule and no channel.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use chrono::TimeDelta;
@@ -80,20 +81,21 @@ impl Members {
     }
 
     pub(crate) fn flag(&mut self, field: &str, default: bool) -> Result<bool, MemberError> {
-        let flag =
-            self.take(field, |it| it.as_bool().ok_or_else(|| "must be true or false".to_owned()));
+        let flag = self
+            .take(field, |value| value.as_bool().ok_or_else(|| "must be true or false".to_owned()));
         Ok(flag?.unwrap_or(default))
     }
 
     pub(crate) fn duration(
         &mut self,
         field: &str,
-        (least, most): (TimeDelta, TimeDelta),
+        bounds: RangeInclusive<TimeDelta>,
     ) -> Result<Option<TimeDelta>, MemberError> {
         self.take(field, |value| {
             let text = string(value)?;
-            let read = duration::parse(text, UNITS).filter(|it| (least..=most).contains(it));
-            let (least, most) = (duration::text(least, UNITS), duration::text(most, UNITS));
+            let read = duration::parse(text, UNITS).filter(|time| bounds.contains(time));
+            let [least, most] =
+                [bounds.start(), bounds.end()].map(|bound| duration::text(*bound, UNITS));
             let shown = excerpt(text);
             read.ok_or_else(|| {
                 format!(

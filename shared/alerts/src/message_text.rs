@@ -34,6 +34,7 @@ impl Message {
     pub(crate) fn line(&self, rule: &Rule, names: Names<'_>) -> String {
         let what = self.what(rule, names);
         let since = names.clock(self.since);
+
         let line = match self.news {
             News::Fired => format!("{what} since {since}"),
             News::Repeated => format!("still {what} since {since}"),
@@ -51,6 +52,7 @@ impl Message {
             News::Edited => format!("over, because the rule was changed: {what} since {since}"),
             News::Test => return "this is a test; alerts reach you here".to_owned(),
         };
+
         let value = self.shown_value(rule, names);
         format!("{line}{value}")
     }

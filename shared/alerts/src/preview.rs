@@ -28,7 +28,7 @@ pub struct Past<'a> {
 
 impl<'a> Past<'a> {
     /// A fold that begins at an instant: as normal, or, if the past is not known, in an episode that is not told.
-    /// FigureState that has ended, it is where it would be whatever was before.
+    /// Once that has ended, it is where it would be whatever was before.
     #[must_use]
     pub fn begin(rule: &'a Rule, silence: Patience<'a>, from: Timestamp, is_normal: bool) -> Self {
         let mut fold = Fold::normal(from);

@@ -39,6 +39,7 @@ impl Start {
         if state.anchor.at > newest || state.changed != rule.changed {
             return Self::fresh(day);
         }
+
         let anchored =
             Self { from: state.anchor.at, fold: state.anchor.fold.clone(), is_fresh: false };
         let Some(touched) = touched else { return anchored };

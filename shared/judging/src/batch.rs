@@ -1,6 +1,7 @@
 //! Judges what a batch of the stream tells of devices. Decodes nothing, and notes no recheck itself.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use alerts::{AlertSubject, MAX_BACK, Watch, can_be_skipped};
 use domain::{Device, DeviceId, QuarterHour, Reading, Timestamp};
@@ -95,8 +96,8 @@ impl<S: Store> JudgingSession<'_, S> {
         let task = |(key, Match { rule, written })| {
             (key, JudgingTask::Rule { rule, touched: since(written) })
         };
-        let tasks = matches.into_iter().map(task).collect();
-        Ok(self.judge_all(Tasks { trigger: Trigger::Batch, rules: &rules, tasks }).await)
+        let tasks = Tasks::of(Trigger::Batch, &rules, matches.into_iter().map(task));
+        Ok(self.judge_all(tasks).await)
     }
 
     /// Each rule with each device of a batch that it is about, where batches are judged by it.
@@ -105,21 +106,16 @@ impl<S: Store> JudgingSession<'_, S> {
         rules: &'a Rules,
         fresh: &Fresh<'a>,
     ) -> Result<BTreeMap<AlertKey, Match<'a>>> {
-        let mut matches = BTreeMap::new();
-        let mut add = |id: &DeviceId, rule: &'a StoredRule, written: &'a Written| {
-            let key = AlertKey { rule: rule.id.clone(), subject: AlertSubject::Device(id.clone()) };
-            matches.insert(key, Match { rule, written });
+        // Without rules on groups, nobody needs to know what a device is.
+        let (known, new) = if rules.has_groups() {
+            let known = self.devices().await?;
+            let new = self.missing(&known, fresh).await?;
+            (known, new)
+        } else {
+            (Arc::default(), BTreeMap::new())
         };
-        if !rules.has_groups() {
-            for (id, written) in fresh {
-                let rules = rules.of(id, None).filter(|rule| is_of_batches(&rule.rule.watch));
-                rules.for_each(|rule| add(id, rule, written));
-            }
-            return Ok(matches);
-        }
 
-        let known = self.devices().await?;
-        let new = self.missing(&known, fresh).await?;
+        let mut matches = BTreeMap::new();
         let mut is_prompt: BTreeMap<&str, bool> = BTreeMap::new();
         for (id, written) in fresh {
             let device = known.get(id).or_else(|| new.get(*id));
@@ -129,7 +125,9 @@ impl<S: Store> JudgingSession<'_, S> {
                 if is_old && matches!(rule.rule.watch, Watch::Metric { .. })
                     || *is_prompt.or_insert_with(|| known.is_prompt(&rule.rule))
                 {
-                    add(id, rule, written);
+                    let subject = AlertSubject::Device((*id).clone());
+                    let key = AlertKey { rule: rule.id.clone(), subject };
+                    matches.insert(key, Match { rule, written });
                 }
             }
         }
@@ -166,7 +164,12 @@ impl Match<'_> {
         };
         let written = self.written.values();
         let batch: Vec<_> = written.map(|reading| observation(reading, metric)).collect();
-        can_be_skipped(&self.rule.rule, state.and_then(episodes_of), &batch, now)
+        can_be_skipped(
+            &self.rule.rule,
+            state.and_then(|stored| episodes_of(&stored.state)),
+            &batch,
+            now,
+        )
     }
 }
 

@@ -49,23 +49,22 @@ impl Breaches {
     /// asked.
     #[must_use]
     pub fn may_have(&self, id: &DeviceId, quarter: &Rollup) -> bool {
-        let may_be_about = |scope: &Scope| match scope {
+        self.is_breached(quarter, |scope| match scope {
             Scope::Device(named) => named == id,
             Scope::Each(_) => true,
             Scope::RoomMean(_) => false,
-        };
-        self.0
-            .iter()
-            .any(|rule| may_be_about(&rule.rule.scope) && is_in_breach(&rule.rule.watch, quarter))
+        })
     }
 
     /// Whether the quarter breaks a rule on the device. Finds what a lost batch held, and serves rules on many devices.
     #[must_use]
     pub fn has(&self, device: &Device, quarter: &Rollup) -> bool {
-        let is_about = |scope: &Scope| is_about(scope, device.id(), Some(device));
-        self.0
-            .iter()
-            .any(|rule| is_about(&rule.rule.scope) && is_in_breach(&rule.rule.watch, quarter))
+        self.is_breached(quarter, |scope| is_about(scope, device.id(), Some(device)))
+    }
+
+    fn is_breached(&self, quarter: &Rollup, is_about: impl Fn(&Scope) -> bool) -> bool {
+        let mut rules = self.0.iter().map(|stored| &stored.rule);
+        rules.any(|rule| is_about(&rule.scope) && is_in_breach(&rule.watch, quarter))
     }
 }
 

@@ -15,8 +15,8 @@ use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
     /// Judges states that are due. A failed one stays due, and the others are tried before it is tried again.
     pub async fn judge_due(&self, rules: &Rules, due: &[StoredAlertState]) -> JudgingReport {
-        let tasks = due.iter().map(|state| (state.key.clone(), JudgingTask::Due(state))).collect();
-        let mut report = self.judge_all(Tasks { trigger: Trigger::Due, rules, tasks }).await;
+        let tasks = due.iter().map(|state| (state.key.clone(), JudgingTask::Due(state)));
+        let mut report = self.judge_all(Tasks::of(Trigger::Due, rules, tasks)).await;
 
         let JudgingSession { store, invocation, .. } = *self;
         let obsolete = std::mem::take(&mut report.obsolete);

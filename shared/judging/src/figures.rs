@@ -2,7 +2,7 @@
 
 use alerts::{AlertSubject, Figure, FigureState, Message, News, Watch, ended_by_edit};
 use domain::{Device, Timestamp};
-use table::{AlertState, NewJudgement, StoreError, StoredAlertState, StoredRule};
+use table::{AlertState, StoredRule};
 
 use crate::Result;
 use crate::budget::EnergyBudget;
@@ -10,54 +10,44 @@ use crate::counter::WatchedSteps;
 use crate::demand::WatchedDemand;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::result::{JudgementResult, MAX_ATTEMPTS};
+use crate::result::NextState;
 use crate::task::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device. Where nothing is new, nothing is put: what was told once stays told. If the rule was one
-    /// of episodes before, an alert that fires is over.
-    pub(crate) async fn judge_figures(&self, judged: RuleOnSubject<'_>) -> Result<JudgementResult> {
-        let RuleOnSubject { rule, key, rules, .. } = judged;
+    /// Judges a rule on a device; `None` where nothing is new: what was told once stays told. If the rule was one of episodes
+    /// before, an alert that fires is over.
+    pub(crate) async fn judge_figures(
+        &self,
+        judged: RuleOnSubject<'_>,
+        before: Option<&AlertState>,
+    ) -> Result<Option<NextState>> {
+        let RuleOnSubject { rule, key, .. } = judged;
         let now = self.now;
+        let (once, ended) = begin(before, now);
+        if ended.is_some() && !rule.rule.tells(now) {
+            return Ok(None);
+        }
         let device = match &key.subject {
             AlertSubject::Device(device) => self.device(device).await?,
             AlertSubject::Room(_) => None,
         };
+        let figures = match &device {
+            Some(device) => self.figures_of(rule, device).await?,
+            None => Vec::new(),
+        };
 
-        for _ in 0..MAX_ATTEMPTS {
-            // The state before the figures: of two judgements the one that saw older readings is refused.
-            let known = self.stored_state(rule, key).await?;
-            let before = known.as_ref().map(|known| &known.state);
-            if is_firing(before) && !rule.rule.tells(now) {
-                return Ok(JudgementResult::default());
-            }
-            let (once, ended) = begin(before, now);
-            let figures = match &device {
-                Some(device) => self.figures_of(rule, device).await?,
-                None => Vec::new(),
-            };
-
-            let (next, news) = once.judge(&rule.rule, &figures, now);
-            let is_as_before = match before {
-                Some(AlertState::Once(once)) => device.is_none() || *once == next,
-                Some(AlertState::Episodes(_)) => false,
-                None => next.told.is_empty(),
-            };
-            if news.is_empty() && is_as_before {
-                return Ok(JudgementResult::default());
-            }
-
-            let figures = news.into_iter().map(|(number, figure)| message(number, figure, now));
-            let messages = ended.into_iter().chain(figures).collect();
-            let next = AlertState::Once(next);
-            let next = StoredAlertState::next(known.as_ref(), key.clone(), next, now);
-            let channels = rules.channels_of(&rule.rule, now);
-            let judgement = NewJudgement::new(rule, next, messages, &channels, now);
-            if let Some(result) = self.put(&judgement).await? {
-                return Ok(result);
-            }
+        let (next, news) = once.judge(&rule.rule, &figures, now);
+        let is_as_before = match before {
+            Some(AlertState::Once(once)) => device.is_none() || *once == next,
+            Some(AlertState::Episodes(_)) => false,
+            None => next.told.is_empty(),
+        };
+        if news.is_empty() && is_as_before {
+            return Ok(None);
         }
-        Err(StoreError::Contended(format!("the alert {} on {}", key.rule, key.subject)).into())
+        let figures = news.into_iter().map(|(number, figure)| message(number, figure, now));
+        let messages = ended.into_iter().chain(figures).collect();
+        Ok(Some(NextState { state: AlertState::Once(next), messages }))
     }
 
     /// The figures of a rule on a device, as the table has them now.
@@ -79,11 +69,6 @@ impl<S: Store> JudgingSession<'_, S> {
             Watch::Metric { .. } | Watch::Silence { .. } => Ok(Vec::new()),
         }
     }
-}
-
-/// Whether an alert fires of the time before the rule was one on figures.
-fn is_firing(before: Option<&AlertState>) -> bool {
-    matches!(before, Some(AlertState::Episodes(state)) if state.told.is_firing)
 }
 
 /// The state to go on from, and the end of an alert of the time before the rule was one on figures.

@@ -1,10 +1,10 @@
 //! Judges the rules of alerts on what the table has, and stores states with their messages. Sends nothing, and has no
 //! clock.
 //!
-//! [`Judging`] is what one process has. `task` has the one loop that judges, whatever made the tasks: `batch` what the
-//! stream tells, `recheck` what was left to be judged again, `due` what the time brings about, `silence` who sends nothing,
-//! `sealed` what waits for whole quarters of an hour, and `saved` a rule that a person saved. `progress` is how far each of
-//! them has come.
+//! [`Judging`] is what one process has, a [`JudgingSession`] one call of it. `task` has the one loop that judges, whatever
+//! made the tasks: `batch` what the stream tells, `recheck` a rule that was saved and what was left to be judged again,
+//! `due` what the time brings about, `silence` who sends nothing, and `sealed` what waits for whole quarters of an hour.
+//! `progress` is how far each of them has come.
 //!
 //! A judgement reads the state, then the readings, folds, and puts the state with its messages where it has not moved on:
 //! so at rest a state is the fold of the readings in the table, whoever judged it last. `episodes` and `figures` are the
@@ -37,7 +37,6 @@ mod result;
 mod room_mean;
 mod rules;
 mod rules_reading;
-mod saved;
 mod sealed;
 mod silence;
 mod silence_limits;
@@ -50,10 +49,10 @@ pub use ending::{end_device, end_rule};
 pub use judging::{Judging, JudgingSession};
 pub use ports::Store;
 pub use preview::{MAX_PREVIEW, Preview, PreviewQuestion, Previewed};
+pub use recheck::JudgedSaved;
 pub use report::JudgingReport;
 pub use result::{JudgementResult, LostMessages};
 pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
-pub use saved::JudgedSaved;
 pub use series::Failure;
 
 /// What can be judged, or why it cannot.

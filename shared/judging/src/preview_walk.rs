@@ -64,6 +64,7 @@ impl<S: Store> JudgingSession<'_, S> {
             // The reading before tells since when the device may be silent.
             let first = next - usize::from(is_at_rest && next > 0);
             let end = quarters.len().min(next + stretch);
+
             let parts = quarters[first..end].chunk_by(|a, b| a.has_readings == b.has_readings);
             for part in parts {
                 let (from, to) = (part[0].range.from(), part[part.len() - 1].range.to());

@@ -77,23 +77,20 @@ impl TaskProgress {
     pub(crate) fn awake<'a>(
         &self,
         trigger: Trigger,
-        all: Vec<(AlertKey, &'a StoredRule)>,
+        mut all: Vec<(AlertKey, &'a StoredRule)>,
         is_resting: impl Fn(Timestamp) -> bool,
     ) -> Vec<(AlertKey, &'a StoredRule)> {
         let mut progress = self.lock();
-        let mut known = progress.resting.remove(&trigger).unwrap_or_default();
-        let (mut resting, mut awake) = (BTreeMap::new(), Vec::new());
+        let resting = progress.resting.entry(trigger).or_default();
+        let known = std::mem::take(resting);
 
-        for (key, rule) in all {
-            match known.remove(&key) {
-                Some(rest) if rest.version == rule.version && is_resting(rest.at) => {
-                    resting.insert(key, rest);
-                }
-                _ => awake.push((key, rule)),
-            }
-        }
-        progress.resting.insert(trigger, resting);
-        awake
+        all.retain(|(key, rule)| {
+            let rest = known.get(key).copied();
+            let rest = rest.filter(|rest| rest.version == rule.version && is_resting(rest.at));
+            resting.extend(rest.map(|rest| (key.clone(), rest)));
+            rest.is_none()
+        });
+        all
     }
 
     /// The edge up to which all sealed quarters are judged.

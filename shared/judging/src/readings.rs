@@ -22,6 +22,7 @@ impl<S: Store> JudgingSession<'_, S> {
             Watch::Metric { metric, .. } => Some(metric),
             _ => None,
         };
+
         let mut pauses = self.pauses(judged.rules).await?.to_vec();
         let (readings, silent_after) = match (&judged.key.subject, metric) {
             (AlertSubject::Device(device), _) => {
@@ -41,6 +42,7 @@ impl<S: Store> JudgingSession<'_, S> {
             }
             (AlertSubject::Room(_), None) => (Vec::new(), ROOM_SILENCE),
         };
+
         Ok(JudgedReadings { readings, silent_after, pauses })
     }
 

@@ -1,11 +1,11 @@
-//! Rechecks a device whose readings were stored, changed or deleted without a judgement, or a rule that was saved. Removes
-//! no recheck.
+//! Judges a rule that was saved, at once, on the first of its subjects, and leaves a recheck of the rest; rechecks rules, and
+//! devices whose readings were stored, changed or deleted without a judgement. Removes no recheck.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use alerts::AlertSubject;
+use alerts::{AlertSubject, MAX_BACK};
 use domain::{DeviceId, RuleId};
-use table::{AlertKey, Look, Looked, NoteLooks, StoreError};
+use table::{AlertKey, Look, Looked, NoteLooks, StoreError, StoredRule};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -14,6 +14,18 @@ use crate::progress::Trigger;
 use crate::report::JudgingReport;
 use crate::rules::{Rules, subjects_of};
 use crate::task::{JudgingTask, Tasks};
+
+/// The devices that are judged at once.
+const MAX_AT_ONCE: usize = 20;
+
+/// What came of judging a rule that was saved.
+#[derive(Debug)]
+pub struct JudgedSaved {
+    /// What was judged at once.
+    pub judged: Result<JudgingReport>,
+    /// Why no recheck of the rest could be noted.
+    pub not_noted: Option<StoreError>,
+}
 
 impl<S: Store + NoteLooks> JudgingSession<'_, S> {
     /// Judges a device or a rule again, from the instant on that was touched. Once the report
@@ -38,8 +50,7 @@ impl<S: Store + NoteLooks> JudgingSession<'_, S> {
             let key = AlertKey { rule: rule.id.clone(), subject: AlertSubject::Device(id.clone()) };
             (key, JudgingTask::Rule { rule, touched: Some(recheck.since) })
         });
-        let tasks = Tasks { trigger: Trigger::Recheck, rules, tasks: tasks.collect() };
-        Ok(self.judge_all(tasks).await)
+        Ok(self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await)
     }
 
     /// Judges a rule on its subjects, behind the last device that was judged. A device that fails gets a recheck of its
@@ -58,17 +69,14 @@ impl<S: Store + NoteLooks> JudgingSession<'_, S> {
         };
         let devices = self.devices().await?;
         let task = JudgingTask::Rule { rule: &rule, touched: Some(recheck.since) };
-        let tasks: BTreeMap<AlertKey, JudgingTask<'_>> = subjects_of(&rule.rule, devices.iter())
-            .into_iter()
-            .filter(|subject| {
-                recheck.after.is_none() || device_of(subject) > recheck.after.as_ref()
-            })
-            .map(|subject| (AlertKey { rule: id.clone(), subject }, task))
-            .collect();
-        let keys: Vec<AlertKey> = tasks.keys().cloned().collect();
+        let after = recheck.after.as_ref();
+        let mut subjects = subjects_of(&rule.rule, devices.iter());
+        subjects.retain(|subject| after.is_none() || device_of(subject) > after);
+        let keys = subjects.into_iter().map(|subject| AlertKey { rule: id.clone(), subject });
+        let keys: BTreeSet<AlertKey> = keys.collect();
 
-        let tasks = Tasks { trigger: Trigger::Recheck, rules, tasks };
-        let mut report = self.judge_all(tasks).await;
+        let tasks = keys.iter().map(|key| (key.clone(), task));
+        let mut report = self.judge_all(Tasks::of(Trigger::Recheck, rules, tasks)).await;
         report.unjudged = rules.of_unknown_devices(&devices, |other| other.id == *id);
         self.hand_on_failures(&mut report, recheck).await;
 
@@ -91,6 +99,39 @@ impl<S: Store + NoteLooks> JudgingSession<'_, S> {
         }
         report.left.retain(|key| !failed.contains(key));
         report.failures.retain(|(key, _)| !failed.contains(key));
+    }
+
+    /// Judges a rule on its first devices, or its room. Where something is left, or failed, it leaves a recheck of the
+    /// rule, which begins anew and keeps its place.
+    pub async fn judge_saved(&self, rule: &StoredRule) -> JudgedSaved {
+        let JudgingSession { store, invocation, now, .. } = *self;
+        // The rest of the time is for noting the recheck, and for the answer.
+        let part = invocation.part_of(invocation.remaining() / 3);
+        let judged = self.within(&part).judge_first(rule).await;
+
+        let mut not_noted = None;
+        if !judged.as_ref().is_ok_and(JudgingReport::is_done) {
+            let recheck = (Looked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
+            let part = invocation.part_of(invocation.remaining() / 2);
+            not_noted = store.note_looks(&[recheck], &part).await.cause;
+        }
+        JudgedSaved { judged, not_noted }
+    }
+
+    async fn judge_first(&self, rule: &StoredRule) -> Result<JudgingReport> {
+        let rules = self.refresh().await?;
+        let devices = self.devices().await?;
+        let subjects = subjects_of(&rule.rule, devices.iter());
+        let has_more = subjects.len() > MAX_AT_ONCE;
+        let task = |subject| {
+            let key = AlertKey { rule: rule.id.clone(), subject };
+            (key, JudgingTask::Rule { rule, touched: None })
+        };
+        let tasks = subjects.into_iter().take(MAX_AT_ONCE).map(task);
+
+        let mut report = self.judge_all(Tasks::of(Trigger::Saved, &rules, tasks)).await;
+        report.is_cut |= has_more;
+        Ok(report)
     }
 }
 

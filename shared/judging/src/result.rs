@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use alerts::Message;
 use chrono::TimeDelta;
 use table::{
     AlertKey, AlertState, JudgementOutcome, NewJudgement, StoreError, StoreResult,
@@ -11,8 +12,11 @@ use table::{
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// The number of attempts at a judgement whose state keeps being judged by others.
-pub(crate) const MAX_ATTEMPTS: usize = 5;
+/// What a judgement puts in the place of a state.
+pub(crate) struct NextState {
+    pub(crate) state: AlertState,
+    pub(crate) messages: Vec<Message>,
+}
 
 /// What became of a judgement whose state is stored, or deleted with its rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

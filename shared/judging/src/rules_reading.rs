@@ -29,6 +29,7 @@ impl<S: Store> JudgingSession<'_, S> {
         if read.rules.is_empty() {
             return Ok(read);
         }
+
         let channels = self.store.channels(self.invocation).await?;
         read.channels = channels.found;
         read.unreadable.extend(channels.unreadable);
@@ -41,6 +42,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 before.map_or(Zone::UTC, |before| before.zone)
             }
         };
+
         let pauses = match self.store.running_mark(&asking()).await {
             Ok(mark) => Some(pauses_of(mark, self.now)),
             Err(error) => {

@@ -30,10 +30,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let all = rules.on_subjects(&devices, waits);
         let left = self.judging.progress.awake(Trigger::Sealed, all, |judged| judged == edge);
         let task = |(key, rule)| (key, JudgingTask::Sealed { rule, edge });
-        let tasks = left.into_iter().map(task).collect();
+        let tasks = left.into_iter().map(task);
 
-        let tasks = Tasks { trigger: Trigger::Sealed, rules: &rules, tasks };
-        let mut report = self.judge_all(tasks).await;
+        let mut report = self.judge_all(Tasks::of(Trigger::Sealed, &rules, tasks)).await;
         report.unjudged = rules.of_unknown_devices(&devices, needs_the_list);
         if report.is_done() {
             self.judging.progress.note_sealed(edge);

@@ -31,10 +31,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let is_resting = |until| until > self.now && until <= latest;
         let all = rules.on_subjects(&devices, fires_of_silence);
         let due = self.judging.progress.awake(Trigger::Silence, all, is_resting);
-        let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule))).collect();
+        let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule)));
 
-        let tasks = Tasks { trigger: Trigger::Silence, rules: &rules, tasks };
-        let mut report = self.judge_all(tasks).await;
+        let mut report = self.judge_all(Tasks::of(Trigger::Silence, &rules, tasks)).await;
         report.unjudged = rules.of_unknown_devices(&devices, fires_of_silence);
         Ok(report)
     }

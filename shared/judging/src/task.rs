@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 
 use alerts::Watch;
 use domain::Timestamp;
-use table::{AlertKey, StoredAlertState, StoredRule};
+use table::{AlertKey, NewJudgement, StoreError, StoredAlertState, StoredRule};
 
 use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::JudgingReport;
-use crate::result::JudgementResult;
+use crate::result::{JudgementResult, NextState};
 use crate::rules::Rules;
+
+/// The number of attempts at a judgement whose state keeps being judged by others.
+const MAX_ATTEMPTS: usize = 5;
 
 /// A rule that is to be judged on one subject.
 #[derive(Debug, Clone, Copy)]
@@ -34,9 +37,9 @@ pub(crate) enum JudgingTask<'a> {
 /// The tasks of one trigger.
 #[derive(Debug)]
 pub(crate) struct Tasks<'a> {
-    pub(crate) trigger: Trigger,
-    pub(crate) rules: &'a Rules,
-    pub(crate) tasks: BTreeMap<AlertKey, JudgingTask<'a>>,
+    trigger: Trigger,
+    rules: &'a Rules,
+    by_key: BTreeMap<AlertKey, JudgingTask<'a>>,
 }
 
 /// A rule and the subject on which it is judged now.
@@ -50,20 +53,29 @@ pub(crate) struct RuleOnSubject<'a> {
 }
 
 impl<'a> Tasks<'a> {
+    /// Some tasks; `rules` are all rules.
+    pub(crate) fn of(
+        trigger: Trigger,
+        rules: &'a Rules,
+        tasks: impl Iterator<Item = (AlertKey, JudgingTask<'a>)>,
+    ) -> Self {
+        Self { trigger, rules, by_key: tasks.collect() }
+    }
+
     /// The tasks in order, beginning behind a place.
     fn starting_after(
         mut self,
         place: Option<&AlertKey>,
     ) -> impl Iterator<Item = (AlertKey, JudgingTask<'a>)> {
-        let mut first = place.map_or_else(BTreeMap::new, |place| self.tasks.split_off(place));
-        self.tasks.extend(place.and_then(|place| first.remove_entry(place)));
-        first.into_iter().chain(self.tasks)
+        let mut first = place.map_or_else(BTreeMap::new, |place| self.by_key.split_off(place));
+        self.by_key.extend(place.and_then(|place| first.remove_entry(place)));
+        first.into_iter().chain(self.by_key)
     }
 
     /// A place that is drawn by lot, for a process that has no other. From the first task on, the last ones would never be
     /// judged where processes are short-lived.
     fn place_by_lot(&self) -> Option<AlertKey> {
-        fastrand::choice(self.tasks.keys()).cloned()
+        fastrand::choice(self.by_key.keys()).cloned()
     }
 }
 
@@ -111,13 +123,32 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// Judges a rule on one subject, and stores its state with the messages that each channel is to send.
+    /// Judges a rule on one subject, and stores its state with the messages that each channel is to send. The state is read
+    /// before the readings: of two judgements the one that saw older readings is refused and begins again.
     pub(crate) async fn judge(&self, judged: RuleOnSubject<'_>) -> Result<JudgementResult> {
-        match &judged.rule.rule.watch {
-            Watch::Metric { .. } | Watch::Silence { .. } => self.judge_episodes(judged).await,
-            Watch::Budget { .. } | Watch::Demand { .. } | Watch::Counter { .. } => {
-                self.judge_figures(judged).await
+        let (RuleOnSubject { rule, key, rules, .. }, now) = (judged, self.now);
+        for _ in 0..MAX_ATTEMPTS {
+            let known = self.stored_state(rule, key).await?;
+            let before = known.as_ref().map(|known| &known.state);
+            let next = match &rule.rule.watch {
+                Watch::Metric { .. } | Watch::Silence { .. } => {
+                    Some(self.judge_episodes(judged, before).await?)
+                }
+                Watch::Budget { .. } | Watch::Demand { .. } | Watch::Counter { .. } => {
+                    self.judge_figures(judged, before).await?
+                }
+            };
+            let Some(NextState { state, messages }) = next else {
+                return Ok(JudgementResult::default());
+            };
+
+            let next = StoredAlertState::next(known.as_ref(), key.clone(), state, now);
+            let channels = rules.channels_of(&rule.rule, now);
+            let judgement = NewJudgement::new(rule, next, messages, &channels, now);
+            if let Some(result) = self.put(&judgement).await? {
+                return Ok(result);
             }
         }
+        Err(StoreError::Contended(format!("the alert {} on {}", key.rule, key.subject)).into())
     }
 }

@@ -463,7 +463,7 @@ async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else()
     for key in &keys {
         assert!(!bench.log().contains(key.as_str()));
     }
-    // FigureState the episode is over, the link does nothing.
+    // Once the episode is over, the link does nothing.
     let state = &bench.store.all_alert_states()[0];
     let over = StoredAlertState::next(Some(state), state.key.clone(), normal(state), at_minute(61));
     bench.put_state(&over).await;
