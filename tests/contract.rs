@@ -27,14 +27,15 @@ use table::memory_db::MemoryDb;
 use table::{
     AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, FindRegistry, FindToken,
-    FinishLooks, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions,
-    MarkLateChanges, MarkRunning, MergeReadings, NoteChannels, NoteLooks, NoteSeen, PageRegistry,
-    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
-    QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations,
-    ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
-    ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings,
-    RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady, UpdateRegistry,
+    FinishRechecks, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions,
+    MarkLateChanges, MarkRunning, MergeReadings, NoteChannels, NoteRechecks, NoteSeen,
+    PageRegistry, PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages,
+    QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates,
+    ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges,
+    ReadRechecks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
+    ReadStays, ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, RegisterDevices,
+    RemoveBelongings, RemoveRooms, RestoreStays, SendWaitingMessages, SetConditionsReady,
+    UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table, layout_of};
@@ -61,7 +62,7 @@ table::store! {
     trait AlertPorts: PutTestMessages + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels
         + ReadChannelSecrets + NoteChannels + ReadAlertStates + PutJudgements + EditAlertStates
         + DeleteAlertStates + ReadToldMessages + ReadWaitingMessages + SendWaitingMessages
-        + NoteLooks + ReadLooks + FinishLooks + ReadRunning + MarkRunning
+        + NoteRechecks + ReadRechecks + FinishRechecks + ReadRunning + MarkRunning
 }
 
 /// A table in memory.

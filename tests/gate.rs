@@ -21,7 +21,7 @@ use table::{Invocation, ItemKey, PutOutcome, StoreError, StoreResult, Target};
 /// What is no step: no model has a rule of alerts, or the index by conditions.
 const FREE: [Target; 9] = [
     Target::AlertChannels,
-    Target::AlertLooks,
+    Target::AlertRechecks,
     Target::AlertRules,
     Target::AlertRunning,
     Target::AlertSecrets,

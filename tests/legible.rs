@@ -14,12 +14,12 @@ use crate::architecture::rust_files;
 
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
-    tuple_parameters: 53,
-    closures_called_it: 347,
+    tuple_parameters: 52,
+    closures_called_it: 345,
     long_functions: 25,
-    bodies_in_one_piece: 330,
-    heavy_sentences: 221,
-    shared_type_names: 136,
+    bodies_in_one_piece: 322,
+    heavy_sentences: 220,
+    shared_type_names: 135,
 };
 
 /// A body with a decision may have so many lines.

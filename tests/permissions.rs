@@ -16,17 +16,17 @@ use table::{
     Action, AddArrival, AddToken, AnnotationQuery, Backlog, Belonging, ChannelSecret,
     ConditionsQuery, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, Expected, FindRegistry,
-    FindToken, FinishLooks, IndexDevices, ItemKey, KeepRollupState, ListDevices, Look,
-    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning,
-    MergeReadings, NewJudgement, NoteChannels, NoteLooks, NoteSeen, PageRegistry, Permission,
+    FindToken, FinishRechecks, IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry,
+    ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MarkRunning, MergeReadings,
+    NewJudgement, NoteChannels, NoteRechecks, NoteSeen, PageRegistry, Permission,
     PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
     QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations,
-    ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadLooks, ReadRefold,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
-    ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Refold, RegisterDevices,
-    RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomWalk, RunningMark, SearchDevices,
-    SearchQuery, Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target, ToldQuery,
-    UpdateRegistry, WaitingMessage,
+    ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadRechecks,
+    ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
+    ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Recheck, Refold,
+    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomWalk,
+    RunningMark, SearchDevices, SearchQuery, Seen, SendWaitingMessages, SetConditionsReady,
+    StayQuery, Target, ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
@@ -390,12 +390,12 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     check!(DeleteAlertStates:
         store.delete_alert_states(&rule.id, invocation),
         store.delete_alert_state(&state.key, 1, invocation));
-    check!(NoteLooks: store.note_looks(&[(d.clone().into(), at(0))], invocation));
-    check!(ReadLooks: store.looks(None, 10, invocation));
-    let look = Look { what: d.clone().into(), since: at(0), after: None, touch: 0 };
-    check!(FinishLooks:
-        store.move_look(&look, &d, invocation),
-        store.remove_look(&look, invocation));
+    check!(NoteRechecks: store.note_rechecks(&[(d.clone().into(), at(0))], invocation));
+    check!(ReadRechecks: store.rechecks(None, 10, invocation));
+    let recheck = Recheck { what: d.clone().into(), since: at(0), after: None, touch: 0 };
+    check!(FinishRechecks:
+        store.move_recheck(&recheck, &d, invocation),
+        store.remove_recheck(&recheck, invocation));
     let mark = RunningMark { version: 1, at: at(0), pauses: Vec::new() };
     check!(MarkRunning: store.put_running_mark(&mark, Expected::Absent, invocation));
     check!(ReadRunning: store.running_mark(invocation));

@@ -451,7 +451,7 @@ const PARTITIONS: [(Target, &str); 22] = [
     (Target::AlertStates, keys::ALERT_STATES),
     (Target::AlertTold, keys::ALERT_TOLD),
     (Target::AlertWaiting, keys::ALERT_WAITING),
-    (Target::AlertLooks, keys::ALERT_LOOKS),
+    (Target::AlertRechecks, keys::ALERT_RECHECKS),
     (Target::AlertRunning, keys::ALERT_RUNNING),
 ];
 

@@ -9,14 +9,14 @@ use runtime::telemetry::chain;
 use serde_json::json;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
-    AlertKey, AlertState, ChannelSecret, Expected, Failing, JudgementOutcome, Look, Looked,
-    NewJudgement, RunningMark, StoreError, StoredAlertState, StoredChannel, StoredRule,
+    AlertKey, AlertState, ChannelSecret, Expected, Failing, JudgementOutcome, NewJudgement,
+    Recheck, Rechecked, RunningMark, StoreError, StoredAlertState, StoredChannel, StoredRule,
     ToldMessage, ToldQuery, WaitingMessage,
 };
 use table::{
     DeleteAlertStates as _, EditAlertRules as _, EditChannels as _, MarkRunning as _,
-    ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _, ReadLooks as _, ReadRunning as _,
-    ReadToldMessages as _, ReadWaitingMessages as _, RemoveBelongings as _,
+    ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _, ReadRechecks as _,
+    ReadRunning as _, ReadToldMessages as _, ReadWaitingMessages as _, RemoveBelongings as _,
 };
 
 use super::AlertPorts;
@@ -602,66 +602,68 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     assert_eq!(waiting(store, "c", MINUTE).await, []);
 }
 
-// ---- Looks, and when the system last ran -------------------------------------------------------
+// ---- Rechecks, and when the system last ran ----------------------------------------------------
 
-async fn looks(store: &impl AlertPorts) -> Vec<Look> {
-    store.looks(None, 1_000, &invocation()).await.expect("read").listing.found
+async fn rechecks(store: &impl AlertPorts) -> Vec<Recheck> {
+    store.rechecks(None, 1_000, &invocation()).await.expect("read").listing.found
 }
 
-async fn touch(store: &impl AlertPorts, touched: &[(Looked, Timestamp)]) {
-    let outcome = store.note_looks(touched, &invocation()).await;
+async fn touch(store: &impl AlertPorts, touched: &[(Rechecked, Timestamp)]) {
+    let outcome = store.note_rechecks(touched, &invocation()).await;
     assert!(outcome.not_stored.is_empty() && outcome.cause.is_none(), "{outcome:?}");
 }
 
 pub(super) async fn a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_was_read(
     store: &impl AlertPorts,
 ) {
-    let remove = async |look: &Look| store.remove_look(look, &invocation()).await.expect("asked");
-    let mut known: Option<Look> = None;
+    let remove = async |recheck: &Recheck| {
+        store.remove_recheck(recheck, &invocation()).await.expect("asked")
+    };
+    let mut known: Option<Recheck> = None;
     for (millis, earliest) in [(50, 50), (90, 50), (50, 50), (20, 20), (30, 20)] {
         touch(store, &[(device("d").into(), at(millis))]).await;
-        let [look] = &looks(store).await[..] else { panic!("one") };
-        assert_eq!((&look.what, look.since), (&device("d").into(), at(earliest)), "{millis}");
+        let [recheck] = &rechecks(store).await[..] else { panic!("one") };
+        assert_eq!((&recheck.what, recheck.since), (&device("d").into(), at(earliest)), "{millis}");
         if let Some(known) = known {
             assert!(!remove(&known).await, "it was touched again at {millis}");
         }
-        known = Some(look.clone());
+        known = Some(recheck.clone());
     }
     let known = known.expect("one");
     assert!(remove(&known).await);
     assert!(!remove(&known).await, "twice");
     touch(store, &[(known.what.clone(), known.since)]).await;
     assert!(!remove(&known).await, "a later look at the same instant");
-    assert_eq!(looks(store).await.len(), 1);
+    assert_eq!(rechecks(store).await.len(), 1);
 }
 
 pub(super) async fn a_look_at_a_rule_moves_on_until_the_rule_is_touched(store: &impl AlertPorts) {
-    let step = async |look: &Look, to: &str| {
-        store.move_look(look, &device(to), &invocation()).await.expect("asked")
+    let step = async |recheck: &Recheck, to: &str| {
+        store.move_recheck(recheck, &device(to), &invocation()).await.expect("asked")
     };
-    let rule = Looked::Rule("r".parse().expect("an id"));
+    let rule = Rechecked::Rule("r".parse().expect("an id"));
     touch(store, &[(device("r").into(), at(5)), (rule.clone(), at(9))]).await;
-    let [first, of_device] = &looks(store).await[..] else { panic!("two") };
+    let [first, of_device] = &rechecks(store).await[..] else { panic!("two") };
     assert_eq!((&first.what, &first.after), (&rule, &None), "rules come before devices");
     assert_eq!(of_device.what, device("r").into());
 
     assert!(step(first, "d1").await);
     assert!(step(first, "d2").await, "the place is no touch");
-    let moved = &looks(store).await[0];
-    assert_eq!(moved, &Look { after: Some(device("d2")), ..first.clone() });
+    let moved = &rechecks(store).await[0];
+    assert_eq!(moved, &Recheck { after: Some(device("d2")), ..first.clone() });
 
     for since in [9, 20] {
         touch(store, &[(rule.clone(), at(since))]).await;
-        let touched = &looks(store).await[0];
+        let touched = &rechecks(store).await[0];
         assert_eq!((touched.since, &touched.after), (at(9), &None), "it begins anew");
         assert!(!step(moved, "d3").await);
-        assert!(!store.remove_look(moved, &invocation()).await.expect("asked"));
+        assert!(!store.remove_recheck(moved, &invocation()).await.expect("asked"));
     }
-    let last = &looks(store).await[0];
+    let last = &rechecks(store).await[0];
     assert!(step(last, "d9").await);
-    assert!(store.remove_look(last, &invocation()).await.expect("asked"), "as far as it came");
+    assert!(store.remove_recheck(last, &invocation()).await.expect("asked"), "as far as it came");
     assert!(!step(last, "d9").await, "it is gone");
-    assert_eq!(looks(store).await.len(), 1);
+    assert_eq!(rechecks(store).await.len(), 1);
 }
 
 pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPorts) {
@@ -672,30 +674,33 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
     join_all([3, -4, 5, -20, 7, -1].map(one)).await;
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.looks(after.as_ref(), 7, &invocation()).await.expect("read");
+        let page = store.rechecks(after.as_ref(), 7, &invocation()).await.expect("read");
         found.extend(page.listing.found);
         if !page.has_more {
             break;
         }
-        after = found.last().map(|look: &Look| look.what.clone());
+        after = found.last().map(|recheck: &Recheck| recheck.what.clone());
     }
-    assert_eq!(found.iter().map(|look| look.what.to_string()).collect::<Vec<_>>(), names);
-    for look in &found {
-        let expected = if look.what == device("d07").into() { 80 } else { 100 };
-        assert_eq!(look.since, at(expected), "{look:?}");
+    assert_eq!(found.iter().map(|recheck| recheck.what.to_string()).collect::<Vec<_>>(), names);
+    for recheck in &found {
+        let expected = if recheck.what == device("d07").into() { 80 } else { 100 };
+        assert_eq!(recheck.since, at(expected), "{recheck:?}");
     }
     // Touched while somebody removes them, no touch is lost.
-    let again = async |look: Look| {
-        let touched = [(look.what.clone(), look.since)];
+    let again = async |recheck: Recheck| {
+        let touched = [(recheck.what.clone(), recheck.since)];
         let (removed, ()) = futures_util::join!(
-            async { store.remove_look(&look, &invocation()).await.expect("asked") },
+            async { store.remove_recheck(&recheck, &invocation()).await.expect("asked") },
             touch(store, &touched)
         );
-        (look, removed)
+        (recheck, removed)
     };
-    for (look, _) in join_all(found.into_iter().map(again)).await {
-        let left = looks(store).await;
-        assert!(left.iter().any(|it| it.what == look.what && it.touch != look.touch), "{look:?}");
+    for (recheck, _) in join_all(found.into_iter().map(again)).await {
+        let left = rechecks(store).await;
+        assert!(
+            left.iter().any(|it| it.what == recheck.what && it.touch != recheck.touch),
+            "{recheck:?}"
+        );
     }
 }
 
@@ -815,8 +820,8 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
     let waiting = store.waiting_messages(&id, None, 10, &invocation()).await;
     let waiting = waiting.expect("read").listing;
     assert_eq!((waiting.found.len(), waiting.unreadable.len()), (1, 1));
-    let looks = store.looks(None, 10, &invocation()).await.expect("read").listing;
-    assert_eq!((looks.found.len(), looks.unreadable.len()), (1, 1));
+    let rechecks = store.rechecks(None, 10, &invocation()).await.expect("read").listing;
+    assert_eq!((rechecks.found.len(), rechecks.unreadable.len()), (1, 1));
     let damaged = store.running_mark(&invocation()).await.expect_err("it is damaged");
     assert!(matches!(damaged, StoreError::Unreadable(_)), "{damaged:?}");
     // What is damaged can be replaced, or deleted with the rest.
@@ -825,7 +830,7 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
     assert!(replaced.expect("asked"));
     assert_eq!(store.running_mark(&invocation()).await.expect("read"), Some(mark));
     touch(&store, &[(device("a").into(), at(0))]).await;
-    assert_eq!(self::looks(&store).await.len(), 2);
+    assert_eq!(self::rechecks(&store).await.len(), 2);
     let deleted = store.delete_alert_states(&rule.id, &invocation()).await;
     assert_eq!(deleted.expect("deleted"), 2);
     assert!(

@@ -10,7 +10,7 @@ use runtime::clock::{Deadline, Stopwatch};
 use serde_json::{Value, json};
 use table::given::{alert_rule, channel, channel_id, firing, message, seal, store_home};
 use table::{
-    ChannelSecret, EditAlertRules as _, EditChannels as _, NewJudgement, NoteLooks as _,
+    ChannelSecret, EditAlertRules as _, EditChannels as _, NewJudgement, NoteRechecks as _,
     PutJudgements as _, ReadRollupState as _, ReadWaitingMessages as _, StoredChannel, StoredRule,
 };
 
@@ -55,7 +55,7 @@ async fn store_rule(store: &DynamoStore, id: &str, members: Value) {
     assert!(store.put_alert_rule(&rule, &invocation()).await.expect("stored"));
 }
 
-/// Two devices that are warm from the fiftieth minute on, each with a rule that fires after a time and a look at it.
+/// Two devices that are warm from the fiftieth minute on, each with a rule that fires after a time and a recheck of it.
 async fn store_warm_devices(store: &DynamoStore, fires_after: &str) {
     let warm = ["first-device", "last-device"].map(|id| reading(id, 50 * MINUTE, &[("t", "9")]));
     store_home(store, &warm).await;
@@ -68,7 +68,7 @@ async fn store_warm_devices(store: &DynamoStore, fires_after: &str) {
         store_rule(store, id, members).await;
     }
     let touched = warm.map(|reading| (reading.device.into(), reading.at));
-    assert!(store.note_looks(&touched, &invocation()).await.cause.is_none());
+    assert!(store.note_rechecks(&touched, &invocation()).await.cause.is_none());
 }
 
 pub(super) async fn store_channel(store: &DynamoStore) {
@@ -195,7 +195,7 @@ async fn a_device_that_stays_throttled_keeps_no_other_look_waiting() {
     store_warm_devices(&table.store(), "0s").await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
     let home = by_way_of(&proxy, &table, 57);
-    // Five seconds are left for looks.
+    // Five seconds are left for rechecks.
     let time = Duration::from_secs(33);
     tell_behind_a_throttled_device(&home, &proxy, time).await;
 }

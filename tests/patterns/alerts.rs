@@ -6,9 +6,9 @@ use futures_util::future::join_all;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditAlertStates as _,
-    EditChannels as _, Expected, FinishLooks as _, JudgementOutcome, MarkRunning as _,
-    NewJudgement, NoteLooks as _, PutJudgements as _, PutTestMessages as _, ReadAlertRules as _,
-    ReadAlertStates as _, ReadChannels as _, ReadLooks as _, ReadRunning as _,
+    EditChannels as _, Expected, FinishRechecks as _, JudgementOutcome, MarkRunning as _,
+    NewJudgement, NoteRechecks as _, PutJudgements as _, PutTestMessages as _, ReadAlertRules as _,
+    ReadAlertStates as _, ReadChannels as _, ReadRechecks as _, ReadRunning as _,
     ReadToldMessages as _, ReadWaitingMessages as _, RunningMark, SendWaitingMessages as _,
     StoredAlertState, StoredRule, ToldQuery, WaitingMessage,
 };
@@ -40,7 +40,7 @@ pub(super) async fn rows() -> Vec<Row> {
     let mut rows = setting_rows(&store).await;
     rows.extend(state_rows(&store).await);
     rows.extend(message_rows(&store).await);
-    rows.extend(look_rows(&store).await);
+    rows.extend(recheck_rows(&store).await);
     rows
 }
 
@@ -191,33 +191,33 @@ async fn message_rows(store: &DynamoStore) -> Vec<Row> {
     ]
 }
 
-/// Looks, and the mark of when the system last ran.
-async fn look_rows(store: &DynamoStore) -> Vec<Row> {
+/// Rechecks, and the mark of when the system last ran.
+async fn recheck_rows(store: &DynamoStore) -> Vec<Row> {
     let touch = async |millis| {
         cost(async |invocation| {
             let touched = [(device("sensor-00").into(), at(millis))];
-            assert!(store.note_looks(&touched, invocation).await.cause.is_none());
+            assert!(store.note_rechecks(&touched, invocation).await.cause.is_none());
         })
         .await
     };
     let mut rows = vec![
-        row("21a", "note that readings of a device are to be looked at again", touch(5).await),
+        row("21a", "note that readings of a device are to be rechecked", touch(5).await),
         row("21b", "the same where an earlier instant is noted", touch(9).await),
     ];
-    let looks = store.looks(None, 10, &invocation()).await.expect("read").listing.found;
+    let rechecks = store.rechecks(None, 10, &invocation()).await.expect("read").listing.found;
     rows.extend([
-        costs("21c", "the devices whose readings are to be looked at again", async |invocation| {
-            let page = store.looks(None, 10, invocation).await.expect("read");
+        costs("21c", "the devices whose readings are to be rechecked", async |invocation| {
+            let page = store.rechecks(None, 10, invocation).await.expect("read");
             assert_eq!(page.listing.found.len(), 1);
         })
         .await,
-        costs("21f", "note up to which device a rule was looked at", async |invocation| {
-            let moved = store.move_look(&looks[0], &device("sensor-00"), invocation).await;
+        costs("21f", "note up to which device a rule was rechecked", async |invocation| {
+            let moved = store.move_recheck(&rechecks[0], &device("sensor-00"), invocation).await;
             assert!(moved.expect("asked"));
         })
         .await,
-        costs("21d", "remove a look, if nothing was touched since", async |invocation| {
-            assert!(store.remove_look(&looks[0], invocation).await.expect("asked"));
+        costs("21d", "remove a recheck, if nothing was touched since", async |invocation| {
+            assert!(store.remove_recheck(&rechecks[0], invocation).await.expect("asked"));
         })
         .await,
         costs("21e", "note that the system runs", async |invocation| {

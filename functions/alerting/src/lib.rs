@@ -38,7 +38,7 @@ use heartbeat::Heartbeat;
 use judging::Judging;
 use running::Running;
 use storm::BegunStorms;
-use table::{Look, StoredAlertState, WaitingMessage};
+use table::{Recheck, StoredAlertState, WaitingMessage};
 use task::KeptPlace;
 
 /// The function.
@@ -53,7 +53,7 @@ pub struct Alerting<S, C> {
     running: Running,
     heartbeat: Heartbeat,
     due: KeptPlace<StoredAlertState>,
-    looks: KeptPlace<Look>,
+    rechecks: KeptPlace<Recheck>,
     waiting_places: KeptPlace<WaitingMessage>,
     begun_storms: BegunStorms,
 }
@@ -78,7 +78,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             running: Running::default(),
             heartbeat: Heartbeat::default(),
             due: KeptPlace::default(),
-            looks: KeptPlace::default(),
+            rechecks: KeptPlace::default(),
             waiting_places: KeptPlace::default(),
             begun_storms: BegunStorms::default(),
         }

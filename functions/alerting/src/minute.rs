@@ -1,4 +1,4 @@
-//! What time alone changes, each minute: states that are due, looks, silence, sealed quarters. Sends nothing.
+//! What time alone changes, each minute: states that are due, rechecks, silence, sealed quarters. Sends nothing.
 //!
 //! It is bounded in time: what is not done is still due, or still there to be looked at, in the next minute.
 
@@ -10,7 +10,7 @@ use domain::RuleId;
 use judging::{Failure, JudgingReport, JudgingSession, LostMessages, Rules};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
-use table::{Invocation, Look, MAX_CACHED_ENTRIES, StoreError, StoreResult};
+use table::{Invocation, MAX_CACHED_ENTRIES, Recheck, StoreError, StoreResult};
 
 use crate::Alerting;
 use crate::ports::Store;
@@ -32,7 +32,7 @@ pub(crate) struct Failures(pub(crate) String);
 pub(crate) struct Minute {
     pub(crate) report: JudgingReport,
     /// Rechecks after which nothing is left.
-    looks: usize,
+    rechecks: usize,
     /// What failed besides judgements, each with its name.
     failures: Vec<(String, Failure)>,
 }
@@ -50,7 +50,7 @@ impl Minute {
 
         log.set("alerting.judged", report.judged);
         log.set("alerting.told", report.messages);
-        log.set("alerting.looks", self.looks);
+        log.set("alerting.looks", self.rechecks);
         log.set("alerting.is_cut", report.is_cut || !cut.is_empty());
         log.set("alerting.failed_judgements", failures.len());
         if let Some(lost) = LostMessages::of(report.left_out) {
@@ -136,16 +136,16 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     /// Rechecks devices and rules.
     async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
-        let mut looks = self.read(&self.looks, minute, session).await;
+        let mut rechecks = self.read(&self.rechecks, minute, session).await;
         // With a fixed order some would wait for ever behind others that the table throttles.
-        fastrand::shuffle(&mut looks);
-        for look in looks {
+        fastrand::shuffle(&mut rechecks);
+        for recheck in rechecks {
             if !session.has_time() {
                 minute.report.is_cut = true;
                 return;
             }
-            if let Err(failure) = self.recheck_one(&look, rules, minute, session).await {
-                minute.fail(format_args!("the look at {}", look.what), failure);
+            if let Err(failure) = self.recheck_one(&recheck, rules, minute, session).await {
+                minute.fail(format_args!("the recheck of {}", recheck.what), failure);
             }
         }
     }
@@ -171,21 +171,21 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Rechecks a device or a rule, and removes the recheck if nothing of it is left. That of a rule keeps its place.
     async fn recheck_one(
         &self,
-        look: &Look,
+        recheck: &Recheck,
         rules: &Rules,
         minute: &mut Minute,
         session: &JudgingSession<'_, S>,
     ) -> Result<(), Failure> {
-        let report = Box::pin(session.recheck(rules, look)).await?;
+        let report = Box::pin(session.recheck(rules, recheck)).await?;
         let is_done = report.is_done();
         let up_to = report.up_to.clone();
         minute.report.append(report);
 
         if is_done {
-            self.store.remove_look(look, session.invocation).await?;
-            minute.looks += 1;
+            self.store.remove_recheck(recheck, session.invocation).await?;
+            minute.rechecks += 1;
         } else if let Some(device) = &up_to {
-            self.store.move_look(look, device, session.invocation).await?;
+            self.store.move_recheck(recheck, device, session.invocation).await?;
         }
         Ok(())
     }

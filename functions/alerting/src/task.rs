@@ -1,4 +1,4 @@
-//! Reads what a minute judges and what a round sends: states that are due, looks, messages that wait. Judges and sends
+//! Reads what a minute judges and what a round sends: states that are due, rechecks, messages that wait. Judges and sends
 //! none.
 //!
 //! Who could not read to the end leaves a place to the next one. With many items and few read units each would otherwise
@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chrono::TimeDelta;
 use domain::{ChannelId, Timestamp};
 use table::{
-    Invocation, Listing, Look, Looked, StoreError, StoreResult, StoredAlertState, UnreadableItem,
-    WaitingKey, WaitingMessage,
+    Invocation, Listing, Recheck, Rechecked, StoreError, StoreResult, StoredAlertState,
+    UnreadableItem, WaitingKey, WaitingMessage,
 };
 
 use crate::ports::Store;
@@ -22,8 +22,8 @@ use crate::waiting::MAX_READ;
 
 /// The states that are read at once, whether or not they are due: one request of at most 1 MB.
 const STATES: usize = 1_000;
-/// The looks that are read at once.
-const LOOKS: usize = 100;
+/// The rechecks that are read at once.
+const RECHECKS: usize = 100;
 /// The messages of a page.
 const MESSAGES: usize = 100;
 /// For how long a place is kept: each minute goes on from the last one, and another process may have done the rest since.
@@ -96,23 +96,23 @@ impl Task for StoredAlertState {
     }
 }
 
-impl Task for Look {
-    const NAME: &'static str = "looks";
+impl Task for Recheck {
+    const NAME: &'static str = "rechecks";
     const MAX: usize = MAX_TASKS;
     type Owner = ();
-    type Place = Looked;
+    type Place = Rechecked;
 
     async fn page(
         store: &impl Store,
         (): &(),
         _: Timestamp,
-        after: Option<&Looked>,
+        after: Option<&Rechecked>,
         invocation: &Invocation,
     ) -> StoreResult<TaskPage<Self>> {
-        let page = store.looks(after, LOOKS, invocation).await?;
+        let page = store.rechecks(after, RECHECKS, invocation).await?;
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
-        Ok(TaskPage { next: last.map(|look| look.what.clone()), tasks, unreadable })
+        Ok(TaskPage { next: last.map(|recheck| recheck.what.clone()), tasks, unreadable })
     }
 }
 

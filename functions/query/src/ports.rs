@@ -3,7 +3,7 @@
 use table::{
     AddToken, DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates, EditAnnotations,
     EditChannels, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, MarkIndexed, MarkLateChanges, NoteLooks, PageRegistry, PutConditionsSchema,
+    MarkDeletions, MarkIndexed, MarkLateChanges, NoteRechecks, PageRegistry, PutConditionsSchema,
     PutJudgements, PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings,
     ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannels, ReadConditionsSchema,
     ReadLateChanges, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
@@ -18,5 +18,5 @@ table::store! {
         + DeleteReadings + ReadRollups + ReadRollupState + ReadRefold
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
         + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels + ReadAlertStates + EditAlertStates
-        + DeleteAlertStates + PutJudgements + ReadRunning + NoteLooks + ReadToldMessages + ReadWaitingMessages + PutTestMessages
+        + DeleteAlertStates + PutJudgements + ReadRunning + NoteRechecks + ReadToldMessages + ReadWaitingMessages + PutTestMessages
 }

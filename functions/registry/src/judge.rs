@@ -12,7 +12,7 @@ use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded};
 use runtime::telemetry::WideEvent;
 use table::Invocation;
-use table::keys::ALERT_LOOKS;
+use table::keys::ALERT_RECHECKS;
 
 use crate::ports::Store;
 
@@ -85,7 +85,7 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
         let rechecks: Vec<_> =
             rechecks.iter().map(|(id, since)| (id.clone().into(), *since)).collect();
         for (devices, page) in devices.chunks(PAGE).zip(rechecks.chunks(PAGE)) {
-            let noted = self.store.note_looks(page, &part).await;
+            let noted = self.store.note_rechecks(page, &part).await;
             if let Some(error) = &noted.cause {
                 log.error("alerts.looks_error", error);
             }
@@ -93,7 +93,7 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
                 let device = devices[index];
                 match (&noted.cause, first_records.get(device)) {
                     (Some(error), Some(record)) if error.is_permanent() => {
-                        let key = (ALERT_LOOKS, device.as_str());
+                        let key = (ALERT_RECHECKS, device.as_str());
                         result.give_up(*record, key, runtime::telemetry::chain(error));
                     }
                     (_, Some(record)) => result.retry_from(*record),

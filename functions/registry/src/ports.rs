@@ -1,7 +1,7 @@
 //! The ports of the table that the function uses.
 
 use table::{
-    FindRegistry, ListDevices, NoteLooks, PutJudgements, QueryReadings, ReadAlertRules,
+    FindRegistry, ListDevices, NoteRechecks, PutJudgements, QueryReadings, ReadAlertRules,
     ReadAlertStates, ReadChannels, ReadRollupState, ReadRollups, ReadRunning, RegisterDevices,
     UpdateRegistry,
 };
@@ -14,6 +14,6 @@ table::store! {
 table::store! {
     /// The ports of the table that the function uses: to keep the registry, and to judge alerts.
     pub trait Store: FindRegistry + RegisterDevices + UpdateRegistry + QueryReadings
-        + ReadAlertRules + ReadChannels + ReadAlertStates + PutJudgements + ReadRunning + NoteLooks
+        + ReadAlertRules + ReadChannels + ReadAlertStates + PutJudgements + ReadRunning + NoteRechecks
         + ListDevices + ReadRollups + ReadRollupState
 }

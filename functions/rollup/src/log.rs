@@ -13,10 +13,10 @@ pub(crate) struct Done {
     pub(crate) days: usize,
     /// Devices that were swept.
     pub(crate) devices: usize,
-    /// Devices that alerts are to look at again.
-    pub(crate) looks: usize,
-    /// Why looks are missing, if the table refused their rules or the looks themselves.
-    pub(crate) looks_refused: Option<StoreError>,
+    /// Devices that alerts are to recheck.
+    pub(crate) rechecks: usize,
+    /// Why rechecks are missing, if the table refused their rules or the rechecks themselves.
+    pub(crate) rechecks_refused: Option<StoreError>,
     /// Buckets that are left to the queue, with the reasons for the first of them.
     queued: usize,
     reasons: Vec<String>,
@@ -40,10 +40,10 @@ impl Done {
         log.set("rollup.quarters", self.quarters);
         log.set("rollup.days", self.days);
         log.set("rollup.queued", self.queued);
-        if self.looks > 0 {
-            log.set("rollup.looks", self.looks);
+        if self.rechecks > 0 {
+            log.set("rollup.looks", self.rechecks);
         }
-        if let Some(error) = &self.looks_refused {
+        if let Some(error) = &self.rechecks_refused {
             log.warn("rollup.looks_refused", error);
         }
         if !self.reasons.is_empty() {

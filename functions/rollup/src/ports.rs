@@ -1,7 +1,7 @@
 //! The ports of the table that the function uses, and its name. Does nothing.
 
 use table::{
-    FindRegistry, KeepRollupState, ListDevices, NoteLooks, NoteSeen, PutRollups, QueryReadings,
+    FindRegistry, KeepRollupState, ListDevices, NoteRechecks, NoteSeen, PutRollups, QueryReadings,
     ReadAlertRules, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState,
     ReadRollups, ReadStoredReadings,
 };
@@ -10,7 +10,7 @@ table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups + NoteSeen
         + ReadRefold + ReadRollupState + ReadLateChanges + KeepRollupState + ReadConditionsSchema
-        + FindRegistry + ListDevices + ReadAlertRules + NoteLooks
+        + FindRegistry + ListDevices + ReadAlertRules + NoteRechecks
 }
 
 /// The name of the function in its log.

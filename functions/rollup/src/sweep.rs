@@ -11,9 +11,9 @@ use runtime::work_queue::WorkQueue;
 use table::{Indexing, Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
 
 use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, quarters_in};
-use crate::looks::Looks;
 use crate::memory::ListedDevices;
 use crate::ports::Store;
+use crate::rechecks::Rechecks;
 use crate::run::Run;
 
 /// The most rollups of a window, where the table bears more.
@@ -78,20 +78,20 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         window: &Window<'_>,
         run: &mut Run<'_>,
     ) -> Result<bool, NotFolded> {
-        let mut looks = self.looks_of(window.range, run).await?;
+        let mut rechecks = self.rechecks_of(window.range, run).await?;
         let (mut done, mut swept) = (BTreeSet::new(), Ok(()));
         for group in groups {
             if !done.is_empty() && run.pace.is_turn_over() {
                 break;
             }
-            match self.sweep_group(*group, window, &mut looks, run).await {
+            match self.sweep_group(*group, window, &mut rechecks, run).await {
                 Ok(()) => drop(done.insert(*group)),
                 Err(error) => swept = swept.and(Err(error)),
             }
         }
 
         // Before the marks move: who comes after a crash leaves them again.
-        self.note_looks(looks, run).await?;
+        self.note_rechecks(rechecks, run).await?;
         if !done.is_empty() {
             let queue = self.queue_depth(run).await;
             self.store.advance_sealed(&done, window.range.to(), queue, run.noting).await?;
@@ -103,7 +103,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         group: usize,
         window: &Window<'_>,
-        looks: &mut Looks,
+        rechecks: &mut Rechecks,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
@@ -119,7 +119,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             let rules = device.rules(window.indexing);
             match self.sweep_device(rules, window.range, window.zone, run).await {
-                Ok(put) => looks.add(&device.id, put),
+                Ok(put) => rechecks.add(&device.id, put),
                 Err(error) => failures.push(error),
             }
             if failures.len() == MAX_FAILED {

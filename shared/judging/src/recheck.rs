@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use alerts::{AlertSubject, MAX_BACK};
 use domain::{DeviceId, RuleId};
-use table::{AlertKey, Look, Looked, NoteLooks, StoreError, StoredRule};
+use table::{AlertKey, NoteRechecks, Recheck, Rechecked, StoreError, StoredRule};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -27,14 +27,14 @@ pub struct JudgedSaved {
     pub not_noted: Option<StoreError>,
 }
 
-impl<S: Store + NoteLooks> JudgingSession<'_, S> {
+impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// Judges a device or a rule again, from the instant on that was touched. Once the report
     /// [`is_done`](JudgingReport::is_done), the recheck may be removed; before that, the recheck of a rule moves on to
     /// [`up_to`](JudgingReport::up_to).
-    pub async fn recheck(&self, rules: &Rules, recheck: &Look) -> Result<JudgingReport> {
+    pub async fn recheck(&self, rules: &Rules, recheck: &Recheck) -> Result<JudgingReport> {
         match &recheck.what {
-            Looked::Device(device) => self.recheck_device(rules, device, recheck).await,
-            Looked::Rule(rule) => self.recheck_rule(rules, rule, recheck).await,
+            Rechecked::Device(device) => self.recheck_device(rules, device, recheck).await,
+            Rechecked::Rule(rule) => self.recheck_rule(rules, rule, recheck).await,
         }
     }
 
@@ -43,7 +43,7 @@ impl<S: Store + NoteLooks> JudgingSession<'_, S> {
         &self,
         rules: &Rules,
         id: &DeviceId,
-        recheck: &Look,
+        recheck: &Recheck,
     ) -> Result<JudgingReport> {
         let device = self.device(id).await?;
         let tasks = rules.of(id, device.as_ref()).map(|rule| {
@@ -59,7 +59,7 @@ impl<S: Store + NoteLooks> JudgingSession<'_, S> {
         &self,
         rules: &Rules,
         id: &RuleId,
-        recheck: &Look,
+        recheck: &Recheck,
     ) -> Result<JudgingReport> {
         // As it is this moment: `rules` may have been read before it was saved, and then the recheck would be lost.
         let rule = match self.store.alert_rule(id, self.invocation).await {
@@ -86,15 +86,15 @@ impl<S: Store + NoteLooks> JudgingSession<'_, S> {
     }
 
     /// Notes a recheck of its own for each device that failed and may succeed. With that the report has it no longer.
-    async fn hand_on_failures(&self, report: &mut JudgingReport, recheck: &Look) {
+    async fn hand_on_failures(&self, report: &mut JudgingReport, recheck: &Recheck) {
         let is_failed = |key: &AlertKey| report.failures.iter().any(|(failed, _)| failed == key);
         let failed: Vec<AlertKey> =
             report.left.iter().filter(|key| is_failed(key)).cloned().collect();
         let own = |key: &AlertKey| {
-            Some((Looked::Device(device_of(&key.subject)?.clone()), recheck.since))
+            Some((Rechecked::Device(device_of(&key.subject)?.clone()), recheck.since))
         };
         let own: Vec<_> = failed.iter().filter_map(own).collect();
-        if own.is_empty() || self.store.note_looks(&own, self.invocation).await.cause.is_some() {
+        if own.is_empty() || self.store.note_rechecks(&own, self.invocation).await.cause.is_some() {
             return;
         }
         report.left.retain(|key| !failed.contains(key));
@@ -111,9 +111,9 @@ impl<S: Store + NoteLooks> JudgingSession<'_, S> {
 
         let mut not_noted = None;
         if !judged.as_ref().is_ok_and(JudgingReport::is_done) {
-            let recheck = (Looked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
+            let recheck = (Rechecked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
             let part = invocation.part_of(invocation.remaining() / 2);
-            not_noted = store.note_looks(&[recheck], &part).await.cause;
+            not_noted = store.note_rechecks(&[recheck], &part).await.cause;
         }
         JudgedSaved { judged, not_noted }
     }

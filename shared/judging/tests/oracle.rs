@@ -23,10 +23,11 @@ use series::{Failure, KnownState, MAX_DEVICES};
 use table::given::{self, invocation};
 use table::memory_db::{MemoryDb, on};
 use table::{
-    Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishLooks as _,
-    Invocation, KeepRollupState as _, ListDevices as _, Look, Looked, MAX_CACHED_ENTRIES,
-    MarkRunning as _, PutReadings as _, ReadAlertRules as _, ReadAlertStates as _, ReadLooks as _,
-    ReadRollupState as _, RunningMark, StoreError, StoredRule, Target, ToldMessage, UpdateOutcome,
+    Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishRechecks as _,
+    Invocation, KeepRollupState as _, ListDevices as _, MAX_CACHED_ENTRIES, MarkRunning as _,
+    PutReadings as _, ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _,
+    ReadRollupState as _, Recheck, Rechecked, RunningMark, StoreError, StoredRule, Target,
+    ToldMessage, UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -95,12 +96,12 @@ impl World {
         self.session(now, &invocation()).rules().await.expect("memory")
     }
 
-    /// Judges what a look names by rules that were read before.
-    async fn look(&self, rules: &Rules, what: Looked, now: Timestamp) -> JudgingReport {
-        let look = Look { what, since: at(0), after: None, touch: 1 };
+    /// Judges what a recheck names by rules that were read before.
+    async fn recheck(&self, rules: &Rules, what: Rechecked, now: Timestamp) -> JudgingReport {
+        let recheck = Recheck { what, since: at(0), after: None, touch: 1 };
         let given = invocation();
         let session = self.session(now, &given);
-        Box::pin(session.recheck(rules, &look)).await.expect("memory")
+        Box::pin(session.recheck(rules, &recheck)).await.expect("memory")
     }
 
     /// Judges silence, as each minute does.
@@ -587,7 +588,7 @@ async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by
         assert_eq!(!judged.unjudged.is_empty(), is_unjudged, "{members}");
 
         let rules = world.rules(at(40)).await;
-        let looked = world.look(&rules, Looked::Device(given::device("d1")), at(40)).await;
+        let looked = world.recheck(&rules, Rechecked::Device(given::device("d1")), at(40)).await;
         assert_eq!(looked.judged, usize::from(members["mean_of_room"].is_null()), "{members}");
     }
 }
@@ -1105,7 +1106,7 @@ async fn a_step_of_a_counter_is_found_among_others_and_not_ahead_of_time() {
     }
     let rules = world.rules(at(2_700)).await;
     for (now, told) in [(at(2_700), at(2_300)), (at(4_000), at(4_000))] {
-        assert!(world.look(&rules, id.clone().into(), now).await.is_done());
+        assert!(world.recheck(&rules, id.clone().into(), now).await.is_done());
         let last = world.told().last().map(|it| it.message.since);
         assert_eq!(last, Some(told));
     }
@@ -1153,7 +1154,7 @@ async fn a_sum_of_a_room_has_nothing_twice() {
 
 // ---- Bounds ------------------------------------------------------------------------------------
 
-/// Batches are judged by a rule on a thousand devices; by one on more, looks at sealed quarters are, and what comes after
+/// Batches are judged by a rule on a thousand devices; by one on more, rechecks of sealed quarters are, and what comes after
 /// that. The first quarter is sealed after 26 minutes, or 25 by a clock that is a minute ahead.
 #[tokio::test]
 async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_readings() {
@@ -1167,7 +1168,7 @@ async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_read
         assert_eq!(world.batch(&hot, at(1)).await, usize::from(is_prompt));
         assert_eq!(world.told().len(), usize::from(is_prompt));
         let rules = world.rules(at(2)).await;
-        assert_eq!(world.look(&rules, hot[0].device.clone().into(), at(2)).await.judged, 1);
+        assert_eq!(world.recheck(&rules, hot[0].device.clone().into(), at(2)).await.judged, 1);
         assert_eq!(world.told().len(), 1);
         for (device, now, is_late) in
             [(8, 24, false), (9, 25, true), (10, 26, true), (11, 40, true)]
@@ -1203,33 +1204,36 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
     let mut time = Duration::from_millis(1_003);
     let (mut pieces, mut throttled) = (0, false);
     loop {
-        let looks = world.store.looks(None, 10, &invocation()).await.expect("memory").listing.found;
-        let Some(look) = looks.first() else { break };
+        let rechecks =
+            world.store.rechecks(None, 10, &invocation()).await.expect("memory").listing.found;
+        let Some(recheck) = rechecks.first() else { break };
         let rules = world.rules(at(1)).await;
-        if !throttled && look.after.is_some() {
+        if !throttled && recheck.after.is_some() {
             // The rule is read before the state of the next device.
             world.store.fail_after(1, [StoreError::Throttled("for now".into())]);
             throttled = true;
         }
         let piece = Invocation::until(Deadline::after(time));
         let session = world.session(at(1), &piece);
-        let judged = Box::pin(session.recheck(&rules, look)).await.expect("memory");
+        let judged = Box::pin(session.recheck(&rules, recheck)).await.expect("memory");
         if judged.up_to.is_none() {
             time += Duration::from_millis(1);
         }
         pieces += 1;
         if judged.is_done() {
-            assert!(world.store.remove_look(look, &invocation()).await.expect("memory"));
+            assert!(world.store.remove_recheck(recheck, &invocation()).await.expect("memory"));
         } else if let Some(device) = &judged.up_to {
-            assert!(Some(device) > look.after.as_ref(), "it goes on");
-            assert!(world.store.move_look(look, device, &invocation()).await.expect("memory"));
+            assert!(Some(device) > recheck.after.as_ref(), "it goes on");
+            assert!(
+                world.store.move_recheck(recheck, device, &invocation()).await.expect("memory")
+            );
         }
     }
     assert!(pieces > 2 && throttled, "{pieces}");
     assert_eq!(world.told().len(), MANY);
 }
 
-/// Whoever looks has read the rules before.
+/// Whoever rechecks has read the rules before.
 #[tokio::test]
 async fn a_look_at_a_rule_judges_by_the_rule_as_it_is() {
     let hot = [sensor(0, 0)];
@@ -1239,7 +1243,7 @@ async fn a_look_at_a_rule_judges_by_the_rule_as_it_is() {
     for (id, version) in [("r", 2), ("new", 1)] {
         let id = rule_id(id);
         world.save(StoredRule { id: id.clone(), ..stored(version, members(1), at(0)) }).await;
-        assert!(world.look(&rules, id.clone().into(), at(1)).await.is_done());
+        assert!(world.recheck(&rules, id.clone().into(), at(1)).await.is_done());
         assert!(world.told().iter().any(|told| told.alert.rule == id), "{id}");
     }
 }
@@ -1258,12 +1262,12 @@ async fn what_is_judged_by_a_rule_before_it_was_saved_again_stays_to_be_looked_a
     let written = [(device.clone(), [(hot[0].at, hot[0].clone())].into())].into();
     let batch = world.session(at(0), &given).judge_batch(&written).await;
     assert_eq!(batch.rechecks.keys().collect::<Vec<_>>(), [&device]);
-    let look = Looked::from(device);
-    assert!(!world.look(&rules, look.clone(), at(0)).await.is_done());
+    let recheck = Rechecked::from(device);
+    assert!(!world.recheck(&rules, recheck.clone(), at(0)).await.is_done());
     assert_eq!(world.told(), []);
 
     let rules = world.session(at(0), &given).refresh().await.expect("memory");
-    assert!(world.look(&rules, look, at(0)).await.is_done());
+    assert!(world.recheck(&rules, recheck, at(0)).await.is_done());
     assert_eq!(world.told().len(), 1);
 }
 

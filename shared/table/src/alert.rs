@@ -1,20 +1,20 @@
-//! Alerts as the table keeps them: rules, channels, states, messages, looks. Judges and sends nothing.
+//! Alerts as the table keeps them: rules, channels, states, messages, rechecks. Judges and sends nothing.
 
 mod channel;
 mod judgement;
-mod look;
 mod message;
+mod recheck;
 mod rule;
 mod running;
 mod state;
 
 pub use channel::{ChannelSecret, Failing, StoredChannel};
 pub use judgement::{JudgementOutcome, MAX_JUDGEMENT_PARTS, NewJudgement};
-pub use look::{Look, Looked};
 pub use message::{
     MAX_LEASE, MAX_POSTPONED, TOLD_KEPT, ToldKey, ToldMessage, ToldQuery, WAITING_KEPT, WaitingKey,
     WaitingMessage,
 };
+pub use recheck::{Recheck, Rechecked};
 pub use rule::StoredRule;
 pub use running::RunningMark;
 pub use state::{AlertKey, AlertState, ONCE_KEPT, STATE_KEPT, StoredAlertState};

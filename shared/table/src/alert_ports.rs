@@ -1,10 +1,10 @@
-//! The ports of alerts: rules, channels, states, messages, looks. Judges and sends nothing.
+//! The ports of alerts: rules, channels, states, messages, rechecks. Judges and sends nothing.
 
 use domain::{ChannelId, DeviceId, RuleId, Timestamp};
 
 use crate::{
     AlertKey, ChannelSecret, DueStates, Expected, Failing, JudgementOutcome, ListPage, Listing,
-    Look, Looked, NewJudgement, PutOutcome, RunningMark, StoreResult, StoredAlertState,
+    NewJudgement, PutOutcome, Recheck, Rechecked, RunningMark, StoreResult, StoredAlertState,
     StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey, WaitingMessage, ports,
 };
 
@@ -159,28 +159,28 @@ ports! {
         ) -> StoreResult<bool>;
     }
 
-    /// Note that devices and rules are to be looked at again.
-    NoteLooks [(UpdateItem, AlertLooks)] {
+    /// Note that devices and rules are to be rechecked.
+    NoteRechecks [(UpdateItem, AlertRechecks)] {
         /// Notes them, each with the earliest instant that was touched; an earlier one that is noted stays, and a rule
-        /// begins anew. The outcome's positions are theirs. Done twice, they are looked at again, which is harmless.
-        fn note_looks(touched: &[(Looked, Timestamp)]) -> PutOutcome;
+        /// begins anew. The outcome's positions are theirs. Done twice, they are rechecked once more, which is harmless.
+        fn note_rechecks(touched: &[(Rechecked, Timestamp)]) -> PutOutcome;
     }
 
-    /// The devices and rules that are to be looked at again.
-    ReadLooks [(Query, AlertLooks)] {
+    /// The devices and rules that are to be rechecked.
+    ReadRechecks [(Query, AlertRechecks)] {
         /// A page of them: rules, then devices. What was noted a moment ago may be missing.
-        fn looks(after: Option<&Looked>, limit: usize) -> StoreResult<ListPage<Look>>;
+        fn rechecks(after: Option<&Rechecked>, limit: usize) -> StoreResult<ListPage<Recheck>>;
     }
 
-    /// A device was looked at again, or a rule on some of its devices.
-    FinishLooks [(UpdateItem, AlertLooks), (DeleteItem, AlertLooks)] {
-        /// Notes up to which device a rule was looked at, if nothing was touched since the look was read; returns whether
+    /// A device was rechecked, or a rule on some of its devices.
+    FinishRechecks [(UpdateItem, AlertRechecks), (DeleteItem, AlertRechecks)] {
+        /// Notes up to which device a rule was rechecked, if nothing was touched since the recheck was read; returns whether
         /// it is noted. Done twice, the same is noted.
-        fn move_look(look: &Look, after: &DeviceId) -> StoreResult<bool>;
+        fn move_recheck(recheck: &Recheck, after: &DeviceId) -> StoreResult<bool>;
 
-        /// Removes a look, if nothing was touched since it was read; returns whether it is removed. Done twice, the
+        /// Removes a recheck, if nothing was touched since it was read; returns whether it is removed. Done twice, the
         /// second is refused.
-        fn remove_look(look: &Look) -> StoreResult<bool>;
+        fn remove_recheck(recheck: &Recheck) -> StoreResult<bool>;
     }
 
     /// When the system last ran.

@@ -1,8 +1,8 @@
 //! Items: how each kind is kept in attributes, and read back. Uses neither the SDK nor events.
 
 mod alert_channel;
-mod alert_look;
 mod alert_message;
+mod alert_recheck;
 mod alert_rule;
 mod alert_state;
 mod annotation;

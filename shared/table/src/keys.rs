@@ -1,7 +1,7 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
 use crate::shards::{Shard, Shards};
-use crate::{AlertKey, Looked, ToldKey, WaitingKey};
+use crate::{AlertKey, Rechecked, ToldKey, WaitingKey};
 use domain::{
     AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED, QuarterHour,
     RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TimeRange, Timestamp, TokenHash,
@@ -96,10 +96,10 @@ pub const ALERT_STATES: &str = "ALERT#STATES";
 pub const ALERT_TOLD: &str = "ALERT#TOLD";
 /// The partition of the messages that wait to be sent.
 pub const ALERT_WAITING: &str = "ALERT#WAITING";
-/// The partition of the devices and rules that are to be looked at again.
-pub const ALERT_LOOKS: &str = "ALERT#LOOKS";
-/// What the sort key of a rule that is to be looked at again begins with; no device's id does.
-const LOOK_AT_RULE: &str = "#";
+/// The partition of the devices and rules that are to be rechecked.
+pub const ALERT_RECHECKS: &str = "ALERT#LOOKS";
+/// What the sort key of a rule that is to be rechecked begins with; no device's id does.
+const RECHECK_OF_RULE: &str = "#";
 /// The partition of the mark of when the system last ran.
 pub const ALERT_RUNNING: &str = "ALERT#RUNNING";
 /// The sort key of that mark.
@@ -159,8 +159,8 @@ pub enum Key {
     AlertTold(ToldKey),
     /// A message, among those that a channel is to send.
     AlertWaiting(WaitingKey),
-    /// That a device or a rule is to be looked at again.
-    AlertLook(Looked),
+    /// That a device or a rule is to be rechecked.
+    AlertRecheck(Rechecked),
     /// The mark of when the system last ran.
     AlertRunning,
 }
@@ -194,7 +194,7 @@ impl Key {
             Self::AlertState(_) => ALERT_STATES.to_owned(),
             Self::AlertTold(_) => ALERT_TOLD.to_owned(),
             Self::AlertWaiting(_) => ALERT_WAITING.to_owned(),
-            Self::AlertLook(_) => ALERT_LOOKS.to_owned(),
+            Self::AlertRecheck(_) => ALERT_RECHECKS.to_owned(),
             Self::AlertRunning => ALERT_RUNNING.to_owned(),
         }
     }
@@ -219,7 +219,9 @@ impl Key {
             Self::RoomWalk => ROOM_WALK.to_owned(),
             Self::Refold(_) => REFOLD.to_owned(),
             Self::SeenOf(_, room) => format!("{SEEN_IN_PREFIX}{room}"),
-            Self::SeenIn(_, device) | Self::AlertLook(Looked::Device(device)) => device.to_string(),
+            Self::SeenIn(_, device) | Self::AlertRecheck(Rechecked::Device(device)) => {
+                device.to_string()
+            }
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
             Self::Introduced(sender) => sender.clone(),
             Self::StayOf(_, since) => since.to_string(),
@@ -234,7 +236,7 @@ impl Key {
             Self::AlertWaiting(WaitingKey { channel, alert, number }) => {
                 format!("{channel}#{}", message_sk(alert, *number))
             }
-            Self::AlertLook(Looked::Rule(rule)) => format!("{LOOK_AT_RULE}{rule}"),
+            Self::AlertRecheck(Rechecked::Rule(rule)) => format!("{RECHECK_OF_RULE}{rule}"),
             Self::AlertRunning => RUNNING_MARK.to_owned(),
         }
     }
@@ -316,9 +318,9 @@ impl Key {
                 let channel = channel.parse().ok()?;
                 Some(Self::AlertWaiting(WaitingKey { channel, alert, number }))
             }
-            ALERT_LOOKS => match sk.strip_prefix(LOOK_AT_RULE) {
-                Some(rule) => rule.parse().ok().map(Looked::Rule).map(Self::AlertLook),
-                None => sk.parse().ok().map(Looked::Device).map(Self::AlertLook),
+            ALERT_RECHECKS => match sk.strip_prefix(RECHECK_OF_RULE) {
+                Some(rule) => rule.parse().ok().map(Rechecked::Rule).map(Self::AlertRecheck),
+                None => sk.parse().ok().map(Rechecked::Device).map(Self::AlertRecheck),
             },
             ALERT_RUNNING => (sk == RUNNING_MARK).then_some(Self::AlertRunning),
             _ => None,
@@ -627,8 +629,9 @@ mod tests {
             alert().prop_map(Key::AlertState),
             told().prop_map(Key::AlertTold),
             waiting().prop_map(Key::AlertWaiting),
-            id().prop_map(|id| Key::AlertLook(Looked::Device(id.parse().expect("an id")))),
-            alert_id().prop_map(|id| Key::AlertLook(Looked::Rule(id.parse().expect("an id")))),
+            id().prop_map(|id| Key::AlertRecheck(Rechecked::Device(id.parse().expect("an id")))),
+            alert_id()
+                .prop_map(|id| Key::AlertRecheck(Rechecked::Rule(id.parse().expect("an id")))),
             Just(Key::AlertRunning),
         ]
     }

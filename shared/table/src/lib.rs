@@ -40,15 +40,15 @@ mod session;
 mod stay_query;
 
 pub use alert::{
-    AlertKey, AlertState, ChannelSecret, Failing, JudgementOutcome, Look, Looked,
-    MAX_JUDGEMENT_PARTS, MAX_LEASE, MAX_POSTPONED, NewJudgement, ONCE_KEPT, RunningMark,
-    STATE_KEPT, StoredAlertState, StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage,
-    ToldQuery, WAITING_KEPT, WaitingKey, WaitingMessage,
+    AlertKey, AlertState, ChannelSecret, Failing, JudgementOutcome, MAX_JUDGEMENT_PARTS, MAX_LEASE,
+    MAX_POSTPONED, NewJudgement, ONCE_KEPT, Recheck, Rechecked, RunningMark, STATE_KEPT,
+    StoredAlertState, StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage, ToldQuery,
+    WAITING_KEPT, WaitingKey, WaitingMessage,
 };
 pub use alert_ports::{
-    DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, FinishLooks, MarkRunning,
-    NoteChannels, NoteLooks, PutJudgements, PutTestMessages, ReadAlertRules, ReadAlertStates,
-    ReadChannelSecrets, ReadChannels, ReadLooks, ReadRunning, ReadToldMessages,
+    DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, FinishRechecks, MarkRunning,
+    NoteChannels, NoteRechecks, PutJudgements, PutTestMessages, ReadAlertRules, ReadAlertStates,
+    ReadChannelSecrets, ReadChannels, ReadRechecks, ReadRunning, ReadToldMessages,
     ReadWaitingMessages, SendWaitingMessages,
 };
 pub use annotations::{AnnotationPage, AnnotationQuery, EditAnnotations, ReadAnnotations};

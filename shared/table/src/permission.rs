@@ -60,8 +60,8 @@ pub enum Target {
     AlertTold,
     /// The messages that wait to be sent.
     AlertWaiting,
-    /// The devices and rules that are to be looked at again.
-    AlertLooks,
+    /// The devices and rules that are to be rechecked.
+    AlertRechecks,
     /// The mark of when the system last ran.
     AlertRunning,
     /// The index by room.
@@ -87,7 +87,7 @@ impl Target {
             keys::ALERT_STATES => Self::AlertStates,
             keys::ALERT_TOLD => Self::AlertTold,
             keys::ALERT_WAITING => Self::AlertWaiting,
-            keys::ALERT_LOOKS => Self::AlertLooks,
+            keys::ALERT_RECHECKS => Self::AlertRechecks,
             keys::ALERT_RUNNING => Self::AlertRunning,
             pk if Shard::parse(pk, keys::DEVICES).is_some() => Self::Devices,
             pk if pk.starts_with(keys::ATTRIBUTE_PREFIX) => Self::Attributes,

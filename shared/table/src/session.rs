@@ -1,7 +1,7 @@
 //! A table during one invocation: access patterns are its methods. Decides nothing of the domain.
 
-mod alert_looks;
 mod alert_messages;
+mod alert_rechecks;
 mod alert_rules;
 mod alert_states;
 mod annotations;
@@ -205,7 +205,8 @@ mod tests {
     use crate::item::Kind as _;
     use crate::memory_db::{MemoryDb, on};
     use crate::{
-        Belonging, Look, Looked, RegisterDevices as _, RemoveBelongings as _, UpdateRegistry as _,
+        Belonging, Recheck, Rechecked, RegisterDevices as _, RemoveBelongings as _,
+        UpdateRegistry as _,
     };
 
     async fn registered(db: &MemoryDb) -> Device {
@@ -219,13 +220,14 @@ mod tests {
         let (db, invocation) = (MemoryDb::default(), invocation());
         let session = Session::new(&db, &invocation);
         for n in 0..25 {
-            let look = Key::AlertLook(Looked::Device(device(&format!("a{n:02}"))));
-            session.write(put(item::key(&look))).await.expect("written");
+            let recheck = Key::AlertRecheck(Rechecked::Device(device(&format!("a{n:02}"))));
+            session.write(put(item::key(&recheck))).await.expect("written");
         }
-        let last = Look { what: device("b").into(), since: Timestamp::MIN, after: None, touch: 1 };
+        let last =
+            Recheck { what: device("b").into(), since: Timestamp::MIN, after: None, touch: 1 };
         session.write(put(last.item())).await.expect("written");
 
-        let page = session.looks(None, 10).await.expect("read");
+        let page = session.rechecks(None, 10).await.expect("read");
         assert_eq!(page.listing.found, [last]);
         assert_eq!((page.listing.unreadable.len(), page.has_more), (25, false));
     }

@@ -15,8 +15,8 @@ use table::item::{Attribute, ItemError};
 use table::keys::ALERT_RULES;
 use table::memory_db::on;
 use table::{
-    AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteLooks as _,
-    PutReadings as _, ReadLooks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem,
+    AlertState, EditAlertRules as _, EditChannels, Expected, MarkRunning as _, NoteRechecks as _,
+    PutReadings as _, ReadRechecks as _, ReadRunning as _, RunningMark, StoreError, UnreadableItem,
     given,
 };
 
@@ -302,7 +302,7 @@ async fn messages_that_a_judgement_has_too_many_of_are_counted_in_the_log() {
     given::store_home(&world.store, &readings).await;
     given::seal(&world.store, "UTC", begun).await;
     let touched = [(rule.id.clone().into(), world.now())];
-    assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+    assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
 
     world.scheduled().await.expect("done");
     let told = world.store.all_told().len();
@@ -491,7 +491,7 @@ async fn what_a_sender_that_died_had_is_not_said_after_newer_news() {
     assert!(was_overtaken, "no sender died with a lease");
 }
 
-/// Whoever saves a rule leaves looks at its devices; this process may have read the rules a moment before.
+/// Whoever saves a rule leaves rechecks of its devices; this process may have read the rules a moment before.
 #[tokio::test]
 async fn a_minute_judges_by_the_rules_as_they_are() {
     let world = World::new();
@@ -503,7 +503,7 @@ async fn a_minute_judges_by_the_rules_as_they_are() {
     world.pass(TimeDelta::seconds(20));
     world.rule("r", false).await;
     let touched = [(hot.device.clone().into(), hot.at)];
-    assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+    assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
     world.scheduled().await.expect("done");
     let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
     assert_eq!(news(body), ["fired", "fired"]);
@@ -531,11 +531,11 @@ async fn a_rule_that_was_saved_is_judged_on_all_its_devices_within_a_minute() {
     // The second time the rule is gone.
     for _ in 0..2 {
         let touched = [(rule.id.clone().into(), world.now())];
-        assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+        assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
         world.scheduled().await.expect("done");
         assert_eq!(world.store.all_told().len(), 50);
         assert_eq!(world.line()["alerting.looks"], 1);
-        let left = world.store.looks(None, 9, &given::invocation()).await.expect("read");
+        let left = world.store.rechecks(None, 9, &given::invocation()).await.expect("read");
         assert_eq!(left.listing.found, []);
         world.store.delete_alert_rule(&rule.id, &given::invocation()).await.expect("asked");
     }
@@ -551,7 +551,7 @@ async fn an_error_of_one_look_ends_no_other() {
             .map(|id| given::reading(id, world.now(), None, &[("temperature", "9")]));
         given::store_home(&world.store, &readings).await;
         let touched = readings.map(|reading| (reading.device.into(), reading.at));
-        assert!(world.store.note_looks(&touched, &given::invocation()).await.cause.is_none());
+        assert!(world.store.note_rechecks(&touched, &given::invocation()).await.cause.is_none());
 
         world.store.fail_after(calls, [StoreError::Unavailable("lost".into())]);
         // Without the rules nothing is judged.
@@ -559,7 +559,7 @@ async fn an_error_of_one_look_ends_no_other() {
         minutes_without_looks += usize::from(world.line()["alerting.looks"] == 0);
         world.store.end_troubles();
         world.scheduled().await.expect("done");
-        let left = world.store.looks(None, 9, &given::invocation()).await.expect("read");
+        let left = world.store.rechecks(None, 9, &given::invocation()).await.expect("read");
         assert_eq!(left.listing.found, [], "{calls}");
     }
     assert_eq!(minutes_without_looks, 1, "only where the looks cannot be read");
@@ -577,7 +577,8 @@ async fn store_work_for_a_minute(world: &World) {
 
     let hot = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
     given::store_home(&world.store, &[silent, hot.clone()]).await;
-    let noted = world.store.note_looks(&[(hot.device.into(), hot.at)], &given::invocation()).await;
+    let noted =
+        world.store.note_rechecks(&[(hot.device.into(), hot.at)], &given::invocation()).await;
     assert!(noted.cause.is_none());
 }
 
@@ -677,7 +678,7 @@ async fn without_the_mark_a_minute_judges_by_the_pauses_that_it_knew() {
     let invocation = given::invocation();
     let put = world.store.put_readings(std::slice::from_ref(&cool), None, &invocation).await;
     assert!(put.cause.is_none());
-    let noted = world.store.note_looks(&[(cool.device.into(), cool.at)], &invocation).await;
+    let noted = world.store.note_rechecks(&[(cool.device.into(), cool.at)], &invocation).await;
     assert!(noted.cause.is_none());
     // That the system runs is noted every five minutes.
     fail_twice_after(&world, 2);

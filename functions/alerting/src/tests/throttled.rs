@@ -13,8 +13,8 @@ use table::Target::{AlertSecrets, AlertStates, AlertTold, AlertWaiting};
 use table::given::{self, invocation};
 use table::memory_db::on;
 use table::{
-    Action, AlertState, EditAlertStates as _, NoteLooks as _, SendWaitingMessages as _, StoreError,
-    Target,
+    Action, AlertState, EditAlertStates as _, NoteRechecks as _, SendWaitingMessages as _,
+    StoreError, Target,
 };
 
 use super::{Reply, World};
@@ -502,7 +502,7 @@ async fn nobody_says_that_all_is_delivered_who_could_not_read_what_waits() {
     assert_eq!(world.line()["alerting.undelivered_seconds"], 0);
 }
 
-/// Each device that sends leaves a look, also the one that the table throttles for as long as somebody asks.
+/// Each device that sends leaves a recheck, also the one that the table throttles for as long as somebody asks.
 #[tokio::test(start_paused = true)]
 async fn looks_behind_a_throttled_device_are_done_in_the_same_minute() {
     for seed in 0..8 {
@@ -523,7 +523,7 @@ async fn looks_behind_a_throttled_device_are_done_in_the_same_minute() {
         given::store_home(&world.store, &readings).await;
         let touched: Vec<_> =
             readings.iter().map(|reading| (reading.device.clone().into(), reading.at)).collect();
-        assert!(world.store.note_looks(&touched, &invocation()).await.cause.is_none());
+        assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
 
         world.store.throttle(|action, partition| action == Query && partition == "d10");
         drop(world.scheduled().await);
@@ -541,7 +541,7 @@ async fn a_deletion_that_is_throttled_keeps_no_minute_from_judging_and_no_messag
     let warm = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
     given::store_home(&world.store, std::slice::from_ref(&warm)).await;
     let touched = [(warm.device.into(), warm.at)];
-    assert!(world.store.note_looks(&touched, &invocation()).await.cause.is_none());
+    assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
     world.tell(&rule, "fridge", News::Fired, &[("a", NOW)]).await;
 
     world.store.throttle(|action, partition| {
@@ -594,7 +594,7 @@ async fn each_part_of_a_minute_has_its_share_of_little_time() {
         (episodes.due, episodes.changed) = (Some(world.now()), rule.rule.changed);
         assert!(world.store.put_alert_state(&state, &invocation()).await.expect("asked"));
         let touched = [(warm.device.into(), warm.at)];
-        assert!(world.store.note_looks(&touched, &invocation()).await.cause.is_none());
+        assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
 
         world.scheduled_within(Duration::from_secs(seconds)).await.expect("done");
         let line = world.line();
@@ -643,7 +643,7 @@ async fn a_mark_that_is_throttled_for_seconds_keeps_no_minute_from_judging() {
     let warm = given::reading("freezer", world.now(), None, &[("temperature", "9")]);
     given::store_home(&world.store, std::slice::from_ref(&warm)).await;
     let touched = [(warm.device.into(), warm.at)];
-    assert!(world.store.note_looks(&touched, &invocation()).await.cause.is_none());
+    assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
 
     let until = Deadline::after(Duration::from_secs(10));
     world.store.throttle(move |action, partition| {

@@ -63,7 +63,7 @@ pub(crate) async fn readings(
     Ok(Response::json(200, &body))
 }
 
-/// Has alerts look at the device again from the first deleted reading on. What is older than a day is history.
+/// Has alerts recheck the device from the first deleted reading on. What is older than a day is history.
 async fn look_again(
     store: &impl Store,
     deleted: &[ReadingKey],
@@ -73,7 +73,7 @@ async fn look_again(
     let day = now.saturating_add(-alerts::MAX_BACK);
     let Some(first) = deleted.iter().find(|key| key.at >= day) else { return Ok(()) };
     let touched = [(first.device.clone().into(), first.at)];
-    match store.note_looks(&touched, call.invocation).await.cause {
+    match store.note_rechecks(&touched, call.invocation).await.cause {
         Some(error) => Err(call.failed(&error)),
         None => Ok(()),
     }

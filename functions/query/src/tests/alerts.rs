@@ -9,7 +9,7 @@ use table::given::{alert_rule, channel_id, firing, message};
 use table::{
     AlertState, DeviceGroups, EditAlertRules as _, EditAlertStates as _, Failing, LateMark,
     MarkLateChanges as _, NewJudgement, NoteChannels as _, PutJudgements as _, ReadAlertRules as _,
-    ReadChannels as _, ReadLooks as _, StoreError, StoredAlertState,
+    ReadChannels as _, ReadRechecks as _, StoreError, StoredAlertState,
 };
 
 use super::*;
@@ -49,7 +49,7 @@ fn warm() -> Value {
     json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 8})
 }
 
-/// The rest of the devices is left to the minute by one look at the rule.
+/// The rest of the devices is left to the minute by one recheck of the rule.
 #[tokio::test]
 async fn a_rule_on_many_devices_is_saved_by_few_writes() {
     let bench = Bench::new().await;
@@ -69,9 +69,10 @@ async fn a_rule_on_many_devices_is_saved_by_few_writes() {
     assert_eq!(bench.store.all_told().len(), 20);
     let so_far = "the rule is judged on 20 devices so far; the others follow, some each minute";
     assert!(saved.text.contains(so_far), "{}", saved.text);
-    let looks = bench.store.looks(None, 100, &invocation()).await.expect("read").listing.found;
-    let [look] = &looks[..] else { panic!("one: {looks:?}") };
-    assert_eq!(look.what.to_string(), "the rule warm");
+    let rechecks =
+        bench.store.rechecks(None, 100, &invocation()).await.expect("read").listing.found;
+    let [recheck] = &rechecks[..] else { panic!("one: {rechecks:?}") };
+    assert_eq!(recheck.what.to_string(), "the rule warm");
 }
 
 #[tokio::test]

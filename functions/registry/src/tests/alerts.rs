@@ -1,4 +1,4 @@
-//! Alerts by the batches of the stream: what is judged, what becomes a look, and random schedules. Sends nothing.
+//! Alerts by the batches of the stream: what is judged, what becomes a recheck, and random schedules. Sends nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ::alerts::{self, News, Observation, Past, Patience};
 use domain::given::rule_id;
 use table::{
-    AlertState, DeleteReadings as _, EditAlertRules as _, FinishLooks as _, Looked, NoteLooks as _,
-    PutReadings as _, ReadAlertStates as _, ReadLooks as _, ReadingKey, StoredRule,
+    AlertState, DeleteReadings as _, EditAlertRules as _, FinishRechecks as _, NoteRechecks as _,
+    PutReadings as _, ReadAlertStates as _, ReadRechecks as _, ReadingKey, Rechecked, StoredRule,
 };
 
 use super::*;
@@ -66,7 +66,7 @@ impl Freezer {
         Box::pin(self.registry.handle(event, deadline)).await.batch_item_failures.is_empty()
     }
 
-    /// What the function `alerts` does each minute: states that are due, then looks.
+    /// What the function `alerts` does each minute: states that are due, then rechecks.
     async fn minute(&self, now: Timestamp, has_due: bool) {
         let invocation = given::invocation();
         let session = self.minutely.session(&self.store, &invocation, now);
@@ -76,11 +76,12 @@ impl Freezer {
             let judged = session.judge_due(&rules, &due.listing.found).await;
             assert!(judged.failures.is_empty(), "{judged:?}");
         }
-        let looks = self.store.looks(None, 100, &invocation).await.expect("memory").listing.found;
-        for look in looks {
-            let judged = session.recheck(&rules, &look).await;
+        let rechecks =
+            self.store.rechecks(None, 100, &invocation).await.expect("memory").listing.found;
+        for recheck in rechecks {
+            let judged = session.recheck(&rules, &recheck).await;
             if judged.expect("memory").is_done() {
-                self.store.remove_look(&look, &invocation).await.expect("memory");
+                self.store.remove_recheck(&recheck, &invocation).await.expect("memory");
             }
         }
     }
@@ -98,9 +99,9 @@ impl Freezer {
         }
     }
 
-    async fn looks(&self) -> usize {
-        let looks = self.store.looks(None, 100, &given::invocation()).await.expect("memory");
-        looks.listing.found.len()
+    async fn rechecks(&self) -> usize {
+        let rechecks = self.store.rechecks(None, 100, &given::invocation()).await.expect("memory");
+        rechecks.listing.found.len()
     }
 }
 
@@ -183,7 +184,7 @@ async fn without_a_rule_the_rules_are_read_once_a_minute_and_nothing_else() {
     assert_eq!(bench.store.calls().reads - before, 5, "the device of each batch");
 }
 
-/// Whichever request of judging fails, the registry is up to date, and the look finds what was not judged.
+/// Whichever request of judging fails, the registry is up to date, and the recheck finds what was not judged.
 #[tokio::test]
 async fn what_cannot_be_judged_becomes_a_look_and_holds_up_no_registry() {
     // The registry reads the device, registers it, and reads nothing more.
@@ -199,11 +200,11 @@ async fn what_cannot_be_judged_becomes_a_look_and_holds_up_no_registry() {
             assert!(failing < 3, "only the registry asks for it again: {failing}");
             continue;
         }
-        left += freezer.looks().await;
-        assert_eq!(freezer.looks().await == 0, freezer.news() == [News::Fired], "{failing}");
+        left += freezer.rechecks().await;
+        assert_eq!(freezer.rechecks().await == 0, freezer.news() == [News::Fired], "{failing}");
         freezer.minute(at_minute(2), true).await;
         assert_eq!(freezer.news(), [News::Fired], "{failing}");
-        assert_eq!(freezer.looks().await, 0);
+        assert_eq!(freezer.rechecks().await, 0);
     }
     assert!(left > 3, "some of them failed: {left}");
 }
@@ -232,7 +233,7 @@ async fn a_panic_of_judging_is_a_look_too() {
     let reading = freezer.write(1, 31).await;
     freezer.store.panic_after(2, "a mistake of ours");
     assert!(freezer.deliver(&[reading]).await);
-    assert_eq!((freezer.looks().await, freezer.news().len()), (1, 0));
+    assert_eq!((freezer.rechecks().await, freezer.news().len()), (1, 0));
     freezer.minute(at_minute(2), true).await;
     assert_eq!(freezer.news(), [News::Fired]);
 }
@@ -424,7 +425,7 @@ impl Schedule {
         let key = ReadingKey { at, device };
         let invocation = given::invocation();
         self.freezer.store.delete_readings(std::slice::from_ref(&key), &invocation).await;
-        self.freezer.store.note_looks(&[(key.device.into(), at)], &invocation).await;
+        self.freezer.store.note_rechecks(&[(key.device.into(), at)], &invocation).await;
         self.readings.remove(&minute);
     }
 
@@ -480,7 +481,7 @@ impl Schedule {
         }
     }
 
-    /// The look that the sweep leaves at a sealed quarter whose maximum is in breach.
+    /// The recheck that the sweep leaves of a sealed quarter whose maximum is in breach.
     async fn sweep(&mut self) {
         // A batch that a wrong clock took for history, and nothing else, needs the net.
         if !self.with_net {
@@ -488,8 +489,8 @@ impl Schedule {
         }
         let from = self.now - 30;
         if self.readings.range(from..from + 15).any(|(_, value)| *value > 30) {
-            let touched = [(Looked::Device(given::device("d")), at_minute(from))];
-            self.freezer.store.note_looks(&touched, &given::invocation()).await;
+            let touched = [(Rechecked::Device(given::device("d")), at_minute(from))];
+            self.freezer.store.note_rechecks(&touched, &given::invocation()).await;
         }
     }
 

@@ -3,7 +3,7 @@
 use runtime::work_queue::{FoldRequest, WorkQueue as _};
 use table::memory_db::on;
 use table::{
-    Action, Backlog, EditAlertRules as _, KeepRollupState as _, QueueDepth, ReadLooks as _,
+    Action, Backlog, EditAlertRules as _, KeepRollupState as _, QueueDepth, ReadRechecks as _,
     ReadRefold as _, StoreError, Target,
 };
 
@@ -327,7 +327,7 @@ async fn a_group_that_fails_holds_up_no_other_and_no_new_settings() {
     }
 }
 
-/// Who comes after an invocation that ended anywhere leaves the looks that it did not leave.
+/// Who comes after an invocation that ended anywhere leaves the rechecks that it did not leave.
 #[tokio::test]
 async fn a_breach_in_a_sealed_quarter_is_looked_at_though_an_invocation_ends_before() {
     for calls in 0.. {
@@ -342,9 +342,10 @@ async fn a_breach_in_a_sealed_quarter_is_looked_at_though_an_invocation_ends_bef
         let is_done = bench.rollup.handle_schedule(minute()).await.is_ok();
         bench.store.end_troubles();
         bench.schedule().await;
-        let looks = bench.store.looks(None, 9, &bench.invocation).await.expect("memory");
-        let looks: Vec<_> = looks.listing.found.iter().map(|look| look.what.to_string()).collect();
-        assert_eq!(looks, ["d"], "after {calls} calls");
+        let rechecks = bench.store.rechecks(None, 9, &bench.invocation).await.expect("memory");
+        let rechecks: Vec<_> =
+            rechecks.listing.found.iter().map(|recheck| recheck.what.to_string()).collect();
+        assert_eq!(rechecks, ["d"], "after {calls} calls");
         if is_done {
             assert!(calls > 6, "{calls}: each call was one that failed");
             break;

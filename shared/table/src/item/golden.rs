@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
 use crate::shards::Shards;
 use crate::{
-    ChannelSecret, ItemKey, Look, RoomWalk, RunningMark, Seen, StoredAlertState, StoredChannel,
+    ChannelSecret, ItemKey, Recheck, RoomWalk, RunningMark, Seen, StoredAlertState, StoredChannel,
     StoredRule, ToldMessage, WaitingMessage,
 };
 
@@ -102,7 +102,7 @@ fn again(item: Item) -> Result<(String, Item), ItemError> {
         Key::AlertState(_) => read_and_written(item, StoredAlertState::item),
         Key::AlertTold(_) => read_and_written(item, ToldMessage::item),
         Key::AlertWaiting(_) => read_and_written(item, WaitingMessage::item),
-        Key::AlertLook(_) => read_and_written(item, Look::item),
+        Key::AlertRecheck(_) => read_and_written(item, Recheck::item),
         Key::AlertRunning => read_and_written(item, RunningMark::item),
         // They are written and never read, or read only as what they are among.
         Key::Reading(..)

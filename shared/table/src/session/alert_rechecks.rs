@@ -1,4 +1,4 @@
-//! The devices and rules that are to be looked at again, and the mark of when the system last ran. Looks at nothing.
+//! The devices and rules that are to be rechecked, and the mark of when the system last ran. Judges nothing.
 
 use domain::{DeviceId, Timestamp};
 use futures_util::{StreamExt as _, stream};
@@ -9,9 +9,10 @@ use crate::db::{
 };
 use crate::item::attribute::{AFTER, SINCE, TOUCH};
 use crate::item::{self, Attribute, Kind as _};
-use crate::keys::{self, ALERT_LOOKS, Key};
+use crate::keys::{self, ALERT_RECHECKS, Key};
 use crate::{
-    Expected, ListPage, Look, Looked, PutOutcome, RunningMark, Session, StoreError, StoreResult,
+    Expected, ListPage, PutOutcome, Recheck, Rechecked, RunningMark, Session, StoreError,
+    StoreResult,
 };
 
 /// How many are noted at once.
@@ -21,7 +22,7 @@ const MAX_ATTEMPTS: usize = 8;
 
 impl<D: Db> Session<'_, D> {
     /// Notes what was touched.
-    pub async fn note_looks(self, touched: &[(Looked, Timestamp)]) -> PutOutcome {
+    pub async fn note_rechecks(self, touched: &[(Rechecked, Timestamp)]) -> PutOutcome {
         let noting: Vec<_> =
             touched.iter().map(|(what, since)| self.note_look(what, *since)).collect();
         let noted: Vec<StoreResult<()>> =
@@ -30,9 +31,9 @@ impl<D: Db> Session<'_, D> {
     }
 
     /// Notes an instant, or where an earlier one is noted, only that something was touched again. A rule begins anew.
-    async fn note_look(self, what: &Looked, since: Timestamp) -> StoreResult<()> {
-        let key = Key::AlertLook(what.clone());
-        // Random, so that no look is taken for one that was removed before.
+    async fn note_look(self, what: &Rechecked, since: Timestamp) -> StoreResult<()> {
+        let key = Key::AlertRecheck(what.clone());
+        // Random, so that no recheck is taken for one that was removed before.
         let (at, touch) = (Attribute::text(&since), Attribute::number(fastrand::u64(..)));
         let touched = [set(TOUCH, touch), remove(AFTER)];
         for _ in 0..MAX_ATTEMPTS {
@@ -48,32 +49,37 @@ impl<D: Db> Session<'_, D> {
                 return Ok(());
             }
         }
-        Err(StoreError::Contended(format!("the look at {what}")))
+        Err(StoreError::Contended(format!("the recheck of {what}")))
     }
 
     /// A page of what is to be looked at.
-    pub async fn looks(self, after: Option<&Looked>, limit: usize) -> StoreResult<ListPage<Look>> {
+    pub async fn rechecks(
+        self,
+        after: Option<&Rechecked>,
+        limit: usize,
+    ) -> StoreResult<ListPage<Recheck>> {
         let (first, last) = keys::all_ids();
         let range = ItemQuery {
             keys: Keys::between(first, last),
-            start: after.map(|after| item::key(&Key::AlertLook(after.clone()))),
+            start: after.map(|after| item::key(&Key::AlertRecheck(after.clone()))),
             consistent: false,
-            ..ItemQuery::of(ALERT_LOOKS)
+            ..ItemQuery::of(ALERT_RECHECKS)
         };
         self.alert_page(range, limit, |_| true).await
     }
 
     /// Notes up to which device a rule was looked at, if nothing was touched since.
-    pub async fn move_look(self, look: &Look, after: &DeviceId) -> StoreResult<bool> {
-        let place = update(&Key::AlertLook(look.what.clone()))
-            .when(is_still(look))
+    pub async fn move_recheck(self, recheck: &Recheck, after: &DeviceId) -> StoreResult<bool> {
+        let place = update(&Key::AlertRecheck(recheck.what.clone()))
+            .when(is_still(recheck))
             .with([set(AFTER, Attribute::text(after))]);
         self.is_written(place).await
     }
 
-    /// Removes a look, if nothing was touched since.
-    pub async fn remove_look(self, look: &Look) -> StoreResult<bool> {
-        self.is_written(delete(&Key::AlertLook(look.what.clone())).when(is_still(look))).await
+    /// Removes a recheck, if nothing was touched since.
+    pub async fn remove_recheck(self, recheck: &Recheck) -> StoreResult<bool> {
+        self.is_written(delete(&Key::AlertRecheck(recheck.what.clone())).when(is_still(recheck)))
+            .await
     }
 
     /// When the system last ran.
@@ -87,7 +93,7 @@ impl<D: Db> Session<'_, D> {
     }
 }
 
-/// The conditions that nothing was touched since a look was read.
-fn is_still(look: &Look) -> [If; 2] {
-    [is(SINCE, Attribute::text(&look.since)), is(TOUCH, Attribute::number(look.touch))]
+/// The conditions that nothing was touched since a recheck was read.
+fn is_still(recheck: &Recheck) -> [If; 2] {
+    [is(SINCE, Attribute::text(&recheck.since)), is(TOUCH, Attribute::number(recheck.touch))]
 }

@@ -1,11 +1,11 @@
-//! The items of devices and rules to be looked at again, and of when the system last ran. Looks at nothing.
+//! The items of devices and rules to be rechecked, and of when the system last ran. Judges nothing.
 
 use super::attribute::{AFTER, AT, PAUSES, SINCE, TOUCH, VERSION};
 use super::form::{At, List, Listed, Maybe, Text, Whole};
 use super::kind::kind;
-use crate::{Look, RunningMark};
+use crate::{Recheck, RunningMark};
 
-kind! { Look = AlertLook(what) {
+kind! { Recheck = AlertRecheck(what) {
     since: At = SINCE,
     after: Maybe<Text> = AFTER,
     touch: Whole = TOUCH,

@@ -1,4 +1,4 @@
-//! Leaves looks at devices whose sealed quarters are in breach of a rule of alerts: the net under what a batch of the
+//! Leaves rechecks of devices whose sealed quarters are in breach of a rule of alerts: the net under what a batch of the
 //! stream should have judged. Judges nothing.
 
 use std::collections::BTreeMap;
@@ -8,27 +8,27 @@ use domain::{DeviceId, QuarterHour, Rollup, TimeRange, Timestamp};
 use judging::Breaches;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Looked, StoreError};
+use table::{Rechecked, StoreError};
 
 use crate::bucket_folding::{BucketFolding, NotFolded};
 use crate::log::Done;
 use crate::ports::Store;
 use crate::run::Run;
 
-/// Quarters that ended earlier are history: a sweep that is far behind leaves no looks at them.
+/// Quarters that ended earlier are history: a sweep that is far behind leaves no rechecks of them.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
-/// The devices that are asked about, and looks that are noted, at once.
+/// The devices that are asked about, and rechecks that are noted, at once.
 const PAGE: usize = 100;
 
 /// What the sealed quarters of a range ask for.
 #[derive(Default)]
-pub(crate) struct Looks {
+pub(crate) struct Rechecks {
     breaches: Option<Breaches>,
     /// The quarters in breach of a rule that may be about the device.
     found: BTreeMap<DeviceId, BTreeMap<QuarterHour, Rollup>>,
 }
 
-impl Looks {
+impl Rechecks {
     /// Takes the quarters of a device that were put.
     pub(crate) fn add(&mut self, device: &DeviceId, mut put: BTreeMap<QuarterHour, Rollup>) {
         let Some(breaches) = &self.breaches else { return };
@@ -40,32 +40,32 @@ impl Looks {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The looks of a range: none are left at what is history, and where there is no rule.
-    pub(crate) async fn looks_of(
+    /// The rechecks of a range: none are left of what is history, and where there is no rule.
+    pub(crate) async fn rechecks_of(
         &self,
         range: TimeRange,
         run: &mut Run<'_>,
-    ) -> Result<Looks, NotFolded> {
+    ) -> Result<Rechecks, NotFolded> {
         let now = self.clock.now();
         if range.to() < now.saturating_add(-MAX_AGE) {
-            return Ok(Looks::default());
+            return Ok(Rechecks::default());
         }
         let rules = self.alert_rules.rules(&self.store, now, run.invocation).await;
         let rules = unless_refused(rules, &mut run.done)?;
-        Ok(Looks { breaches: rules.filter(|rules| !rules.is_empty()), found: BTreeMap::new() })
+        Ok(Rechecks { breaches: rules.filter(|rules| !rules.is_empty()), found: BTreeMap::new() })
     }
 
-    /// Notes the looks at those of the devices that a rule is about, as they are this moment.
-    pub(crate) async fn note_looks(
+    /// Notes rechecks of the devices that a rule is about, as they are this moment.
+    pub(crate) async fn note_rechecks(
         &self,
-        looks: Looks,
+        rechecks: Rechecks,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
-        let Looks { breaches: Some(breaches), found } = looks else { return Ok(()) };
+        let Rechecks { breaches: Some(breaches), found } = rechecks else { return Ok(()) };
         let ids: Vec<DeviceId> = found.keys().cloned().collect();
         for ids in ids.chunks(PAGE) {
             let listing = self.store.find_devices(ids, run.noting).await?;
-            let mut touched: Vec<(Looked, Timestamp)> = Vec::new();
+            let mut touched: Vec<(Rechecked, Timestamp)> = Vec::new();
             for device in &listing.found {
                 let mut quarters = found.get(device.id()).into_iter().flatten();
                 let first = quarters.find(|(_, rollup)| breaches.has(device, rollup));
@@ -76,8 +76,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if touched.is_empty() {
                 continue;
             }
-            let noted = self.store.note_looks(&touched, run.noting).await;
-            run.done.looks += touched.len() - noted.not_stored.len();
+            let noted = self.store.note_rechecks(&touched, run.noting).await;
+            run.done.rechecks += touched.len() - noted.not_stored.len();
             unless_refused(noted.cause.map_or(Ok(()), Err), &mut run.done)?;
         }
         Ok(())
@@ -94,7 +94,7 @@ fn unless_refused<T>(
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_retryable() => Err(error.into()),
         Err(error) => {
-            done.looks_refused = Some(error);
+            done.rechecks_refused = Some(error);
             Ok(None)
         }
     }
@@ -109,11 +109,11 @@ mod tests {
         let mut done = Done::default();
         let refused = || Err::<(), _>(StoreError::Refused("not permitted".into()));
         assert!(matches!(unless_refused(refused(), &mut done), Ok(None)));
-        assert!(matches!(done.looks_refused, Some(StoreError::Refused(_))));
+        assert!(matches!(done.rechecks_refused, Some(StoreError::Refused(_))));
 
         let mut done = Done::default();
         let throttled = Err::<(), _>(StoreError::Throttled("for now".into()));
         assert!(unless_refused(throttled, &mut done).is_err());
-        assert!(done.looks_refused.is_none(), "it comes again");
+        assert!(done.rechecks_refused.is_none(), "it comes again");
     }
 }
