@@ -245,8 +245,7 @@ macro_rules! ports {
             seen(store):
                 what_is_noted_of_a_room_widens_by_compare_and_swap
                 devices_seen_in_a_room_in_some_months_are_found
-                what_is_noted_goes_with_the_device
-                a_walk_that_is_done_stays_done;
+                what_is_noted_goes_with_the_device;
             shards(store):
                 pages_hold_every_device_once_and_in_order
                 pages_hold_every_room_once_and_in_order

@@ -24,9 +24,9 @@ use table::{
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadRechecks,
     ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Recheck, Refold,
-    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomWalk,
-    RunningMark, SearchDevices, SearchQuery, Seen, SendWaitingMessages, SetConditionsReady,
-    StayQuery, Target, ToldQuery, UpdateRegistry, WaitingMessage,
+    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RunningMark,
+    SearchDevices, SearchQuery, Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target,
+    ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
@@ -306,8 +306,7 @@ async fn each_port_asks_what_it_declares() {
         sealed: [at(0); SWEEP_GROUPS],
         queue: None,
     };
-    let walk = RoomWalk { begun: at(0), after: None, is_done: false };
-    check!(ReadRollupState: store.rollup_state(invocation), store.room_walk(invocation));
+    check!(ReadRollupState: store.rollup_state(invocation));
     check!(ReadRefold: store.refold(&d, invocation));
     check!(ReadLateChanges: store.late_changes(invocation));
     check!(MarkLateChanges: store.put_late_marks(&[], 0, invocation));
@@ -335,7 +334,6 @@ async fn each_port_asks_what_it_declares() {
         store.note_backlog(Backlog { since: at(0), at: at(1) }, invocation),
         without_index.distrust_conditions(invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
-        store.set_room_walk(&walk, invocation),
         store.set_refold(&d, &Refold::default(), invocation));
 }
 

@@ -2,11 +2,11 @@
 
 use std::ops::RangeInclusive;
 
-use domain::{Month, Timestamp};
-use table::{Belonging, Expected, RoomWalk, Seen};
+use domain::Month;
+use table::{Belonging, Expected, Seen};
 
 use super::Ports;
-use crate::given::{at, device, invocation, room};
+use crate::given::{device, invocation, room};
 
 fn month(text: &str) -> Month {
     text.parse().expect("a month")
@@ -93,19 +93,4 @@ pub(super) async fn what_is_noted_goes_with_the_device(store: &impl Ports) {
     assert!(put(store, &begun, Expected::Absent).await);
     let again = store.belongings(&device("d"), 10, &invocation()).await.expect("read").found;
     assert_eq!(again, [Belonging::of_seen(&device("d"), &room("room-a"))]);
-}
-
-pub(super) async fn a_walk_that_is_done_stays_done(store: &impl Ports) {
-    let walk = || async { store.room_walk(&invocation()).await.expect("read") };
-    assert_eq!(walk().await, None);
-    let begun = RoomWalk { begun: at(0), after: None, is_done: false };
-    let further = RoomWalk { after: Some(device("d")), ..begun.clone() };
-    let done = RoomWalk { is_done: true, ..further.clone() };
-    for (set, expected) in
-        [(&begun, &begun), (&further, &further), (&done, &done), (&begun, &done), (&further, &done)]
-    {
-        store.set_room_walk(set, &invocation()).await.expect("stored");
-        assert_eq!(walk().await.as_ref(), Some(expected));
-    }
-    assert!(done.begun > Timestamp::MIN);
 }

@@ -17,7 +17,7 @@ use table::{
     Belonging, DeleteReadings as _, EditRegistry as _, Expected, KeepRollupState as _,
     PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadConditionsSchema as _,
     ReadRollupState as _, ReadRollups as _, ReadingKey, Refold, RemoveBelongings as _, RollupKey,
-    RollupState, RoomWalk, StoreError, StoredRollup,
+    RollupState, StoreError, StoredRollup,
 };
 
 use super::rebuild::{self, Rebuild, Rebuilt};
@@ -227,8 +227,6 @@ async fn a_room_that_rollups_name_and_nobody_has_noted_is_found_and_noted_by_a_r
     };
     let all = [("2025-11".to_owned(), "2026-02".to_owned())];
     assert_eq!(months(), all);
-    let walk = RoomWalk { begun: at("2026-01-15T00:00:00Z"), after: None, is_done: true };
-    bench.store.set_room_walk(&walk, &invocation()).await.unwrap();
     assert!(bench.verify(&[]).await);
 
     let (device, room) = ("a".parse().unwrap(), "hall".parse().unwrap());

@@ -144,9 +144,7 @@ pub(super) async fn run(
     }
     let was_ahead = mark_ahead(&state, clock.now()).is_some();
     let due = due_changes(store, &walk.devices).await?;
-    let room_walk = patiently(async |invocation| store.room_walk(invocation).await).await?;
-    let has_noted_rooms = room_walk.is_some_and(|walk| walk.is_done);
-    let mut comparison = Comparison { store, zone, state, due, has_noted_rooms, clock };
+    let mut comparison = Comparison { store, zone, state, due, clock };
     let add = |sum: &mut Found, visited: Visited| {
         for (key, verdict) in visited.verdicts {
             sum.add(&key, &verdict);
@@ -290,8 +288,6 @@ struct Comparison<'a, S, C> {
     zone: Zone,
     state: RollupState,
     due: BTreeMap<DeviceId, Extent>,
-    /// Whether the rooms of all rollups should be noted.
-    has_noted_rooms: bool,
     clock: C,
 }
 
@@ -380,9 +376,6 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         room: &RoomId,
         months: &RangeInclusive<Month>,
     ) -> anyhow::Result<bool> {
-        if !self.has_noted_rooms {
-            return Ok(true);
-        }
         let seen = patiently(async |invocation| self.store.seen(room, device, invocation).await);
         Ok(seen.await?.is_some_and(|seen| seen.covers(months)))
     }

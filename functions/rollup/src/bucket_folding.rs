@@ -17,7 +17,7 @@ use table::{Invocation, StoreError, StoreResult};
 
 use crate::backlog::LastNote;
 use crate::log::Done;
-use crate::memory::{QueueBusy, Refolded, Registered, StateMemory, Walked};
+use crate::memory::{QueueBusy, Refolded, Registered, StateMemory};
 use crate::ports::Store;
 use crate::settings::Settings;
 
@@ -34,7 +34,6 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) backlog: LastNote,
     pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
-    pub(crate) walked: Walked,
     pub(crate) alert_rules: SealedBreaches,
 }
 
@@ -87,7 +86,6 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             backlog: LastNote::default(),
             queue_busy: QueueBusy::default(),
             seen: SeenRooms::default(),
-            walked: Walked::default(),
             alert_rules: SealedBreaches::default(),
         }
     }

@@ -18,7 +18,6 @@ mod ports;
 mod rechecks;
 mod refold;
 mod registry;
-mod room_walk;
 mod run;
 mod schedule;
 mod settings;

@@ -102,10 +102,6 @@ impl Refolded {
     }
 }
 
-/// Whether the instance knows that the walk is over. That stays true.
-#[derive(Debug, Default)]
-pub(crate) struct Walked(pub(crate) AtomicBool);
-
 /// What the instance remembers of the state.
 #[derive(Debug, Default)]
 pub(crate) struct StateMemory {

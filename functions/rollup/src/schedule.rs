@@ -137,8 +137,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         log.set("rollup.groups", tried);
 
         let refolded = self.refold(&sealed_until, (state.zone, now), run).await;
-        let walked = self.walk_rooms((state.zone, now), run).await;
-        swept.and(refolded).and(walked)
+        swept.and(refolded)
     }
 
     /// Sets marks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters

@@ -71,12 +71,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             queue: None,
         };
         match self.store.begin_rollups(&state, invocation).await? {
-            InsertOutcome::Inserted => {
-                if is_new {
-                    self.skip_room_walk(invocation).await?;
-                }
-                Ok(state)
-            }
+            InsertOutcome::Inserted => Ok(state),
             InsertOutcome::Exists(known) => Ok(known),
         }
     }

@@ -14,7 +14,7 @@ use table::{
     AddArrival, Added, CountIntroduced, FindRegistry, FindToken, InsertOutcome, Invocation,
     LateChanges, LateMark, Listing, MarkLateChanges, MergeReadings, Page, PutOutcome, PutReadings,
     QueryReadings, RangeQuery, ReadRegistry, ReadRollupState, RegisterDevices, Registration,
-    RollupState, RoomWalk, StoreResult, UpdateOutcome, UpdateRegistry,
+    RollupState, StoreResult, UpdateOutcome, UpdateRegistry,
 };
 
 /// Readings that are held back, by device and time.
@@ -296,9 +296,5 @@ impl CountIntroduced for Holding {
 impl ReadRollupState for Holding {
     async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
         self.table.rollup_state(invocation).await
-    }
-
-    async fn room_walk(&self, invocation: &Invocation) -> StoreResult<Option<RoomWalk>> {
-        self.table.room_walk(invocation).await
     }
 }

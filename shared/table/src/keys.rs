@@ -66,8 +66,6 @@ const ROLLUP_STATE: &str = "rollup";
 const CHANGES: &str = "changes";
 /// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
 const SHARDS: &str = "#shards";
-/// The sort key, beside the state of the rollups, of how far the rooms of older rollups are noted.
-const ROOM_WALK: &str = "rooms";
 /// The sort key, among a device's rollups, of how far they are folded again.
 const REFOLD: &str = "REFOLD";
 
@@ -131,8 +129,6 @@ pub enum Key {
     LateChanges,
     /// How far the rollups of a device are folded again after a change of its settings.
     Refold(DeviceId),
-    /// How far it is noted which rooms older rollups name.
-    RoomWalk,
     /// The schema of the index by conditions.
     ConditionsSchema,
     /// That a device was seen in a room, among its rollups: what a deletion of the device finds.
@@ -181,7 +177,7 @@ impl Key {
             Self::SeenIn(room, _) => seen_in_pk(room),
             Self::SearchEntry(device, _) => search_pk(device),
             Self::Indexed => ATTRIBUTE_PREFIX.to_owned(),
-            Self::RollupState | Self::RoomWalk => STATE.to_owned(),
+            Self::RollupState => STATE.to_owned(),
             Self::LateChanges => LATE.to_owned(),
             Self::ConditionsSchema => CONDITIONS.to_owned(),
             Self::Introduced(_) => INTRODUCED.to_owned(),
@@ -216,7 +212,6 @@ impl Key {
             Self::Indexed => INDEXED.to_owned(),
             Self::RollupState => ROLLUP_STATE.to_owned(),
             Self::LateChanges => CHANGES.to_owned(),
-            Self::RoomWalk => ROOM_WALK.to_owned(),
             Self::Refold(_) => REFOLD.to_owned(),
             Self::SeenOf(_, room) => format!("{SEEN_IN_PREFIX}{room}"),
             Self::SeenIn(_, device) | Self::AlertRecheck(Rechecked::Device(device)) => {
@@ -258,7 +253,6 @@ impl Key {
             ATTRIBUTE_PREFIX => (sk == INDEXED).then_some(Self::Indexed),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
             LATE if sk == CHANGES => Some(Self::LateChanges),
-            STATE if sk == ROOM_WALK => Some(Self::RoomWalk),
             CONDITIONS if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
             INTRODUCED => Some(Self::Introduced(sk.to_owned())),
             alerts if alerts.starts_with(ALERT_PREFIX) => Self::parse_of_alerts(alerts, sk),
@@ -607,7 +601,6 @@ mod tests {
             Just(Key::Indexed),
             Just(Key::RollupState),
             Just(Key::LateChanges),
-            Just(Key::RoomWalk),
             (id(), id()).prop_map(|(id, room)| {
                 Key::SeenOf(id.parse().expect("an id"), room.parse().expect("an id"))
             }),

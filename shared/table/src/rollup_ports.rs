@@ -11,8 +11,8 @@ use crate::db::Db;
 use crate::{
     Action, Backlog, ConditionsPage, ConditionsQuery, Expected, Indexing, InsertOutcome,
     Invocation, LateChanges, LateMark, ListPage, Listing, Permission, QueueDepth, Refold,
-    RollupKey, RollupState, RoomWalk, Session, StoreResult, StoredReading, StoredRollup,
-    StoredSchema, Target, ports,
+    RollupKey, RollupState, Session, StoreResult, StoredReading, StoredRollup, StoredSchema,
+    Target, ports,
 };
 
 ports! {
@@ -58,9 +58,6 @@ ports! {
     ReadRollupState [(GetItem, RollupState)] {
         /// The state, as it is this moment; `None` before the rollup function has run.
         fn rollup_state() -> StoreResult<Option<RollupState>>;
-
-        /// How far it is noted which rooms older rollups name; `None` before rooms are noted at all.
-        fn room_walk() -> StoreResult<Option<RoomWalk>>;
     }
 
     /// Reads what is known of changes of past readings that rollups may lack.
@@ -116,9 +113,6 @@ ports! {
 
         /// Notes that the rollups are complete from `since` on, and the time zone of their days.
         fn set_rebuilt(since: Timestamp, zone: &str) -> StoreResult<()>;
-
-        /// Stores how far rooms of older rollups are noted. A walk that is done stays done.
-        fn set_room_walk(walk: &RoomWalk) -> StoreResult<()>;
 
         /// Stores how far the rollups of a device are folded again.
         fn set_refold(device: &DeviceId, refold: &Refold) -> StoreResult<()>;

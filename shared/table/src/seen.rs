@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use domain::{DeviceId, Month, RoomId, Timestamp};
+use domain::{DeviceId, Month, RoomId};
 
 use crate::{Expected, StoreResult, ports};
 
@@ -50,18 +50,6 @@ impl Seen {
     pub fn overlaps(&self, months: &RangeInclusive<Month>) -> bool {
         self.first <= *months.end() && *months.start() <= self.last
     }
-}
-
-/// The progress of a walk over old rollups, device by device, that notes the rooms in which devices were. Newer
-/// rollups note the rooms as they are folded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoomWalk {
-    /// When a function first noted rooms.
-    pub begun: Timestamp,
-    /// The device up to which all is noted.
-    pub after: Option<DeviceId>,
-    /// Whether all is noted of every device.
-    pub is_done: bool,
 }
 
 ports! {

@@ -1,10 +1,7 @@
-//! Which devices were seen in which rooms: noted before a rollup, with the stream, and once of older rollups.
+//! Which devices were seen in which rooms: noted before a rollup, and with the stream.
 
 use domain::{MAX_ROLLUP_ROOMS, Month};
-use table::{
-    LookUpRegistry as _, MarkDeletions as _, ReadRollupState as _, RemoveBelongings as _,
-    StoreError,
-};
+use table::{LookUpRegistry as _, MarkDeletions as _, RemoveBelongings as _, StoreError};
 
 use super::*;
 
@@ -40,11 +37,6 @@ impl Bench {
         let deletion = deletion.expect("it is marked");
         let ended = self.store.end_deletion(&id, &deletion, now, &self.invocation).await;
         assert!(ended.expect("memory"));
-    }
-
-    async fn is_walked(&self) -> bool {
-        let walk = self.store.room_walk(&self.invocation).await.expect("memory");
-        walk.is_some_and(|walk| walk.is_done)
     }
 }
 
@@ -125,53 +117,4 @@ async fn all_rooms_of_a_quarter_are_noted_however_many_a_rollup_names() {
     bench.deliver(&[record("INSERT", "d", -30)]).await;
     assert_eq!(bench.quarter("d", -30).expect("folded").rollup.rooms.len(), MAX_ROLLUP_ROOMS);
     assert_eq!(bench.noted().len(), readings.len());
-}
-
-#[tokio::test]
-async fn a_new_table_has_nothing_to_walk() {
-    let bench = Bench::on(MemoryDb::default(), "Asia/Tokyo");
-    assert!(!bench.is_walked().await);
-    bench.schedule().await;
-    assert!(bench.is_walked().await);
-}
-
-#[tokio::test]
-async fn rooms_of_older_rollups_are_noted_once_when_no_older_function_can_be_at_work() {
-    let bench = Bench::new().await;
-    for device in ["e", "f"] {
-        bench.register(device).await;
-    }
-    for (device, minute, room) in [
-        ("d", -30, "hall"),
-        ("e", -3 * 1_440, "attic"),
-        ("e", -70_000, "hall"),
-        ("f", -90, "cellar"),
-    ] {
-        let record = bench.write_in(device, minute, room).await;
-        bench.deliver(&[record]).await;
-    }
-    let expected = bench.noted();
-    assert_eq!(expected.len(), 4);
-    // As a version left it that noted no rooms.
-    let old = Bench::on(MemoryDb::default(), "Asia/Tokyo");
-    for device in ["d", "e", "f"] {
-        old.register(device).await;
-    }
-    for rollup in bench.store.rollups() {
-        given::put_first(&old.store, &rollup).await;
-    }
-    for minute in 0..10 {
-        old.minutes(minute, minute).await;
-        assert_eq!((old.is_walked().await, old.noted()), (false, Vec::new()), "minute {minute}");
-    }
-    // The walk is interrupted anywhere, and goes on.
-    for calls in 0..12 {
-        old.store.fail_after(calls, [StoreError::Throttled("busy".into())]);
-        old.clock.set(at_minute(11));
-        drop(old.rollup.handle_schedule(minute()).await);
-        old.store.end_troubles();
-    }
-    old.schedule().await;
-    assert!(old.is_walked().await);
-    assert_eq!(old.noted(), expected);
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use domain::given;
 use domain::{DeviceId, LocalDate, Order, RoomId};
-use table::{Page, QueryReadings, RangeQuery, ReadRollupState, ReadRollups, RoomWalk, StoreResult};
+use table::{Page, QueryReadings, RangeQuery, ReadRollupState, ReadRollups, StoreResult};
 
 use super::*;
 
@@ -60,10 +60,6 @@ impl ReadRollups for SmallPages<'_> {
 impl ReadRollupState for SmallPages<'_> {
     async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
         self.store.rollup_state(invocation).await
-    }
-
-    async fn room_walk(&self, invocation: &Invocation) -> StoreResult<Option<RoomWalk>> {
-        self.store.room_walk(invocation).await
     }
 }
 

@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
 use crate::shards::Shards;
 use crate::{
-    ChannelSecret, ItemKey, Recheck, RoomWalk, RunningMark, Seen, StoredAlertState, StoredChannel,
+    ChannelSecret, ItemKey, Recheck, RunningMark, Seen, StoredAlertState, StoredChannel,
     StoredRule, ToldMessage, WaitingMessage,
 };
 
@@ -82,7 +82,6 @@ fn again(item: Item) -> Result<(String, Item), ItemError> {
         Key::StayOf(..) => read_and_written(item, |stay| from_stay(stay)[0].clone()),
         Key::StayIn(..) => read_and_written(item, |stay| from_stay(stay)[1].clone()),
         Key::SeenIn(..) => read_and_written(item, Seen::item),
-        Key::RoomWalk => read_and_written(item, RoomWalk::item),
         Key::Rollup(..) => read_and_written(item, StoredRollup::item),
         Key::RollupState => read_and_written(item, RollupState::item),
         Key::Refold(_) => {

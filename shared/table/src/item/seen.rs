@@ -1,11 +1,11 @@
-//! The two items of a device that was seen in a room, and how far this is noted of older rollups.
+//! The two items of a device that was seen in a room.
 
-use super::attribute::{AFTER, DONE, FIRST_MONTH, LAST_MONTH, SINCE, VERSION};
-use super::form::{At, Mark, Maybe, Text, Whole};
+use super::attribute::{FIRST_MONTH, LAST_MONTH, VERSION};
+use super::form::{Text, Whole};
 use super::kind::kind;
 use super::{Item, key};
+use crate::Seen;
 use crate::keys::Key;
-use crate::{RoomWalk, Seen};
 use domain::{DeviceId, RoomId};
 
 // Among the devices that were seen in the room.
@@ -20,9 +20,3 @@ kind! { Seen = SeenIn(room, device) {
 pub fn seen_of(device: &DeviceId, room: &RoomId) -> Item {
     key(&Key::SeenOf(device.clone(), room.clone()))
 }
-
-kind! { RoomWalk = RoomWalk {
-    begun: At = SINCE,
-    after: Maybe<Text> = AFTER,
-    is_done: Mark = DONE,
-} }

@@ -6,26 +6,21 @@ use domain::{DeviceId, Timestamp};
 
 use super::read;
 use crate::db::{
-    Db, Path, WriteOutcome, above, absent, below, member, put, remove, replace_all, set, set_as,
-    still, update, upsert,
+    Db, Path, WriteOutcome, above, below, member, put, remove, replace_all, set, set_as, still,
+    update, upsert,
 };
-use crate::item::attribute::{BACKLOG, DONE, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE};
+use crate::item::attribute::{BACKLOG, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE};
 use crate::item::{Attribute, Kind as _, List, group_name, listed};
 use crate::keys::Key;
 use crate::{
-    Backlog, InsertOutcome, LateChanges, LateMark, QueueDepth, Refold, RollupState, RoomWalk,
-    Session, StoreResult,
+    Backlog, InsertOutcome, LateChanges, LateMark, QueueDepth, Refold, RollupState, Session,
+    StoreResult,
 };
 
 impl<D: Db> Session<'_, D> {
     /// The state; `None` before the rollup function has run.
     pub async fn rollup_state(self) -> StoreResult<Option<RollupState>> {
         self.find(&Key::RollupState).await
-    }
-
-    /// How far it is noted which rooms older rollups name.
-    pub async fn room_walk(self) -> StoreResult<Option<RoomWalk>> {
-        self.find(&Key::RoomWalk).await
     }
 
     /// The marks and the backlog of this moment: a mark is written before its readings.
@@ -133,12 +128,6 @@ impl<D: Db> Session<'_, D> {
         let rebuilt =
             [set(SINCE, Attribute::text(&since)), set(ZONE, Attribute::S(zone.to_owned()))];
         self.write(update(&Key::RollupState).with(rebuilt)).await.map(drop)
-    }
-
-    /// Stores how far rooms of older rollups are noted, unless the walk is done.
-    pub async fn set_room_walk(self, walk: &RoomWalk) -> StoreResult<()> {
-        let walk = upsert(&Key::RoomWalk).when([absent(DONE)]).with(replace_all(walk));
-        self.write(walk).await.map(drop)
     }
 
     /// Stores how far the rollups of a device are folded again.
