@@ -7,8 +7,9 @@ use rollups::{Store, is_closing, newest_sealable_edge, part_of_day};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::{
-    FindRegistry, KeepRollupState, ListDevices, QueryReadings, RangeQuery, ReadConditionsSchema,
-    ReadRefold, ReadRollupState, RollupState, SetConditionsReady, StoredRollup,
+    FindRegistry, KeepRollupState, ListDevices, NearestReading, QueryReadings,
+    ReadConditionsSchema, ReadRefold, ReadRollupState, RollupState, SetConditionsReady,
+    StoredRollup,
 };
 
 use super::progress::Progress;
@@ -219,11 +220,9 @@ impl<'a, S: Table> Walk<'a, S> {
         range: TimeRange,
     ) -> anyhow::Result<Option<Timestamp>> {
         let order = Order::Ascending;
-        let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
-        let page = patiently(async |invocation| {
-            self.store.device_readings(device, &query, invocation).await
-        });
-        Ok(page.await?.readings.first().map(|reading| reading.at))
+        let first = NearestReading { device, range, order, consistent: true };
+        let first = patiently(async |invocation| first.find(self.store, invocation).await).await?;
+        Ok(first.map(|reading| reading.at))
     }
 }
 

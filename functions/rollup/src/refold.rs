@@ -4,7 +4,7 @@ use domain::{Extent, Order, QuarterHour, SWEEP_GROUPS, TimeRange, Timestamp, Zon
 use rollups::{Assumed, SKEW, newest_sealable_edge};
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, RangeQuery, Refold, StoreResult};
+use table::{Invocation, NearestReading, Refold, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, window_end};
 use crate::memory::ListedDevice;
@@ -103,10 +103,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> StoreResult<Timestamp> {
         let range =
             TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("one is before the other");
-        let order = Order::Ascending;
-        let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
-        let oldest = self.store.device_readings(&device.id, &query, invocation).await?;
-        let first = oldest.readings.first().map_or(device.first_seen, |it| it.at);
+        let (id, order) = (&device.id, Order::Ascending);
+        let oldest = NearestReading { device: id, range, order, consistent: true };
+        let oldest = oldest.find(&self.store, invocation).await?;
+        let first = oldest.map_or(device.first_seen, |reading| reading.at);
         Ok(QuarterHour::of(changed.first.max(first.min(device.first_seen))).start())
     }
 }

@@ -4,7 +4,7 @@ use alerts::{MAX_AHEAD, Observation, Start};
 use chrono::TimeDelta;
 use domain::{DeviceId, MetricName, MetricRule, Order, Reading, TimeRange, Timestamp};
 use series::Failure;
-use table::{RangeQuery, ReadingKey};
+use table::{NearestReading, RangeQuery, ReadingKey};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -66,10 +66,8 @@ impl<S: Store> JudgingSession<'_, S> {
         consistent: bool,
     ) -> Result<Option<Reading>> {
         let Ok(range) = TimeRange::new(Timestamp::MIN, before) else { return Ok(None) };
-        let order = Order::Descending;
-        let query = RangeQuery { range, order, after: None, limit: 1, consistent };
-        let page = self.store.device_readings(device, &query, self.invocation).await?;
-        Ok(page.readings.into_iter().next())
+        let newest = NearestReading { device, range, order: Order::Descending, consistent };
+        Ok(newest.find(self.store, self.invocation).await?)
     }
 
     /// Reads readings in order of time, no more than are `left`; else says why not.

@@ -15,7 +15,7 @@ use domain::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use rollups::is_closing;
 use table::sizes::ItemSizes;
-use table::{Invocation, RangeQuery, ReadingKey, StoredRollup};
+use table::{Invocation, NearestReading, RangeQuery, ReadingKey, StoredRollup};
 
 use super::failure::Failure;
 use super::grid::{Grid, intersection, joined, uncovered};
@@ -705,7 +705,7 @@ impl<'a> Gathering<'a> {
 
 /// When the reading at an end of a range is, if the device has a counter: a reading whose only value is a counter of 0
 /// is in no rollup.
-pub(crate) async fn edge(
+async fn edge(
     store: &impl Store,
     ask: &Ask<'_>,
     range: TimeRange,
@@ -716,20 +716,8 @@ pub(crate) async fn edge(
     if !rules.any(|rule| matches!(rule, MetricRule::Counter(_))) {
         return Ok(None);
     }
-    Ok(nearest(store, ask, range, order, invocation).await?.map(|reading| reading.at))
-}
-
-/// The first reading of a range in an order.
-pub(crate) async fn nearest(
-    store: &impl Store,
-    ask: &Ask<'_>,
-    range: TimeRange,
-    order: Order,
-    invocation: &Invocation,
-) -> Result<Option<Reading>, Failure> {
-    let query = RangeQuery { range, order, after: None, limit: 1, consistent: false };
-    let page = store.device_readings(ask.device.id(), &query, invocation).await?;
-    Ok(page.readings.into_iter().next())
+    let nearest = NearestReading { device: ask.device.id(), range, order, consistent: false };
+    Ok(nearest.find(store, invocation).await?.map(|reading| reading.at))
 }
 
 /// Takes ranges from the front that are together at most so long; the last is cut.

@@ -2,11 +2,11 @@
 
 use chrono::TimeDelta;
 use domain::{Order, TimeRange, Timestamp};
-use table::Invocation;
+use table::{Invocation, NearestReading};
 
 use super::device::DeviceValues;
 use super::failure::Failure;
-use super::gather::{Ask, nearest};
+use super::gather::Ask;
 use super::grid::intersection;
 use crate::ports::Store;
 
@@ -109,8 +109,10 @@ async fn was_there_before(
     invocation: &Invocation,
 ) -> Result<bool, Failure> {
     let from = ask.grid.range().from();
-    let Ok(before) = TimeRange::new(Timestamp::MIN, from) else { return Ok(false) };
-    let last = nearest(store, ask, before, Order::Descending, invocation).await?;
+    let Ok(range) = TimeRange::new(Timestamp::MIN, from) else { return Ok(false) };
+    let (device, order) = (ask.device.id(), Order::Descending);
+    let last = NearestReading { device, range, order, consistent: false };
+    let last = last.find(store, invocation).await?;
     Ok(match last {
         Some(reading) => ask.is_about(reading.room.as_ref()),
         None => ask.device.first_seen() < from && ask.is_about(ask.device.place().room()),

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use domain::{
     CounterRule, Device, MetricName, MetricRule, Order, Sample, TimeRange, Timestamp, Verdict,
 };
-use table::{Invocation, RangeQuery};
+use table::{Invocation, NearestReading};
 
 use super::failure::Failure;
 use super::gather::{Ask, Level};
@@ -73,11 +73,11 @@ impl Step<'_> {
         rule: &CounterRule,
         invocation: &Invocation,
     ) -> Result<Option<Sample>, Failure> {
-        let order = Order::Ascending;
-        let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
-        let page = store.device_readings(self.device.id(), &query, invocation).await?;
+        let (device, order) = (self.device.id(), Order::Ascending);
+        let reading = NearestReading { device, range, order, consistent: true };
+        let reading = reading.find(store, invocation).await?;
         let rule = MetricRule::Counter(rule.clone());
-        Ok(page.readings.iter().find_map(|reading| rule.sample(reading, self.name)))
+        Ok(reading.and_then(|reading| rule.sample(&reading, self.name)))
     }
 
     /// The value before the step's last one, however far.

@@ -26,6 +26,7 @@ mod invocation;
 mod late;
 mod listing;
 mod meter_change;
+mod nearest;
 mod outcome;
 mod pause;
 mod permission;
@@ -64,6 +65,7 @@ pub use item::UnreadableItem;
 pub use late::{Backlog, DeviceGroups, LateChanges, LateMark};
 pub use listing::{DueStates, ListPage, Listing, MAX_CACHED_ENTRIES};
 pub use meter_change::MeterChange;
+pub use nearest::NearestReading;
 pub use outcome::{
     Added, BegunDeletion, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome,
 };

@@ -2,7 +2,7 @@
 //! Marks none.
 
 use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
-use table::{Invocation, QueryReadings, RangeQuery, StoreResult};
+use table::{Invocation, NearestReading, QueryReadings, StoreResult};
 
 /// Whether the device is gone. While it is being deleted it is, whatever of it is left. Afterwards it is as
 /// long as it has no readings: the stream may deliver a record of a reading a day after the reading was
@@ -26,7 +26,6 @@ pub async fn has_readings(
 ) -> StoreResult<bool> {
     let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("one is before the other");
     let order = Order::Descending;
-    let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
-    let page = store.device_readings(device, &query, invocation).await?;
-    Ok(!page.readings.is_empty())
+    let newest = NearestReading { device, range, order, consistent: true };
+    Ok(newest.find(store, invocation).await?.is_some())
 }

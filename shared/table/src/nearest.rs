@@ -1,0 +1,32 @@
+//! The reading of a device that is nearest to an end of a range. Looks at no rollup.
+
+use domain::{DeviceId, Order, Reading, TimeRange};
+
+use crate::{Invocation, QueryReadings, RangeQuery, StoreResult};
+
+/// A search for one reading of a device.
+#[derive(Debug, Clone, Copy)]
+pub struct NearestReading<'a> {
+    /// The device.
+    pub device: &'a DeviceId,
+    /// The time in which the reading lies.
+    pub range: TimeRange,
+    /// Ascending: the oldest reading of the range. Descending: the newest one.
+    pub order: Order,
+    /// Whether all that was acknowledged before is seen, for twice the units.
+    pub consistent: bool,
+}
+
+impl NearestReading<'_> {
+    /// Reads it; `None` if the range has no reading.
+    pub async fn find(
+        self,
+        store: &impl QueryReadings,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Reading>> {
+        let Self { device, range, order, consistent } = self;
+        let query = RangeQuery { range, order, after: None, limit: 1, consistent };
+        let page = store.device_readings(device, &query, invocation).await?;
+        Ok(page.readings.into_iter().next())
+    }
+}
