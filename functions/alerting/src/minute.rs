@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use domain::RuleId;
-use judging::{Failure, JudgingReport, JudgingSession, LostMessages, Rules};
+use judging::{JudgingReport, JudgingSession, LostMessages, Rules, SeriesError};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
 use table::{Invocation, MAX_CACHED_ENTRIES, Recheck, StoreError, StoreResult};
@@ -34,7 +34,7 @@ pub(crate) struct Minute {
     /// Rechecks after which nothing is left.
     rechecks: usize,
     /// What failed besides judgements, each with its name.
-    failures: Vec<(String, Failure)>,
+    failures: Vec<(String, SeriesError)>,
 }
 
 impl Minute {
@@ -46,7 +46,7 @@ impl Minute {
             judgements.map(|(key, failure)| (format!("{} {}", key.rule, key.subject), failure));
         let (cut, failures): (Vec<_>, Vec<_>) = judgements
             .chain(self.failures)
-            .partition(|(_, failure)| matches!(failure, Failure::Store(StoreError::TimedOut)));
+            .partition(|(_, failure)| matches!(failure, SeriesError::Store(StoreError::TimedOut)));
 
         log.set("alerting.judged", report.judged);
         log.set("alerting.told", report.messages);
@@ -71,12 +71,12 @@ impl Minute {
         }
     }
 
-    fn fail(&mut self, name: impl Display, failure: Failure) {
+    fn fail(&mut self, name: impl Display, failure: SeriesError) {
         self.failures.push((name.to_string(), failure));
     }
 
     /// Takes the judgements of a part of the minute in; a part that fails leaves the others their turn.
-    fn add_part(&mut self, part: &str, report: Result<JudgingReport, Failure>) {
+    fn add_part(&mut self, part: &str, report: Result<JudgingReport, SeriesError>) {
         match report {
             Ok(report) => self.report.append(report),
             Err(failure) => self.fail(part, failure),
@@ -91,10 +91,10 @@ fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
     invocation.part_of(time.saturating_sub(share * following))
 }
 
-fn why(failure: &Failure) -> String {
+fn why(failure: &SeriesError) -> String {
     match failure {
-        Failure::Store(error) => chain(error),
-        Failure::OutOfReach(text) => text.clone(),
+        SeriesError::Store(error) => chain(error),
+        SeriesError::OutOfReach(text) => text.clone(),
     }
 }
 
@@ -175,7 +175,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         rules: &Rules,
         minute: &mut Minute,
         session: &JudgingSession<'_, S>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SeriesError> {
         let report = Box::pin(session.recheck(rules, recheck)).await?;
         let is_done = report.is_done();
         let up_to = report.up_to.clone();

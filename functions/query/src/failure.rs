@@ -2,12 +2,12 @@
 
 use api::{Problem, ProblemKind};
 use runtime::http::Call;
-use series::Failure;
+use series::SeriesError;
 
 /// The problem of a failure.
-pub(crate) fn problem(failure: Failure, call: &mut Call<'_>) -> Problem {
+pub(crate) fn problem(failure: SeriesError, call: &mut Call<'_>) -> Problem {
     match failure {
-        Failure::Store(error) => call.failed(&error),
-        Failure::OutOfReach(detail) => Problem::new(ProblemKind::Unanswerable, detail),
+        SeriesError::Store(error) => call.failed(&error),
+        SeriesError::OutOfReach(detail) => Problem::new(ProblemKind::Unanswerable, detail),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::series::{Densities, KnownState};
+use ::series::{Densities, RollupStateCache};
 use alerts::Reach;
 use chrono::TimeDelta;
 use judging::Judging;
@@ -21,7 +21,7 @@ const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
 pub(crate) struct Handlers<S, C> {
     pub(crate) store: S,
     pub(crate) registry: CachedRegistry<C>,
-    pub(crate) known_state: KnownState,
+    pub(crate) known_state: RollupStateCache,
     pub(crate) late: LateMarking,
     /// What is known of how dense the readings of devices are.
     pub(crate) densities: Densities,

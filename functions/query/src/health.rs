@@ -5,7 +5,7 @@ use domain::Zone;
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::json;
-use series::Lacking;
+use series::UnfoldedChanges;
 
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -23,7 +23,7 @@ pub(crate) async fn health(
     }
     let horizon = known_state.read(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
+    let lacking = UnfoldedChanges::read(store, &horizon, now, call.invocation).await;
     let lacking = lacking.map_err(|error| call.failed(&error))?;
     let rollups = horizon.state().map(|state| {
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));

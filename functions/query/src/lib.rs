@@ -40,7 +40,7 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 
 use crate::series::QueryScope;
-use ::series::{Densities, KnownState};
+use ::series::{Densities, RollupStateCache};
 use handlers::{Handlers, Quiet};
 use judging::Judging;
 
@@ -128,7 +128,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             alert_topic,
         } = settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
-        let known_state = KnownState::new(following);
+        let known_state = RollupStateCache::new(following);
         let late = LateMarking::new(MARKED_AHEAD);
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone())
             .with_max_units(max_units);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use domain::{DeviceId, Reading, Timestamp};
-use judging::{BatchReport, Failure, Judging, JudgingReport, LostMessages, Written};
+use judging::{BatchReport, Judging, JudgingReport, LostMessages, SeriesError, Written};
 use runtime::clock::{Clock, Deadline};
 use runtime::hint::Hint;
 use runtime::panic::catching;
@@ -141,9 +141,9 @@ fn log_judged(log: &mut WideEvent, judged: &JudgingReport) {
     }
 }
 
-fn log_failure(log: &mut WideEvent, failure: &Failure) {
+fn log_failure(log: &mut WideEvent, failure: &SeriesError) {
     match failure {
-        Failure::Store(error) => log.error("alerts.error", error),
-        Failure::OutOfReach(why) => log.set("alerts.out_of_reach", why.as_str()),
+        SeriesError::Store(error) => log.error("alerts.error", error),
+        SeriesError::OutOfReach(why) => log.set("alerts.out_of_reach", why.as_str()),
     }
 }

@@ -17,7 +17,7 @@ use table::{Invocation, StoreError, StoreResult};
 
 use crate::backlog::LastNote;
 use crate::log::Done;
-use crate::memory::{QueueBusy, Refolded, Registered, StateMemory};
+use crate::memory::{QueueBusy, Refolded, RegistryMemory, StateMemory};
 use crate::ports::Store;
 use crate::settings::Settings;
 
@@ -28,7 +28,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) queue: W,
     pub(crate) clock: C,
     pub(crate) settings: Settings,
-    pub(crate) registered: Registered,
+    pub(crate) registered: RegistryMemory,
     pub(crate) state: StateMemory,
     pub(crate) refolded: Refolded,
     pub(crate) backlog: LastNote,
@@ -60,7 +60,7 @@ impl NotFolded {
 
 /// Several quarters of a device that are folded with two queries.
 #[derive(Clone, Copy)]
-enum Several<'a> {
+enum QuarterSet<'a> {
     /// Those that begin in a range and have anything.
     Of(TimeRange, Assumed),
     /// These, also those that have nothing.
@@ -80,7 +80,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             queue,
             clock,
             settings,
-            registered: Registered::default(),
+            registered: RegistryMemory::default(),
             state: StateMemory::default(),
             refolded: Refolded::default(),
             backlog: LastNote::default(),
@@ -138,13 +138,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             done.quarters += window.folded.len();
             put.extend(window.put);
         };
-        let several = Several::Of(range, assumed);
+        let several = QuarterSet::Of(range, assumed);
         let whole = catching(Box::pin(self.window(rules, several, invocation))).await;
         if reason(whole, |window| note(window, done))?.is_none() {
             return Ok(put);
         }
         for quarter in quarters_in(range) {
-            let one = Several::Of(quarter.range(), assumed);
+            let one = QuarterSet::Of(quarter.range(), assumed);
             let one = Box::pin(self.window(rules, one, invocation));
             let one = catching(one).await;
             if let Some(reason) = reason(one, |window| note(window, done))? {
@@ -163,7 +163,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         if are_close(quarters) {
-            let several = Several::These(quarters);
+            let several = QuarterSet::These(quarters);
             let whole = catching(Box::pin(self.window(rules, several, invocation))).await;
             if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
                 return Ok(());
@@ -182,14 +182,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn window(
         &self,
         rules: &mut DeviceRules,
-        several: Several<'_>,
+        several: QuarterSet<'_>,
         invocation: &Invocation,
     ) -> StoreResult<FoldedWindow> {
         for _ in 0..MAX_READS {
             let fold = self.fold(rules, invocation);
             let window = match several {
-                Several::Of(range, assumed) => fold.quarters_of(range, assumed).await?,
-                Several::These(quarters) => fold.these_quarters(quarters).await?,
+                QuarterSet::Of(range, assumed) => fold.quarters_of(range, assumed).await?,
+                QuarterSet::These(quarters) => fold.these_quarters(quarters).await?,
             };
             if !window.is_outdated {
                 return Ok(window);

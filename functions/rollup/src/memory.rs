@@ -10,7 +10,7 @@ use table::{Indexing, QueueDepth, UnreadableItem};
 
 /// What the instance remembers of the registry: only what stays true.
 #[derive(Debug, Default)]
-pub(crate) struct Registered {
+pub(crate) struct RegistryMemory {
     /// Devices that stood in the registry. One that is deleted and comes again is registered again with its
     /// first reading, so that the sweep finds it like any other.
     devices: Mutex<BTreeSet<DeviceId>>,
@@ -68,7 +68,7 @@ impl ListedDevice {
     }
 }
 
-impl Registered {
+impl RegistryMemory {
     /// Those that are not known to be registered, in order.
     pub(crate) fn unknown<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) -> Vec<DeviceId> {
         let known = self.devices.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{Decimal, Exact};
 
 use crate::condition::nanoseconds;
-use crate::function::{Aggregate, AggregateCall};
+use crate::function::{AggregateCall, PointAggregate};
 use crate::group::{Group, float};
 use crate::value::{Value, float as float_of};
 use crate::windows::{InstantRange, Interval};
@@ -121,7 +121,7 @@ pub(crate) fn of_points(
     {
         return Vec::new();
     }
-    if let Aggregate::Integral(unit) = call.aggregate {
+    if let PointAggregate::Integral(unit) = call.aggregate {
         let mut points = list.clone();
         if is_descending {
             points.reverse();
@@ -169,12 +169,12 @@ impl Window<'_> {
     /// The values of some points, at least one.
     fn values(self, points: &[Point]) -> Vec<Sample> {
         match self.call.aggregate {
-            Aggregate::Distinct => distinct(points, self.is_descending)
+            PointAggregate::Distinct => distinct(points, self.is_descending)
                 .into_iter()
                 .map(|point| self.selected(point))
                 .collect(),
-            Aggregate::Top(number) => self.best(points, number, |a, b| b.total_cmp(&a)),
-            Aggregate::Bottom(number) => self.best(points, number, |a, b| a.total_cmp(&b)),
+            PointAggregate::Top(number) => self.best(points, number, |a, b| b.total_cmp(&a)),
+            PointAggregate::Bottom(number) => self.best(points, number, |a, b| a.total_cmp(&b)),
             _ => self.value(points).into_iter().collect(),
         }
     }
@@ -203,30 +203,32 @@ impl Window<'_> {
             || points.iter().max_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
 
         match self.call.aggregate {
-            Aggregate::Count => counted(points.len()),
-            Aggregate::CountDistinct => counted(distinct(points, self.is_descending).len()),
-            Aggregate::Sum => Some(number(sum())),
-            Aggregate::Mean => Some(float(sum() / count)),
-            Aggregate::Min => least().map(|point| self.selected(point)),
-            Aggregate::Max => most().map(|point| self.selected(point)),
-            Aggregate::First => earliest().map(|point| self.selected(point)),
-            Aggregate::Last => newest().map(|point| self.selected(point)),
-            Aggregate::Spread => Some(number(most()?.value - least()?.value)),
-            Aggregate::Mode => Some(number(mode(points)?)),
-            Aggregate::Median => {
+            PointAggregate::Count => counted(points.len()),
+            PointAggregate::CountDistinct => counted(distinct(points, self.is_descending).len()),
+            PointAggregate::Sum => Some(number(sum())),
+            PointAggregate::Mean => Some(float(sum() / count)),
+            PointAggregate::Min => least().map(|point| self.selected(point)),
+            PointAggregate::Max => most().map(|point| self.selected(point)),
+            PointAggregate::First => earliest().map(|point| self.selected(point)),
+            PointAggregate::Last => newest().map(|point| self.selected(point)),
+            PointAggregate::Spread => Some(number(most()?.value - least()?.value)),
+            PointAggregate::Mode => Some(number(mode(points)?)),
+            PointAggregate::Median => {
                 let values = sorted(points);
                 let middle = values.len() / 2;
                 let is_even = values.len().is_multiple_of(2);
                 let low = values[if is_even { middle - 1 } else { middle }].value;
                 Some(float(f64::midpoint(low, values[middle].value)))
             }
-            Aggregate::Stddev if points.len() < 2 => Some(Sample { at: 0, value: None, row: None }),
-            Aggregate::Stddev => {
+            PointAggregate::Stddev if points.len() < 2 => {
+                Some(Sample { at: 0, value: None, row: None })
+            }
+            PointAggregate::Stddev => {
                 let mean = sum() / count;
                 let squares: f64 = points.iter().map(|point| (point.value - mean).powi(2)).sum();
                 Some(float((squares / (count - 1.0)).sqrt()))
             }
-            Aggregate::Percentile(percent) => {
+            PointAggregate::Percentile(percent) => {
                 let place = (count * percent / 100.0 + 0.5).floor() - 1.0;
                 let is_inside = place >= 0.0 && place < count;
                 #[expect(
@@ -237,10 +239,10 @@ impl Window<'_> {
                 let place = is_inside.then_some(place as usize)?;
                 Some(self.selected(&sorted(points)[place]))
             }
-            Aggregate::Integral(_)
-            | Aggregate::Distinct
-            | Aggregate::Top(_)
-            | Aggregate::Bottom(_) => None,
+            PointAggregate::Integral(_)
+            | PointAggregate::Distinct
+            | PointAggregate::Top(_)
+            | PointAggregate::Bottom(_) => None,
         }
     }
 
@@ -389,23 +391,23 @@ impl<'a> Joined<'a> {
         }
     }
 
-    fn sample(&self, aggregate: Aggregate) -> Option<Sample> {
+    fn sample(&self, aggregate: PointAggregate) -> Option<Sample> {
         let value = match aggregate {
-            Aggregate::Count => Value::Integer(i64::try_from(self.count).ok()?),
-            Aggregate::Sum => Value::Float(exact(&self.sum)),
-            Aggregate::Mean => {
+            PointAggregate::Count => Value::Integer(i64::try_from(self.count).ok()?),
+            PointAggregate::Sum => Value::Float(exact(&self.sum)),
+            PointAggregate::Mean => {
                 Value::Float(exact(&self.sum.rounded_quotient(&Exact::from(self.count))?))
             }
-            Aggregate::Min => Value::Float(float(self.min)),
-            Aggregate::Max => Value::Float(float(self.max)),
-            Aggregate::Spread => Value::Float(float(self.max) - float(self.min)),
-            Aggregate::First => Value::Float(float(&self.first.value)),
-            Aggregate::Last => Value::Float(float(&self.last.value)),
+            PointAggregate::Min => Value::Float(float(self.min)),
+            PointAggregate::Max => Value::Float(float(self.max)),
+            PointAggregate::Spread => Value::Float(float(self.max) - float(self.min)),
+            PointAggregate::First => Value::Float(float(&self.first.value)),
+            PointAggregate::Last => Value::Float(float(&self.last.value)),
             _ => return None,
         };
         let at = match aggregate {
-            Aggregate::First => nanoseconds(self.first.at),
-            Aggregate::Last => nanoseconds(self.last.at),
+            PointAggregate::First => nanoseconds(self.first.at),
+            PointAggregate::Last => nanoseconds(self.last.at),
             _ => 0,
         };
         Some(Sample { at, value: Some(value), row: None })

@@ -9,7 +9,7 @@ use crate::ast::{Cast, Column, Expression, Fill, Operator, Page, Select};
 use crate::condition::{self, Range, nanoseconds};
 use crate::duration::SECOND;
 use crate::error::QueryError;
-use crate::function::{Aggregate, AggregateCall, Call, Transform, unknown};
+use crate::function::{AggregateCall, Call, PointAggregate, Transform, unknown};
 use crate::math::Math;
 use crate::series::Schema;
 use crate::value::Value;
@@ -102,7 +102,7 @@ impl Shown {
 impl Query {
     /// Whether the one call selects a point, whose time and other values the answer has.
     pub(crate) fn is_selector(&self) -> bool {
-        matches!(&self.calls[..], [Call::Aggregate(call)] if call.aggregate.is_selector())
+        matches!(&self.calls[..], [Call::PointAggregate(call)] if call.aggregate.is_selector())
     }
 
     /// Whether columns show tags or fields beside calls.
@@ -120,7 +120,7 @@ impl Query {
     /// Whether a tag matters to the answer.
     pub(crate) fn uses_tag(&self, name: &str) -> bool {
         let by = self.calls.iter().filter_map(|call| match call {
-            Call::Aggregate(call) | Call::OfWindows(_, call) => Some(&call.by),
+            Call::PointAggregate(call) | Call::OfWindows(_, call) => Some(&call.by),
             Call::OfPoints(..) => None,
         });
         let is_tag = |cell: &Shown| matches!(cell, Shown::Tag(shown) if shown == name);
@@ -199,10 +199,10 @@ pub(crate) fn compile(
 fn check(query: &Query, count: usize, has_calls: bool) -> Result<(), QueryError> {
     let (mut is_of_many, mut is_distinct) = (None, false);
     for aggregate in query.calls.iter().filter_map(Call::aggregate) {
-        is_distinct |= aggregate == Aggregate::Distinct;
+        is_distinct |= aggregate == PointAggregate::Distinct;
         match aggregate {
-            Aggregate::Top(_) => is_of_many = Some("top"),
-            Aggregate::Bottom(_) => is_of_many = Some("bottom"),
+            PointAggregate::Top(_) => is_of_many = Some("top"),
+            PointAggregate::Bottom(_) => is_of_many = Some("bottom"),
             _ => {}
         }
     }
@@ -220,8 +220,7 @@ fn check(query: &Query, count: usize, has_calls: bool) -> Result<(), QueryError>
     let is_mixed =
         if query.calls.is_empty() { has_calls } else { count > 1 || !query.is_selector() };
     if is_mixed && query.has_other_values() {
-        let is_selector =
-            |call: &Call| matches!(call, Call::Aggregate(call) if call.aggregate.is_selector());
+        let is_selector = |call: &Call| matches!(call, Call::PointAggregate(call) if call.aggregate.is_selector());
         let message = if !query.calls.is_empty() && query.calls.iter().all(is_selector) {
             "mixing multiple selector functions with tags or fields is not supported"
         } else {
@@ -456,7 +455,7 @@ impl<'a> Compiler<'a> {
     fn by(&mut self, of: &Expression) -> Vec<String> {
         match of {
             Expression::Call { name, .. } if ["top", "bottom"].contains(&name.as_str()) => {
-                let Some(Call::Aggregate(call)) = self.calls.last() else { return Vec::new() };
+                let Some(Call::PointAggregate(call)) = self.calls.last() else { return Vec::new() };
                 call.by.clone()
             }
             _ => Vec::new(),
@@ -478,7 +477,7 @@ impl<'a> Compiler<'a> {
             Expression::Call { name, arguments } => {
                 let call = self.call(name, arguments)?;
                 self.read(call.field());
-                if let Call::Aggregate(call) = &call {
+                if let Call::PointAggregate(call) = &call {
                     let fields = call.by.iter().filter(|name| self.schema.has_field(name));
                     fields.for_each(|field| self.read(field));
                 }
@@ -522,7 +521,7 @@ impl<'a> Compiler<'a> {
             return match (&arguments[0], self.interval) {
                 (Expression::Call { name: inner, arguments }, Some(_)) => {
                     match self.call(inner, arguments)? {
-                        Call::Aggregate(call) => Ok(Call::OfWindows(vec![transform], call)),
+                        Call::PointAggregate(call) => Ok(Call::OfWindows(vec![transform], call)),
                         Call::OfWindows(mut transforms, call) => {
                             transforms.push(transform);
                             Ok(Call::OfWindows(transforms, call))
@@ -545,11 +544,11 @@ impl<'a> Compiler<'a> {
             };
         }
 
-        Self::aggregate(name, arguments).map(Call::Aggregate)
+        Self::aggregate(name, arguments).map(Call::PointAggregate)
     }
 
     fn aggregate(name: &str, arguments: &[Expression]) -> Result<AggregateCall, QueryError> {
-        let Some(counts) = Aggregate::arguments(name) else {
+        let Some(counts) = PointAggregate::arguments(name) else {
             return Err(unknown(name));
         };
         check_count(name, arguments, counts)?;
@@ -558,10 +557,10 @@ impl<'a> Compiler<'a> {
             && inner == "distinct"
         {
             let call = Self::aggregate(inner, arguments)?;
-            return Ok(AggregateCall { aggregate: Aggregate::CountDistinct, ..call });
+            return Ok(AggregateCall { aggregate: PointAggregate::CountDistinct, ..call });
         }
 
-        let aggregate = Aggregate::of(name, arguments)?;
+        let aggregate = PointAggregate::of(name, arguments)?;
         if !aggregate.is_of_many() {
             let field = field_of(name, &arguments[0])?;
             return Ok(AggregateCall { aggregate, field, by: Vec::new() });

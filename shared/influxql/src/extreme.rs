@@ -3,7 +3,7 @@
 use domain::{Decimal, Device, MetricName, TimeRange};
 
 use crate::compile::Query;
-use crate::function::{Aggregate, AggregateCall, Call};
+use crate::function::{AggregateCall, Call, PointAggregate};
 use crate::group::{Group, RolledUp};
 use crate::series::Field;
 
@@ -22,14 +22,14 @@ pub struct Extreme<'a> {
 
 /// The rollups with the value that `min` or `max` selects without windows, oldest first; empty for other queries.
 pub(crate) fn extremes<'a>(query: &Query, group: &Group<'a>) -> Vec<Extreme<'a>> {
-    let ([Call::Aggregate(call)], None) = (&query.calls[..], query.interval) else {
+    let ([Call::PointAggregate(call)], None) = (&query.calls[..], query.interval) else {
         return Vec::new();
     };
     let found = || group.pieces.iter().filter_map(|piece| extreme(group, piece, call));
     let values = found().map(|extreme| extreme.value);
     let wanted = match call.aggregate {
-        Aggregate::Min => values.min(),
-        Aggregate::Max => values.max(),
+        PointAggregate::Min => values.min(),
+        PointAggregate::Max => values.max(),
         _ => None,
     };
     let mut found: Vec<_> = found().filter(|extreme| Some(extreme.value) == wanted).collect();
@@ -44,6 +44,6 @@ fn extreme<'a>(
 ) -> Option<Extreme<'a>> {
     let Field { device, metric } = group.origin(piece, &call.field)?;
     let rollup = piece.rollup.metrics.get(metric)?;
-    let value = if call.aggregate == Aggregate::Min { &rollup.min } else { &rollup.max };
+    let value = if call.aggregate == PointAggregate::Min { &rollup.min } else { &rollup.max };
     Some(Extreme { range: piece.range, device, metric, value })
 }

@@ -11,7 +11,7 @@ use crate::windows::Interval;
 
 /// Makes a value of the points of a window; the last four may make several.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Aggregate {
+pub(crate) enum PointAggregate {
     Count,
     Sum,
     Mean,
@@ -54,7 +54,7 @@ pub(crate) enum Transform {
 /// An aggregate of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AggregateCall {
-    pub(crate) aggregate: Aggregate,
+    pub(crate) aggregate: PointAggregate,
     pub(crate) field: String,
     /// The tags or fields of whose values `top` and `bottom` take one point each.
     pub(crate) by: Vec<String>,
@@ -63,7 +63,7 @@ pub(crate) struct AggregateCall {
 /// A call of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Call {
-    Aggregate(AggregateCall),
+    PointAggregate(AggregateCall),
     /// Transformations of windows' values, the innermost first.
     OfWindows(Vec<Transform>, AggregateCall),
     /// A transformation of a field's points.
@@ -83,7 +83,7 @@ pub(crate) fn unknown(name: &str) -> QueryError {
     QueryError::new(format!("undefined function {}()", domain::excerpt(name)))
 }
 
-impl Aggregate {
+impl PointAggregate {
     /// The numbers of arguments that an aggregate may have; `None` if no aggregate has the name.
     pub(crate) fn arguments(name: &str) -> Option<RangeInclusive<usize>> {
         match name {
@@ -228,15 +228,15 @@ impl Call {
     /// The field that it is made of.
     pub(crate) fn field(&self) -> &str {
         match self {
-            Self::Aggregate(call) | Self::OfWindows(_, call) => &call.field,
+            Self::PointAggregate(call) | Self::OfWindows(_, call) => &call.field,
             Self::OfPoints(_, field) => field,
         }
     }
 
     /// The aggregate in it.
-    pub(crate) const fn aggregate(&self) -> Option<Aggregate> {
+    pub(crate) const fn aggregate(&self) -> Option<PointAggregate> {
         match self {
-            Self::Aggregate(call) | Self::OfWindows(_, call) => Some(call.aggregate),
+            Self::PointAggregate(call) | Self::OfWindows(_, call) => Some(call.aggregate),
             Self::OfPoints(..) => None,
         }
     }

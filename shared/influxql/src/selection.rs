@@ -11,7 +11,7 @@ use crate::condition::{add_compared, nanoseconds};
 use crate::duration::{MILLISECOND, SECOND};
 use crate::error::QueryError;
 use crate::extreme::{Extreme, extremes};
-use crate::function::{Aggregate, Call};
+use crate::function::{Call, PointAggregate};
 use crate::group::{Found, Group, Grouping, may_hold, may_hold_in};
 use crate::room_tag::{ROOM, RoomTexts, room_of};
 use crate::rows::Rows;
@@ -285,17 +285,17 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
     let is_joined =
         || series.iter().any(|series| series.devices.len() > 1) && query.has_other_values();
     if is_free
-        && let [Call::Aggregate(call)] = &query.calls[..]
+        && let [Call::PointAggregate(call)] = &query.calls[..]
         && !is_joined()
     {
         match call.aggregate {
-            Aggregate::Last => return Way::Some(Order::Descending, 1),
-            Aggregate::First => return Way::Some(Order::Ascending, 1),
+            PointAggregate::Last => return Way::Some(Order::Descending, 1),
+            PointAggregate::First => return Way::Some(Order::Ascending, 1),
             _ => {}
         }
     }
 
-    let is_in_rollups = |call: &Call| call.aggregate().is_some_and(Aggregate::is_in_rollups);
+    let is_in_rollups = |call: &Call| call.aggregate().is_some_and(PointAggregate::is_in_rollups);
     let is_whole = |at: &i64| at % MILLISECOND == 0;
     let is_told = query.calls.iter().all(is_in_rollups)
         && !has_field_condition

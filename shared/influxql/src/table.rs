@@ -6,7 +6,7 @@ use crate::bounds::{most_windows, too_many_windows};
 use crate::compile::{Query, Shown};
 use crate::error::QueryError;
 use crate::fill::{are_whole, filled, of_kind};
-use crate::function::{Aggregate, AggregateCall, Call};
+use crate::function::{AggregateCall, Call, PointAggregate};
 use crate::group::{Group, Row};
 use crate::rows::OutRow;
 use crate::transform::transformed;
@@ -100,18 +100,18 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
 /// The value that a call shows, before its first sample, in the rows of other calls.
 fn lacking(query: &Query, call: &Call, stream: &[Sample]) -> Option<Value> {
     let Fill::Number(number) = query.fill else { return None };
-    let is_count = matches!(call, Call::Aggregate(call) if call.aggregate.is_count());
+    let is_count = matches!(call, Call::PointAggregate(call) if call.aggregate.is_count());
     Some(of_kind(number, is_count || are_whole(stream)))
 }
 
 /// The values of a call, in the order of the answer.
 fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<Sample> {
     match call {
-        Call::Aggregate(aggregate) => {
+        Call::PointAggregate(aggregate) => {
             let mut samples = windowed(query, frame, group, aggregate, frame.range);
             if query.interval.is_none() && !query.is_selector() {
                 // As InfluxDB has it, the area of a whole range is told at 1970.
-                let is_area = matches!(aggregate.aggregate, Aggregate::Integral(_));
+                let is_area = matches!(aggregate.aggregate, PointAggregate::Integral(_));
                 let at = if frame.has_start && !is_area { frame.range.from } else { 0 };
                 samples.iter_mut().for_each(|sample| sample.at = at);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alerts::{AlertSubject, MAX_BACK, Watch, can_be_skipped};
 use domain::{Device, DeviceId, QuarterHour, Reading, Timestamp};
 use rollups::is_over;
-use series::Failure;
+use series::SeriesError;
 use table::{AlertKey, StoreError, StoredAlertState, StoredRule};
 
 use crate::Result;
@@ -32,7 +32,7 @@ pub struct BatchReport {
     /// The devices that could not be judged now, each with the earliest instant that was touched: to be rechecked.
     pub rechecks: BTreeMap<DeviceId, Timestamp>,
     /// Why the rules, devices or states could not be read, or why devices are left.
-    pub cause: Option<Failure>,
+    pub cause: Option<SeriesError>,
 }
 
 /// The devices of a batch that are judged.

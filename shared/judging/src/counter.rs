@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use alerts::{CounterEvent, Figure, MAX_AHEAD};
 use chrono::TimeDelta;
 use domain::{Device, Exact, Flag, Flags, MetricName, TimeRange};
-use series::{Ask, Event, Events, Grid, Horizon, Level, events};
+use series::{DeviceQuestion, Event, Events, Grid, Horizon, Level, events};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -48,7 +48,7 @@ impl<S: Store> JudgingSession<'_, S> {
         horizon: &Horizon,
     ) -> Result<Events> {
         let grid = Grid::total(range);
-        let ask = Ask::of(device, (&grid, horizon), Level::Days, self.now);
+        let ask = DeviceQuestion::of(device, (&grid, horizon), Level::Days, self.now);
         let watched = (std::slice::from_ref(watched.metric), flags_of(watched.events));
         events(self.store, &ask, watched, self.invocation).await
     }

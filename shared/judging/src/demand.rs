@@ -153,7 +153,7 @@ pub(crate) fn power(energy: &Exact, range: TimeRange) -> Option<Exact> {
 mod tests {
     use domain::{Reading, Verdict};
     use rollups::Following;
-    use series::KnownState;
+    use series::RollupStateCache;
     use table::PutReadings as _;
     use table::given::{self, invocation};
     use table::memory_db::MemoryDb;
@@ -179,7 +179,7 @@ mod tests {
         now: Timestamp,
     ) -> Option<String> {
         let (until, call) = (at(5), invocation());
-        let horizon = KnownState::new(Following::default()).read(store, now, &call).await;
+        let horizon = RollupStateCache::new(Following::default()).read(store, now, &call).await;
         let horizon = horizon.expect("memory");
         let session = judging.session(store, &call, now);
         let highest = session.peak_before(until, CalendarUnit::Hour, device, &horizon).await;

@@ -1,7 +1,7 @@
 //! The energy of a device by rows of time: what `/energy` answers of it. Judges nothing.
 
 use domain::{Device, Meter, MetricName, MetricRule};
-use series::{Ask, EnergyDevice, Grid, Horizon, Level, device_values};
+use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level, device_values};
 
 use crate::Result;
 use crate::devices::meter;
@@ -39,7 +39,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let EnergyQuestion { device, meter, grid, horizon, coarsest } = question;
         let Some(meter) = meter else { return Ok(None) };
         let names: Vec<MetricName> = meter.names().cloned().collect();
-        let ask = Ask::of(device, (grid, horizon), coarsest, self.now);
+        let ask = DeviceQuestion::of(device, (grid, horizon), coarsest, self.now);
         let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
         let values = device_values(self.store, &ask, &names, spans, self.invocation).await?;
         Ok(Some(EnergyDevice { values, meter }))

@@ -1,7 +1,7 @@
 //! The judgement of a rule about a metric or silence on one subject: reads and folds. Stores nothing.
 
 use alerts::{EpisodeState, Start, fold_episodes};
-use series::Failure;
+use series::SeriesError;
 use table::AlertState;
 
 use crate::Result;
@@ -21,7 +21,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let (rule, state) = (&rule.rule, before.and_then(episodes_of));
         let mut start = Start::of(rule, state, touched, self.now);
         let readings = match self.readings(judged, &start).await {
-            Err(Failure::OutOfReach(_)) => {
+            Err(SeriesError::OutOfReach(_)) => {
                 start = Start::near(rule, state, touched, self.now);
                 self.readings(judged, &start).await?
             }

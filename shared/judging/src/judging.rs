@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{CalendarUnit, Device, DeviceId, Timestamp};
 use rollups::Following;
-use series::{Horizon, KnownState};
+use series::{Horizon, RollupStateCache};
 use table::{Invocation, MAX_CACHED_ENTRIES, StoreResult};
 
 use crate::devices::Devices;
@@ -31,7 +31,7 @@ pub struct Judging {
     devices: Remembered<Devices>,
     /// After how long devices count as silent.
     pub(crate) silence_limits: RememberedByKey<DeviceId, TimeDelta>,
-    pub(crate) rollups: KnownState,
+    pub(crate) rollups: RollupStateCache,
     pub(crate) peaks: RememberedByKey<(DeviceId, CalendarUnit), Peak>,
     pub(crate) progress: TaskProgress,
 }
@@ -50,7 +50,7 @@ impl Judging {
             rules: Remembered::default(),
             devices: Remembered::default(),
             silence_limits: RememberedByKey::default(),
-            rollups: KnownState::new(Following::default()),
+            rollups: RollupStateCache::new(Following::default()),
             peaks: RememberedByKey::default(),
             progress: TaskProgress::default(),
         }

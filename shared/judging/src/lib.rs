@@ -53,7 +53,7 @@ pub use recheck::JudgedSaved;
 pub use report::JudgingReport;
 pub use result::{JudgementResult, LostMessages};
 pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
-pub use series::Failure;
+pub use series::SeriesError;
 
 /// What can be judged, or why it cannot.
-type Result<T> = std::result::Result<T, Failure>;
+type Result<T> = std::result::Result<T, SeriesError>;

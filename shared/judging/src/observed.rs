@@ -3,7 +3,7 @@
 use alerts::{MAX_AHEAD, Observation, Start};
 use chrono::TimeDelta;
 use domain::{DeviceId, MetricName, MetricRule, Order, Reading, TimeRange, Timestamp};
-use series::Failure;
+use series::SeriesError;
 use table::{NearestReading, RangeQuery, ReadingKey};
 
 use crate::Result;
@@ -86,7 +86,7 @@ impl<S: Store> JudgingSession<'_, S> {
             found.extend(page.readings.iter().map(|reading| observation(reading, metric)));
             *left = left
                 .checked_sub(page.readings.len())
-                .ok_or_else(|| Failure::OutOfReach(too_many()))?;
+                .ok_or_else(|| SeriesError::OutOfReach(too_many()))?;
             let last = page.readings.last().filter(|last| page.has_more && last.at <= until);
             let Some(last) = last else { return Ok(found) };
             query.after = Some(ReadingKey::of(last));

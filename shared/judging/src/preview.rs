@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use domain::{
     CalendarUnit, Device, DeviceId, Exact, MetricName, MetricRule, RoomId, TimeRange, Timestamp,
 };
-use series::{Event, Failure, Grid, Horizon, Level};
+use series::{Event, Grid, Horizon, Level, SeriesError};
 
 use crate::Result;
 use crate::counter::WatchedSteps;
@@ -66,7 +66,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let range = question.range;
         if range.to().since(range.from()) > MAX_PREVIEW {
             let days = MAX_PREVIEW.num_days();
-            return Err(Failure::OutOfReach(format!(
+            return Err(SeriesError::OutOfReach(format!(
                 "A preview is of at most {days} days; narrow from and to."
             )));
         }
@@ -99,7 +99,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let found = self.folded(longer, is_last).await;
             let (mut preview, settled) = match (found, known) {
                 // So many readings are in the breach that its start is out of reach.
-                (Err(Failure::OutOfReach(_)), Some(known)) => return Ok(known),
+                (Err(SeriesError::OutOfReach(_)), Some(known)) => return Ok(known),
                 (found, _) => found?,
             };
 

@@ -1,7 +1,7 @@
 //! What came of several judgements. Judges nothing.
 
 use domain::{DeviceId, RuleId};
-use series::Failure;
+use series::SeriesError;
 use table::AlertKey;
 
 use crate::result::JudgementResult;
@@ -16,7 +16,7 @@ pub struct JudgingReport {
     /// The messages that are told to nobody ([`JudgementResult::left_out`]).
     pub left_out: usize,
     /// What could not be judged, and why.
-    pub failures: Vec<(AlertKey, Failure)>,
+    pub failures: Vec<(AlertKey, SeriesError)>,
     /// The tasks that are to be judged again: for want of time, or because they failed and may succeed.
     pub left: Vec<AlertKey>,
     /// The states whose rule is gone, or no longer about their subject: they are to be deleted.
@@ -32,7 +32,11 @@ pub struct JudgingReport {
 
 impl JudgingReport {
     /// Takes the result of a task in; `None` where there was nothing to judge.
-    pub(crate) fn add(&mut self, key: AlertKey, result: Result<Option<JudgementResult>, Failure>) {
+    pub(crate) fn add(
+        &mut self,
+        key: AlertKey,
+        result: Result<Option<JudgementResult>, SeriesError>,
+    ) {
         match result {
             Ok(None) => {}
             Ok(Some(result)) => {
@@ -76,9 +80,9 @@ impl JudgingReport {
 
 /// Whether the same judgement may succeed later. One of a damaged state, or of more readings than a judgement reads,
 /// would fail each time.
-pub(crate) fn may_succeed(failure: &Failure) -> bool {
+pub(crate) fn may_succeed(failure: &SeriesError) -> bool {
     match failure {
-        Failure::Store(error) => !error.is_permanent(),
-        Failure::OutOfReach(_) => false,
+        SeriesError::Store(error) => !error.is_permanent(),
+        SeriesError::OutOfReach(_) => false,
     }
 }

@@ -9,8 +9,8 @@ use domain::{
     meters_above,
 };
 use series::{
-    Ask, Combine, DeviceValues, Failure, Function, Grid, Horizon, Level, MAX_DEVICES, Presence,
-    device_values, value_of,
+    Aggregate, Combine, DeviceQuestion, DeviceValues, Grid, Horizon, Level, MAX_DEVICES, Presence,
+    SeriesError, device_values, value_of,
 };
 
 use crate::Result;
@@ -54,9 +54,9 @@ impl<'a> RoomMean<'a> {
         Self { room, rooms, metric, members, devices, horizon }
     }
 
-    fn ask<'b>(&'b self, device: &'b Device, grid: &'b Grid, now: Timestamp) -> Ask<'b> {
-        let of_device = Ask::of(device, (grid, self.horizon), Level::QuarterHours, now);
-        Ask { rooms: Some(&self.rooms), ..of_device }
+    fn ask<'b>(&'b self, device: &'b Device, grid: &'b Grid, now: Timestamp) -> DeviceQuestion<'b> {
+        let of_device = DeviceQuestion::of(device, (grid, self.horizon), Level::QuarterHours, now);
+        DeviceQuestion { rooms: Some(&self.rooms), ..of_device }
     }
 
     /// The values of devices, combined quarter by quarter: a mean depends on nothing but its quarter, however long the fold
@@ -78,14 +78,14 @@ impl<'a> RoomMean<'a> {
                         presence.is_some_and(|presence| presence.is_mostly_in(grid.rows()[index]))
                     };
                     if meter_of(device.device.id(), |id| self.behind(id), is_there).is_none() {
-                        values[index].extend(value_of(Function::Mean, row));
+                        values[index].extend(value_of(Aggregate::Mean, row));
                     }
                 }
             }
         }
 
         let mean = |(range, values): (&TimeRange, Vec<_>)| {
-            let value = combine.value(Function::Mean, &values)?.rounded().to_decimal().ok()?;
+            let value = combine.value(Aggregate::Mean, &values)?.rounded().to_decimal().ok()?;
             Some(Observation { at: range.to(), value: Some(value) })
         };
         grid.rows().iter().zip(values).filter_map(mean).collect()
@@ -131,7 +131,7 @@ impl<S: Store> JudgingSession<'_, S> {
         if mean.members.len() > MAX_DEVICES {
             let RoomMean { room, metric, members, .. } = mean;
             let number = members.len();
-            return Err(Failure::OutOfReach(format!(
+            return Err(SeriesError::OutOfReach(format!(
                 "The mean of a room is of at most {MAX_DEVICES} devices; {room} has {number} with {metric}."
             )));
         }

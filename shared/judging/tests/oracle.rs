@@ -19,7 +19,7 @@ use judging::{
 };
 use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
-use series::{Failure, KnownState, MAX_DEVICES};
+use series::{MAX_DEVICES, RollupStateCache, SeriesError};
 use table::given::{self, invocation};
 use table::memory_db::{MemoryDb, on};
 use table::{
@@ -189,7 +189,8 @@ impl World {
     ) -> Vec<Previewed> {
         let range = given::range(at(from), now);
         let given = &invocation();
-        let horizon = KnownState::new(Following::default()).read(&self.store, now, given).await;
+        let horizon =
+            RollupStateCache::new(Following::default()).read(&self.store, now, given).await;
         let horizon = &horizon.expect("memory");
         let question = PreviewQuestion { rule, subject, range, horizon };
         let session = self.session(now, given);
@@ -404,7 +405,7 @@ async fn the_mean_of_a_room_with_too_many_devices_is_refused() {
     let session = world.session(at(1), &given);
     let judged = Box::pin(session.judge_sealed()).await;
     let failures = judged.expect("memory").failures;
-    let [(_, Failure::OutOfReach(why))] = &failures[..] else { panic!("one: {failures:?}") };
+    let [(_, SeriesError::OutOfReach(why))] = &failures[..] else { panic!("one: {failures:?}") };
     assert_eq!(why, "The mean of a room is of at most 200 devices; hall has 201 with temperature.");
 }
 

@@ -7,8 +7,8 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
 use crate::density::Densities;
-use crate::failure::Failure;
-use crate::gather::{Ask, Level};
+use crate::error::SeriesError;
+use crate::gather::{DeviceQuestion, Level};
 use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::Store;
 
@@ -42,7 +42,7 @@ pub struct TooDear {
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceRows<'a> {
     /// What is asked.
-    pub ask: Ask<'a>,
+    pub question: DeviceQuestion<'a>,
     /// The number of its metrics.
     pub metrics: usize,
 }
@@ -50,14 +50,14 @@ pub struct DeviceRows<'a> {
 impl<'a> DeviceRows<'a> {
     /// The rows with the metrics of these names.
     #[must_use]
-    pub fn of(ask: Ask<'a>, names: &[MetricName]) -> Self {
-        let known = ask.device.metrics();
+    pub fn of(question: DeviceQuestion<'a>, names: &[MetricName]) -> Self {
+        let known = question.device.metrics();
         let metrics = names.iter().filter(|name| known.contains_key(*name)).count();
-        Self { ask, metrics }
+        Self { question, metrics }
     }
 
     fn values(&self) -> usize {
-        self.metrics * self.ask.grid.rows().len()
+        self.metrics * self.question.grid.rows().len()
     }
 }
 
@@ -81,13 +81,14 @@ impl<'a> Budget<'a> {
         store: &impl Store,
         rows: &[DeviceRows<'_>],
         invocation: &Invocation,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SeriesError> {
         let Some(first) = rows.first() else { return Ok(()) };
-        let is_new = |rows: &&DeviceRows<'_>| self.devices.insert(rows.ask.device.id().clone());
+        let is_new =
+            |rows: &&DeviceRows<'_>| self.devices.insert(rows.question.device.id().clone());
         let new = rows.iter().filter(is_new).count();
         self.values += rows.iter().map(DeviceRows::values).sum::<usize>();
         if self.values > MAX_ROW_VALUES {
-            return Err(Failure::OutOfReach(self.too_many(&first.ask)));
+            return Err(SeriesError::OutOfReach(self.too_many(&first.question)));
         }
         // A single device has bounds of its own, each time that it is read: what it is read for again counts.
         if self.devices.len() == 1 && new == rows.len() {
@@ -98,7 +99,7 @@ impl<'a> Budget<'a> {
         let costs: Vec<f64> =
             stream::iter(costs).buffered(DEVICE_CONCURRENCY).try_collect().await?;
         let spent = self.spend(costs.iter().sum());
-        spent.map_err(|why| Failure::OutOfReach(self.too_dear(&first.ask, why)))
+        spent.map_err(|why| SeriesError::OutOfReach(self.too_dear(&first.question, why)))
     }
 
     /// The number of devices, in words.
@@ -109,8 +110,8 @@ impl<'a> Budget<'a> {
         }
     }
 
-    fn too_many(&self, ask: &Ask<'_>) -> String {
-        let (rows, devices) = (ask.grid.rows().len(), self.devices());
+    fn too_many(&self, question: &DeviceQuestion<'_>) -> String {
+        let (rows, devices) = (question.grid.rows().len(), self.devices());
         format!(
             "This is made of {} values, of {rows} rows of the metrics of {devices}, and one answer is made \
              of at most {MAX_ROW_VALUES}. Narrow from and to, or ask for a longer unit, for fewer metrics, or room by \
@@ -119,11 +120,15 @@ impl<'a> Budget<'a> {
         )
     }
 
-    fn too_dear(&self, ask: &Ask<'_>, TooDear { units, max_units }: TooDear) -> String {
-        let longer = match ask.coarsest {
+    fn too_dear(
+        &self,
+        question: &DeviceQuestion<'_>,
+        TooDear { units, max_units }: TooDear,
+    ) -> String {
+        let longer = match question.coarsest {
             Level::Readings => ", or ask by 15m or longer".to_owned(),
             Level::QuarterHours => {
-                let zone = ask.horizon.zone();
+                let zone = question.horizon.zone();
                 format!(", or ask by 1d, 1w, 1mo or 1y in the home's time zone, {zone}")
             }
             Level::Days => String::new(),
@@ -159,7 +164,7 @@ impl<'r, S: Store> RowReader<'r, S> {
     /// # Errors
     ///
     /// If they are too many or too dear together; the message says what to ask instead.
-    pub async fn spend(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), Failure> {
+    pub async fn spend(&mut self, rows: &[DeviceRows<'_>]) -> Result<(), SeriesError> {
         self.budget.spend_on_rows(self.store, rows, self.invocation).await
     }
 }
@@ -170,6 +175,6 @@ async fn cost(
     rows: &DeviceRows<'_>,
     densities: &Densities,
     invocation: &Invocation,
-) -> Result<f64, Failure> {
-    Ok(densities.cost(store, &rows.ask, invocation).await?.of(rows.ask.coarsest))
+) -> Result<f64, SeriesError> {
+    Ok(densities.cost(store, &rows.question, invocation).await?.of(rows.question.coarsest))
 }

@@ -2,7 +2,7 @@
 
 use domain::{Exact, MetricRule};
 
-use super::function::Function;
+use super::aggregate::Aggregate;
 use super::values::RowValues;
 
 /// How the values of several devices become one.
@@ -35,14 +35,14 @@ impl Combine {
 
     /// One value of those of the devices that have one.
     #[must_use]
-    pub fn value(self, function: Function, values: &[Quotient]) -> Option<Exact> {
+    pub fn value(self, function: Aggregate, values: &[Quotient]) -> Option<Exact> {
         let shown = || values.iter().map(Quotient::shown);
         let sum = || values.iter().fold(Quotient::from(Exact::zero()), Quotient::plus);
         match (function, self, values) {
             (_, _, []) => None,
-            (Function::Sum | Function::Count, _, _) | (_, Self::Sum, _) => Some(sum().shown()),
-            (Function::Min, Self::Mean, _) => shown().min(),
-            (Function::Max, Self::Mean, _) => shown().max(),
+            (Aggregate::Sum | Aggregate::Count, _, _) | (_, Self::Sum, _) => Some(sum().shown()),
+            (Aggregate::Min, Self::Mean, _) => shown().min(),
+            (Aggregate::Max, Self::Mean, _) => shown().max(),
             (_, Self::Mean, _) => Some(sum().divided(values.len() as u64).shown()),
         }
     }
@@ -94,20 +94,20 @@ impl Quotient {
 
 /// The value of one device's row; `None` if nothing tells it.
 #[must_use]
-pub fn value_of(function: Function, row: &RowValues) -> Option<Quotient> {
+pub fn value_of(function: Aggregate, row: &RowValues) -> Option<Quotient> {
     let (rollup, area) = (row.rollup.as_ref(), row.area.as_ref());
     let value = match function {
-        Function::Mean => return Quotient::of(&rollup?.sum, rollup?.count.into()),
-        Function::TimeMean => {
+        Aggregate::Mean => return Quotient::of(&rollup?.sum, rollup?.count.into()),
+        Aggregate::TimeMean => {
             return Quotient::of(&area?.area, area?.held.num_milliseconds().into());
         }
-        Function::Min => Exact::from(&rollup?.min),
-        Function::Max => Exact::from(&rollup?.max),
-        Function::Sum => rollup?.sum.clone(),
-        Function::Count => Exact::from(rollup?.count),
-        Function::First => Exact::from(&rollup?.first.value),
-        Function::Last => Exact::from(&rollup?.last.value),
-        Function::Increase => row.increase.amount.clone()?,
+        Aggregate::Min => Exact::from(&rollup?.min),
+        Aggregate::Max => Exact::from(&rollup?.max),
+        Aggregate::Sum => rollup?.sum.clone(),
+        Aggregate::Count => Exact::from(rollup?.count),
+        Aggregate::First => Exact::from(&rollup?.first.value),
+        Aggregate::Last => Exact::from(&rollup?.last.value),
+        Aggregate::Increase => row.increase.amount.clone()?,
     };
     Some(value.into())
 }
@@ -122,11 +122,11 @@ mod tests {
         let exact = |text: &str| given::exact(text);
         let (a, b) = (exact("20"), exact("30"));
         let both = [a.into(), b.into()];
-        assert_eq!(Combine::Mean.value(Function::Mean, &both), Some(exact("25")));
-        assert_eq!(Combine::Mean.value(Function::Max, &both), Some(exact("30")));
-        assert_eq!(Combine::Mean.value(Function::Count, &both), Some(exact("50")));
-        assert_eq!(Combine::Sum.value(Function::Mean, &both), Some(exact("50")));
-        assert_eq!(Combine::Sum.value(Function::Mean, &[]), None);
+        assert_eq!(Combine::Mean.value(Aggregate::Mean, &both), Some(exact("25")));
+        assert_eq!(Combine::Mean.value(Aggregate::Max, &both), Some(exact("30")));
+        assert_eq!(Combine::Mean.value(Aggregate::Count, &both), Some(exact("50")));
+        assert_eq!(Combine::Sum.value(Aggregate::Mean, &both), Some(exact("50")));
+        assert_eq!(Combine::Sum.value(Aggregate::Mean, &[]), None);
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         };
         let shown = |combine: Combine, values: &[(i64, u64)]| {
             let values: Vec<_> = values.iter().map(|(a, b)| quotient(*a, *b)).collect();
-            combine.value(Function::Mean, &values).map(|it| it.to_string())
+            combine.value(Aggregate::Mean, &values).map(|it| it.to_string())
         };
         // Means of -13.3333 and of 13.6666: the digits that cancel are not those that were left.
         let mean = shown(Combine::Mean, &[(-40, 3), (41, 3)]);

@@ -8,7 +8,7 @@ mod indexed;
 mod matching;
 mod plain;
 mod plan;
-mod question;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +17,8 @@ use domain::{DeviceId, Episode, Order, QuarterHour, TimeRange, episodes};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
-use crate::failure::Failure;
-use crate::gather::Ask;
+use crate::error::SeriesError;
+use crate::gather::DeviceQuestion;
 use crate::grid::uncovered;
 use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::{ConditionsStore, Store};
@@ -26,7 +26,7 @@ use indexed::Indexed;
 use matching::Matching;
 
 pub use plan::{Explanation, IndexPlan};
-pub use question::Question;
+pub use search::EpisodeSearch;
 
 /// The episodes of all devices, by their begin, and what the index has to do with them.
 ///
@@ -35,28 +35,28 @@ pub use question::Question;
 /// If the table fails, or if the readings of too long a time would be read.
 pub async fn find<'a>(
     store: &impl ConditionsStore,
-    asks: &[Ask<'a>],
-    question: &Question,
+    questions: &[DeviceQuestion<'a>],
+    search: &EpisodeSearch,
     invocation: &Invocation,
-) -> Result<(Vec<(&'a DeviceId, Episode)>, IndexPlan), Failure> {
-    asks.iter().try_for_each(Ask::check)?;
+) -> Result<(Vec<(&'a DeviceId, Episode)>, IndexPlan), SeriesError> {
+    questions.iter().try_for_each(DeviceQuestion::check)?;
     let mut plan = IndexPlan::default();
-    let matching = match by_index(store, asks, question, &mut plan, invocation).await? {
+    let matching = match by_index(store, questions, search, &mut plan, invocation).await? {
         Ok(matching) => matching,
         Err(reason) => {
             plan.reason = Some(reason);
-            let whole = |ask: &Ask<'_>| vec![ask.grid.range()];
-            by_rollups(store, asks, whole, question, invocation).await?
+            let whole = |question: &DeviceQuestion<'_>| vec![question.grid.range()];
+            by_rollups(store, questions, whole, search, invocation).await?
         }
     };
     let mut found = Vec::new();
-    for (ask, matching) in asks.iter().zip(matching) {
+    for (question, matching) in questions.iter().zip(matching) {
         let matching: Vec<_> = matching.into_iter().collect();
         let mut of_device = episodes(&matching);
-        if question.is_exact {
-            of_device = exact::refined(store, ask, question, of_device, invocation).await?;
+        if search.is_exact {
+            of_device = exact::refined(store, question, search, of_device, invocation).await?;
         }
-        found.extend(of_device.into_iter().map(|it| (ask.device.id(), it)));
+        found.extend(of_device.into_iter().map(|it| (question.device.id(), it)));
     }
     found.sort_by_key(|(device, episode)| (episode.range.from(), *device));
     Ok((found, plan))
@@ -65,19 +65,19 @@ pub async fn find<'a>(
 /// What matches, by the rollups of parts of what is asked of each device.
 async fn by_rollups(
     store: &impl Store,
-    asks: &[Ask<'_>],
-    parts: impl Fn(&Ask<'_>) -> Vec<TimeRange>,
-    question: &Question,
+    questions: &[DeviceQuestion<'_>],
+    parts: impl Fn(&DeviceQuestion<'_>) -> Vec<TimeRange>,
+    search: &EpisodeSearch,
     invocation: &Invocation,
-) -> Result<Vec<Matching>, Failure> {
-    let asked = asks.iter().map(|ask| {
-        let parts = parts(ask);
+) -> Result<Vec<Matching>, SeriesError> {
+    let asked = questions.iter().map(|question| {
+        let parts = parts(question);
         Box::pin(async move {
             let mut matching = Matching::new();
             for part in parts {
-                matching.extend(plain::matching(store, ask, part, question, invocation).await?);
+                matching.extend(plain::matching(store, question, part, search, invocation).await?);
             }
-            Ok::<_, Failure>(matching)
+            Ok::<_, SeriesError>(matching)
         })
     });
     let asked: Vec<_> = asked.collect();
@@ -87,36 +87,36 @@ async fn by_rollups(
 /// What matches, by the index, and by rollups where it may not be complete; else why it is not used.
 async fn by_index(
     store: &impl ConditionsStore,
-    asks: &[Ask<'_>],
-    question: &Question,
+    questions: &[DeviceQuestion<'_>],
+    search: &EpisodeSearch,
     plan: &mut IndexPlan,
     invocation: &Invocation,
-) -> Result<Result<Vec<Matching>, String>, Failure> {
-    if let Some(reason) = plan::unsuitable(question, store.has_conditions_index()) {
+) -> Result<Result<Vec<Matching>, String>, SeriesError> {
+    if let Some(reason) = plan::unsuitable(search, store.has_conditions_index()) {
         return Ok(Err(reason.to_owned()));
     }
     let before = invocation.read_units();
     // As it is this moment: by an older schema the index finds nothing of what is folded by a newer one.
     let stored = store.conditions_schema(invocation).await?;
-    let (boxed, budget) = match plan::choose(stored.as_ref(), question, asks, plan) {
+    let (boxed, budget) = match plan::choose(stored.as_ref(), search, questions, plan) {
         Ok(chosen) => chosen,
         Err(reason) => return Ok(Err(reason)),
     };
     let mut indexed = Vec::new();
-    for ask in asks {
-        let Some(range) = indexed_range(ask) else {
-            return Ok(Err(format!("the rollups of {} are too new", ask.device.id())));
+    for question in questions {
+        let Some(range) = indexed_range(question) else {
+            return Ok(Err(format!("the rollups of {} are too new", question.device.id())));
         };
-        if !follows_settings(store, ask, invocation).await? {
+        if !follows_settings(store, question, invocation).await? {
             return Ok(Err(format!(
                 "settings of the metrics of {} have changed, and its rollups do not follow yet",
-                ask.device.id()
+                question.device.id()
             )));
         }
-        if !has_oldest(store, ask, range, invocation).await? {
-            return Ok(Err(format!("rollups of {} have expired", ask.device.id())));
+        if !has_oldest(store, question, range, invocation).await? {
+            return Ok(Err(format!("rollups of {} have expired", question.device.id())));
         }
-        indexed.push(Indexed { ask, range });
+        indexed.push(Indexed { question, range });
     }
     // What has been read to get here is a part of the index's cost.
     let budget = budget - (invocation.read_units() - before);
@@ -125,8 +125,9 @@ async fn by_index(
     let Some(mut matching) = matching else {
         return Ok(Err("the index has cost a fifth of all rollups".to_owned()));
     };
-    let rest = |ask: &Ask<'_>| uncovered(ask.grid.range(), indexed_range(ask));
-    let others = by_rollups(store, asks, rest, question, invocation).await?;
+    let rest =
+        |question: &DeviceQuestion<'_>| uncovered(question.grid.range(), indexed_range(question));
+    let others = by_rollups(store, questions, rest, search, invocation).await?;
     for (matching, others) in matching.iter_mut().zip(others) {
         matching.extend(others);
     }
@@ -138,14 +139,14 @@ async fn by_index(
 /// again.
 async fn follows_settings(
     store: &impl ConditionsStore,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     invocation: &Invocation,
-) -> Result<bool, Failure> {
-    let (settings, range) = (ask.device.fold_settings(), ask.grid.range());
+) -> Result<bool, SeriesError> {
+    let (settings, range) = (question.device.fold_settings(), question.grid.range());
     if !settings.concerns(0, range) {
         return Ok(true);
     }
-    let folded = store.refold(ask.device.id(), invocation).await?;
+    let folded = store.refold(question.device.id(), invocation).await?;
     Ok(!settings.concerns(folded.settings, range))
 }
 
@@ -153,9 +154,9 @@ async fn follows_settings(
 const MAX_DELAY: TimeDelta = TimeDelta::hours(1);
 
 /// The part of what is asked of a device that the index has.
-fn indexed_range(ask: &Ask<'_>) -> Option<TimeRange> {
-    let rolled_up = ask.rolled_up()?;
-    let sealed = ask.horizon.rolled_up(ask.device.id())?.to();
+fn indexed_range(question: &DeviceQuestion<'_>) -> Option<TimeRange> {
+    let rolled_up = question.rolled_up()?;
+    let sealed = question.horizon.rolled_up(question.device.id())?.to();
     TimeRange::new(rolled_up.from(), rolled_up.to().min(sealed.saturating_add(-MAX_DELAY))).ok()
 }
 
@@ -163,17 +164,17 @@ fn indexed_range(ask: &Ask<'_>) -> Option<TimeRange> {
 /// expired the index says nothing, and the rollups say from when on there are some.
 async fn has_oldest(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     range: TimeRange,
     invocation: &Invocation,
-) -> Result<bool, Failure> {
-    let zone = ask.horizon.zone();
+) -> Result<bool, SeriesError> {
+    let zone = question.horizon.zone();
     let dates = zone.dates(range);
     let order = Order::Ascending;
-    let days = store.days(ask.device.id(), dates, order, 1, invocation).await?;
+    let days = store.days(question.device.id(), dates, order, 1, invocation).await?;
     let first = days.iter().flat_map(|day| day.rollup.metrics.values()).map(|it| it.first.at).min();
     let Some(first) = first.filter(|first| range.contains(*first)) else { return Ok(true) };
     let quarter = QuarterHour::of(first).range();
-    let found = store.quarters(ask.device.id(), quarter, false, invocation).await?;
-    Ok(found.iter().any(|it| !it.is_expired(ask.now)))
+    let found = store.quarters(question.device.id(), quarter, false, invocation).await?;
+    Ok(found.iter().any(|it| !it.is_expired(question.now)))
 }

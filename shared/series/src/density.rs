@@ -10,7 +10,7 @@ use domain::{Bucket, Device, DeviceId, LocalDate, Order};
 use table::sizes::ItemSizes;
 use table::{Invocation, StoreResult};
 
-use crate::gather::{Ask, Level};
+use crate::gather::{DeviceQuestion, Level};
 use crate::ports::Store;
 
 /// The bytes of a read unit.
@@ -102,15 +102,15 @@ impl Densities {
     pub async fn cost(
         &self,
         store: &impl Store,
-        ask: &Ask<'_>,
+        question: &DeviceQuestion<'_>,
         invocation: &Invocation,
     ) -> StoreResult<Cost> {
-        let Ask { device, horizon, now, .. } = *ask;
-        let range = ask.grid.range();
+        let DeviceQuestion { device, horizon, now, .. } = *question;
+        let range = question.grid.range();
         // Forecasts may lie ahead, but not many.
         let (from, to) = (range.from().max(device.first_seen()), range.to().min(now));
         let lived = to.since(from).max(TimeDelta::zero());
-        if lived <= SHORT || ask.coarsest == Level::Days {
+        if lived <= SHORT || question.coarsest == Level::Days {
             return Ok(Density::usual(device).cost(days_of(lived)));
         }
 

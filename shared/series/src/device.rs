@@ -6,9 +6,9 @@ use chrono::TimeDelta;
 use domain::{Device, MetricName, MetricRule, Neighbours, TimeRange};
 use table::Invocation;
 
-use super::failure::Failure;
-use super::gather::{Ask, Gathered, gather, gather_with_day_before};
-use super::neighbours::{Beside, neighbours};
+use super::error::SeriesError;
+use super::gather::{DeviceQuestion, DeviceRollups, gather, gather_with_day_before};
+use super::neighbours::{RangeNeighbours, neighbours};
 use super::values::{Metric, RowValues, usual_interval, values};
 use crate::ports::Store;
 
@@ -18,7 +18,7 @@ pub struct DeviceValues<'a> {
     /// The device.
     pub device: &'a Device,
     /// Its rollups, and what is folded of its readings.
-    pub gathered: Gathered,
+    pub gathered: DeviceRollups,
     /// The metrics that were asked for.
     pub metrics: BTreeMap<MetricName, MetricValues>,
     /// The time about which rollups may have been asked.
@@ -49,33 +49,38 @@ impl DeviceValues<'_> {
 /// what comes from their neighbours.
 pub async fn device_values<'a>(
     store: &impl Store,
-    ask: &Ask<'a>,
+    question: &DeviceQuestion<'a>,
     names: &[MetricName],
     spans: impl Fn(&MetricRule) -> bool,
     invocation: &Invocation,
-) -> Result<DeviceValues<'a>, Failure> {
-    let names: Vec<MetricName> =
-        names.iter().filter(|name| ask.device.metrics().contains_key(*name)).cloned().collect();
+) -> Result<DeviceValues<'a>, SeriesError> {
+    let names: Vec<MetricName> = names
+        .iter()
+        .filter(|name| question.device.metrics().contains_key(*name))
+        .cloned()
+        .collect();
     let wanted: BTreeSet<MetricName> = names.iter().cloned().collect();
-    let (device, ask) = (ask.device, &Ask { metrics: Some(&wanted), ..*ask });
+    let (device, question) =
+        (question.device, &DeviceQuestion { metrics: Some(&wanted), ..*question });
     let rule = |name: &MetricName| MetricRule::of(&device.metrics()[name]);
     let spanning = names.iter().map(|name| (name.clone(), rule(name)));
     let spanning: BTreeMap<_, _> = spanning.filter(|(_, rule)| spans(rule)).collect();
     let (mut gathered, beside);
     if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
-        gathered = gather(store, ask, invocation).await?;
-        beside = Beside { values: BTreeMap::new(), reach: ask.grid.range(), left: None };
+        gathered = gather(store, question, invocation).await?;
+        beside =
+            RangeNeighbours { values: BTreeMap::new(), reach: question.grid.range(), left: None };
     } else {
-        gathered = gather_with_day_before(store, ask, invocation).await?;
+        gathered = gather_with_day_before(store, question, invocation).await?;
         let day_before = gathered.day_before.as_ref();
-        beside = neighbours(store, ask, &spanning, day_before, invocation).await?;
+        beside = neighbours(store, question, &spanning, day_before, invocation).await?;
     }
     let none = Neighbours::default();
     let metrics = names.iter().map(|name| {
         let rule = rule(name);
         let neighbours = beside.values.get(name).unwrap_or(&none);
         let metric = Metric { name, rule: &rule, neighbours };
-        let rows = values(&gathered.pieces, ask.grid, metric, (ask.now, beside.left));
+        let rows = values(&gathered.pieces, question.grid, metric, (question.now, beside.left));
         (name.clone(), MetricValues { rule, rows })
     });
     let metrics = metrics.collect();

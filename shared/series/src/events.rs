@@ -9,8 +9,8 @@ use domain::{
 use serde::Serialize;
 use table::Invocation;
 
-use super::failure::Failure;
-use super::gather::{Ask, Level, Piece, gather, gather_with_day_before, readings};
+use super::error::SeriesError;
+use super::gather::{DeviceQuestion, Level, RollupPiece, gather, gather_with_day_before, readings};
 use super::grid::Grid;
 use super::neighbours::neighbours;
 use crate::ports::Store;
@@ -89,27 +89,27 @@ impl Events {
 /// or end where it begins. The later reading of the last one may lie behind the range. `wanted` are the flags of the events.
 pub async fn events(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     (names, wanted): (&[MetricName], Flags),
     invocation: &Invocation,
-) -> Result<Events, Failure> {
-    let counters = ask.device.metrics().iter().filter(|(name, _)| names.contains(name));
+) -> Result<Events, SeriesError> {
+    let counters = question.device.metrics().iter().filter(|(name, _)| names.contains(name));
     let counters = counters.map(|(name, info)| (name.clone(), MetricRule::of(info)));
     let counters: std::collections::BTreeMap<_, _> =
         counters.filter(|(_, rule)| matches!(rule, MetricRule::Counter(_))).collect();
     if counters.is_empty() {
         return Ok(Events::default());
     }
-    let gathered = gather_with_day_before(store, ask, invocation).await?;
+    let gathered = gather_with_day_before(store, question, invocation).await?;
     let beside =
-        neighbours(store, ask, &counters, gathered.day_before.as_ref(), invocation).await?;
+        neighbours(store, question, &counters, gathered.day_before.as_ref(), invocation).await?;
     let mut found = Events::default();
     for (name, rule) in &counters {
         let beside = beside.values.get(name).cloned().unwrap_or_default();
         let mut look = Look { store, invocation, name, rule, wanted, found: Vec::new(), looks: 0 };
-        let last = look.search_pieces(ask, &gathered.pieces, beside.before).await?;
+        let last = look.search_pieces(question, &gathered.pieces, beside.before).await?;
         if let (Some(last), Some(after)) = (last, beside.after) {
-            look.step(ask.device, &last, &after);
+            look.step(question.device, &last, &after);
         }
         let has_more = look.looks > MAX_LOOKS;
         found.append(Events { events: look.found, has_more });
@@ -132,24 +132,24 @@ impl<S: Store> Look<'_, S> {
     /// Searches pieces that follow each other; the last value of the last one, if it is one that is asked for.
     async fn search_pieces(
         &mut self,
-        ask: &Ask<'_>,
-        pieces: &[Piece],
+        question: &DeviceQuestion<'_>,
+        pieces: &[RollupPiece],
         mut last: Option<Sample>,
-    ) -> Result<Option<Sample>, Failure> {
+    ) -> Result<Option<Sample>, SeriesError> {
         for piece in pieces {
-            if piece.is_elsewhere {
+            if piece.is_in_other_room {
                 last = None;
                 continue;
             }
             let Some(metric) = piece.rollup.metrics.get(self.name) else { continue };
             if let Some(last) = &last {
-                self.step(ask.device, last, &metric.first);
+                self.step(question.device, last, &metric.first);
             }
             last = Some(metric.last.clone());
             if let OfKind::Counter { flags, .. } = &metric.of_kind
                 && !flags.intersection(self.wanted).is_empty()
             {
-                self.search_piece(ask, piece, flags.intersection(self.wanted)).await?;
+                self.search_piece(question, piece, flags.intersection(self.wanted)).await?;
             }
         }
         Ok(last)
@@ -158,10 +158,10 @@ impl<S: Store> Look<'_, S> {
     /// Looks for the events inside of a piece, one level below it.
     async fn search_piece(
         &mut self,
-        ask: &Ask<'_>,
-        piece: &Piece,
+        question: &DeviceQuestion<'_>,
+        piece: &RollupPiece,
         flags: Flags,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SeriesError> {
         self.looks += 1;
         if self.looks > MAX_LOOKS {
             return Ok(());
@@ -169,29 +169,33 @@ impl<S: Store> Look<'_, S> {
         let before = self.found.len();
         if piece.level == Level::Days {
             let grid = Grid::total(piece.range);
-            let finer = Ask { grid: &grid, coarsest: Level::QuarterHours, ..*ask };
+            let finer = DeviceQuestion { grid: &grid, coarsest: Level::QuarterHours, ..*question };
             match gather(self.store, &finer, self.invocation).await {
                 Ok(quarters) => {
                     Box::pin(self.search_pieces(&finer, &quarters.pieces, None)).await?;
                 }
-                Err(Failure::OutOfReach(_)) => {}
+                Err(SeriesError::OutOfReach(_)) => {}
                 Err(failure) => return Err(failure),
             }
         } else {
-            self.search_readings(ask, piece.range).await?;
+            self.search_readings(question, piece.range).await?;
         }
         if self.found.len() == before {
-            self.bucket(ask.device, piece.range, flags);
+            self.bucket(question.device, piece.range, flags);
         }
         Ok(())
     }
 
-    async fn search_readings(&mut self, ask: &Ask<'_>, range: TimeRange) -> Result<(), Failure> {
+    async fn search_readings(
+        &mut self,
+        question: &DeviceQuestion<'_>,
+        range: TimeRange,
+    ) -> Result<(), SeriesError> {
         let mut last: Option<Sample> = None;
-        for reading in readings(self.store, ask, range, self.invocation).await? {
+        for reading in readings(self.store, question, range, self.invocation).await? {
             let Some(sample) = self.rule.sample(&reading, self.name) else { continue };
             if let Some(last) = last {
-                self.step(ask.device, &last, &sample);
+                self.step(question.device, &last, &sample);
             }
             last = Some(sample);
         }

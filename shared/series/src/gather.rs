@@ -17,7 +17,7 @@ use rollups::is_closing;
 use table::sizes::ItemSizes;
 use table::{Invocation, NearestReading, RangeQuery, ReadingKey, StoredRollup};
 
-use super::failure::Failure;
+use super::error::SeriesError;
 use super::grid::{Grid, intersection, joined, uncovered};
 use super::horizon::Horizon;
 use crate::ports::Store;
@@ -77,7 +77,7 @@ impl Level {
 
 /// A request for the data of one device.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct DeviceQuestion<'a> {
     /// The device.
     pub device: &'a Device,
     /// Only the readings in these rooms.
@@ -98,7 +98,7 @@ pub struct Ask<'a> {
     pub now: Timestamp,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> DeviceQuestion<'a> {
     /// That of a device wherever it was, for a month of readings at most.
     #[must_use]
     pub const fn of(
@@ -148,14 +148,14 @@ impl<'a> Ask<'a> {
     }
 
     /// Refuses a range if too much of it is not rolled up. A range that is gathered in parts is checked whole.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), SeriesError> {
         Gathering::new(self, false).map(drop)
     }
 }
 
 /// The rollup of some time within one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct RollupPiece {
     /// The time that it is of.
     pub range: TimeRange,
     /// What it is made from.
@@ -163,22 +163,22 @@ pub struct Piece {
     /// What was measured then.
     pub rollup: Rollup,
     /// Whether its readings name another room than those that are asked for.
-    pub is_elsewhere: bool,
+    pub is_in_other_room: bool,
     /// Its first reading. Where the device has not moved, of a rollup the first with a value that counts.
     pub first: Timestamp,
 }
 
-impl Piece {
+impl RollupPiece {
     /// That of a rollup of all metrics.
-    fn new(range: TimeRange, level: Level, rollup: Rollup, is_elsewhere: bool) -> Self {
+    fn new(range: TimeRange, level: Level, rollup: Rollup, is_in_other_room: bool) -> Self {
         let first = rollup.metrics.values().map(|metric| metric.first.at).min();
         let first = first.unwrap_or(range.from()).max(range.from());
-        Self { range, level, rollup, is_elsewhere, first }
+        Self { range, level, rollup, is_in_other_room, first }
     }
 
     /// Whether a later piece without values tells the same of where the device was.
     fn goes_on_with(&self, later: &Self) -> bool {
-        (self.level, self.is_elsewhere) == (later.level, later.is_elsewhere)
+        (self.level, self.is_in_other_room) == (later.level, later.is_in_other_room)
             && self.rollup.rooms == later.rollup.rooms
     }
 
@@ -195,9 +195,9 @@ impl Piece {
 
 /// The rollups of one device in a range.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct DeviceRollups {
     /// In order; time without readings has none.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<RollupPiece>,
     /// What the pieces are made from.
     pub levels: BTreeSet<Level>,
     /// What readings were sent in each quarter of an hour, or in each day in whose place they were read.
@@ -206,11 +206,11 @@ pub struct Gathered {
     pub day_before: Option<StoredRollup>,
 }
 
-impl Gathered {
+impl DeviceRollups {
     /// Keeps where the device was, and no value: rows are made of them, and of hundreds of devices there is one copy.
     pub(crate) fn drop_values(&mut self) {
         self.sent = Vec::new();
-        let mut stays: Vec<Piece> = Vec::new();
+        let mut stays: Vec<RollupPiece> = Vec::new();
         for mut piece in std::mem::take(&mut self.pieces) {
             piece.rollup.metrics.clear();
             match stays.last_mut().filter(|stay| stay.goes_on_with(&piece)) {
@@ -225,25 +225,25 @@ impl Gathered {
 /// Gathers what is asked.
 pub async fn gather(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     invocation: &Invocation,
-) -> Result<Gathered, Failure> {
-    Gathering::new(ask, false)?.run(store, invocation).await
+) -> Result<DeviceRollups, SeriesError> {
+    Gathering::new(question, false)?.run(store, invocation).await
 }
 
 /// Gathers what is asked, and the day before it for the neighbours: it comes with the other days.
 pub(crate) async fn gather_with_day_before(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     invocation: &Invocation,
-) -> Result<Gathered, Failure> {
-    Gathering::new(ask, true)?.run(store, invocation).await
+) -> Result<DeviceRollups, SeriesError> {
+    Gathering::new(question, true)?.run(store, invocation).await
 }
 
 /// How a stored rollup serves.
 enum Use {
     /// As it is; its readings may name another room.
-    Whole { is_elsewhere: bool },
+    Whole { is_in_other_room: bool },
     /// Its readings are read instead: the settings have changed since.
     Refold,
     /// It names rooms that are asked for and others: the level below is read instead.
@@ -251,9 +251,9 @@ enum Use {
 }
 
 struct Gathering<'a> {
-    ask: &'a Ask<'a>,
+    question: &'a DeviceQuestion<'a>,
     rules: FoldRules,
-    gathered: Gathered,
+    gathered: DeviceRollups,
     /// What is to be read of the readings.
     readings: Vec<TimeRange>,
     /// The days among it whose rollups are outdated.
@@ -264,31 +264,31 @@ struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    fn new(ask: &'a Ask<'a>, has_day_before: bool) -> Result<Self, Failure> {
-        let readings = uncovered(ask.grid.range(), ask.rolled_up());
-        let first = ask.device.first_seen().min(ask.now);
-        let lived = TimeRange::new(first, ask.now).ok();
+    fn new(question: &'a DeviceQuestion<'a>, has_day_before: bool) -> Result<Self, SeriesError> {
+        let readings = uncovered(question.grid.range(), question.rolled_up());
+        let first = question.device.first_seen().min(question.now);
+        let lived = TimeRange::new(first, question.now).ok();
         let long = |part: &TimeRange| {
             let part = lived.and_then(|lived| intersection(*part, lived));
             part.map_or(TimeDelta::zero(), |part| part.to().since(part.from()))
         };
         let length: TimeDelta = readings.iter().map(long).sum();
-        if length > ask.max_read {
-            return Err(Failure::OutOfReach(too_long(ask)));
+        if length > question.max_read {
+            return Err(SeriesError::OutOfReach(too_long(question)));
         }
-        let rules = FoldRules::of(ask.device);
-        let budget = ask.max_read.min(MAX_READ) - length;
-        let gathered = Gathered::default();
+        let rules = FoldRules::of(question.device);
+        let budget = question.max_read.min(MAX_READ) - length;
+        let gathered = DeviceRollups::default();
         let days_read = Vec::new();
-        Ok(Self { ask, rules, gathered, readings, days_read, budget, has_day_before })
+        Ok(Self { question, rules, gathered, readings, days_read, budget, has_day_before })
     }
 
     async fn run(
         mut self,
         store: &impl Store,
         invocation: &Invocation,
-    ) -> Result<Gathered, Failure> {
-        if let Some(rolled_up) = self.ask.rolled_up() {
+    ) -> Result<DeviceRollups, SeriesError> {
+        if let Some(rolled_up) = self.question.rolled_up() {
             self.take_rollups(store, rolled_up, invocation).await?;
         }
         self.take_readings(store, invocation).await?;
@@ -304,8 +304,8 @@ impl<'a> Gathering<'a> {
         store: &impl Store,
         range: TimeRange,
         invocation: &Invocation,
-    ) -> Result<(), Failure> {
-        let days = match self.ask.coarsest {
+    ) -> Result<(), SeriesError> {
+        let days = match self.question.coarsest {
             Level::Days => {
                 let days = self.days(store, self.with_day_before(range), invocation).await?;
                 self.gathered.day_before =
@@ -318,7 +318,7 @@ impl<'a> Gathering<'a> {
         for day in &days {
             if intersection(day.range, range) == Some(day.range)
                 && self.is_local_day(day)
-                && self.ask.grid.has_in_one_row(day.range)
+                && self.question.grid.has_in_one_row(day.range)
             {
                 let is_taken = self.take(&mut day.clone(), day.range, Level::Days);
                 taken.extend(is_taken.then_some(day.range));
@@ -335,7 +335,7 @@ impl<'a> Gathering<'a> {
             let inside = &mut quarters[first..last.max(first)];
             let begin = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
             if let Ok(silent) = TimeRange::new(gap.from(), begin) {
-                let days = match self.ask.coarsest {
+                let days = match self.question.coarsest {
                     Level::Days => &days,
                     _ => &self.days(store, silent, invocation).await?,
                 };
@@ -358,7 +358,7 @@ impl<'a> Gathering<'a> {
         gaps: &[TimeRange],
         days: &[StoredRollup],
         invocation: &Invocation,
-    ) -> Result<Vec<StoredRollup>, Failure> {
+    ) -> Result<Vec<StoredRollup>, SeriesError> {
         let aligned = |gap: &TimeRange| {
             let from = QuarterHour::of(gap.from()).start();
             TimeRange::new(from, gap.to()).expect("it is at least as long as the gap")
@@ -370,16 +370,16 @@ impl<'a> Gathering<'a> {
             let length = QuarterHour::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
             let parts = take_front(&mut gaps, length).into_iter();
             let asked = parts.map(|part| async move {
-                store.quarters(self.ask.device.id(), part, false, invocation).await
+                store.quarters(self.question.device.id(), part, false, invocation).await
             });
             let asked: Vec<_> = asked.collect();
             let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
             quarters.extend(found.into_iter().flatten());
             if let Some(quarter) = quarters.get(MAX_ROLLUPS) {
-                return Err(Failure::OutOfReach(self.too_many(quarter.range.from(), days)));
+                return Err(SeriesError::OutOfReach(self.too_many(quarter.range.from(), days)));
             }
         }
-        quarters.retain(|quarter| !quarter.is_expired(self.ask.now));
+        quarters.retain(|quarter| !quarter.is_expired(self.question.now));
         Ok(quarters)
     }
 
@@ -388,18 +388,19 @@ impl<'a> Gathering<'a> {
         store: &impl Store,
         range: TimeRange,
         invocation: &Invocation,
-    ) -> Result<Vec<StoredRollup>, Failure> {
-        let zone = self.ask.horizon.zone();
+    ) -> Result<Vec<StoredRollup>, SeriesError> {
+        let zone = self.question.horizon.zone();
         let dates = zone.dates(range);
         let (order, limit) = (Order::Ascending, MAX_ROLLUPS);
-        let mut days = store.days(self.ask.device.id(), dates, order, limit, invocation).await?;
-        days.retain(|day| !day.is_expired(self.ask.now));
+        let mut days =
+            store.days(self.question.device.id(), dates, order, limit, invocation).await?;
+        days.retain(|day| !day.is_expired(self.question.now));
         Ok(days)
     }
 
     /// Whether a day is one of the zone, or the part of one that was open when it was folded.
     fn is_local_day(&self, day: &StoredRollup) -> bool {
-        let zone = self.ask.horizon.zone();
+        let zone = self.question.horizon.zone();
         let domain::Bucket::Day(date) = day.key.bucket else { return false };
         let is_part =
             |whole: TimeRange| day.range.from() == whole.from() && day.range.to() <= whole.to();
@@ -415,12 +416,12 @@ impl<'a> Gathering<'a> {
 
     /// Whether a day ends where the range begins, and its last values are those of its readings.
     fn has_neighbours(&self, day: &StoredRollup) -> bool {
-        let rolled_up = self.ask.horizon.rolled_up(self.ask.device.id());
+        let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
         self.has_day_before
-            && day.range.to() == self.ask.grid.range().from()
+            && day.range.to() == self.question.grid.range().from()
             && rolled_up.is_some_and(|it| intersection(it, day.range) == Some(day.range))
             && self.is_local_day(day)
-            && !self.ask.is_outdated(day)
+            && !self.question.is_outdated(day)
             && !day.is_frozen
     }
 
@@ -433,17 +434,17 @@ impl<'a> Gathering<'a> {
         gap: Option<&TimeRange>,
         days: &[StoredRollup],
         invocation: &Invocation,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, SeriesError> {
         let newest = days.iter().rfind(|day| !day.rollup.is_empty());
         let (Some(gap), Some(newest)) = (gap, newest) else { return Ok(false) };
-        let age = self.ask.now.since(gap.from());
-        if age > MAX_NEWEST.min(self.ask.max_read) {
+        let age = self.question.now.since(gap.from());
+        if age > MAX_NEWEST.min(self.question.max_read) {
             return Ok(false);
         }
         let metrics = &newest.rollup.metrics;
         let count = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let ItemSizes { rollup, reading } = ItemSizes::of(self.ask.device, metrics.len());
+        let ItemSizes { rollup, reading } = ItemSizes::of(self.question.device, metrics.len());
         let length = newest.range.to().since(newest.range.from());
         let most = length.num_minutes() / QuarterHour::LENGTH.num_minutes();
         let most = usize::try_from(most).unwrap_or(0);
@@ -457,7 +458,7 @@ impl<'a> Gathering<'a> {
         let limit = usize::try_from(quarters).unwrap_or(0) * rollup / reading;
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
-        let page = store.device_readings(self.ask.device.id(), &query, invocation).await?;
+        let page = store.device_readings(self.question.device.id(), &query, invocation).await?;
         if page.has_more {
             return Ok(false);
         }
@@ -475,14 +476,14 @@ impl<'a> Gathering<'a> {
                 self.readings.push(range);
                 self.days_read.extend((level == Level::Days).then_some(range));
             }
-            Use::Whole { is_elsewhere } => {
-                if self.ask.is_outdated(stored) {
-                    self.ask.note_outdated(stored);
+            Use::Whole { is_in_other_room } => {
+                if self.question.is_outdated(stored) {
+                    self.question.note_outdated(stored);
                 }
                 if !stored.rollup.is_empty() {
                     let rollup = std::mem::take(&mut stored.rollup);
-                    let mut piece = Piece::new(range, level, rollup, is_elsewhere);
-                    piece.rollup.metrics.retain(|name, _| self.ask.wants(name));
+                    let mut piece = RollupPiece::new(range, level, rollup, is_in_other_room);
+                    piece.rollup.metrics.retain(|name, _| self.question.wants(name));
                     self.gathered.pieces.push(piece);
                 }
             }
@@ -492,28 +493,35 @@ impl<'a> Gathering<'a> {
 
     fn use_of(&self, stored: &StoredRollup) -> Use {
         let length = stored.range.to().since(stored.range.from());
-        if self.ask.is_outdated(stored) && self.ask.has_readings(stored) && length <= self.budget {
+        if self.question.is_outdated(stored)
+            && self.question.has_readings(stored)
+            && length <= self.budget
+        {
             return Use::Refold;
         }
-        if self.ask.is_by_room && stored.rollup.rooms.len() > 1 {
+        if self.question.is_by_room && stored.rollup.rooms.len() > 1 {
             return Use::Split;
         }
-        match self.ask.rooms {
-            Some(rooms) if !stored.rollup.may_be_of(rooms) => Use::Whole { is_elsewhere: true },
+        match self.question.rooms {
+            Some(rooms) if !stored.rollup.may_be_of(rooms) => Use::Whole { is_in_other_room: true },
             Some(rooms) if !stored.rollup.is_only_of(rooms) => Use::Split,
-            _ => Use::Whole { is_elsewhere: false },
+            _ => Use::Whole { is_in_other_room: false },
         }
     }
 
-    fn take_quarter(&mut self, quarter: &mut StoredRollup, gap: TimeRange) -> Result<(), Failure> {
+    fn take_quarter(
+        &mut self,
+        quarter: &mut StoredRollup,
+        gap: TimeRange,
+    ) -> Result<(), SeriesError> {
         let Some(inside) = intersection(quarter.range, gap) else { return Ok(()) };
-        let is_whole = inside == quarter.range && self.ask.grid.has_in_one_row(inside);
+        let is_whole = inside == quarter.range && self.question.grid.has_in_one_row(inside);
         if is_whole && self.take(quarter, inside, Level::QuarterHours) || quarter.rollup.is_empty()
         {
             return Ok(());
         }
-        if !self.ask.has_readings(quarter) {
-            return Err(Failure::OutOfReach(readings_expired(quarter, self.ask.now)));
+        if !self.question.has_readings(quarter) {
+            return Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)));
         }
         self.readings.push(inside);
         Ok(())
@@ -521,13 +529,13 @@ impl<'a> Gathering<'a> {
 
     /// The message for more than [`MAX_ROLLUPS`] quarters; those before `reached` fit.
     fn too_many(&self, reached: Timestamp, days: &[StoredRollup]) -> String {
-        let whole = self.ask.grid.range();
+        let whole = self.question.grid.range();
         let is_cut = |day: &StoredRollup| {
             intersection(day.range, whole) == Some(day.range)
-                && !self.ask.grid.has_in_one_row(day.range)
+                && !self.question.grid.has_in_one_row(day.range)
         };
-        let coarser = if self.ask.coarsest < Level::Days || days.iter().any(is_cut) {
-            let zone = self.ask.horizon.zone();
+        let coarser = if self.question.coarsest < Level::Days || days.iter().any(is_cut) {
+            let zone = self.question.horizon.zone();
             format!("; or ask by 1d, 1w, 1mo or 1y in the home's time zone, {zone}")
         } else {
             String::new()
@@ -535,24 +543,24 @@ impl<'a> Gathering<'a> {
         format!(
             "This takes more than {MAX_ROLLUPS} rollups of 15 minutes of {}, and one request reads no \
              more; those before {reached} are as many. Narrow from and to{coarser}.",
-            self.ask.device.id()
+            self.question.device.id()
         )
     }
 
     /// Refuses time without quarters if the days show that it had readings: the quarters have expired,
     /// oldest first, and the days stay longer.
-    fn check_expiry(&self, silent: TimeRange, days: &[StoredRollup]) -> Result<(), Failure> {
+    fn check_expiry(&self, silent: TimeRange, days: &[StoredRollup]) -> Result<(), SeriesError> {
         let has_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
             metrics.any(|it| silent.contains(it.first.at) || silent.contains(it.last.at))
         };
         let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
-        Err(Failure::OutOfReach(format!(
+        Err(SeriesError::OutOfReach(format!(
             "The rollups of 15 minutes of {} before {} have expired. Ask from there on; or, for whole \
              days of the home's time zone, {}, by 1d, 1w, 1mo or 1y.",
-            self.ask.device.id(),
+            self.question.device.id(),
             silent.to().min(day.range.to()),
-            self.ask.horizon.zone()
+            self.question.horizon.zone()
         )))
     }
 
@@ -560,7 +568,7 @@ impl<'a> Gathering<'a> {
         &mut self,
         store: &impl Store,
         invocation: &Invocation,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SeriesError> {
         for range in joined(std::mem::take(&mut self.readings)) {
             self.fold_readings(store, range, invocation).await?;
         }
@@ -573,12 +581,12 @@ impl<'a> Gathering<'a> {
         store: &impl Store,
         range: TimeRange,
         invocation: &Invocation,
-    ) -> Result<(), Failure> {
-        let mut pages = Pages::of(self.ask, range);
+    ) -> Result<(), SeriesError> {
+        let mut pages = Pages::of(self.question, range);
         let mut unfolded: Vec<Reading> = Vec::new();
         let mut is_first = true;
         while let Some(page) = pages.next(store, invocation).await? {
-            if is_first && self.ask.coarsest == Level::Readings {
+            if is_first && self.question.coarsest == Level::Readings {
                 self.check_readings(store, range, page.first(), invocation).await?;
             }
             is_first = false;
@@ -601,7 +609,7 @@ impl<'a> Gathering<'a> {
 
     /// The part of a range that lies in the row of a reading.
     fn row_part(&self, range: TimeRange, reading: &Reading) -> TimeRange {
-        let row = self.ask.grid.rows()[self.ask.grid.place(reading.at)];
+        let row = self.question.grid.rows()[self.question.grid.place(reading.at)];
         intersection(row, range).expect("the reading is in both")
     }
 
@@ -612,15 +620,15 @@ impl<'a> Gathering<'a> {
         range: TimeRange,
         first: Option<&Reading>,
         invocation: &Invocation,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SeriesError> {
         let first = first.map_or(range.to(), |reading| reading.at);
         let Ok(silent) = TimeRange::new(range.from(), first) else { return Ok(()) };
         let day = silent.from().saturating_add(TimeDelta::days(1)).min(silent.to());
         let silent = TimeRange::new(silent.from(), day).expect("not empty");
-        let quarters = store.quarters(self.ask.device.id(), silent, false, invocation).await?;
-        let expired = |it: &&StoredRollup| !it.rollup.is_empty() && !self.ask.has_readings(it);
+        let quarters = store.quarters(self.question.device.id(), silent, false, invocation).await?;
+        let expired = |it: &&StoredRollup| !it.rollup.is_empty() && !self.question.has_readings(it);
         match quarters.iter().find(expired) {
-            Some(it) => Err(Failure::OutOfReach(readings_expired(it, self.ask.now))),
+            Some(it) => Err(SeriesError::OutOfReach(readings_expired(it, self.question.now))),
             None => Ok(()),
         }
     }
@@ -628,8 +636,8 @@ impl<'a> Gathering<'a> {
     /// Folds readings of a range, row by row and, where rooms are asked for, stay by stay. Further ones of the range may
     /// follow in a further call, from the next unit on: the pieces are the same as those of one call.
     fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
-        let Ask { grid, is_by_room, .. } = *self.ask;
-        let is_here = |reading: &Reading| self.ask.is_about(reading.room.as_ref());
+        let DeviceQuestion { grid, is_by_room, .. } = *self.question;
+        let is_here = |reading: &Reading| self.question.is_about(reading.room.as_ref());
         let is_one_stay = |a: &Reading, b: &Reading| {
             let is_of_one_room = !is_by_room || a.room == b.room;
             grid.place(a.at) == grid.place(b.at) && is_here(a) == is_here(b) && is_of_one_room
@@ -644,15 +652,15 @@ impl<'a> Gathering<'a> {
     /// to its end.
     fn fold_stay(&mut self, part: TimeRange, stay: &[Reading]) {
         let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
-        let wants = |name: &MetricName| self.ask.wants(name);
+        let wants = |name: &MetricName| self.question.wants(name);
         let fold = |unit: &[Reading]| Rollup::fold_some(unit, &self.rules, wants);
         let sent: Vec<Rollup> = stay.chunk_by(is_of_one).map(fold).collect();
 
         let Reading { at: first, room, .. } = &stay[0];
-        let is_elsewhere = !self.ask.is_about(room.as_ref());
-        let goes_on = |piece: &Piece| {
-            let is_of_one_room = !self.ask.is_by_room || piece.rollup.rooms.contains(room);
-            piece.is_elsewhere == is_elsewhere && is_of_one_room
+        let is_in_other_room = !self.question.is_about(room.as_ref());
+        let goes_on = |piece: &RollupPiece| {
+            let is_of_one_room = !self.question.is_by_room || piece.rollup.rooms.contains(room);
+            piece.is_in_other_room == is_in_other_room && is_of_one_room
         };
         let before = self.gathered.pieces.last_mut();
         let before = before.filter(|piece| part.contains(piece.range.from()));
@@ -663,8 +671,9 @@ impl<'a> Gathering<'a> {
                     TimeRange::new(before.range.from(), begin).expect("it has a reading");
             }
             let range = TimeRange::new(begin, part.to()).expect("it has a reading");
-            let piece = Piece::new(range, Level::Readings, Rollup::default(), is_elsewhere);
-            self.gathered.pieces.push(Piece { first: *first, ..piece });
+            let piece =
+                RollupPiece::new(range, Level::Readings, Rollup::default(), is_in_other_room);
+            self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
         }
 
         let piece = self.gathered.pieces.last_mut().expect("there is one");
@@ -675,7 +684,7 @@ impl<'a> Gathering<'a> {
     /// The start of the time whose mean interval counts: the day or the quarter of an hour in whose place a reading is
     /// read, or its row.
     fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
-        if self.ask.coarsest == Level::Readings {
+        if self.question.coarsest == Level::Readings {
             return row.from();
         }
         let day = self.days_read.iter().find(|day| day.contains(reading.at));
@@ -687,14 +696,14 @@ impl<'a> Gathering<'a> {
         &mut self,
         store: &impl Store,
         invocation: &Invocation,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SeriesError> {
         let (mut was_elsewhere, mut left) = (false, MAX_ARRIVALS);
         for piece in &mut self.gathered.pieces {
-            let has_moved = piece.is_elsewhere != was_elsewhere;
-            was_elsewhere = piece.is_elsewhere;
+            let has_moved = piece.is_in_other_room != was_elsewhere;
+            was_elsewhere = piece.is_in_other_room;
             if has_moved && piece.level > Level::Readings && left > 0 {
                 let order = Order::Ascending;
-                let first = edge(store, self.ask, piece.range, order, invocation).await?;
+                let first = edge(store, self.question, piece.range, order, invocation).await?;
                 piece.first = first.unwrap_or(piece.first);
                 left -= 1;
             }
@@ -707,16 +716,16 @@ impl<'a> Gathering<'a> {
 /// is in no rollup.
 async fn edge(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     range: TimeRange,
     order: Order,
     invocation: &Invocation,
-) -> Result<Option<Timestamp>, Failure> {
-    let mut rules = ask.device.metrics().values().map(MetricRule::of);
+) -> Result<Option<Timestamp>, SeriesError> {
+    let mut rules = question.device.metrics().values().map(MetricRule::of);
     if !rules.any(|rule| matches!(rule, MetricRule::Counter(_))) {
         return Ok(None);
     }
-    let nearest = NearestReading { device: ask.device.id(), range, order, consistent: false };
+    let nearest = NearestReading { device: question.device.id(), range, order, consistent: false };
     Ok(nearest.find(store, invocation).await?.map(|reading| reading.at))
 }
 
@@ -739,11 +748,11 @@ fn take_front(ranges: &mut VecDeque<TimeRange>, mut length: TimeDelta) -> Vec<Ti
 /// All readings of a device in a range.
 pub async fn readings(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     range: TimeRange,
     invocation: &Invocation,
-) -> Result<Vec<Reading>, Failure> {
-    let mut pages = Pages::of(ask, range);
+) -> Result<Vec<Reading>, SeriesError> {
+    let mut pages = Pages::of(question, range);
     let mut readings: Vec<Reading> = Vec::new();
     while let Some(page) = pages.next(store, invocation).await? {
         readings.extend(page);
@@ -761,10 +770,10 @@ struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    const fn of(ask: &Ask<'a>, range: TimeRange) -> Self {
+    const fn of(question: &DeviceQuestion<'a>, range: TimeRange) -> Self {
         let (order, limit, consistent) = (Order::Ascending, PAGE, false);
         let query = RangeQuery { range, order, after: None, limit, consistent };
-        Self { device: ask.device, query, has_more: true, read: 0 }
+        Self { device: question.device, query, has_more: true, read: 0 }
     }
 
     /// The next page; `None` behind the last one.
@@ -772,7 +781,7 @@ impl<'a> Pages<'a> {
         &mut self,
         store: &impl Store,
         invocation: &Invocation,
-    ) -> Result<Option<Vec<Reading>>, Failure> {
+    ) -> Result<Option<Vec<Reading>>, SeriesError> {
         if !self.has_more {
             return Ok(None);
         }
@@ -780,7 +789,7 @@ impl<'a> Pages<'a> {
         self.has_more = page.has_more;
         self.read += page.readings.len();
         if self.read > MAX_READINGS {
-            return Err(Failure::OutOfReach(format!(
+            return Err(SeriesError::OutOfReach(format!(
                 "This takes more than {MAX_READINGS} readings of {} that are not rolled up. Narrow \
                  from and to.",
                 self.device.id()
@@ -792,21 +801,21 @@ impl<'a> Pages<'a> {
 }
 
 /// Why more than [`MAX_READ`] would be read of the readings.
-fn too_long(ask: &Ask<'_>) -> String {
+fn too_long(question: &DeviceQuestion<'_>) -> String {
     let days = MAX_READ.num_days();
-    if ask.coarsest == Level::Readings {
+    if question.coarsest == Level::Readings {
         return format!(
             "Rows of 1m and 5m come from readings; one request reads at most {days} days. \
              Narrow from and to, or ask by 15m or longer."
         );
     }
-    match ask.horizon.state() {
+    match question.horizon.state() {
         None => format!(
             "There are no rollups yet, and one request reads at most {days} days of readings. Narrow \
              from and to; or wait for the first rollups, and run `roomtide rollups rebuild` for the \
              readings that are older than they."
         ),
-        Some(state) if ask.grid.range().from() < state.since => format!(
+        Some(state) if question.grid.range().from() < state.since => format!(
             "The rollups begin at {}, and one request reads at most {days} days of readings. Narrow \
              from and to, or run `roomtide rollups rebuild` once.",
             state.since
@@ -814,8 +823,8 @@ fn too_long(ask: &Ask<'_>) -> String {
         Some(state) => format!(
             "The rollups of {} reach only to {}, and one request reads at most {days} days of \
              readings. Narrow from and to; the log of the rollup function says why it is behind.",
-            ask.device.id(),
-            state.sealed_of(ask.device.id())
+            question.device.id(),
+            state.sealed_of(question.device.id())
         ),
     }
 }

@@ -65,7 +65,7 @@ impl Horizon {
 ///
 /// An older state is right as well: what was sealed since then is folded from readings.
 #[derive(Debug)]
-pub struct KnownState {
+pub struct RollupStateCache {
     known: Mutex<Option<(Timestamp, RollupState)>>,
     following: Following,
 }
@@ -73,7 +73,7 @@ pub struct KnownState {
 /// The age at which the state is read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
-impl KnownState {
+impl RollupStateCache {
     /// Knows nothing yet.
     #[must_use]
     pub const fn new(following: Following) -> Self {

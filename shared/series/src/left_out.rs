@@ -8,7 +8,7 @@ use domain::{
 };
 use serde::Serialize;
 
-use super::failure::Failure;
+use super::error::SeriesError;
 use super::presence::Presence;
 
 /// The largest number of devices of one answer.
@@ -50,8 +50,8 @@ struct During {
 
 /// The error of an answer about too many devices.
 #[must_use]
-pub fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
-    Failure::OutOfReach(format!(
+pub fn too_many(number: std::fmt::Arguments<'_>) -> SeriesError {
+    SeriesError::OutOfReach(format!(
         "This is about {number} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
          device by device."
     ))

@@ -11,8 +11,8 @@ use domain::{
 };
 use table::{Invocation, RangeQuery, StoredRollup};
 
-use super::failure::Failure;
-use super::gather::{Ask, MAX_READ};
+use super::error::SeriesError;
+use super::gather::{DeviceQuestion, MAX_READ};
 use super::horizon::ceiling;
 use crate::ports::Store;
 
@@ -27,7 +27,7 @@ const DAYS: [usize; 2] = [31, 366];
 
 /// The neighbours of a range.
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct RangeNeighbours {
     /// By metric.
     pub values: BTreeMap<MetricName, Neighbours>,
     /// The range, and the time beside it in which rollups were searched.
@@ -42,16 +42,16 @@ pub(crate) struct Beside {
 /// came from there, or went there.
 pub(crate) async fn neighbours(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     rules: &BTreeMap<MetricName, MetricRule>,
     day_before: Option<&StoredRollup>,
     invocation: &Invocation,
-) -> Result<Beside, Failure> {
-    let range = ask.grid.range();
+) -> Result<RangeNeighbours, SeriesError> {
+    let range = question.grid.range();
     let mut found: BTreeMap<MetricName, Neighbours> = BTreeMap::new();
     let mut search = Search {
         store,
-        ask,
+        question,
         invocation,
         order: Order::Descending,
         missing: rules.iter().filter(|(_, rule)| **rule != MetricRule::Gauge).collect(),
@@ -73,7 +73,7 @@ pub(crate) async fn neighbours(
     // A power is cut at the end of the range, and at now unless any value follows that lies ahead.
     let has_after = |rule: &MetricRule| match rule {
         MetricRule::Counter(_) => true,
-        MetricRule::Power(_) => range.to() > ask.now,
+        MetricRule::Power(_) => range.to() > question.now,
         MetricRule::Gauge => false,
     };
     search.missing = rules.iter().filter(|(_, rule)| has_after(rule)).collect();
@@ -84,13 +84,13 @@ pub(crate) async fn neighbours(
         found.entry(name).or_default().after = Some(sample);
     }
     let reach = TimeRange::new(from, to).expect("it holds the range");
-    Ok(Beside { values: found, reach, left: search.left })
+    Ok(RangeNeighbours { values: found, reach, left: search.left })
 }
 
 /// A search in one direction; back in time where the order is descending.
 struct Search<'a, S> {
     store: &'a S,
-    ask: &'a Ask<'a>,
+    question: &'a DeviceQuestion<'a>,
     invocation: &'a Invocation,
     order: Order,
     missing: BTreeMap<&'a MetricName, &'a MetricRule>,
@@ -104,7 +104,7 @@ struct Search<'a, S> {
 
 impl<S: Store> Search<'_, S> {
     /// Searches from an edge on: a value at the edge itself is searched only forward.
-    async fn run(&mut self, edge: Timestamp) -> Result<(), Failure> {
+    async fn run(&mut self, edge: Timestamp) -> Result<(), SeriesError> {
         let Some(mut next) = self.read(edge, self.end(edge), NEAREST).await? else { return Ok(()) };
         loop {
             // What holds no longer than up to here is not searched any more.
@@ -168,15 +168,15 @@ impl<S: Store> Search<'_, S> {
         near: Timestamp,
         far: Timestamp,
         limit: usize,
-    ) -> Result<Option<Timestamp>, Failure> {
+    ) -> Result<Option<Timestamp>, SeriesError> {
         let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
             return Ok(None);
         };
         let query = RangeQuery { range, order: self.order, after: None, limit, consistent: false };
-        let device = self.ask.device.id();
+        let device = self.question.device.id();
         let page = self.store.device_readings(device, &query, self.invocation).await?;
         for reading in &page.readings {
-            if !self.ask.is_about(reading.room.as_ref()) {
+            if !self.question.is_about(reading.room.as_ref()) {
                 self.left.get_or_insert(reading.at);
                 self.missing.clear();
             }
@@ -194,7 +194,7 @@ impl<S: Store> Search<'_, S> {
         }))
     }
 
-    async fn read_all(&mut self, near: Timestamp, far: Timestamp) -> Result<(), Failure> {
+    async fn read_all(&mut self, near: Timestamp, far: Timestamp) -> Result<(), SeriesError> {
         let mut next = Some(near);
         while let Some(near) = next {
             next = self.read(near, far, FURTHER).await?;
@@ -205,8 +205,8 @@ impl<S: Store> Search<'_, S> {
     /// Whether readings are to be read in place of some rollups, because one of them is of older settings.
     fn is_refolded(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
         let length = range.to().since(range.from());
-        let is_refolded = stored.iter().any(|it| self.ask.is_outdated(it))
-            && stored.iter().all(|it| self.ask.has_readings(it))
+        let is_refolded = stored.iter().any(|it| self.question.is_outdated(it))
+            && stored.iter().all(|it| self.question.has_readings(it))
             && length <= self.budget;
         if is_refolded {
             self.budget -= length;
@@ -222,8 +222,8 @@ impl<S: Store> Search<'_, S> {
     }
 
     /// Searches one stretch on from `at`; the place from which to go on.
-    async fn stride(&mut self, at: Timestamp) -> Result<Option<Timestamp>, Failure> {
-        let rolled_up = self.ask.horizon.rolled_up(self.ask.device.id());
+    async fn stride(&mut self, at: Timestamp) -> Result<Option<Timestamp>, SeriesError> {
+        let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
         let is_back = self.order == Order::Descending;
         match rolled_up {
             Some(it) if is_back && it.from() < at && at <= it.to() => {
@@ -253,7 +253,7 @@ impl<S: Store> Search<'_, S> {
 
     /// Searches the rollups from `at` to their end: the rest of the quarter in readings, two days of
     /// quarters, then days. Whether all are searched.
-    async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<bool, Failure> {
+    async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<bool, SeriesError> {
         self.has_rolled = true;
         let is_back = self.order == Order::Descending;
         let edge = if is_back { QuarterHour::of(at).start() } else { ceiling(at) };
@@ -276,11 +276,11 @@ impl<S: Store> Search<'_, S> {
         near: Timestamp,
         far: Timestamp,
         at: Timestamp,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SeriesError> {
         let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
             return Ok(());
         };
-        let device = self.ask.device.id();
+        let device = self.question.device.id();
         let mut found = self.store.quarters(device, range, false, self.invocation).await?;
         if self.is_refolded(range, &found) {
             return self.read_all(near, far).await;
@@ -307,14 +307,14 @@ impl<S: Store> Search<'_, S> {
     /// Whether a rollup has readings in the rooms that are asked for and in others: only the level below tells
     /// which of its values are there.
     fn is_mixed(&self, stored: &StoredRollup) -> bool {
-        let Some(rooms) = self.ask.rooms else { return false };
+        let Some(rooms) = self.question.rooms else { return false };
         stored.rollup.may_be_of(rooms) && !stored.rollup.is_only_of(rooms)
     }
 
     /// The local day of a stored one, which may be the part of a day that was open when it was folded.
     fn whole(&self, day: &StoredRollup) -> TimeRange {
         let Bucket::Day(date) = day.key.bucket else { return day.range };
-        self.ask.horizon.zone().day(date).unwrap_or(day.range)
+        self.question.horizon.zone().day(date).unwrap_or(day.range)
     }
 
     /// Whether a later value of the day is nearer than the last that is stored with it.
@@ -336,15 +336,15 @@ impl<S: Store> Search<'_, S> {
         near: Timestamp,
         far: Timestamp,
         at: Timestamp,
-    ) -> Result<bool, Failure> {
-        let zone = self.ask.horizon.zone();
+    ) -> Result<bool, SeriesError> {
+        let zone = self.question.horizon.zone();
         let (mut next, last) = (zone.date(near), zone.date(far));
         for limit in DAYS {
             let dates = next.min(last)..=next.max(last);
             if self.missing.is_empty() {
                 return Ok(true);
             }
-            let device = self.ask.device.id();
+            let device = self.question.device.id();
             let days = self.store.days(device, dates, self.order, limit, self.invocation);
             let days = days.await?;
             for day in &days {
@@ -370,11 +370,11 @@ impl<S: Store> Search<'_, S> {
 
     /// Takes the nearest values of a rollup, as far as they lie beyond `at`.
     fn see_rollup(&mut self, stored: &StoredRollup, at: Timestamp) {
-        if self.ask.is_outdated(stored) {
-            self.ask.note_outdated(stored);
+        if self.question.is_outdated(stored) {
+            self.question.note_outdated(stored);
         }
         let mut rooms = stored.rollup.rooms.iter();
-        if rooms.any(|room| !self.ask.is_about(room.as_ref())) {
+        if rooms.any(|room| !self.question.is_about(room.as_ref())) {
             self.missing.clear();
         }
         for (name, metric) in &stored.rollup.metrics {

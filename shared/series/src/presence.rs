@@ -5,8 +5,8 @@ use domain::{Order, TimeRange, Timestamp};
 use table::{Invocation, NearestReading};
 
 use super::device::DeviceValues;
-use super::failure::Failure;
-use super::gather::Ask;
+use super::error::SeriesError;
+use super::gather::DeviceQuestion;
 use super::grid::intersection;
 use crate::ports::Store;
 
@@ -31,26 +31,26 @@ impl Presence {
     /// A meter is where its last reading was, also one from before the range, until the next one.
     pub async fn of(
         store: &impl Store,
-        ask: &Ask<'_>,
+        question: &DeviceQuestion<'_>,
         values: &DeviceValues<'_>,
         invocation: &Invocation,
-    ) -> Result<Self, Failure> {
-        let (whole, pieces) = (ask.grid.range(), &values.gathered.pieces);
+    ) -> Result<Self, SeriesError> {
+        let (whole, pieces) = (question.grid.range(), &values.gathered.pieces);
         // What lies ahead of now is told as far as there are readings.
         let newest = pieces.last().map_or(Timestamp::MIN, |last| last.first);
-        let end = ask.now.max(newest.saturating_add(TimeDelta::milliseconds(1)));
+        let end = question.now.max(newest.saturating_add(TimeDelta::milliseconds(1)));
         let range = TimeRange::new(whole.from(), whole.to().min(end)).unwrap_or(whole);
-        if ask.rooms.is_none() {
+        if question.rooms.is_none() {
             return Ok(Self::within(range, vec![range]));
         }
 
         let has_share = values.has_share();
         let mut presence = Self { has_share, ..Self::within(range, Vec::new()) };
         let first = pieces.first().map_or(range.to(), |first| first.first);
-        if range.from() < first && was_there_before(store, ask, invocation).await? {
+        if range.from() < first && was_there_before(store, question, invocation).await? {
             presence.append(range.from(), first);
         }
-        for (n, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_elsewhere) {
+        for (n, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_in_other_room) {
             let next = pieces.get(n + 1).map_or(range.to(), |next| next.first);
             presence.append(piece.first, next);
         }
@@ -105,16 +105,18 @@ impl Presence {
 /// expired.
 async fn was_there_before(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     invocation: &Invocation,
-) -> Result<bool, Failure> {
-    let from = ask.grid.range().from();
+) -> Result<bool, SeriesError> {
+    let from = question.grid.range().from();
     let Ok(range) = TimeRange::new(Timestamp::MIN, from) else { return Ok(false) };
-    let (device, order) = (ask.device.id(), Order::Descending);
+    let (device, order) = (question.device.id(), Order::Descending);
     let last = NearestReading { device, range, order, consistent: false };
     let last = last.find(store, invocation).await?;
     Ok(match last {
-        Some(reading) => ask.is_about(reading.room.as_ref()),
-        None => ask.device.first_seen() < from && ask.is_about(ask.device.place().room()),
+        Some(reading) => question.is_about(reading.room.as_ref()),
+        None => {
+            question.device.first_seen() < from && question.is_about(question.device.place().room())
+        }
     })
 }

@@ -23,10 +23,10 @@ use table::{
 
 use super::budget::MAX_ROW_VALUES;
 use super::device::{DeviceValues, device_values};
-use super::failure::Failure;
-use super::gather::{Ask, Gathered, Level, MAX_READ, Piece, gather};
+use super::error::SeriesError;
+use super::gather::{DeviceQuestion, DeviceRollups, Level, MAX_READ, RollupPiece, gather};
 use super::grid::Grid;
-use super::horizon::{KnownState, ceiling};
+use super::horizon::{RollupStateCache, ceiling};
 use super::values::RowValues;
 
 const COUNTER: &str = "cumulative_kwh_p";
@@ -157,11 +157,15 @@ impl Home {
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
 
-    async fn gathered(&self, range: TimeRange, now: Timestamp) -> Result<Gathered, Failure> {
-        let horizon = KnownState::new(Following::default());
+    async fn gathered(
+        &self,
+        range: TimeRange,
+        now: Timestamp,
+    ) -> Result<DeviceRollups, SeriesError> {
+        let horizon = RollupStateCache::new(Following::default());
         let horizon = horizon.read(&self.store, now, &invocation()).await.expect("memory");
         let (device, coarsest, grid) = (&self.device, Level::Days, &Grid::total(range));
-        let ask = Ask {
+        let question = DeviceQuestion {
             device,
             rooms: None,
             is_by_room: false,
@@ -172,7 +176,7 @@ impl Home {
             coarsest,
             now,
         };
-        gather(&self.store, &ask, &invocation()).await
+        gather(&self.store, &question, &invocation()).await
     }
 
     async fn answer(
@@ -181,9 +185,9 @@ impl Home {
         coarsest: Level,
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
-        let horizon = KnownState::new(Following::default());
+        let horizon = RollupStateCache::new(Following::default());
         let horizon = horizon.read(&self.store, now, &invocation()).await.expect("memory");
-        let ask = Ask {
+        let question = DeviceQuestion {
             device: &self.device,
             rooms: None,
             is_by_room: false,
@@ -195,7 +199,7 @@ impl Home {
             now,
         };
         let names = [COUNTER, POWER, GAUGE].map(metric);
-        let found = device_values(&self.store, &ask, &names, |_| true, &invocation()).await;
+        let found = device_values(&self.store, &question, &names, |_| true, &invocation()).await;
         let found = found.expect("within reach");
         found.metrics.into_iter().map(|(name, it)| (name, it.rows)).collect()
     }
@@ -280,20 +284,23 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
         reading(plus(first, n * 60_000), room(n), &others)
     };
     let home = Home::of((0..1_440).map(of).collect(), "UTC").await;
-    let horizon = KnownState::new(Following::default());
+    let horizon = RollupStateCache::new(Following::default());
     let horizon = horizon.read(&home.store, Timestamp::MAX, &invocation()).await.expect("memory");
     let grid = Grid::of(CalendarUnit::Minute, range(first, plus(first, DAY)), home.zone);
     let grid = grid.expect("few rows");
-    let ask = Ask::of(&home.device, (&grid, &horizon), Level::Readings, plus(first, 2 * DAY));
+    let question =
+        DeviceQuestion::of(&home.device, (&grid, &horizon), Level::Readings, plus(first, 2 * DAY));
     let names = [metric(GAUGE)];
 
     let wanted = BTreeSet::from(names.clone());
-    let found = gather(&home.store, &Ask { metrics: Some(&wanted), ..ask }, &invocation()).await;
+    let found =
+        gather(&home.store, &DeviceQuestion { metrics: Some(&wanted), ..question }, &invocation())
+            .await;
     let pieces = found.expect("within reach").pieces;
-    let is_asked = |piece: &Piece| piece.rollup.metrics.keys().eq(&names);
+    let is_asked = |piece: &RollupPiece| piece.rollup.metrics.keys().eq(&names);
     assert!(pieces.len() == 1_440 && pieces.iter().all(is_asked), "only what is asked for");
 
-    let found = device_values(&home.store, &ask, &names, |_| true, &invocation()).await;
+    let found = device_values(&home.store, &question, &names, |_| true, &invocation()).await;
     let DeviceValues { gathered, metrics, .. } = found.expect("within reach");
     assert_eq!((gathered.pieces.len(), gathered.sent.len()), (3, 0));
     assert!(gathered.pieces.iter().all(|piece| piece.rollup.metrics.is_empty()));
@@ -446,14 +453,15 @@ async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
             gauge(85, "hall"),
         ];
         let home = Home::of(readings, "UTC").await;
-        let horizon = KnownState::new(Following::default());
+        let horizon = RollupStateCache::new(Following::default());
         let horizon = horizon.read(&home.store, now, &invocation()).await.expect("memory");
         let of = async |from, to| {
             let grid = Grid::total(range(minute(from), minute(to)));
-            let ask = Ask::of(&home.device, (&grid, &horizon), Level::Days, now);
-            let ask = Ask { rooms: Some(&rooms), ..ask };
+            let question = DeviceQuestion::of(&home.device, (&grid, &horizon), Level::Days, now);
+            let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let names = [metric(POWER)];
-            let found = device_values(&home.store, &ask, &names, |_| true, &invocation()).await;
+            let found =
+                device_values(&home.store, &question, &names, |_| true, &invocation()).await;
             total_area(&found.expect("within reach").metrics[&metric(POWER)].rows)
         };
         let minutes = |number: i64| Some(Exact::from(600 * number * 60_000));
@@ -515,12 +523,12 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         .collect();
     let home = Home::of(readings, "UTC").await;
     home.roll_up(range(first, plus(first, 2 * DAY)), || true).await;
-    let horizon = KnownState::new(Following::default());
+    let horizon = RollupStateCache::new(Following::default());
     let horizon = horizon.read(&home.store, Timestamp::MAX, &invocation()).await.expect("memory");
     let grid = Grid::total(range(first, plus(first, 2 * DAY)));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
         let rooms = [given::room(room)].into();
-        let ask = Ask {
+        let question = DeviceQuestion {
             device: &home.device,
             rooms: Some(&rooms),
             is_by_room: false,
@@ -532,7 +540,8 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
             now: plus(first, 9 * DAY),
         };
         let found =
-            device_values(&home.store, &ask, &[metric(COUNTER)], |_| true, &invocation()).await;
+            device_values(&home.store, &question, &[metric(COUNTER)], |_| true, &invocation())
+                .await;
         let found = found.expect("within reach");
         let row = &found.metrics[&metric(COUNTER)].rows[0];
         assert_eq!(row.increase.amount, Some(Exact::from(i64::from(expected))), "{room}");
@@ -553,16 +562,17 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
     for sealed in [0, 45, 60] {
         let home = Home::of(readings.clone(), "UTC").await;
         home.roll_up(range(first, minute(sealed.max(1))), || true).await;
-        let horizon = KnownState::new(Following::default());
+        let horizon = RollupStateCache::new(Following::default());
         let horizon = horizon.read(&home.store, minute(90), &invocation()).await.expect("memory");
         let rooms = [given::room("hall")].into();
         // Of 600 W those are the minutes in the hall: to the reading in the loft, and from the return for 15.
         for (from, to, minutes) in [(0, 90, 18 + 15), (0, 22, 18), (22, 90, 15), (16, 30, 2)] {
             let grid = Grid::total(range(minute(from), minute(to)));
-            let ask = Ask::of(&home.device, (&grid, &horizon), Level::Days, minute(90));
-            let ask = Ask { rooms: Some(&rooms), ..ask };
+            let question =
+                DeviceQuestion::of(&home.device, (&grid, &horizon), Level::Days, minute(90));
+            let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let (names, invocation) = ([metric(POWER)], invocation());
-            let found = device_values(&home.store, &ask, &names, |_| true, &invocation).await;
+            let found = device_values(&home.store, &question, &names, |_| true, &invocation).await;
             let found = found.expect("within reach");
             let area = found.metrics[&metric(POWER)].rows[0].area.clone().expect("some");
             let expected = Exact::from(minutes * 60_000 * 600_u64);
@@ -591,7 +601,7 @@ async fn rollups_are_counted_as_they_are_found_however_long_the_silence_between_
     let one_more = newest.next();
     home.put_rollup(Bucket::QuarterHour(one_more), one_more.range(), None, rollup).await;
     let refused = home.gathered(range(first, last), last).await.expect_err("one rollup too many");
-    let Failure::OutOfReach(detail) = refused else { panic!("{refused:?}") };
+    let SeriesError::OutOfReach(detail) = refused else { panic!("{refused:?}") };
     let fitting = format!("those before {} are as many", one_more.start());
     assert!(detail.contains(&fitting), "{detail}");
     home.gathered(range(first, one_more.start()), last).await.expect("what the refusal advises");

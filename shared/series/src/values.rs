@@ -6,7 +6,7 @@ use domain::{
     Timestamp, areas, increases,
 };
 
-use super::gather::{Gathered, Level, Piece};
+use super::gather::{DeviceRollups, Level, RollupPiece};
 use super::grid::{Grid, uncovered};
 
 /// What one row has of one metric of one device.
@@ -34,14 +34,14 @@ pub(crate) struct Metric<'a> {
 /// What it counted between the last reading in one room and the first in the next counts in neither. `left` is when it was
 /// elsewhere behind the range: a power that is ahead of `now` holds up to then at most, as up to a next one.
 pub(crate) fn values(
-    pieces: &[Piece],
+    pieces: &[RollupPiece],
     grid: &Grid,
     metric: Metric<'_>,
     (now, left): (Timestamp, Option<Timestamp>),
 ) -> Vec<RowValues> {
     let mut values = vec![RowValues::default(); grid.rows().len()];
-    let elsewhere = pieces.iter().filter(|piece| piece.is_elsewhere);
-    let elsewhere = elsewhere.map(Piece::since_first_reading);
+    let elsewhere = pieces.iter().filter(|piece| piece.is_in_other_room);
+    let elsewhere = elsewhere.map(RollupPiece::since_first_reading);
     for stay in uncovered(grid.range(), elsewhere) {
         let left = if stay.to() < grid.range().to() { Some(stay.to()) } else { left };
         let until = left.map_or(now, |left| left.max(now));
@@ -53,7 +53,7 @@ pub(crate) fn values(
 fn add_stay(
     values: &mut [RowValues],
     stay: TimeRange,
-    pieces: &[Piece],
+    pieces: &[RollupPiece],
     grid: &Grid,
     metric: Metric<'_>,
     until: Timestamp,
@@ -87,7 +87,7 @@ fn add_stay(
 }
 
 /// The rollup of the pieces in a part of a row.
-fn folded(pieces: &[Piece], part: TimeRange, metric: Metric<'_>) -> Option<MetricRollup> {
+fn folded(pieces: &[RollupPiece], part: TimeRange, metric: Metric<'_>) -> Option<MetricRollup> {
     let first = pieces.partition_point(|piece| piece.range.from() < part.from());
     let inside = pieces[first..].iter().take_while(|piece| piece.range.to() <= part.to());
     let rollups = inside.filter_map(|piece| piece.rollup.metrics.get(metric.name));
@@ -129,7 +129,7 @@ impl RowValues {
 
 /// The usual time between two values of a device: the median of the means of days and quarters of an hour, whether these
 /// are rollups or were read. `None` if none has two values.
-pub(crate) fn usual_interval(gathered: &Gathered, names: &[MetricName]) -> Option<TimeDelta> {
+pub(crate) fn usual_interval(gathered: &DeviceRollups, names: &[MetricName]) -> Option<TimeDelta> {
     let interval = |rollup: &Rollup| {
         let metrics = names.iter().filter_map(|name| rollup.metrics.get(name));
         let most = metrics.max_by_key(|metric| metric.count)?;

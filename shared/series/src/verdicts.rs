@@ -6,8 +6,8 @@ use domain::{
 };
 use table::{Invocation, NearestReading};
 
-use super::failure::Failure;
-use super::gather::{Ask, Level};
+use super::error::SeriesError;
+use super::gather::{DeviceQuestion, Level};
 use super::grid::Grid;
 use super::horizon::Horizon;
 use super::neighbours::neighbours;
@@ -40,7 +40,7 @@ impl Step<'_> {
         rule: &CounterRule,
         verdict: Verdict,
         invocation: &Invocation,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<String>, SeriesError> {
         let Self { name, at, .. } = *self;
         let Ok(range) = TimeRange::new(at, at.saturating_add(TimeDelta::milliseconds(1))) else {
             return Ok(Some("is no time that a reading can have".to_owned()));
@@ -72,7 +72,7 @@ impl Step<'_> {
         range: TimeRange,
         rule: &CounterRule,
         invocation: &Invocation,
-    ) -> Result<Option<Sample>, Failure> {
+    ) -> Result<Option<Sample>, SeriesError> {
         let (device, order) = (self.device.id(), Order::Ascending);
         let reading = NearestReading { device, range, order, consistent: true };
         let reading = reading.find(store, invocation).await?;
@@ -87,11 +87,12 @@ impl Step<'_> {
         range: TimeRange,
         rule: &CounterRule,
         invocation: &Invocation,
-    ) -> Result<Option<Sample>, Failure> {
+    ) -> Result<Option<Sample>, SeriesError> {
         let grid = Grid::total(range);
-        let ask = Ask::of(self.device, (&grid, self.horizon), Level::Readings, self.now);
+        let question =
+            DeviceQuestion::of(self.device, (&grid, self.horizon), Level::Readings, self.now);
         let rules = [(self.name.clone(), MetricRule::Counter(rule.clone()))].into();
-        let mut found = neighbours(store, &ask, &rules, None, invocation).await?;
+        let mut found = neighbours(store, &question, &rules, None, invocation).await?;
         Ok(found.values.remove(self.name).and_then(|it| it.before))
     }
 }

@@ -8,7 +8,7 @@ use judging::{MAX_PREVIEW, Preview, PreviewQuestion, Previewed, subjects_of};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
-use series::Lacking;
+use series::UnfoldedChanges;
 use std::time::Duration;
 use table::MAX_CACHED_ENTRIES;
 
@@ -60,7 +60,7 @@ pub(crate) async fn preview(
     }
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
+    let lacking = UnfoldedChanges::read(store, &horizon, now, call.invocation).await;
     let lacking = lacking.map_err(|error| call.failed(&error))?;
     let mut shown = Vec::new();
     for subject in subjects.iter().take(MAX_SUBJECTS) {

@@ -4,7 +4,7 @@ use ::alerts::{Rule, Scope, Watch};
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
-use judging::{Failure, JudgedSaved, Judging, LostMessages};
+use judging::{JudgedSaved, Judging, LostMessages, SeriesError};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -235,11 +235,11 @@ pub(crate) async fn judge(
         Err(failure) => ("the rule".to_owned(), failure),
     };
     let why = match failure {
-        Failure::Store(error) => {
+        SeriesError::Store(error) => {
             call.log.warn("alerts.unjudged", &error);
             "the table did not answer; it is tried again".to_owned()
         }
-        Failure::OutOfReach(why) => why,
+        SeriesError::OutOfReach(why) => why,
     };
     Some(format!("{what} is not judged yet: {why}"))
 }

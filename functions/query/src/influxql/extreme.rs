@@ -21,8 +21,8 @@ pub(super) async fn instant(
         if earliest.is_some_and(|earliest| earliest < range.from()) {
             break;
         }
-        let ask = reads.ask(device, Level::Readings);
-        let readings = readings(store, &ask, *range, invocation).await?;
+        let question = reads.question(device, Level::Readings);
+        let readings = readings(store, &question, *range, invocation).await?;
         let found = readings.iter().find(|reading| reading.metrics().get(*metric) == Some(*value));
         // The readings of a rollup may have expired; then its start is the nearest that is known.
         let at = found.map_or(range.from(), |reading| reading.at);

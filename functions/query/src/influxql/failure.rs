@@ -24,9 +24,9 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<series::Failure> for Failure {
-    fn from(failure: series::Failure) -> Self {
-        use series::Failure as Series;
+impl From<series::SeriesError> for Failure {
+    fn from(failure: series::SeriesError) -> Self {
+        use series::SeriesError as Series;
         match failure {
             Series::Store(error) => Self::Store(error),
             Series::OutOfReach(why) => Self::Query(QueryError::new(why)),

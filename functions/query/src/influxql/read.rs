@@ -12,7 +12,8 @@ use table::{Invocation, RangeQuery, ReadingKey};
 use super::failure::Failure;
 use crate::ports::Store;
 use series::{
-    Ask, Budget, DEVICE_CONCURRENCY, Densities, Grid, Horizon, Level, TooDear, gather, readings,
+    Budget, DEVICE_CONCURRENCY, Densities, DeviceQuestion, Grid, Horizon, Level, TooDear, gather,
+    readings,
 };
 
 /// The read units of a statement, as estimated before anything is read: fewer than of rows, for a dashboard asks again
@@ -69,8 +70,12 @@ fn too_dear(TooDear { units, max_units }: TooDear) -> QueryError {
 
 impl Reads<'_> {
     /// What is asked of a device.
-    pub(super) fn ask<'b>(&'b self, device: &'b Device, coarsest: Level) -> Ask<'b> {
-        Ask {
+    pub(super) fn question<'b>(
+        &'b self,
+        device: &'b Device,
+        coarsest: Level,
+    ) -> DeviceQuestion<'b> {
+        DeviceQuestion {
             device,
             rooms: None,
             is_by_room: self.is_by_room,
@@ -101,8 +106,8 @@ impl Reads<'_> {
             Way::Readings => Level::Readings,
             Way::Rollups => self.coarsest(),
         };
-        let ask = self.ask(wanted.device, coarsest);
-        let cost = densities.cost(store, &ask, invocation).await?;
+        let question = self.question(wanted.device, coarsest);
+        let cost = densities.cost(store, &question, invocation).await?;
         let level = match coarsest {
             Level::QuarterHours if cost.quarters >= cost.readings => Level::Readings,
             level => level,
@@ -142,14 +147,14 @@ impl Reads<'_> {
     ) -> Result<Found, Failure> {
         match self.way {
             Way::Rollups => {
-                let ask = self.ask(wanted.device, level);
-                let gathered = gather(store, &ask, invocation).await?;
+                let question = self.question(wanted.device, level);
+                let gathered = gather(store, &question, invocation).await?;
                 let pieces = gathered.pieces.into_iter().map(|it| (it.range, it.rollup));
                 Ok(Found::Pieces(pieces.collect()))
             }
             Way::Readings => {
-                let ask = self.ask(wanted.device, level);
-                Ok(Found::Readings(readings(store, &ask, self.range, invocation).await?))
+                let question = self.question(wanted.device, level);
+                Ok(Found::Readings(readings(store, &question, self.range, invocation).await?))
             }
             Way::Some(order, number) => {
                 self.some(store, wanted, order, number, invocation).await.map(Found::Readings)
@@ -225,9 +230,10 @@ impl Reads<'_> {
             };
             let Ok(part) = TimeRange::new(near.min(far), near.max(far)) else { continue };
             let grid = Grid::total(part);
-            let ask = Ask::of(wanted.device, (&grid, self.horizon), Level::Days, self.now);
-            let ask = Ask { max_read: TimeDelta::MAX, ..ask };
-            let gathered = gather(store, &ask, invocation).await?;
+            let question =
+                DeviceQuestion::of(wanted.device, (&grid, self.horizon), Level::Days, self.now);
+            let question = DeviceQuestion { max_read: TimeDelta::MAX, ..question };
+            let gathered = gather(store, &question, invocation).await?;
             let at = |metric: &&MetricName| {
                 let mut with =
                     gathered.pieces.iter().filter_map(|it| it.rollup.metrics.get(*metric));
@@ -239,7 +245,7 @@ impl Reads<'_> {
             let instants: BTreeSet<Timestamp> = lacking.iter().filter_map(at).collect();
             for at in instants {
                 let one = TimeRange::new(at, at.saturating_add(instant)).expect("it is an instant");
-                more.extend(readings(store, &ask, one, invocation).await?);
+                more.extend(readings(store, &question, one, invocation).await?);
             }
             let still = wanted.lacking(&more, 1);
             lacking.retain(|metric| still.contains(metric));

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::read::{MAX_UNITS, Reads, read};
 use crate::ports::Store;
 use crate::registry::presence;
-use series::{Budget, Densities, Grid, Horizon, Lacking};
+use series::{Budget, Densities, Grid, Horizon, UnfoldedChanges};
 
 /// What every `SELECT` of a query works on.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl<S: Store> Run<'_, S> {
         // Which devices were in a room rollups tell, also where the values are those of readings.
         let mut lacking = None;
         if reads.has_rollups() || is_by_room {
-            lacking = Some(Lacking::read(store, horizon, now, invocation).await?);
+            lacking = Some(UnfoldedChanges::read(store, horizon, now, invocation).await?);
         }
         if is_by_room {
             wanted = without_absent(wanted, selection, store, context, invocation).await?;

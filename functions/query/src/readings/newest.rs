@@ -4,7 +4,7 @@ use api::Problem;
 use domain::{Bucket, Device, LocalDate, MetricName, Order, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
-use series::KnownState;
+use series::RollupStateCache;
 use table::sizes::{of_largest_reading, of_reading};
 use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult, StoredRollup};
 
@@ -39,7 +39,7 @@ const LATEST_CONCURRENCY: usize = 8;
 /// What tells how far rollups reach.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rollups<'a> {
-    pub(crate) known_state: &'a KnownState,
+    pub(crate) known_state: &'a RollupStateCache,
     pub(crate) now: Timestamp,
 }
 

@@ -6,7 +6,7 @@ use api::{Problem, Response};
 use domain::{DeviceId, Exact, MetricName, RoomId, TimeRange, Timestamp, Unit};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
-use series::{Combine, DeviceValues, Function, Level, MovedMeter, NotCombined, value_of};
+use series::{Aggregate, Combine, DeviceValues, Level, MovedMeter, NotCombined, value_of};
 
 use super::asked::AskedDevices;
 use super::columns::MetricColumns;
@@ -17,7 +17,7 @@ use super::write::{Line, respond};
 use crate::answer::row::Cell;
 
 /// The functions of one metric, each with its value if it has one.
-type FunctionValues = Vec<(Function, Option<Exact>)>;
+type FunctionValues = Vec<(Aggregate, Option<Exact>)>;
 
 /// One row.
 struct SeriesRow<'a> {
@@ -362,7 +362,7 @@ impl SeriesRow<'_> {
 }
 
 /// The functions of one metric that have a value.
-struct Functions<'a>(&'a [(Function, Option<Exact>)]);
+struct Functions<'a>(&'a [(Aggregate, Option<Exact>)]);
 
 impl Serialize for Functions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,7 +8,7 @@ use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
-use series::{Failure, Horizon, MAX_DEVICES, too_many};
+use series::{Horizon, MAX_DEVICES, SeriesError, too_many};
 use table::MAX_CACHED_ENTRIES;
 
 use super::groups::{DeviceGroup, GroupOf};
@@ -248,7 +248,7 @@ impl AskedDevices {
 }
 
 /// All devices of a registry.
-fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
+fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, SeriesError> {
     if !snapshot.has_all_devices {
         return Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}")));
     }

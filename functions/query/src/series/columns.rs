@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::Problem;
 use domain::{Device, MetricInfo, MetricName, MetricRule, Unit};
-use series::{Combine, Function};
+use series::{Aggregate, Combine};
 
 use super::request::SeriesRequest;
 
@@ -14,7 +14,7 @@ pub(crate) struct MetricColumns(pub(super) BTreeMap<MetricName, Column>);
 
 #[derive(Debug, Clone)]
 pub(super) struct Column {
-    pub(super) functions: Vec<Function>,
+    pub(super) functions: Vec<Aggregate>,
     pub(super) combine: Combine,
     pub(super) unit: Option<Unit>,
 }
@@ -48,8 +48,8 @@ impl MetricColumns {
         let is_asked = |function| self.0.values().any(|it| it.functions.contains(&function));
         match rule {
             MetricRule::Gauge => false,
-            MetricRule::Counter(_) => is_asked(Function::Increase),
-            MetricRule::Power(_) => is_asked(Function::TimeMean),
+            MetricRule::Counter(_) => is_asked(Aggregate::Increase),
+            MetricRule::Power(_) => is_asked(Aggregate::TimeMean),
         }
     }
 
@@ -93,8 +93,8 @@ impl Column {
         let mut rules = infos.iter().map(|info| MetricRule::of(info));
         let rule = rules.find(|rule| *rule != MetricRule::Gauge).unwrap_or(MetricRule::Gauge);
 
-        let asked = request.functions.as_deref().unwrap_or_else(|| Function::usual(&rule));
-        let (functions, refused): (Vec<Function>, Vec<Function>) =
+        let asked = request.functions.as_deref().unwrap_or_else(|| Aggregate::usual(&rule));
+        let (functions, refused): (Vec<Aggregate>, Vec<Aggregate>) =
             asked.iter().copied().partition(|function| function.is_of(&rule));
         if let Some(function) = refused.first().filter(|_| request.metrics.is_some()) {
             return Err(Problem::field("fn", wrong_kind(*function, name)));
@@ -120,7 +120,7 @@ fn unit_text(info: &MetricInfo) -> String {
     info.unit.as_ref().map_or_else(|| "none".to_owned(), Unit::to_string)
 }
 
-fn wrong_kind(function: Function, name: &MetricName) -> String {
-    let of = if function == Function::Increase { "counters" } else { "gauges in W, kW or MW" };
+fn wrong_kind(function: Aggregate, name: &MetricName) -> String {
+    let of = if function == Aggregate::Increase { "counters" } else { "gauges in W, kW or MW" };
     format!("{} needs {of}; {name} is something else", function.as_str())
 }

@@ -10,7 +10,7 @@ use domain::{Device, MetricName};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use series::conditions::{Explanation, find};
-use series::{Ask, Grid, Lacking, Level, MAX_ROLLUPS, NotCombined};
+use series::{DeviceQuestion, Grid, Level, MAX_ROLLUPS, NotCombined, UnfoldedChanges};
 
 use super::asked::{AskedDevices, DeviceSearch};
 use super::plan::cached;
@@ -35,11 +35,11 @@ pub(crate) async fn conditions(
     let request = ConditionsRequest::of(call.request, &call.params, now)?;
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
+    let lacking = UnfoldedChanges::read(store, &horizon, now, call.invocation).await;
     let lacking = lacking.map_err(|error| call.failed(&error))?;
 
-    let names = request.question.names();
-    let (grid, range) = (Grid::quarters(request.question.range), request.question.range);
+    let names = request.search.names();
+    let (grid, range) = (Grid::quarters(request.search.range), request.search.range);
     let have_all =
         |_: &AskedDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
     let search = DeviceSearch { scope, horizon: &horizon, range, now, is_by_room: false };
@@ -48,19 +48,20 @@ pub(crate) async fn conditions(
     metric_names(Some(&names), &devices)?;
 
     let has_all = |device: &&Device| {
-        request.question.conditions.iter().all(|it| device.metrics().contains_key(&it.metric))
+        request.search.conditions.iter().all(|it| device.metrics().contains_key(&it.metric))
     };
     let devices = devices.into_iter().filter(has_all).collect();
     let (devices, left_out) =
         if asked.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
     ensure_answerable(devices.len(), &grid)?;
-    let ask = |device| Ask::of(device, (&grid, &horizon), Level::QuarterHours, now);
+    let question = |device| DeviceQuestion::of(device, (&grid, &horizon), Level::QuarterHours, now);
     let rooms = asked.rooms();
-    let asks: Vec<_> = devices.iter().map(|it| Ask { rooms, ..ask(*it) }).collect();
-    let found = Box::pin(find(store, &asks, &request.question, call.invocation)).await;
+    let questions: Vec<_> =
+        devices.iter().map(|it| DeviceQuestion { rooms, ..question(*it) }).collect();
+    let found = Box::pin(find(store, &questions, &request.search, call.invocation)).await;
     let (found, plan) = found.map_err(|failure| problem(failure, call))?;
-    let before = asked.units() + Lacking::READ_UNITS;
-    let explanation = || Explanation::of(&asks, plan, before, call.invocation);
+    let before = asked.units() + UnfoldedChanges::READ_UNITS;
+    let explanation = || Explanation::of(&questions, plan, before, call.invocation);
     let explain = request.is_explained.then(explanation);
     let answer = Answer {
         request: &request,

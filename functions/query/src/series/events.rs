@@ -5,7 +5,7 @@ use domain::{Exact, Flags};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde::Serialize;
-use series::{Ask, Event, Events, Lag, Level, events};
+use series::{DeviceQuestion, Event, Events, Level, RollupLag, events};
 
 use super::plan::RowPlan;
 use super::request::{QueryScope, SeriesRequest, metric_names};
@@ -36,7 +36,7 @@ pub(crate) async fn device_events(
 
     let plan = RowPlan::of(&request, QueryScope::Device, known_state, store, now, call).await?;
     let names = metric_names(request.metrics.as_deref(), &[&device])?;
-    let question = Ask { coarsest: Level::Days, ..plan.question(&device) };
+    let question = DeviceQuestion { coarsest: Level::Days, ..plan.question(&device) };
     let found = events(store, &question, (&names, Flags::ALL), call.invocation).await;
     let Events { events, has_more } = found.map_err(|failure| problem(failure, call))?;
 
@@ -53,7 +53,7 @@ pub(crate) async fn device_events(
 struct More {
     has_more: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rollups_lack: Option<Lag>,
+    rollups_lack: Option<RollupLag>,
 }
 
 /// The columns of an event in CSV.

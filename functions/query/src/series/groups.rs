@@ -6,8 +6,8 @@ use api::Problem;
 use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId, meters_above};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
-    Ask, BehindMeters, DEVICE_CONCURRENCY, DeviceRows, DeviceValues, Failure, LeftOut, MovedMeter,
-    Presence, RowReader, Store, device_values,
+    BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceRows, DeviceValues, LeftOut,
+    MovedMeter, Presence, RowReader, SeriesError, Store, device_values,
 };
 
 use super::columns::MetricColumns;
@@ -81,8 +81,12 @@ impl DeviceGroup<'_> {
     }
 
     /// The question about one of the devices.
-    pub(super) fn question<'a>(&'a self, device: &'a Device, plan: &'a RowPlan) -> Ask<'a> {
-        Ask { rooms: self.rooms.as_ref(), ..plan.question(device) }
+    pub(super) fn question<'a>(
+        &'a self,
+        device: &'a Device,
+        plan: &'a RowPlan,
+    ) -> DeviceQuestion<'a> {
+        DeviceQuestion { rooms: self.rooms.as_ref(), ..plan.question(device) }
     }
 
     /// Reads the rows of the devices. Metrics whose rule `spans` edges have what comes from their neighbours.
@@ -92,7 +96,7 @@ impl DeviceGroup<'_> {
         names: &[MetricName],
         spans: impl Fn(&MetricRule) -> bool + Copy,
         plan: &'a RowPlan,
-    ) -> Result<Vec<DeviceValues<'a>>, Failure> {
+    ) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
         let rows = self.devices.iter().map(|device| (*device, names)).collect();
         read_rows(reader, rows, spans, |device| self.question(device, plan)).await
     }
@@ -103,7 +107,7 @@ impl DeviceGroup<'_> {
         let Some(rooms) = &self.rooms else { return true };
         let is_there_now = values.device.place().room().is_some_and(|room| rooms.contains(room));
         let mut pieces = values.gathered.pieces.iter();
-        is_there_now || pieces.any(|piece| !piece.is_elsewhere) || values.has_share()
+        is_there_now || pieces.any(|piece| !piece.is_in_other_room) || values.has_share()
     }
 
     /// What the sums of some metrics leave out for meters. A meter that lacks a metric measures nothing of it.
@@ -114,7 +118,7 @@ impl DeviceGroup<'_> {
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
         plan: &RowPlan,
         reader: &RowReader<'_, S>,
-    ) -> Result<GroupMeters<'a>, Failure> {
+    ) -> Result<GroupMeters<'a>, SeriesError> {
         let mut presences: BTreeMap<&DeviceId, Presence> = BTreeMap::new();
         let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
         let mut moved = BTreeMap::new();
@@ -158,15 +162,15 @@ pub(super) async fn read_rows<'a, S: Store>(
     reader: &mut RowReader<'_, S>,
     devices: Vec<(&'a Device, &[MetricName])>,
     spans: impl Fn(&MetricRule) -> bool + Copy,
-    question: impl Fn(&'a Device) -> Ask<'a>,
-) -> Result<Vec<DeviceValues<'a>>, Failure> {
+    question: impl Fn(&'a Device) -> DeviceQuestion<'a>,
+) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
     let rows = devices.iter().map(|(device, names)| DeviceRows::of(question(device), names));
     let rows: Vec<_> = rows.collect();
     Box::pin(reader.spend(&rows)).await?;
 
     let (store, invocation) = (reader.store, reader.invocation);
     let found = devices.iter().zip(&rows).map(|((_, names), row)| {
-        Box::pin(device_values(store, &row.ask, names, spans, invocation))
+        Box::pin(device_values(store, &row.question, names, spans, invocation))
     });
     let found: Vec<_> = found.collect();
     stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await

@@ -7,7 +7,10 @@ use api::{Problem, Response};
 use domain::{CalendarUnit, Device, DeviceId, TimeRange, Timestamp, Zone};
 use runtime::http::Call;
 use serde::Serialize;
-use series::{Ask, DeviceValues, Grid, Horizon, KnownState, Lacking, Lag, Level};
+use series::{
+    DeviceQuestion, DeviceValues, Grid, Horizon, Level, RollupLag, RollupStateCache,
+    UnfoldedChanges,
+};
 
 use super::request::{QueryScope, SeriesRequest};
 use crate::ports::Store;
@@ -22,14 +25,14 @@ pub(super) struct RowPlan {
     zone: Zone,
     pub(super) now: Timestamp,
     /// `None` for rows that are made from the readings of devices that are asked about by themselves, or all.
-    unfolded: Option<Lacking>,
+    unfolded: Option<UnfoldedChanges>,
 }
 
 impl RowPlan {
     pub(super) async fn of(
         request: &SeriesRequest,
         scope: QueryScope,
-        known_state: &KnownState,
+        known_state: &RollupStateCache,
         store: &impl Store,
         now: Timestamp,
         call: &mut Call<'_>,
@@ -42,20 +45,20 @@ impl RowPlan {
         // Rollups say which devices were in a room, also where its rows are made from readings.
         let mut unfolded = None;
         if Level::of(unit) > Level::Readings || scope.is_of_rooms() {
-            let known = Lacking::read(store, &horizon, now, call.invocation).await;
+            let known = UnfoldedChanges::read(store, &horizon, now, call.invocation).await;
             unfolded = Some(known.map_err(|error| call.failed(&error))?);
         }
         Ok(Self { horizon, grid, unit, zone, now, unfolded })
     }
 
     /// The question about one device, wherever it was.
-    pub(super) fn question<'a>(&'a self, device: &'a Device) -> Ask<'a> {
-        Ask::of(device, (&self.grid, &self.horizon), Level::of(self.unit), self.now)
+    pub(super) fn question<'a>(&'a self, device: &'a Device) -> DeviceQuestion<'a> {
+        DeviceQuestion::of(device, (&self.grid, &self.horizon), Level::of(self.unit), self.now)
     }
 
     /// How far the rollups lag for some time. For a room any device counts, because rollups say which devices were
     /// there.
-    pub(super) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<Lag> {
+    pub(super) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
         self.unfolded.as_ref()?.of(range, device.map(Device::id))
     }
 
@@ -119,7 +122,7 @@ pub(crate) struct Span {
     every: Option<&'static str>,
     tz: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rollups_lack: Option<Lag>,
+    rollups_lack: Option<RollupLag>,
     /// Why devices that belong to the answer may be missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms_lack: Option<RoomsLack>,

@@ -2,7 +2,7 @@
 
 use api::{Format, Params, Problem, Request};
 use domain::{CalendarUnit, Device, MAX_KNOWN_METRICS, MetricName, TimeRange, Timestamp, Zone};
-use series::{Function, Grid, MAX_ROWS};
+use series::{Aggregate, Grid, MAX_ROWS};
 
 use crate::answer::sheet::metrics_of;
 use crate::readings::ranges::time_range;
@@ -45,7 +45,7 @@ pub(crate) struct SeriesRequest {
     /// The metrics asked for; `None` are all.
     pub(crate) metrics: Option<Vec<MetricName>>,
     /// The functions asked for; `None` are the usual ones of each metric.
-    pub(crate) functions: Option<Vec<Function>>,
+    pub(crate) functions: Option<Vec<Aggregate>>,
     /// The unit of the rows; `None` asks for one total.
     pub(crate) unit: Option<CalendarUnit>,
     zone: Option<Zone>,
@@ -63,7 +63,7 @@ impl SeriesRequest {
     ) -> Result<Self, Problem> {
         let functions = params.words("fn")?;
         let functions =
-            functions.map(|words| words.into_iter().filter_map(Function::parse).collect());
+            functions.map(|words| words.into_iter().filter_map(Aggregate::parse).collect());
         let grouping = match (params.flag("devices"), params.flag("rooms")) {
             (true, true) => {
                 let message =
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn the_endpoints_know_the_functions_and_the_units() {
-        assert_eq!(Function::ALL.map(Function::as_str), FUNCTIONS);
-        assert!(FUNCTIONS.iter().all(|name| Function::parse(name).is_some()));
+        assert_eq!(Aggregate::ALL.map(Aggregate::as_str), FUNCTIONS);
+        assert!(FUNCTIONS.iter().all(|name| Aggregate::parse(name).is_some()));
         assert_eq!(CalendarUnit::ALL.map(CalendarUnit::as_str), UNITS);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use series::{
-    BehindMeters, DeviceValues, EnergyDevice, Events, Failure, LeftOut, MovedMeter, Presence,
-    RowReader, Store, events,
+    BehindMeters, DeviceValues, EnergyDevice, Events, LeftOut, MovedMeter, Presence, RowReader,
+    SeriesError, Store, events,
 };
 
 use super::asked::AskedDevices;
@@ -59,7 +59,7 @@ impl<'a> Summing<'a> {
         &self,
         metered: Vec<(&'a Device, Meter<'a>)>,
         reader: &mut RowReader<'_, S>,
-    ) -> Result<EnergySum<'a>, Failure> {
+    ) -> Result<EnergySum<'a>, SeriesError> {
         let summed: Vec<&'a DeviceId> = metered
             .iter()
             .filter(|(_, meter)| self.is_summed(meter))
@@ -166,7 +166,7 @@ impl<'a> Summing<'a> {
         &self,
         devices: Vec<(&'a Device, Meter<'a>)>,
         reader: &mut RowReader<'_, S>,
-    ) -> Result<Vec<EnergyDevice<'a>>, Failure> {
+    ) -> Result<Vec<EnergyDevice<'a>>, SeriesError> {
         let names: Vec<Vec<MetricName>> =
             devices.iter().map(|(_, meter)| meter.names().cloned().collect()).collect();
         let rows = devices.iter().zip(&names).map(|((device, _), names)| (*device, &names[..]));
@@ -188,7 +188,7 @@ impl<'a> Summing<'a> {
         &self,
         sum: &EnergySum<'a>,
         reader: &RowReader<'_, S>,
-    ) -> Result<Events, Failure> {
+    ) -> Result<Events, SeriesError> {
         let mut found = Events::default();
         for device in &sum.devices {
             let question = self.group.question(device.values.device, self.plan);

@@ -6,14 +6,14 @@
 use api::Problem;
 use domain::{Device, DevicePatch, Edit, MetricRule, Timestamp, Verdict};
 use runtime::http::Call;
-use series::{KnownState, Step};
+use series::{RollupStateCache, Step};
 
 use crate::failure::problem;
 use crate::ports::Store;
 
 /// Refuses the new verdicts of an edit that change nothing, as the device and its readings are now.
 pub(crate) async fn check_verdicts(
-    known_state: &KnownState,
+    known_state: &RollupStateCache,
     store: &impl Store,
     device: &Device,
     patch: &DevicePatch,

@@ -7,30 +7,32 @@ use domain::{
 };
 use table::Invocation;
 
-use super::question::Question;
-use crate::failure::Failure;
-use crate::gather::{Ask, MAX_READ, readings};
+use super::search::EpisodeSearch;
+use crate::error::SeriesError;
+use crate::gather::{DeviceQuestion, MAX_READ, readings};
 use crate::grid::{intersection, joined, uncovered};
 use crate::ports::Store;
 
 /// The episodes of a device by its readings; those whose readings are gone stay as they are.
 pub(crate) async fn refined(
     store: &impl Store,
-    ask: &Ask<'_>,
-    question: &Question,
+    question: &DeviceQuestion<'_>,
+    search: &EpisodeSearch,
     episodes: Vec<Episode>,
     invocation: &Invocation,
-) -> Result<Vec<Episode>, Failure> {
-    let around = |it: &Episode| widened(ask, it.range, QuarterHour::LENGTH, QuarterHour::LENGTH);
+) -> Result<Vec<Episode>, SeriesError> {
+    let around =
+        |it: &Episode| widened(question, it.range, QuarterHour::LENGTH, QuarterHour::LENGTH);
     let regions = joined(episodes.iter().map(around).collect());
-    let read = |region: &TimeRange| duration(widened(ask, *region, MAX_HOLD, TimeDelta::zero()));
+    let read =
+        |region: &TimeRange| duration(widened(question, *region, MAX_HOLD, TimeDelta::zero()));
     let mut length_read: TimeDelta = regions.iter().map(read).sum();
-    check(ask, length_read)?;
+    check(question, length_read)?;
     let mut refined = Vec::new();
     for region in regions {
-        let conditions = &question.conditions;
+        let conditions = &search.conditions;
         let (found, readings) =
-            followed(store, ask, conditions, region, &mut length_read, invocation).await?;
+            followed(store, question, conditions, region, &mut length_read, invocation).await?;
         refined.extend(found);
         let is_gone = |it: &&Episode| {
             let is_of = region.contains(it.range.from());
@@ -48,18 +50,18 @@ pub(crate) async fn refined(
 /// readings that were read for them. `length_read` is the time whose readings the request reads.
 async fn followed(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     conditions: &[Condition],
     region: TimeRange,
     length_read: &mut TimeDelta,
     invocation: &Invocation,
-) -> Result<(Vec<Episode>, Vec<Reading>), Failure> {
-    let readable = readable(ask);
-    let mut range = widened(ask, region, MAX_HOLD, TimeDelta::zero());
-    let mut read = readings(store, ask, range, invocation).await?;
+) -> Result<(Vec<Episode>, Vec<Reading>), SeriesError> {
+    let readable = readable(question);
+    let mut range = widened(question, region, MAX_HOLD, TimeDelta::zero());
+    let mut read = readings(store, question, range, invocation).await?;
     let mut step = QuarterHour::LENGTH;
     loop {
-        let mut found = of_readings(ask, conditions, range, &read);
+        let mut found = of_readings(question, conditions, range, &read);
         found.retain(|it| intersection(it.range, region).is_some());
         // Until then a value may hold that precedes the range.
         let settled = range.from().saturating_add(MAX_HOLD);
@@ -71,11 +73,11 @@ async fn followed(
             return Ok((found, read));
         }
         let further = |may: bool| if may { step } else { TimeDelta::zero() };
-        let wider = widened(ask, range, further(may_begin_before), further(may_end_after));
+        let wider = widened(question, range, further(may_begin_before), further(may_end_after));
         *length_read += duration(wider) - duration(range);
-        check(ask, *length_read)?;
+        check(question, *length_read)?;
         for part in uncovered(wider, [range]) {
-            read.extend(readings(store, ask, part, invocation).await?);
+            read.extend(readings(store, question, part, invocation).await?);
         }
         read.sort_by_key(|it| it.at);
         (range, step) = (wider, step * 2);
@@ -85,36 +87,41 @@ async fn followed(
 /// The episodes of readings within what is asked, stay by stay: what a device measured in a room holds until it is
 /// elsewhere, and no value holds beyond now.
 fn of_readings(
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     conditions: &[Condition],
     range: TimeRange,
     readings: &[Reading],
 ) -> Vec<Episode> {
-    let rules = FoldRules::of(ask.device);
-    let is_here = |reading: &Reading| ask.is_about(reading.room.as_ref());
+    let rules = FoldRules::of(question.device);
+    let is_here = |reading: &Reading| question.is_about(reading.room.as_ref());
     let stays: Vec<&[Reading]> = readings.chunk_by(|a, b| is_here(a) == is_here(b)).collect();
     let ends = stays.iter().skip(1).map(|next| next[0].at).chain([range.to()]);
     let here = stays.iter().zip(ends).filter(|(stay, _)| is_here(&stay[0]));
-    let first = ask.grid.range().from();
+    let first = question.grid.range().from();
     let found = here.filter_map(|(stay, end)| {
-        let stayed = TimeRange::new(stay[0].at.max(first), end.min(ask.now)).ok()?;
+        let stayed = TimeRange::new(stay[0].at.max(first), end.min(question.now)).ok()?;
         Some(exact_episodes(stay, &rules, conditions, stayed))
     });
     found.flatten().collect()
 }
 
 /// The time whose readings tell the episodes: what is asked, and before it that of a value which still holds then.
-fn readable(ask: &Ask<'_>) -> TimeRange {
-    let asked = ask.grid.range();
+fn readable(question: &DeviceQuestion<'_>) -> TimeRange {
+    let asked = question.grid.range();
     let from = asked.from().saturating_add(-MAX_HOLD);
     TimeRange::new(from, asked.to()).expect("it is no shorter")
 }
 
 /// A range with some time before and after it, as far as it is readable.
-fn widened(ask: &Ask<'_>, range: TimeRange, before: TimeDelta, after: TimeDelta) -> TimeRange {
+fn widened(
+    question: &DeviceQuestion<'_>,
+    range: TimeRange,
+    before: TimeDelta,
+    after: TimeDelta,
+) -> TimeRange {
     let (from, to) = (range.from().saturating_add(-before), range.to().saturating_add(after));
     let wider = TimeRange::new(from, to).expect("it is no shorter");
-    intersection(wider, readable(ask)).expect("it touches what is asked for")
+    intersection(wider, readable(question)).expect("it touches what is asked for")
 }
 
 fn duration(range: TimeRange) -> TimeDelta {
@@ -122,14 +129,14 @@ fn duration(range: TimeRange) -> TimeDelta {
 }
 
 /// Refuses to read the readings of too long a time.
-fn check(ask: &Ask<'_>, length: TimeDelta) -> Result<(), Failure> {
+fn check(question: &DeviceQuestion<'_>, length: TimeDelta) -> Result<(), SeriesError> {
     if length <= MAX_READ + MAX_HOLD {
         return Ok(());
     }
-    Err(Failure::OutOfReach(format!(
+    Err(SeriesError::OutOfReach(format!(
         "The episodes of {} take {} hours with what is around them, and exact=1 reads the readings of at \
          most {} hours. Narrow from and to or the conditions, or ask without exact.",
-        ask.device.id(),
+        question.device.id(),
         length.num_hours(),
         MAX_READ.num_hours()
     )))

@@ -11,8 +11,8 @@ use table::{
 };
 
 use super::matching::{Matching, is_of, months};
-use super::question::Question;
-use crate::gather::Ask;
+use super::search::EpisodeSearch;
+use crate::gather::DeviceQuestion;
 
 /// The number of entries of one page. Behind a page that ends with entries outside of the box the reader
 /// goes on at the next address inside.
@@ -32,7 +32,7 @@ pub(crate) struct Boxed<'a> {
 
 /// The part of a device's time that is asked for by the index.
 pub(crate) struct Indexed<'a> {
-    pub ask: &'a Ask<'a>,
+    pub question: &'a DeviceQuestion<'a>,
     pub range: TimeRange,
 }
 
@@ -100,7 +100,7 @@ async fn page(
     invocation: &Invocation,
 ) -> StoreResult<(Task, ConditionsPage)> {
     let query = ConditionsQuery {
-        device: devices[task.device].ask.device.id(),
+        device: devices[task.device].question.device.id(),
         month: task.month,
         first: &boxed.schema.address(*task.range.start()),
         last: &boxed.schema.address(*task.range.end()),
@@ -134,8 +134,8 @@ fn matching_entry(
     boxed: &Boxed<'_>,
 ) -> Option<(domain::QuarterHour, BTreeMap<MetricName, domain::MetricMeans>)> {
     let is_there = device.range.contains(found.quarter.start())
-        && found.expires.is_none_or(|expires| expires > device.ask.now);
-    if !is_there || !is_of(device.ask, &found.rooms) {
+        && found.expires.is_none_or(|expires| expires > device.question.now);
+    if !is_there || !is_of(device.question, &found.rooms) {
         return None;
     }
     let values = boxed.conditions.iter().map(|(name, interval)| {
@@ -150,9 +150,9 @@ impl<'a> Boxed<'a> {
     /// not in the schema.
     pub(crate) fn of(
         schema: &'a ConditionsSchema,
-        question: &'a Question,
+        search: &'a EpisodeSearch,
     ) -> Result<Self, &'a MetricName> {
-        let conditions = question.conditions.iter().map(|it| (&it.metric, &it.interval));
+        let conditions = search.conditions.iter().map(|it| (&it.metric, &it.interval));
         let conditions: BTreeMap<_, _> = conditions.collect();
         match conditions.keys().find(|name| schema.place(name).is_none()) {
             Some(name) => Err(name),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{CalendarUnit, MetricMeans, MetricName, QuarterHour, Rollup, RoomId, TimeRange, Zone};
 
-use crate::gather::Ask;
+use crate::gather::DeviceQuestion;
 use crate::grid::intersection;
 
 /// The quarters of an hour that match, with what the metrics of the conditions were.
@@ -12,9 +12,9 @@ pub(crate) type Matching = BTreeMap<QuarterHour, BTreeMap<MetricName, MetricMean
 
 /// Whether a quarter of an hour counts for the room that is asked about: one in which the device was in
 /// several counts for each.
-pub(crate) fn is_of(ask: &Ask<'_>, rooms: &BTreeSet<Option<RoomId>>) -> bool {
+pub(crate) fn is_of(question: &DeviceQuestion<'_>, rooms: &BTreeSet<Option<RoomId>>) -> bool {
     let rooms = || Rollup { rooms: rooms.clone(), ..Rollup::default() };
-    ask.rooms.is_none_or(|asked| rooms().may_be_of(asked))
+    question.rooms.is_none_or(|asked| rooms().may_be_of(asked))
 }
 
 /// A range by months of UTC.

@@ -7,9 +7,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
 use super::matching::{Matching, is_of, months};
-use super::question::Question;
-use crate::failure::Failure;
-use crate::gather::{Ask, Piece, gather};
+use super::search::EpisodeSearch;
+use crate::error::SeriesError;
+use crate::gather::{DeviceQuestion, RollupPiece, gather};
 use crate::grid::Grid;
 use crate::ports::Store;
 
@@ -19,19 +19,19 @@ const MONTH_CONCURRENCY: usize = 12;
 /// Reads all quarters of an hour of a device in a part of what is asked, and keeps those that match.
 pub(crate) async fn matching(
     store: &impl Store,
-    ask: &Ask<'_>,
+    question: &DeviceQuestion<'_>,
     part: TimeRange,
-    question: &Question,
+    search: &EpisodeSearch,
     invocation: &Invocation,
-) -> Result<Matching, Failure> {
+) -> Result<Matching, SeriesError> {
     let asked = months(part).into_iter().map(|month| {
         Box::pin(async move {
             let grid = Grid::quarters(month);
             // A quarter in which the device was in several rooms counts for each, as a whole.
-            let whole = Ask { grid: &grid, rooms: None, ..*ask };
+            let whole = DeviceQuestion { grid: &grid, rooms: None, ..*question };
             let pieces = gather(store, &whole, invocation).await?.pieces;
-            let matching = pieces.iter().filter_map(|it| matching_piece(it, ask, question));
-            Ok::<Matching, Failure>(matching.collect())
+            let matching = pieces.iter().filter_map(|it| matching_piece(it, question, search));
+            Ok::<Matching, SeriesError>(matching.collect())
         })
     });
     let asked: Vec<_> = asked.collect();
@@ -42,14 +42,14 @@ pub(crate) async fn matching(
 
 /// A piece is a quarter of an hour: no row is longer, and no range begins within one.
 fn matching_piece(
-    piece: &Piece,
-    ask: &Ask<'_>,
-    question: &Question,
+    piece: &RollupPiece,
+    question: &DeviceQuestion<'_>,
+    search: &EpisodeSearch,
 ) -> Option<(QuarterHour, BTreeMap<MetricName, MetricMeans>)> {
-    if !is_of(ask, &piece.rollup.rooms) {
+    if !is_of(question, &piece.rollup.rooms) {
         return None;
     }
-    let values = question.conditions.iter().map(|Condition { metric, interval }| {
+    let values = search.conditions.iter().map(|Condition { metric, interval }| {
         let means = MetricMeans::of(piece.rollup.metrics.get(metric)?)?;
         interval.contains(&means.mean).then(|| (metric.clone(), means))
     });

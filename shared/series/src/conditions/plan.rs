@@ -11,8 +11,8 @@ use table::{Invocation, StoredSchema};
 
 use super::indexed::{Boxed, PAGE_UNITS};
 use super::matching::months;
-use super::question::Question;
-use crate::gather::Ask;
+use super::search::EpisodeSearch;
+use crate::gather::DeviceQuestion;
 
 /// Shorter ranges are read whole.
 const MIN_RANGE: TimeDelta = TimeDelta::days(7);
@@ -71,13 +71,18 @@ const INDEX: &str = "z-order";
 
 impl Explanation {
     /// That of an answer; `before` has the read units, about, that told which devices it is about.
-    pub fn of(asks: &[Ask<'_>], index: IndexPlan, before: f64, invocation: &Invocation) -> Self {
+    pub fn of(
+        questions: &[DeviceQuestion<'_>],
+        index: IndexPlan,
+        before: f64,
+        invocation: &Invocation,
+    ) -> Self {
         let consumed_read_units = invocation.read_units();
         let by_index = index.reason.is_none();
         let plans = vec![
             Plan {
                 name: PLAIN,
-                estimated_read_units: Some(before + asks.iter().map(plain_units).sum::<f64>()),
+                estimated_read_units: Some(before + questions.iter().map(plain_units).sum::<f64>()),
                 consumed_read_units: if by_index {
                     0.0
                 } else {
@@ -100,11 +105,11 @@ impl Explanation {
 }
 
 /// Why a request is not for the index, as far as it tells by itself.
-pub(crate) fn unsuitable(question: &Question, has_index: bool) -> Option<&'static str> {
-    let length = question.range.to().since(question.range.from());
+pub(crate) fn unsuitable(search: &EpisodeSearch, has_index: bool) -> Option<&'static str> {
+    let length = search.range.to().since(search.range.from());
     if !has_index {
         Some("the table has no index by conditions")
-    } else if question.conditions.len() < 2 {
+    } else if search.conditions.len() < 2 {
         Some("a condition on one metric is no box")
     } else if length < MIN_RANGE {
         Some("the range is shorter than 7 days")
@@ -117,8 +122,8 @@ pub(crate) fn unsuitable(question: &Question, has_index: bool) -> Option<&'stati
 /// read instead.
 pub(crate) fn choose<'a>(
     stored: Option<&'a StoredSchema>,
-    question: &'a Question,
-    asks: &[Ask<'_>],
+    search: &'a EpisodeSearch,
+    questions: &[DeviceQuestion<'_>],
     plan: &mut IndexPlan,
 ) -> Result<(Boxed<'a>, f64), String> {
     let stored = stored.ok_or("there is no schema; PUT /conditions/schema sets one")?;
@@ -126,10 +131,10 @@ pub(crate) fn choose<'a>(
         return Err("the index is not complete: run `roomtide rollups rebuild`".to_owned());
     }
     let schema = &stored.schema;
-    let mut boxed = Boxed::of(schema, question)
+    let mut boxed = Boxed::of(schema, search)
         .map_err(|name| format!("{name} is not in the schema of the index"))?;
     // A period without one of the schema's metrics is not in the index, and may be one that is asked for.
-    let is_asked = |name: &MetricName| question.conditions.iter().any(|it| it.metric == *name);
+    let is_asked = |name: &MetricName| search.conditions.iter().any(|it| it.metric == *name);
     if let Some(left) = schema.metrics().iter().find(|it| !is_asked(&it.name)) {
         let name = &left.name;
         return Err(format!("the index lacks periods without {name}, which is not asked about"));
@@ -138,9 +143,10 @@ pub(crate) fn choose<'a>(
     if volume > MAX_VOLUME {
         return Err("the conditions hold over half of the schema's domain".to_owned());
     }
-    let budget = asks.iter().map(plain_units).sum::<f64>() * MAX_SHARE;
-    let estimate =
-        |ranges| asks.iter().map(|ask| index_units(ask, &boxed, volume, ranges)).sum::<f64>();
+    let budget = questions.iter().map(plain_units).sum::<f64>() * MAX_SHARE;
+    let estimate = |ranges| {
+        questions.iter().map(|question| index_units(question, &boxed, volume, ranges)).sum::<f64>()
+    };
     let few = estimate(RANGES);
     let ranges = if few > MORE_FROM { MORE_RANGES } else { RANGES };
     let estimate = estimate(ranges);
@@ -165,20 +171,25 @@ fn volume(boxed: &Boxed<'_>) -> f64 {
 }
 
 /// The read units of all quarters of an hour of a device, about.
-pub(crate) fn plain_units(ask: &Ask<'_>) -> f64 {
-    let rollup = ItemSizes::of(ask.device, usize::MAX).rollup + INDEXED;
+pub(crate) fn plain_units(question: &DeviceQuestion<'_>) -> f64 {
+    let rollup = ItemSizes::of(question.device, usize::MAX).rollup + INDEXED;
     let bytes = i64::try_from(rollup).unwrap_or(i64::MAX);
-    let months = lived(ask).into_iter().map(|month| read_units(quarters(month), bytes));
+    let months = lived(question).into_iter().map(|month| read_units(quarters(month), bytes));
     // It is asked even where it has nothing.
     months.sum::<f64>().max(0.5)
 }
 
 /// The read units of the entries in a box, about, if the means are spread evenly over the domain.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn index_units(ask: &Ask<'_>, boxed: &Boxed<'_>, volume: f64, ranges: usize) -> f64 {
+fn index_units(
+    question: &DeviceQuestion<'_>,
+    boxed: &Boxed<'_>,
+    volume: f64,
+    ranges: usize,
+) -> f64 {
     let metrics = i64::try_from(boxed.schema.metrics().len()).expect("few");
     let bytes = (ENTRY_BYTES + ENTRY_METRIC_BYTES * metrics) as f64;
-    let months = lived(ask).into_iter().map(|month| {
+    let months = lived(question).into_iter().map(|month| {
         let entries = quarters(month) as f64 * volume * OVERHEAD;
         // Each range is read to a half of 4 KB beyond its last entry.
         entries * bytes / 8_192.0 + ranges as f64 * 0.25
@@ -187,9 +198,12 @@ fn index_units(ask: &Ask<'_>, boxed: &Boxed<'_>, volume: f64, ranges: usize) -> 
 }
 
 /// The months in which a device can have quarters of an hour.
-fn lived(ask: &Ask<'_>) -> Vec<TimeRange> {
-    let range = ask.grid.range();
-    let lived = TimeRange::new(range.from().max(ask.device.first_seen()), range.to().min(ask.now));
+fn lived(question: &DeviceQuestion<'_>) -> Vec<TimeRange> {
+    let range = question.grid.range();
+    let lived = TimeRange::new(
+        range.from().max(question.device.first_seen()),
+        range.to().min(question.now),
+    );
     lived.map(months).unwrap_or_default()
 }
 

@@ -21,12 +21,12 @@ use table::{
 };
 
 use super::plan::IndexPlan;
-use super::question::Question;
+use super::search::EpisodeSearch;
 use super::{find, matching};
-use crate::failure::Failure;
-use crate::gather::{Ask, Level, MAX_READ};
+use crate::error::SeriesError;
+use crate::gather::{DeviceQuestion, Level, MAX_READ};
 use crate::grid::Grid;
-use crate::horizon::{Horizon, KnownState};
+use crate::horizon::{Horizon, RollupStateCache};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60;
@@ -122,7 +122,7 @@ impl Home {
             queue: None,
         };
         store.begin_rollups(&state, &invocation()).await.expect("memory");
-        let horizon = KnownState::new(Following::default());
+        let horizon = RollupStateCache::new(Following::default());
         let horizon = horizon.read(&store, Timestamp::MAX, &invocation()).await.expect("memory");
         let home = Self { store, device, readings, horizon, now: at(now), indexing };
         for quarter in home.quarters(range(-15, sealed)) {
@@ -174,7 +174,7 @@ impl Home {
     }
 
     /// The quarters that match, by a look at each.
-    fn expected(&self, asked: &Question, room: Option<&RoomId>) -> Vec<QuarterHour> {
+    fn expected(&self, asked: &EpisodeSearch, room: Option<&RoomId>) -> Vec<QuarterHour> {
         let is_matching = |quarter: &QuarterHour| {
             let rollup = self.fold(*quarter);
             let is_here = room.is_none() || rollup.rooms.contains(&room.cloned());
@@ -192,21 +192,25 @@ impl Home {
     /// The quarters of the episodes that are found, and the plan.
     async fn found(
         &self,
-        request: &Question,
+        request: &EpisodeSearch,
         room: Option<&RoomId>,
     ) -> (Vec<QuarterHour>, IndexPlan) {
         let grid = Grid::quarters(request.range);
         let rooms: Option<BTreeSet<RoomId>> = room.map(|it| [it.clone()].into());
-        let asks = [self.ask(&grid, rooms.as_ref())];
-        let found = find(&self.store, &asks, request, &invocation()).await;
+        let questions = [self.question(&grid, rooms.as_ref())];
+        let found = find(&self.store, &questions, request, &invocation()).await;
         let (found, plan) = found.expect("answered");
         let quarters =
             found.iter().flat_map(|(_, episode)| Grid::quarters(episode.range).rows().to_vec());
         (quarters.map(|it| QuarterHour::of(it.from())).collect(), plan)
     }
 
-    fn ask<'a>(&'a self, grid: &'a Grid, rooms: Option<&'a BTreeSet<RoomId>>) -> Ask<'a> {
-        Ask {
+    fn question<'a>(
+        &'a self,
+        grid: &'a Grid,
+        rooms: Option<&'a BTreeSet<RoomId>>,
+    ) -> DeviceQuestion<'a> {
+        DeviceQuestion {
             device: &self.device,
             rooms,
             is_by_room: false,
@@ -220,15 +224,15 @@ impl Home {
     }
 }
 
-fn request(conditions: &[(&str, String)], range: TimeRange) -> Question {
+fn request(conditions: &[(&str, String)], range: TimeRange) -> EpisodeSearch {
     let conditions = conditions.iter().map(|(name, values)| Condition {
         metric: given::metric(name),
         interval: given::interval(values),
     });
-    Question { conditions: conditions.collect(), range, is_exact: false }
+    EpisodeSearch { conditions: conditions.collect(), range, is_exact: false }
 }
 
-fn random_request(random: &mut Rng, days: i64) -> Question {
+fn random_request(random: &mut Rng, days: i64) -> EpisodeSearch {
     let interval = |random: &mut Rng, low: i64, high: i64| {
         let (a, b) = (random.i64(low..high), random.i64(low..high));
         match random.u8(0..4) {
@@ -297,7 +301,7 @@ fn one_warm_hour() -> Vec<Reading> {
     (0..60 * DAY / 5).map(reading).collect()
 }
 
-fn warm_and_damp() -> Question {
+fn warm_and_damp() -> EpisodeSearch {
     let conditions = [("temperature", "27..".to_owned()), ("humidity", "70..".to_owned())];
     request(&conditions, range(0, 60 * DAY))
 }
@@ -426,9 +430,9 @@ async fn where_the_oldest_quarters_have_expired_the_rollups_answer() {
     }
     let request = warm_and_damp();
     let grid = Grid::quarters(request.range);
-    let asks = [home.ask(&grid, None)];
-    let found = find(&home.store, &asks, &request, &invocation()).await;
-    let Err(Failure::OutOfReach(why)) = found else { panic!("{found:?}") };
+    let questions = [home.question(&grid, None)];
+    let found = find(&home.store, &questions, &request, &invocation()).await;
+    let Err(SeriesError::OutOfReach(why)) = found else { panic!("{found:?}") };
     assert!(why.contains("have expired. Ask from there on"), "{why}");
 }
 
@@ -450,14 +454,16 @@ async fn readings_refine_an_episode_that_the_mean_blurs_and_drop_one_that_it_inv
     let conditions = [("temperature", "26..".to_owned()), ("humidity", "66..".to_owned())];
     let mut request = request(&conditions, range(0, 60));
     let grid = Grid::quarters(request.range);
-    let asks = [home.ask(&grid, None)];
+    let questions = [home.question(&grid, None)];
     let spans = |found: &[(&domain::DeviceId, domain::Episode)]| -> Vec<(TimeRange, Basis)> {
         found.iter().map(|(_, it)| (it.range, it.basis)).collect()
     };
-    let (found, _) = find(&home.store, &asks, &request, &invocation()).await.expect("answered");
+    let (found, _) =
+        find(&home.store, &questions, &request, &invocation()).await.expect("answered");
     assert_eq!(spans(&found), [(range(0, 45), Basis::Mean15)]);
     request.is_exact = true;
-    let (found, _) = find(&home.store, &asks, &request, &invocation()).await.expect("answered");
+    let (found, _) =
+        find(&home.store, &questions, &request, &invocation()).await.expect("answered");
     assert_eq!(spans(&found), [(range(5, 25), Basis::Readings)]);
     assert!(found[0].1.extremes.values().all(|it| it.min == it.max));
 }
@@ -567,9 +573,10 @@ async fn exact_episodes_begin_and_end_where_all_readings_say_so() {
             let rooms: Option<BTreeSet<RoomId>> = room.map(|it| [given::room(it)].into());
             // What is asked may reach beyond now.
             let now = to - random.i64(0..15) * random.i64(0..2);
-            let asks = [Ask { now: at(now), ..home.ask(&grid, rooms.as_ref()) }];
-            let spans = async |request: &Question| -> Vec<Span> {
-                let found = find(&home.store, &asks, request, &invocation()).await;
+            let questions =
+                [DeviceQuestion { now: at(now), ..home.question(&grid, rooms.as_ref()) }];
+            let spans = async |request: &EpisodeSearch| -> Vec<Span> {
+                let found = find(&home.store, &questions, request, &invocation()).await;
                 let minute = |it: Timestamp| it.since(at(0)).num_minutes();
                 let tenths = |it: &Decimal| (1..1_000).find(|n| number(*n) == *it).expect("few");
                 let span = |(_, it): (_, domain::Episode)| {

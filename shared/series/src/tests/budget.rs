@@ -5,8 +5,8 @@ use super::super::density::Densities;
 use super::*;
 
 /// The message of a refusal.
-fn refusal(answer: Result<(), Failure>) -> String {
-    let Err(Failure::OutOfReach(why)) = answer else { panic!("{answer:?}") };
+fn refusal(answer: Result<(), SeriesError>) -> String {
+    let Err(SeriesError::OutOfReach(why)) = answer else { panic!("{answer:?}") };
     why
 }
 
@@ -15,12 +15,12 @@ async fn a_device_that_is_read_again_takes_units() {
     let first = at("2025-06-01T00:00:00Z");
     let home = Home::of(vec![reading(first, "hall", &[(GAUGE, "1".to_owned())])], "UTC").await;
     let now = plus(first, DAY);
-    let known = KnownState::new(Following::default());
+    let known = RollupStateCache::new(Following::default());
     let horizon = known.read(&home.store, now, &invocation()).await.expect("memory");
     let grid = Grid::total(range(first, now));
-    let ask = Ask::of(&home.device, (&grid, &horizon), Level::Readings, now);
+    let question = DeviceQuestion::of(&home.device, (&grid, &horizon), Level::Readings, now);
     let (invocation, densities) = (invocation(), Densities::default());
-    let rows = [DeviceRows::of(ask, &[metric(GAUGE)])];
+    let rows = [DeviceRows::of(question, &[metric(GAUGE)])];
 
     let mut reader = RowReader::of(&home.store, &densities, &invocation);
     reader.budget = Budget::of(0.1, &densities);

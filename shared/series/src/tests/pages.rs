@@ -92,7 +92,7 @@ async fn pieces_are_the_same_wherever_a_page_of_readings_ends() {
         if seed % 2 == 0 {
             home.roll_up(range(first, plus(first, DAY)), || true).await;
         }
-        let known = KnownState::new(Following::default());
+        let known = RollupStateCache::new(Following::default());
         let horizon = known.read(&home.store, now, &invocation()).await.expect("memory");
         let of = |unit| Grid::of(unit, whole, Zone::UTC).expect("few rows");
         for (grid, coarsest) in [
@@ -101,12 +101,14 @@ async fn pieces_are_the_same_wherever_a_page_of_readings_ends() {
             (of(CalendarUnit::Minute), Level::Readings),
         ] {
             for (rooms, is_by_room) in [(None, false), (Some(&hall), false), (None, true)] {
-                let ask = Ask::of(&home.device, (&grid, &horizon), coarsest, now);
-                let ask = Ask { rooms, is_by_room, ..ask };
-                let one = gather(&home.store, &ask, &invocation()).await.expect("within reach");
+                let question = DeviceQuestion::of(&home.device, (&grid, &horizon), coarsest, now);
+                let question = DeviceQuestion { rooms, is_by_room, ..question };
+                let one =
+                    gather(&home.store, &question, &invocation()).await.expect("within reach");
                 for limit in [1, 2, 7, 50] {
                     let store = SmallPages { store: &home.store, limit };
-                    let paged = gather(&store, &ask, &invocation()).await.expect("within reach");
+                    let paged =
+                        gather(&store, &question, &invocation()).await.expect("within reach");
                     let told = format!("seed {seed}: {coarsest:?} {rooms:?} {is_by_room} {limit}");
                     assert_eq!(paged.pieces, one.pieces, "{told}");
                     assert_eq!(paged.sent, one.sent, "{told}");

@@ -17,7 +17,7 @@ use runtime::authentication::Authenticator;
 use runtime::clock::TestClock;
 use runtime::registry::SharedMap;
 use runtime::telemetry::WideEvent;
-use series::KnownState;
+use series::RollupStateCache;
 use table::given::{self, invocation};
 use table::layout::{ATTRIBUTE_INDEX, Layout};
 use table::memory_db::MemoryDb;
@@ -241,7 +241,7 @@ impl Fleet {
                 invocation: &invocation,
                 log: &mut log,
             };
-            let known_state = &KnownState::new(Following::default());
+            let known_state = &RollupStateCache::new(Following::default());
             let table = (&self.store, Rollups { known_state, now: now() });
             let page = find(&search, &snapshot, table, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);

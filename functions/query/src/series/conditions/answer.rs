@@ -7,7 +7,7 @@ use domain::{DeviceId, Episode, Exact, MetricName, Timestamp};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use series::conditions::Explanation;
-use series::{Lag, NotCombined};
+use series::{NotCombined, RollupLag};
 
 use super::request::ConditionsRequest;
 use crate::answer::row::Cell;
@@ -22,7 +22,7 @@ pub(crate) struct Answer<'a> {
     /// The metrics of devices that are not the room's.
     pub(crate) left_out: Vec<NotCombined<'a>>,
     /// What the rollups lack.
-    pub(crate) lag: Option<Lag>,
+    pub(crate) lag: Option<RollupLag>,
     /// Why devices may be missing.
     pub(crate) rooms_lack: Option<RoomsLack>,
 }
@@ -38,7 +38,7 @@ struct About<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     left_out: &'a [NotCombined<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
-    rollups_lack: Option<&'a Lag>,
+    rollups_lack: Option<&'a RollupLag>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms_lack: Option<RoomsLack>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,12 +49,12 @@ impl Answer<'_> {
     /// The answer in the form asked for.
     pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
         let request = self.request;
-        let names = request.question.names();
+        let names = request.search.names();
         let rows = self.episodes.iter().map(|it| Row { it, names: &names });
-        let conditions = request.question.conditions.iter();
+        let conditions = request.search.conditions.iter();
         let about = About {
-            from: request.question.range.from(),
-            to: request.question.range.to(),
+            from: request.search.range.from(),
+            to: request.search.range.to(),
             conditions: conditions.map(|it| (&it.metric, it.interval.to_string())).collect(),
             basis: request.basis().as_str(),
             devices: &self.devices,

@@ -2,7 +2,7 @@
 
 use api::{Format, Params, Problem, Request};
 use domain::{Basis, Condition, MetricName, QuarterHour, TimeRange, Timestamp};
-use series::conditions::Question;
+use series::conditions::EpisodeSearch;
 use series::{MAX_ROLLUPS, ceiling};
 
 use crate::readings::ranges::time_range;
@@ -11,7 +11,7 @@ use crate::readings::ranges::time_range;
 #[derive(Debug)]
 pub(crate) struct ConditionsRequest {
     pub(crate) format: Format,
-    pub(crate) question: Question,
+    pub(crate) search: EpisodeSearch,
     pub(crate) is_explained: bool,
 }
 
@@ -46,13 +46,13 @@ impl ConditionsRequest {
         }
         Ok(Self {
             format: params.format(request),
-            question: Question { conditions, range, is_exact: params.flag("exact") },
+            search: EpisodeSearch { conditions, range, is_exact: params.flag("exact") },
             is_explained: params.flag("explain"),
         })
     }
 
     /// What the episodes are made from, where it is kept.
     pub(crate) const fn basis(&self) -> Basis {
-        if self.question.is_exact { Basis::Readings } else { Basis::Mean15 }
+        if self.search.is_exact { Basis::Readings } else { Basis::Mean15 }
     }
 }

@@ -4,7 +4,7 @@ use domain::{Condition, MetricName, TimeRange};
 
 /// What episodes are asked for.
 #[derive(Debug)]
-pub struct Question {
+pub struct EpisodeSearch {
     /// At least one; no metric twice.
     pub conditions: Vec<Condition>,
     /// Whole quarters of an hour.
@@ -13,7 +13,7 @@ pub struct Question {
     pub is_exact: bool,
 }
 
-impl Question {
+impl EpisodeSearch {
     /// The metrics of the conditions.
     #[must_use]
     pub fn names(&self) -> Vec<MetricName> {

@@ -4,7 +4,7 @@ use domain::MetricRule;
 
 /// A function over the values of one metric in one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Function {
+pub enum Aggregate {
     /// The sum divided by the count.
     Mean,
     /// The smallest value.
@@ -25,7 +25,7 @@ pub enum Function {
     Increase,
 }
 
-impl Function {
+impl Aggregate {
     /// All functions.
     pub const ALL: [Self; 9] = [
         Self::Mean,

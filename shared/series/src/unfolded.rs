@@ -13,7 +13,7 @@ use super::horizon::Horizon;
 
 /// What is known of late changes, from before any rollup is read: what is stored later may be missing.
 #[derive(Debug)]
-pub struct Lacking {
+pub struct UnfoldedChanges {
     late: LateChanges,
     queue: Option<QueueDepth>,
     following: Following,
@@ -21,7 +21,7 @@ pub struct Lacking {
     now: Timestamp,
 }
 
-impl Lacking {
+impl UnfoldedChanges {
     /// What [`read`](Self::read) costs: one small item, consistently.
     pub const READ_UNITS: f64 = 1.0;
 
@@ -40,13 +40,13 @@ impl Lacking {
 
     /// What the rollups of a range may lack: of one device, or else of any. `None` where nothing is known to be
     /// missing. To be asked when the rollups are read: they tell of what settings they are.
-    pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<Lag> {
+    pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
         let changes_since = self.following.lacking_since(&self.late, (range, groups), self.now);
         let quarters = self.queue.map(|depth| depth.messages).filter(|messages| *messages > 0);
         let outdated = Some(self.outdated.load(Ordering::Relaxed)).filter(|rollups| *rollups > 0);
         let is_behind = changes_since.is_some() || quarters.is_some() || outdated.is_some();
-        is_behind.then_some(Lag { changes_since, quarters, outdated })
+        is_behind.then_some(RollupLag { changes_since, quarters, outdated })
     }
 
     /// The instant up to which all changes are folded, of whatever time and device.
@@ -64,7 +64,7 @@ impl Lacking {
 
 /// What the rollups of past time may lack.
 #[derive(Debug, Serialize)]
-pub struct Lag {
+pub struct RollupLag {
     /// Changes of readings since then.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_since: Option<Timestamp>,
@@ -76,7 +76,7 @@ pub struct Lag {
     outdated: Option<usize>,
 }
 
-impl Lag {
+impl RollupLag {
     /// The same as a sentence.
     #[must_use]
     pub fn text(&self) -> String {
