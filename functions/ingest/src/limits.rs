@@ -1,5 +1,7 @@
-//! What a sender may not exceed: the devices that it introduces, and the metrics that merging adds to a device.
+//! What a sender may not exceed: the devices that it introduces, the rooms that a device introduces, and the metrics
+//! that merging adds to a device.
 
 pub(crate) mod counted_sender;
 pub(crate) mod introductions;
 pub(crate) mod metrics;
+pub(crate) mod rooms;

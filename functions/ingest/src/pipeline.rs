@@ -11,6 +11,7 @@ use table::{
 use crate::intake::home_zone::HomeZone;
 use crate::limits::introductions::IntroductionCounts;
 use crate::limits::metrics::MetricLimit;
+use crate::limits::rooms::RoomLimit;
 use crate::registry::remembered::Registry;
 use crate::retry_memory::RetryMemory;
 use crate::settings::Settings;
@@ -21,6 +22,7 @@ pub(crate) struct Pipeline<S, C> {
     pub(crate) store: S,
     pub(crate) registry: Registry<C>,
     pub(crate) metric_limit: MetricLimit,
+    pub(crate) room_limit: RoomLimit,
     pub(crate) introductions: IntroductionCounts,
     pub(crate) zone: HomeZone<C>,
     pub(crate) late: LateMarking,
@@ -42,6 +44,7 @@ impl<S, C: Clock> Pipeline<S, C> {
             store,
             registry: Registry::new(settings.registry_max_age, clock.clone()),
             metric_limit: MetricLimit::default(),
+            room_limit: RoomLimit::default(),
             introductions: IntroductionCounts::default(),
             zone: HomeZone::new(settings, clock.clone()),
             late: LateMarking::new(settings.late_ahead),

@@ -100,7 +100,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         if !options.keeps_rooms {
             found.fill_in_rooms(request);
         }
-        found.attach_about(request, &introduced);
+        found.attach_about(request, &introduced, &self.room_limit, self.clock.now());
 
         // Before anything of the past is stored: an answer about that time then says that its rollups lack readings.
         let keys = request.keys();

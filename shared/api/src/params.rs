@@ -127,7 +127,9 @@ impl Params {
     pub fn words(&self, name: &str) -> Result<Option<Vec<&str>>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
-        match words.iter().enumerate().find(|(n, word)| words[..*n].contains(word)) {
+        let is_repeated =
+            |(n, word): &(usize, &&str)| !word.is_empty() && words[..*n].contains(word);
+        match words.iter().enumerate().find(is_repeated) {
             Some((_, word)) => Err(Problem::field(name, format!("names {} twice", excerpt(word)))),
             None => Ok(Some(words)),
         }

@@ -10,7 +10,7 @@ use domain::{
 };
 use series::{
     Aggregate, Combine, DeviceQuestion, DeviceValues, Grid, Horizon, Level, MAX_DEVICES, Presence,
-    SeriesError, device_values, value_of,
+    SeriesError, device_values, first_seen_with, value_of,
 };
 
 use crate::Result;
@@ -171,7 +171,10 @@ impl<S: Store> JudgingSession<'_, S> {
         let meters: BTreeSet<&DeviceId> = above.filter(|id| having.contains(id)).collect();
         for meter in found.iter().filter(|device| meters.contains(device.device.id())) {
             let ask = mean.ask(meter.device, grid, self.now);
-            let presence = Presence::of(self.store, &ask, meter, self.invocation).await?;
+            let devices = found.iter().map(|values| values.device);
+            let first_seen = first_seen_with(meter.device.id(), devices, |id| mean.behind(id));
+            let presence =
+                Presence::of(self.store, &ask, meter, first_seen, self.invocation).await?;
             presences.insert(meter.device.id(), presence);
         }
         Ok(presences)

@@ -6,7 +6,7 @@ use table::{Invocation, NearestReading};
 
 use super::device::DeviceValues;
 use super::error::SeriesError;
-use super::gather::DeviceQuestion;
+use super::gather::{DeviceQuestion, RollupPiece};
 use super::grid::intersection;
 use crate::ports::Store;
 
@@ -26,32 +26,40 @@ impl Presence {
         Self { range, stays, has_share: false }
     }
 
-    /// The presence of a meter whose values were read, up to now.
+    /// The presence of a meter whose values were read, from `first_seen` up to now.
     ///
-    /// A meter is where its last reading was, also one from before the range, until the next one.
+    /// A meter is where its last reading was, also one from before the range, until the next one. `first_seen` is the
+    /// first reading of the meter and of the devices behind it: before, there was nothing to measure.
     pub async fn of(
         store: &impl Store,
         question: &DeviceQuestion<'_>,
         values: &DeviceValues<'_>,
+        first_seen: Timestamp,
         invocation: &Invocation,
     ) -> Result<Self, SeriesError> {
         let (whole, pieces) = (question.grid.range(), &values.gathered.pieces);
         // What lies ahead of now is told as far as there are readings.
         let newest = pieces.last().map_or(Timestamp::MIN, |last| last.first);
         let end = question.now.max(newest.saturating_add(TimeDelta::milliseconds(1)));
-        let range = TimeRange::new(whole.from(), whole.to().min(end)).unwrap_or(whole);
+        let first = pieces.first().map_or(whole.to(), |first| first.first);
+        let begin = whole.from().max(first_seen.min(first));
+        let range = TimeRange::new(begin, whole.to().min(end)).unwrap_or(whole);
         if question.rooms.is_none() {
             return Ok(Self::within(range, vec![range]));
         }
 
         let has_share = values.has_share();
         let mut presence = Self { has_share, ..Self::within(range, Vec::new()) };
-        let first = pieces.first().map_or(range.to(), |first| first.first);
-        if range.from() < first && was_there_before(store, question, invocation).await? {
-            presence.append(range.from(), first);
+        let left = left_at(question, pieces);
+        if range.from() < first
+            && let Some(last) = was_there_before(store, question, invocation).await?
+        {
+            let left = left.filter(|left| last < *left);
+            presence.append(range.from(), first.min(left.unwrap_or(first)));
         }
+        let end = left.unwrap_or(range.to());
         for (n, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_in_other_room) {
-            let next = pieces.get(n + 1).map_or(range.to(), |next| next.first);
+            let next = pieces.get(n + 1).map_or(end, |next| next.first);
             presence.append(piece.first, next);
         }
         Ok(presence)
@@ -92,31 +100,46 @@ impl Presence {
         self.is_mostly_in(self.range)
     }
 
-    /// Whether the meter was there for at least half of a part of the range.
+    /// Whether the meter was there for at least half of a part of the range, without the time before anything was measured.
     #[must_use]
     pub fn is_mostly_in(&self, part: TimeRange) -> bool {
+        let part = TimeRange::new(part.from().max(self.range.from()), part.to()).unwrap_or(part);
         let length = |range: TimeRange| range.to().since(range.from());
         let stays = self.stays.iter().filter_map(|stay| intersection(*stay, part));
         stays.map(length).sum::<TimeDelta>() * 2 >= length(part)
     }
 }
 
-/// Whether a device was in the rooms when the range began: by its last reading before, and by the registry if that has
-/// expired.
+/// When a device that sends nothing any more left the rooms, by its newest stay; `None` if it is there, has sent a reading
+/// since, or has never had a stay.
+fn left_at(question: &DeviceQuestion<'_>, pieces: &[RollupPiece]) -> Option<Timestamp> {
+    let stay = question.device.stay()?;
+    let left = match question.is_about(Some(&stay.room)) {
+        true => stay.until?,
+        false => stay.since,
+    };
+    let last = pieces.iter().flat_map(|piece| piece.rollup.metrics.values());
+    let last = last.map(|metric| metric.last.at).max();
+    last.is_none_or(|last| last < left).then_some(left)
+}
+
+/// The time of a device's last reading before the range, if it was in the rooms then. Where that reading has expired the
+/// registry tells whether it was, and no time is known.
 async fn was_there_before(
     store: &impl Store,
     question: &DeviceQuestion<'_>,
     invocation: &Invocation,
-) -> Result<bool, SeriesError> {
+) -> Result<Option<Timestamp>, SeriesError> {
     let from = question.grid.range().from();
-    let Ok(range) = TimeRange::new(Timestamp::MIN, from) else { return Ok(false) };
+    let Ok(range) = TimeRange::new(Timestamp::MIN, from) else { return Ok(None) };
     let (device, order) = (question.device.id(), Order::Descending);
     let last = NearestReading { device, range, order, consistent: false };
     let last = last.find(store, invocation).await?;
     Ok(match last {
-        Some(reading) => question.is_about(reading.room.as_ref()),
+        Some(reading) => question.is_about(reading.room.as_ref()).then_some(reading.at),
         None => {
-            question.device.first_seen() < from && question.is_about(question.device.place().room())
+            let is_there = question.is_about(question.device.place().room());
+            (question.device.first_seen() < from && is_there).then_some(Timestamp::MIN)
         }
     })
 }

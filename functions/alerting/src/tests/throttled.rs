@@ -645,7 +645,7 @@ async fn a_mark_that_is_throttled_for_seconds_keeps_no_minute_from_judging() {
     let touched = [(warm.device.into(), warm.at)];
     assert!(world.store.note_rechecks(&touched, &invocation()).await.cause.is_none());
 
-    let until = Deadline::after(Duration::from_secs(10));
+    let until = Deadline::after(Duration::from_secs(7));
     world.store.throttle(move |action, partition| {
         let is_mark = action == GetItem && partition == table::keys::ALERT_RUNNING;
         is_mark && !until.remaining().is_zero()

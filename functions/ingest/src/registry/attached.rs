@@ -4,10 +4,9 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{
-    About, Device, DeviceId, DeviceObservation, Label, MAX_INTRODUCED_ROOMS, Reading, RoomId,
-};
+use domain::{About, Device, DeviceId, DeviceObservation, Label, Reading, RoomId, Timestamp};
 
+use crate::limits::rooms::RoomLimit;
 use crate::registry::found::FoundDevices;
 use crate::store_request::StoreRequest;
 
@@ -20,6 +19,8 @@ impl FoundDevices {
         &self,
         request: &mut StoreRequest<'_>,
         introduced: &BTreeSet<DeviceId>,
+        room_limit: &RoomLimit,
+        now: Timestamp,
     ) {
         let sender = request.counted_sender.map(|sender| sender.name.clone());
         let mut said = SaidSoFar::of(self);
@@ -33,10 +34,10 @@ impl FoundDevices {
             let mut about = about.unwrap_or_default();
             let room_name = about.room_name.take();
             let mut news = said.news_of_device(reading, &about).unwrap_or_default();
-            news.introduces_room = said.introduces_room(reading);
+            news.introduces_room = said.introduces_room(reading, room_limit, now);
             news.room_name = said.news_of_room(reading, room_name);
             if introduced.contains(&reading.device) {
-                // On each of them: one that is not stored takes it along.
+                // On every reading of the device: if only one had it and were not stored, the sender would be lost.
                 news.introduced_by.clone_from(&sender);
             }
             reading.about = (!news.is_empty()).then(|| Box::new(news));
@@ -55,8 +56,6 @@ struct SaidSoFar<'a> {
     found: &'a FoundDevices,
     /// Devices that will change, with what readings say of them.
     devices: BTreeMap<DeviceId, Device>,
-    /// The number of rooms that devices may still introduce.
-    free_rooms: BTreeMap<DeviceId, usize>,
     introduced_rooms: BTreeSet<RoomId>,
     named_rooms: BTreeSet<RoomId>,
 }
@@ -66,7 +65,6 @@ impl<'a> SaidSoFar<'a> {
         Self {
             found,
             devices: BTreeMap::new(),
-            free_rooms: BTreeMap::new(),
             introduced_rooms: BTreeSet::new(),
             named_rooms: BTreeSet::new(),
         }
@@ -94,24 +92,18 @@ impl<'a> SaidSoFar<'a> {
     }
 
     /// Whether a reading is the first to name a room that is not registered, and its device may introduce one more.
-    fn introduces_room(&mut self, reading: &Reading) -> bool {
+    fn introduces_room(&mut self, reading: &Reading, limit: &RoomLimit, now: Timestamp) -> bool {
         let Some(room) = &reading.named_room else { return false };
         if self.found.has_room(room) || self.introduced_rooms.contains(room) {
             return false;
         }
 
-        let introduced_before =
-            self.found.device(&reading.device).map_or(0, |device| device.introduced_rooms().len());
-        let free = self
-            .free_rooms
-            .entry(reading.device.clone())
-            .or_insert(MAX_INTRODUCED_ROOMS.saturating_sub(introduced_before));
-        if *free == 0 {
-            return false;
+        let known = self.found.device(&reading.device);
+        let is_introduced = limit.introduce(&reading.device, room, known, now);
+        if is_introduced {
+            self.introduced_rooms.insert(room.clone());
         }
-        *free -= 1;
-        self.introduced_rooms.insert(room.clone());
-        true
+        is_introduced
     }
 
     /// The name that a reading has for its room, if the room is new or has no name.

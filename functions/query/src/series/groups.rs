@@ -7,7 +7,7 @@ use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId,
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
     BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceRows, DeviceValues, LeftOut,
-    MovedMeter, Presence, RowReader, SeriesError, Store, device_values,
+    MovedMeter, Presence, RowReader, SeriesError, Store, device_values, first_seen_with,
 };
 
 use super::columns::MetricColumns;
@@ -137,7 +137,10 @@ impl DeviceGroup<'_> {
                 let Some(device) = having.get(meter) else { continue };
                 if !presences.contains_key(meter) {
                     let question = self.question(device.device, plan);
-                    let found = Presence::of(reader.store, &question, device, reader.invocation);
+                    let devices = having.values().map(|values| values.device);
+                    let first_seen = first_seen_with(meter, devices, behind);
+                    let RowReader { store, invocation, .. } = reader;
+                    let found = Presence::of(*store, &question, device, first_seen, invocation);
                     presences.insert(meter, found.await?);
                 }
                 of_metric.insert(meter, presences[meter].clone());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use series::{
     BehindMeters, DeviceValues, EnergyDevice, Events, LeftOut, MovedMeter, Presence, RowReader,
-    SeriesError, Store, events,
+    SeriesError, Store, events, first_seen_with,
 };
 
 use super::asked::AskedDevices;
@@ -69,6 +69,7 @@ impl<'a> Summing<'a> {
         let roles: Vec<LeftOut<'a>> =
             metered.iter().flat_map(|(device, meter)| LeftOut::of_roles(device, meter)).collect();
 
+        let all: Vec<&'a Device> = metered.iter().map(|(device, _)| *device).collect();
         let (mut first, mut later) = (Vec::new(), Vec::new());
         for (device, meter) in metered {
             let Some(meter) = self.shown(device, meter) else { continue };
@@ -81,15 +82,18 @@ impl<'a> Summing<'a> {
         }
 
         let mut devices = self.read_devices(first, reader).await?;
+        let behind = |id: &DeviceId| self.asked.behind(id);
         let mut presences = BTreeMap::new();
-        for device in devices.iter().filter(|it| meters.contains(it.values.device.id())) {
+        for device in devices.iter().filter(|device| meters.contains(device.values.device.id())) {
             let (store, invocation) = (reader.store, reader.invocation);
-            let question = self.group.question(device.values.device, self.plan);
-            let presence = Presence::of(store, &question, &device.values, invocation).await?;
-            presences.insert(device.values.device.id(), presence);
+            let DeviceValues { device: meter, .. } = device.values;
+            let question = self.group.question(meter, self.plan);
+            let first_seen = first_seen_with(meter.id(), all.iter().copied(), behind);
+            let presence =
+                Presence::of(store, &question, &device.values, first_seen, invocation).await?;
+            presences.insert(meter.id(), presence);
         }
 
-        let behind = |id: &DeviceId| self.asked.behind(id);
         let of_all = BehindMeters::of(summed.iter().copied(), behind, &presences);
         later.retain(|(device, _)| !of_all.left_out.contains_key(device.id()));
         devices.extend(self.read_devices(later, reader).await?);

@@ -1,5 +1,7 @@
 //! Writes rows in JSON, NDJSON or CSV, whole: such answers have no pages. Knows no endpoint.
 
+use std::iter;
+
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Format, Problem, ProblemKind, Response};
 use serde::Serialize;
@@ -75,12 +77,17 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our own types have string keys")
 }
 
+/// The members of an answer, or of one of its rooms, that say what the rows lack.
 fn lacking(about: &impl Serialize) -> Vec<&'static str> {
     let about = serde_json::to_value(about).expect("our own types have string keys");
-    let is_said = |name: &&str| match &about[*name] {
+    let rooms = about["rooms"].as_array().into_iter().flatten();
+    let parts: Vec<&Value> = iter::once(&about).chain(rooms).collect();
+
+    let is_said = |value: &Value| match value {
         Value::Null => false,
         Value::Array(items) => !items.is_empty(),
         _ => true,
     };
-    LACKING.into_iter().filter(is_said).collect()
+    let is_in_any = |name: &&str| parts.iter().any(|part| is_said(&part[*name]));
+    LACKING.into_iter().filter(is_in_any).collect()
 }

@@ -348,6 +348,8 @@ async fn a_meter_counts_in_the_place_of_its_plug_if_it_was_there_for_half_of_the
             assert_eq!((&answer["left_out"], &answer["moved_meters"]), (&left_out, &moved_meters));
         }
         assert_eq!(series["data"][0]["value"], 47, "{told}");
+        let csv = bench.get(&format!("/{url}&rooms=1&format=csv")).await;
+        assert_eq!(csv.header("x-rows-lack"), "left_out, moved_meters", "{told}");
         let apart = hall(0, 705, "&devices=1").await;
         assert_eq!((total(&apart), ids(&apart["devices"])), (47.0, vec!["meter", "plug"]));
         assert_eq!((&apart["counted_kwh"], &apart["rest_kwh"]), (&json!(47), &Value::Null));
@@ -372,6 +374,59 @@ async fn a_meter_counts_in_the_place_of_its_plug_if_it_was_there_for_half_of_the
             assert_eq!((total(&part), &part["moved_meters"]), (kwh, &Value::Null), "{told}");
         }
     }
+}
+
+/// A meter and its plug in the hall, which send in the first `quarters` of the twelve hours before the last day.
+async fn meter_and_plug_in_the_hall(meter_quarters: i64) -> Bench {
+    let mut readings = Vec::new();
+    for quarter in 0..48 {
+        let minute = quarter * 15 - 1_440;
+        let (plug, meter) = ((1_000 + quarter).to_string(), (1_000 + 10 * quarter).to_string());
+        readings.push(numbers("plug", minute, "hall", &[("cumulative_kwh_p", &plug)]));
+        if quarter < meter_quarters {
+            readings.push(numbers("meter", minute, "hall", &[("cumulative_kwh_p", &meter)]));
+        }
+    }
+    let bench = stored(&readings, Some(0)).await;
+    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+    bench
+}
+
+#[tokio::test]
+async fn a_meter_that_is_younger_than_the_range_has_not_moved() {
+    let bench = meter_and_plug_in_the_hall(48).await;
+    for from in [-1_440, -2_880, -14_400] {
+        let range = format!("from={}&to={}", at_minute(from), at_minute(705 - 1_440));
+        let answer = bench.get(&format!("/rooms/hall/energy?{range}&devices=1")).await.json();
+        assert_eq!((total(&answer), &answer["moved_meters"]), (470.0, &Value::Null), "{from}");
+        assert_eq!(answer["rest_kwh"], 423, "{from}: {answer}");
+
+        let url = format!("/rooms/hall/series?{range}&metric=cumulative_kwh_p&fn=increase");
+        let series = bench.get(&url).await.json();
+        assert_eq!(
+            (&series["data"][0]["value"], &series["moved_meters"]),
+            (&json!(470), &Value::Null)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_meter_that_a_person_moved_after_its_last_reading_leaves_its_plug_to_the_room() {
+    let bench = meter_and_plug_in_the_hall(8).await;
+    let hall = async |from: i64, to: i64| {
+        let range = format!("from={}&to={}", at_minute(from - 1_440), at_minute(to - 1_440));
+        bench.get(&format!("/rooms/hall/energy?{range}")).await.json()
+    };
+    let after = hall(240, 480).await;
+    assert_eq!(total(&after), 0.0, "it is still there, and measures nothing: {after}");
+
+    let moved_away = json!({"room": "loft", "room_since": at_minute(180 - 1_440).to_string()});
+    let answer = bench.patch("/devices/meter", &moved_away.to_string()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let after = hall(240, 480).await;
+    assert_eq!((total(&after), &after["left_out"]), (16.0, &Value::Null), "{after}");
+    let before = hall(0, 120).await;
+    assert_eq!((total(&before), &before["moved_meters"]), (70.0, &Value::Null), "{before}");
 }
 
 #[tokio::test]

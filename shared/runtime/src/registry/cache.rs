@@ -152,8 +152,10 @@ struct BackOff {
     since: Timestamp,
 }
 
-/// The time limit for a refresh while there is a stale snapshot to answer with.
-const MAX_REFRESH: Duration = Duration::from_secs(2);
+/// The time limits for a refresh while there is a stale snapshot to answer with: the first, and the longest after
+/// refreshes that failed. A large registry may take longer than the first, and would never be read again.
+const FIRST_REFRESH: Duration = Duration::from_secs(2);
+const MAX_REFRESH: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How long a list that was too long for memory counts as such: to find out again costs hundreds of read
@@ -233,7 +235,7 @@ impl<C: Clock> RegistryCache<C> {
             }
         };
 
-        let read = tokio::time::timeout(MAX_REFRESH, self.read(store, invocation)).await;
+        let read = tokio::time::timeout(self.refresh_limit(), self.read(store, invocation)).await;
         match read.unwrap_or(Err(StoreError::TimedOut)) {
             Ok(snapshot) => Ok((snapshot, None)),
             Err(error) => {
@@ -264,7 +266,7 @@ impl<C: Clock> RegistryCache<C> {
 
         let _reading = self.reading.lock().await;
         let read = self.read_unless(is_new, store, invocation);
-        let read = tokio::time::timeout(MAX_REFRESH, read).await;
+        let read = tokio::time::timeout(self.refresh_limit(), read).await;
         match read.unwrap_or(Err(StoreError::TimedOut)) {
             Ok(read) => Ok((read, None)),
             Err(error) => {
@@ -286,6 +288,12 @@ impl<C: Clock> RegistryCache<C> {
 
     fn back_off(&self) -> Option<BackOff> {
         *self.back_off.read().expect("nothing panics while it holds the pause")
+    }
+
+    /// The time limit for the next refresh: the longer, the more refreshes have failed.
+    fn refresh_limit(&self) -> Duration {
+        let pause = self.back_off().map_or(Duration::ZERO, |back_off| back_off.pause);
+        (pause * 2).clamp(FIRST_REFRESH, MAX_REFRESH)
     }
 
     fn wait_longer(&self) {

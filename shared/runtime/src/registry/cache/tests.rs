@@ -107,6 +107,40 @@ async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
     assert_eq!(store.calls().reads, before + asked + 4, "and as ever once it answers");
 }
 
+/// A table whose lists take their time.
+struct Slow<'a>(&'a MemoryDb, Duration);
+
+impl ReadRegistry for Slow<'_> {
+    async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
+        tokio::time::sleep(self.1).await;
+        self.0.devices(invocation).await
+    }
+
+    async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
+        self.0.rooms(invocation).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_takes_longer_than_the_first_refresh_is_read_in_the_end() {
+    let (store, cache, clock, invocation) = setup();
+    cache.snapshot(&store, &invocation).await.expect("read");
+    add_devices(&store, 2, &invocation).await;
+
+    let slow = Slow(&store, Duration::from_secs(7));
+    let mut refreshes = 0;
+    loop {
+        clock.advance(MAX_PAUSE);
+        let (read, _) = cache.snapshot(&slow, &invocation).await.expect("the old one");
+        refreshes += 1;
+        if read.devices.len() == 2 {
+            break;
+        }
+        assert!(refreshes < 6, "it is never read");
+    }
+    assert!(refreshes > 1, "nobody waits so long for the first refresh");
+}
+
 /// A table that is asked while this process writes a room to it.
 struct Meanwhile<'a>(&'a MemoryDb, &'a RegistryCache<TestClock>, Room);
 
