@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use table::item::{self, Kind as _};
 use table::layout::Layout;
 use table::shards::Shards;
-use table::{FindRegistry as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _, Seen};
+use table::{
+    FindRegistry as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _, RoomVisit,
+};
 
 use crate::engine::{Engine, Table};
 use crate::generated::assert_documented;
@@ -233,7 +235,7 @@ async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen
         let known = device_of(&readings[..1]);
         let rollup = Rollup::fold(&readings[..1], &FoldRules::of(&known));
         put_first(&store, &stored_quarter(known.id(), quarter, rollup)).await;
-        let seen = Seen::begun(room(&here), device(id), domain::Month::of(at(0)));
+        let seen = RoomVisit::begun(room(&here), device(id), domain::Month::of(at(0)));
         note_seen(&store, &seen).await;
     }
     let past = format!("from={}&to={}", at(0), quarter.end());

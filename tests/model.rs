@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::Value;
 use table::{
     Expected, NoteSeen as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey,
-    Seen,
+    RoomVisit,
 };
 use tokio::runtime::Runtime;
 
@@ -196,7 +196,7 @@ async fn note_rooms(store: &DynamoStore, model: &Model) {
         readings.filter_map(|reading| Some((reading.room.clone()?, reading.device.clone())));
     for (room, device) in stays.collect::<BTreeSet<_>>() {
         let month = Month::of(at(0));
-        let seen = Seen { room, device, first: month, last: month, version: 1 };
+        let seen = RoomVisit { room, device, first: month, last: month, version: 1 };
         let is_noted = store.put_seen(&seen, Expected::Absent, &invocation()).await;
         assert!(is_noted.expect("written"));
     }

@@ -24,9 +24,9 @@ use table::{
     ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadRechecks,
     ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen, ReadStays,
     ReadStoredReadings, ReadToldMessages, ReadWaitingMessages, ReadingKey, Recheck, Refold,
-    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RunningMark,
-    SearchDevices, SearchQuery, Seen, SendWaitingMessages, SetConditionsReady, StayQuery, Target,
-    ToldQuery, UpdateRegistry, WaitingMessage,
+    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomVisit,
+    RunningMark, SearchDevices, SearchQuery, SendWaitingMessages, SetConditionsReady, StayQuery,
+    Target, ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
@@ -293,7 +293,7 @@ async fn each_port_asks_what_it_declares() {
         store.rollup(&rollup.key, invocation),
         store.quarters(&d, always(), true, invocation),
         store.days(&d, date..=date, Order::Ascending, 1, invocation));
-    let seen = Seen::begun(a.clone(), d.clone(), Month::of(at(0)));
+    let seen = RoomVisit::begun(a.clone(), d.clone(), Month::of(at(0)));
     check!(NoteSeen:
         store.seen(&a, &d, invocation),
         store.put_seen(&seen, Expected::Absent, invocation),

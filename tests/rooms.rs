@@ -7,7 +7,7 @@ use domain::{Edit, Month, Reading, RoomPatch};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use table::memory_db::MemoryDb;
-use table::{EditRegistry as _, Seen};
+use table::{EditRegistry as _, RoomVisit};
 
 use crate::engine::Engine;
 use crate::given::{
@@ -214,7 +214,7 @@ async fn without_the_index_by_room_a_range_has_the_devices_that_have_moved() {
     register_devices_of(&store, std::slice::from_ref(now)).await;
     put(&store, &readings).await;
     seal(&store, "UTC", at(0)).await;
-    let seen = Seen::begun(room("room-a"), device("d"), Month::of(at(0)));
+    let seen = RoomVisit::begun(room("room-a"), device("d"), Month::of(at(0)));
     note_seen(&store, &seen).await;
 
     let asked = format!("from={}&to={}", at(0), at(2 * MINUTE));

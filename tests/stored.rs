@@ -1,7 +1,7 @@
 //! What tests put into a table before anything is asked, and the ranges that they ask for.
 
 use domain::{Order, Reading, TimeRange};
-use table::{Expected, NoteSeen, PutReadings, RangeQuery, Seen};
+use table::{Expected, NoteSeen, PutReadings, RangeQuery, RoomVisit};
 
 use crate::given::invocation;
 
@@ -12,7 +12,7 @@ pub(crate) async fn put(store: &impl PutReadings, readings: &[Reading]) {
 }
 
 /// Notes for the first time that a device is seen in a room.
-pub(crate) async fn note_seen(store: &impl NoteSeen, seen: &Seen) {
+pub(crate) async fn note_seen(store: &impl NoteSeen, seen: &RoomVisit) {
     assert!(store.put_seen(seen, Expected::Absent, &invocation()).await.expect("written"));
 }
 

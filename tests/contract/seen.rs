@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use domain::Month;
-use table::{Belonging, Expected, Seen};
+use table::{Belonging, Expected, RoomVisit};
 
 use super::Ports;
 use crate::given::{device, invocation, room};
@@ -16,11 +16,11 @@ fn months(first: &str, last: &str) -> RangeInclusive<Month> {
     month(first)..=month(last)
 }
 
-async fn put(store: &impl Ports, seen: &Seen, expected: Expected) -> bool {
+async fn put(store: &impl Ports, seen: &RoomVisit, expected: Expected) -> bool {
     store.put_seen(seen, expected, &invocation()).await.expect("asked")
 }
 
-async fn noted(store: &impl Ports, place: &str, id: &str) -> Option<Seen> {
+async fn noted(store: &impl Ports, place: &str, id: &str) -> Option<RoomVisit> {
     store.seen(&room(place), &device(id), &invocation()).await.expect("read")
 }
 
@@ -34,7 +34,7 @@ async fn found(store: &impl Ports, place: &str, first: &str, last: &str) -> Vec<
 
 pub(super) async fn what_is_noted_of_a_room_widens_by_compare_and_swap(store: &impl Ports) {
     assert_eq!(noted(store, "room-a", "d").await, None);
-    let begun = Seen::begun(room("room-a"), device("d"), month("2026-03"));
+    let begun = RoomVisit::begun(room("room-a"), device("d"), month("2026-03"));
     assert!(!put(store, &begun, Expected::Version(1)).await, "there is none");
     assert!(put(store, &begun, Expected::Absent).await);
     assert!(!put(store, &begun, Expected::Absent).await, "done twice");
@@ -46,7 +46,8 @@ pub(super) async fn what_is_noted_of_a_room_widens_by_compare_and_swap(store: &i
     assert!(!put(store, &later, Expected::Version(1)).await, "it has been widened meanwhile");
     let both = earlier.widened(&months("2026-05", "2026-05"));
     assert!(put(store, &both, Expected::Version(2)).await);
-    let expected = Seen { first: month("2025-11"), last: month("2026-05"), version: 3, ..begun };
+    let expected =
+        RoomVisit { first: month("2025-11"), last: month("2026-05"), version: 3, ..begun };
     assert_eq!(noted(store, "room-a", "d").await, Some(expected));
     assert_eq!(noted(store, "room-b", "d").await, None);
 }
@@ -58,8 +59,8 @@ pub(super) async fn devices_seen_in_a_room_in_some_months_are_found(store: &impl
         ("room-a", "e", "2026-04", "2026-04"),
         ("room-a.b", "f", "2026-02", "2026-02"),
     ] {
-        let begun = Seen::begun(room(place), device(id), month(first));
-        let seen = Seen { last: month(last), ..begun };
+        let begun = RoomVisit::begun(room(place), device(id), month(first));
+        let seen = RoomVisit { last: month(last), ..begun };
         assert!(put(store, &seen, Expected::Absent).await);
     }
     assert_eq!(found(store, "room-a", "2025-01", "2027-01").await, ["D:1", "d", "e"]);
@@ -74,7 +75,7 @@ pub(super) async fn devices_seen_in_a_room_in_some_months_are_found(store: &impl
 
 pub(super) async fn what_is_noted_goes_with_the_device(store: &impl Ports) {
     for (place, id) in [("room-a", "d"), ("room-b", "d"), ("room-a", "e")] {
-        let begun = Seen::begun(room(place), device(id), month("2026-03"));
+        let begun = RoomVisit::begun(room(place), device(id), month("2026-03"));
         assert!(put(store, &begun, Expected::Absent).await);
     }
     let all = store.belongings(&device("d"), 10, &invocation()).await.expect("read").found;
@@ -88,7 +89,7 @@ pub(super) async fn what_is_noted_goes_with_the_device(store: &impl Ports) {
     assert_eq!(left.found, []);
     assert_eq!(found(store, "room-a", "2026-03", "2026-03").await, ["e"]);
     // A fold that is still at work begins anew, with both sides.
-    let begun = Seen::begun(room("room-a"), device("d"), month("2026-03"));
+    let begun = RoomVisit::begun(room("room-a"), device("d"), month("2026-03"));
     assert!(!put(store, &begun.widened(&months("2026-04", "2026-04")), Expected::Version(1)).await);
     assert!(put(store, &begun, Expected::Absent).await);
     let again = store.belongings(&device("d"), 10, &invocation()).await.expect("read").found;

@@ -9,7 +9,7 @@ use rollups::part_of_day;
 use table::item::{self, Kind as _};
 use table::{
     Expected, KeepRollupState as _, NoteSeen as _, PutRollups as _, ReadRollups as _,
-    ReadSeen as _, RollupKey, Seen, StoredRollup,
+    ReadSeen as _, RollupKey, RoomVisit, StoredRollup,
 };
 
 use super::{Row, cost, costs, row};
@@ -81,7 +81,7 @@ impl House {
             for day in 2..=8 {
                 house.roll_up_day(n, MIDNIGHT - day * DAY).await;
             }
-            let seen = Seen::begun(room(ROOM), device(&name(n)), Month::of(at(0)));
+            let seen = RoomVisit::begun(room(ROOM), device(&name(n)), Month::of(at(0)));
             note_seen(&house.store, &seen).await;
         }
         house.advance(MIDNIGHT + 5 * MINUTE).await;
@@ -191,7 +191,7 @@ pub(super) async fn rows() -> Vec<Row> {
 
 /// What it costs to note and to find who was in a room.
 async fn noted_rows(store: &DynamoStore) -> Vec<Row> {
-    let noted = Seen::begun(room(ROOM), device("new"), Month::of(at(0)));
+    let noted = RoomVisit::begun(room(ROOM), device("new"), Month::of(at(0)));
     let put = cost(async |invocation| {
         assert!(store.seen(&noted.room, &noted.device, invocation).await.expect("read").is_none());
         assert!(store.put_seen(&noted, Expected::Absent, invocation).await.expect("written"));

@@ -36,8 +36,9 @@ pub(crate) async fn list(
     let AnnotationPage { annotations, has_more } = found.map_err(|error| call.failed(&error))?;
     let Call { request, params, .. } = call;
     let query_fingerprint = params.query_fingerprint(request);
-    let behind =
-        |it: &Annotation| cursor::encode_annotations(&query_fingerprint, query.range, &it.id);
+    let behind = |annotation: &Annotation| {
+        cursor::encode_annotations(&query_fingerprint, query.range, &annotation.id)
+    };
     let rest = annotations.last().filter(|_| has_more).map(behind);
     let rows: Vec<AnnotationRow<'_>> = annotations.iter().map(AnnotationRow::from).collect();
     let columns = || Columns { own: &ANNOTATION_COLUMNS, known: Vec::new() };
@@ -67,7 +68,7 @@ fn query(call: &Call<'_>, now: Timestamp) -> Result<AnnotationQuery, Problem> {
 
 /// The one that is named of a device, a room and a home. Two are refused.
 fn one_of(named: [(&str, Option<Annotated>); 3]) -> Result<Option<Annotated>, Problem> {
-    let mut named = named.into_iter().filter_map(|(name, it)| Some((name, it?)));
+    let mut named = named.into_iter().filter_map(|(name, owner)| Some((name, owner?)));
     let first = named.next();
     if let (Some((first, _)), Some((second, _))) = (&first, named.next()) {
         return Err(Problem::field(second, format!("stands beside {first}; name one of them")));
@@ -120,9 +121,9 @@ fn parse(id: AnnotationId, text: &str) -> Result<Annotation, Problem> {
         Problem::new(ProblemKind::BadRequest, detail)
     })?;
     let mut take = |name: &str| members.take_non_null(name);
-    let device = read(take("device"), "device", |it| it.parse().map(Annotated::Device))?;
-    let room = read(take("room"), "room", |it| it.parse().map(Annotated::Room))?;
-    let home = read(take("home"), "home", |it| it.parse().map(Annotated::Home))?;
+    let device = read(take("device"), "device", |id| id.parse().map(Annotated::Device))?;
+    let room = read(take("room"), "room", |id| id.parse().map(Annotated::Room))?;
+    let home = read(take("home"), "home", |id| id.parse().map(Annotated::Home))?;
     let to = read(take("to"), "to", Timestamp::parse_absolute)?;
     let text = read(take("text"), "text", str::parse)?;
     if let Some((name, _)) = members.into_iter().next() {

@@ -219,12 +219,12 @@ fn metric(entry: &RawValue) -> Result<SchemaMetric, Fault> {
     };
     let encoding = match encoding.as_deref() {
         None | Some("decimal") => {
-            let knot = |it: &RawValue| Ok(Decimal::parse(number(it)?)?);
+            let knot = |value: &RawValue| Ok(Decimal::parse(number(value)?)?);
             Encoding::Decimal(entries()?.into_iter().map(knot).collect::<Result<_, Fault>>()?)
         }
         Some("time") => {
             let [from, to] = entries()?[..] else { return Err(Fault::NotTwo) };
-            let end = |it| Ok::<_, Fault>(Timestamp::parse_absolute(&string(it)?)?);
+            let end = |value| Ok::<_, Fault>(Timestamp::parse_absolute(&string(value)?)?);
             Encoding::Time(end(from)?, end(to)?)
         }
         Some("unsigned") => Encoding::Unsigned,

@@ -32,7 +32,7 @@ pub(crate) async fn health(
             "since": state.since,
             "sealed": horizon.believed(state.sealed()),
             "queue": queue,
-            "backlog": lacking.late().backlog.map(|it| json!({"since": it.since, "at": it.at})),
+            "backlog": lacking.late().backlog.map(|backlog| json!({"since": backlog.since, "at": backlog.at})),
             "folded_until": lacking.folded_until(),
             "at": now,
         })

@@ -39,7 +39,7 @@ pub(crate) async fn query(
         Ok(statements) => statements,
         Err(error) => return Ok(refused(form, &error)),
     };
-    if statements.iter().any(|it| !is_open(it)) {
+    if statements.iter().any(|statement| !is_open(statement)) {
         call.grant.check(api::endpoints::Access::Read)?;
     }
     let mut results: Vec<Outcome> = Vec::new();

@@ -178,7 +178,7 @@ fn responses(endpoint: &Endpoint) -> Value {
         Reply::File(types) => {
             let content: Map<String, Value> = types
                 .iter()
-                .map(|it| ((*it).to_owned(), json!({"schema": {"type": "string"}})))
+                .map(|name| ((*name).to_owned(), json!({"schema": {"type": "string"}})))
                 .collect();
             json!({"200": {"description": endpoint.summary, "content": content}})
         }

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use table::given::{self, invocation};
 use table::memory_db::MemoryDb;
 use table::{AddToken as _, PutReadings as _, RegisterDevices as _, StoreError};
-use table::{EditRegistry as _, Expected, LookUpRegistry as _, NoteSeen as _, Seen};
+use table::{EditRegistry as _, Expected, LookUpRegistry as _, NoteSeen as _, RoomVisit};
 
 use super::*;
 
@@ -164,7 +164,7 @@ impl Bench {
         let months = month..=month;
         let known = self.store.seen(&room, &device, &invocation()).await.expect("memory");
         let (seen, expected) = match known {
-            None => (Seen::begun(room, device, month), Expected::Absent),
+            None => (RoomVisit::begun(room, device, month), Expected::Absent),
             Some(known) if known.covers(&months) => return,
             Some(known) => (known.widened(&months), Expected::Version(known.version)),
         };

@@ -92,7 +92,7 @@ fn parse(text: &str) -> Result<NewToken, Problem> {
     })?;
     let mut take = |name: &str| members.take_non_null(name);
     let scope =
-        take("scope").map(|value| read(value, "scope", |it| Ok::<_, IdError>(it.to_owned())));
+        take("scope").map(|value| read(value, "scope", |scope| Ok::<_, IdError>(scope.to_owned())));
     let device = take("device").map(|value| read(value, "device", str::parse::<DeviceId>));
     let rooms = take("rooms").map(|value| ids::<RoomId>(value, "rooms")).transpose()?;
     let homes = take("homes").map(|value| ids::<HomeId>(value, "homes")).transpose()?;
@@ -114,7 +114,8 @@ fn parse(text: &str) -> Result<NewToken, Problem> {
         }
         Some("view") => view(rooms, homes, lifetime)?,
         other => {
-            let given = other.map_or("is needed".to_owned(), |it| format!("is {:?}", excerpt(it)));
+            let given =
+                other.map_or("is needed".to_owned(), |value| format!("is {:?}", excerpt(value)));
             let message =
                 format!("{given}; expected write or view: roomtide token create makes the others");
             return Err(Problem::field("scope", message));

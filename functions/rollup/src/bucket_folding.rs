@@ -58,6 +58,13 @@ impl NotFolded {
     }
 }
 
+/// A day of a time zone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LocalDay {
+    pub(crate) zone: Zone,
+    pub(crate) date: LocalDate,
+}
+
 /// Several quarters of a device that are folded with two queries.
 #[derive(Clone, Copy)]
 enum QuarterSet<'a> {
@@ -110,10 +117,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn day(
         &self,
         rules: &mut DeviceRules,
-        (zone, date): (Zone, LocalDate),
-        (until, assumed): (Timestamp, Assumed),
+        day: LocalDay,
+        until: Timestamp,
+        assumed: Assumed,
         invocation: &Invocation,
     ) -> StoreResult<Folded> {
+        let LocalDay { zone, date } = day;
         for _ in 0..MAX_READS {
             match self.fold(rules, invocation).day(zone, date, until, assumed).await? {
                 Folded::Outdated => *rules = self.rules_of(&rules.id, invocation).await?,
@@ -123,8 +132,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds all quarters of a range, and returns those that it has put. If the range fails for itself, folds them one
-    /// by one: then only the quarters that fail go to the queue.
+    /// Folds all quarters of a range, and returns those that it has put. If the range cannot be folded for a reason of
+    /// its own, folds quarter by quarter: only the failing quarters go to the queue.
     pub(crate) async fn quarters(
         &self,
         rules: &mut DeviceRules,
@@ -138,8 +147,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             done.quarters += window.folded.len();
             put.extend(window.put);
         };
-        let several = QuarterSet::Of(range, assumed);
-        let whole = catching(Box::pin(self.window(rules, several, invocation))).await;
+        let window = self.window(rules, QuarterSet::Of(range, assumed), invocation);
+        let whole = catching(Box::pin(window)).await;
         if reason(whole, |window| note(window, done))?.is_none() {
             return Ok(put);
         }
@@ -163,8 +172,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         if are_close(quarters) {
-            let several = QuarterSet::These(quarters);
-            let whole = catching(Box::pin(self.window(rules, several, invocation))).await;
+            let window = self.window(rules, QuarterSet::These(quarters), invocation);
+            let whole = catching(Box::pin(window)).await;
             if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
                 return Ok(());
             }
@@ -182,12 +191,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn window(
         &self,
         rules: &mut DeviceRules,
-        several: QuarterSet<'_>,
+        quarters: QuarterSet<'_>,
         invocation: &Invocation,
     ) -> StoreResult<FoldedWindow> {
         for _ in 0..MAX_READS {
             let fold = self.fold(rules, invocation);
-            let window = match several {
+            let window = match quarters {
                 QuarterSet::Of(range, assumed) => fold.quarters_of(range, assumed).await?,
                 QuarterSet::These(quarters) => fold.these_quarters(quarters).await?,
             };
@@ -199,31 +208,33 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds the local day of quarters that were put before, as far as it is over, if that has any of them. So either
-    /// it has what was put, or a sweep that comes later reads it. None comes later up to where the device is `sealed`,
-    /// which may be ahead of the clock.
+    /// Folds the local day of quarters that were put before, as far as the day is over, unless that part ends before
+    /// the `first` quarter. So the quarters are in the day's rollup, or a later sweep reads them. None comes later up
+    /// to where the device is `sealed`, which may be ahead of the clock.
     pub(crate) async fn day_of(
         &self,
         rules: &mut DeviceRules,
-        (zone, date): (Zone, LocalDate),
-        (first, sealed): (QuarterHour, Timestamp),
+        day: LocalDay,
+        first: QuarterHour,
+        sealed: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<Folded> {
         let until = over_until(self.clock.now()).max(sealed);
-        let part = zone.day(date).and_then(|day| part_of_day(day, until));
+        let part = day.zone.day(day.date).and_then(|day| part_of_day(day, until));
         if part.is_none_or(|part| part.to() <= first.start()) {
             return Ok(Folded::Skipped);
         }
-        self.day(rules, (zone, date), (until, Assumed::Nothing), invocation).await
+        self.day(rules, day, until, Assumed::Nothing, invocation).await
     }
 
-    /// Folds the local days that end within `(from, to]`, and the parts of a day that is open; those that fail for
-    /// themselves go to the queue.
+    /// Folds the local days that end within `(from, to]`, and the parts of an open day. A day that cannot be folded for
+    /// a reason of its own goes to the queue.
     pub(crate) async fn days_ended(
         &self,
         rules: &mut DeviceRules,
         zone: Zone,
-        (range, assumed): (TimeRange, Assumed),
+        range: TimeRange,
+        assumed: Assumed,
         invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
@@ -233,13 +244,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             at = day.to();
             let part = part_of_day(day, range.to()).filter(|part| part.to() > range.from());
             // A day that is over by now is folded whole, by a later call if not by this one.
-            let Some(part) = part.filter(|it| *it == day || day.to() > now_over) else { continue };
+            let Some(part) = part.filter(|part| *part == day || day.to() > now_over) else {
+                continue;
+            };
+
             // The second part finds the first.
             let is_first = part_of_day(day, part.last()).is_none();
             let assumed = if is_first { assumed } else { Assumed::Nothing };
-            let date = zone.date(part.from());
-            let folding =
-                Box::pin(self.day(rules, (zone, date), (range.to(), assumed), invocation));
+
+            let day = LocalDay { zone, date: zone.date(part.from()) };
+            let folding = Box::pin(self.day(rules, day, range.to(), assumed, invocation));
             let folded = catching(folding).await;
             let count = |folded| done.days += usize::from(folded != Folded::Skipped);
             if let Some(reason) = reason(folded, count)? {
@@ -277,8 +291,8 @@ pub(crate) fn for_one_device(invocation: &Invocation) -> Invocation {
     invocation.patient_for(MAX_PATIENCE)
 }
 
-/// The reason for which something fails for itself, and would fail again; `None` if it is done, which is
-/// then counted. Any other error is not of the bucket's own making.
+/// The reason of a failure that a repetition would meet again; `None` after a success, which is counted. Any other
+/// error is not of the bucket's own making.
 pub(crate) fn reason<T>(
     outcome: Result<StoreResult<T>, Panic>,
     count: impl FnOnce(T),

@@ -6,7 +6,7 @@ use runtime::telemetry::WideEvent;
 use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::Invocation;
 
-use crate::bucket_folding::BucketFolding;
+use crate::bucket_folding::{BucketFolding, LocalDay};
 use crate::ports::Store;
 use crate::state::State;
 
@@ -31,8 +31,8 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
             None => return Ok(()),
         };
         self.quarter(&mut rules, quarter, invocation).await?;
-        let date = zone.date(quarter.start());
-        self.day_of(&mut rules, (zone, date), (quarter, sealed), invocation).await?;
+        let day = LocalDay { zone, date: zone.date(quarter.start()) };
+        self.day_of(&mut rules, day, quarter, sealed, invocation).await?;
         Ok(())
     }
 }

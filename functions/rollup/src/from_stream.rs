@@ -16,7 +16,7 @@ use runtime::telemetry::{WideEvent, chain};
 use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::{Backlog, Invocation, RollupState, StoreError, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, NotFolded, for_one_device, reason};
+use crate::bucket_folding::{BucketFolding, LocalDay, NotFolded, for_one_device, reason};
 use crate::log::Done;
 use crate::ports::Store;
 use crate::state::State;
@@ -55,7 +55,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFoldin
         let mut result = BatchResult::default();
         let mut done = Done::default();
         let oldest = Oldest::new(oldest_late(changes, self.clock.now()));
-        let folding = Box::pin(self.apply_batch(changes, &oldest, invocation, (log, &mut done)));
+        let folding = Box::pin(self.apply_batch(changes, &oldest, invocation, log, &mut done));
         let folded = self.while_noting_backlog(folding, &oldest, invocation).await;
         if let Err((record, error)) = folded {
             if invocation.remaining().is_zero() {
@@ -78,27 +78,37 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         changes: &[Recorded<TouchedReading>],
         oldest: &Oldest,
         invocation: &Invocation,
-        (log, done): (&mut WideEvent, &mut Done),
+        log: &mut WideEvent,
+        done: &mut Done,
     ) -> Result<(), (usize, NotFolded)> {
-        let Some(first) = changes.iter().map(|it| it.record).min() else { return Ok(()) };
+        let Some(first) = changes.iter().map(|recorded| recorded.record).min() else {
+            return Ok(());
+        };
         let failed = |error: StoreError| (first, NotFolded::from(error));
         let State { stored, zone } = self.state(invocation, log).await.map_err(failed)?;
-        let unknown = self.registered.unknown(changes.iter().map(|it| &it.change.key.device));
+
+        let unknown =
+            self.registered.unknown(changes.iter().map(|recorded| &recorded.change.key.device));
         let mut rules = self.rules(&unknown, invocation).await.map_err(failed)?;
         // Only now the clock: the state and the devices were there before, so a sweep that folds a quarter
         // which is not over by this clock finds both.
         let now = self.clock.now();
-        let (left, changes): (Vec<_>, Vec<_>) =
-            changes.iter().partition(|it| self.is_left_to_sweep(&it.change, &stored, now));
+
+        let (left, changes): (Vec<_>, Vec<_>) = changes
+            .iter()
+            .partition(|recorded| self.is_left_to_sweep(&recorded.change, &stored, now));
         log.set("rollup.left_to_sweep", left.len());
         self.note_rooms(&left, now, invocation).await.map_err(failed)?;
         if changes.is_empty() {
             return Ok(());
         }
-        let mut devices: BTreeSet<_> = changes.iter().map(|it| &it.change.key.device).collect();
+
+        let mut devices: BTreeSet<_> =
+            changes.iter().map(|recorded| &recorded.change.key.device).collect();
         devices.retain(|device| unknown.binary_search(device).is_err());
         let devices: Vec<_> = devices.into_iter().cloned().collect();
         rules.extend(self.rules(&devices, invocation).await.map_err(failed)?);
+
         let days = in_order(by_day(&changes, zone));
         let (mut failures, mut is_any_done) = (Vec::new(), false);
         for (position, ((device, date), day)) in days.iter().enumerate() {
@@ -109,12 +119,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 let first = failures.first().map_or(day, |failure: &FailedDay<'_>| failure.day);
                 return Err((first.first_record, StoreError::TimedOut.into()));
             }
+
             let folding = match rules.get(device) {
                 None => continue,
                 Some(Ok(rules)) => {
-                    let at = (zone, *date, stored.sealed_of(device));
+                    let (day_of, sealed) =
+                        (LocalDay { zone, date: *date }, stored.sealed_of(device));
+                    let quarters = &day.quarters;
                     let invocation = &for_one_device(invocation);
-                    self.fold_day(rules.clone(), at, &day.quarters, invocation, done).await
+                    self.fold_day(rules.clone(), day_of, sealed, quarters, invocation, done).await
                 }
                 Some(Err(why)) => {
                     self.leave_all(device, &day.quarters, why, invocation, done).await
@@ -125,9 +138,18 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 Err(error) => failures.push(FailedDay { device, day, error }),
             }
         }
+        self.leave_failures(failures, is_any_done, invocation, done).await
+    }
 
+    /// Leaves days that failed to the queue, if any other day was folded: else the table fails, and not a device.
+    async fn leave_failures(
+        &self,
+        failures: Vec<FailedDay<'_>>,
+        is_any_done: bool,
+        invocation: &Invocation,
+        done: &mut Done,
+    ) -> Result<(), (usize, NotFolded)> {
         for FailedDay { device, day, error } in failures {
-            // Where nothing is folded, the table fails and not the device.
             let why = chain(error.cause());
             let is_left = is_any_done
                 && self.leave_all(device, &day.quarters, &why, invocation, done).await.is_ok();
@@ -138,11 +160,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Notes the rooms of readings that are not folded yet: whoever asks for a room finds its devices by what is
-    /// noted, and a device that names two rooms within a quarter is registered in one.
+    /// Notes the rooms of readings that are not folded yet. An answer about a room finds its devices by these notes:
+    /// the registry has one room of a device, also where readings of a quarter name two.
     ///
-    /// What was noted of a device before its deletion counts here, so that no device is read for each batch: the
-    /// sweep, which knows the device that has come again, notes its rooms with the rollup.
+    /// Notes from before a device's deletion count here, so that no device is read for each batch. If the device has
+    /// come again, the sweep knows so and notes its rooms with the rollup.
     async fn note_rooms(
         &self,
         left: &[&Recorded<TouchedReading>],
@@ -150,7 +172,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         invocation: &Invocation,
     ) -> StoreResult<()> {
         let mut unknown: BTreeMap<&DeviceId, NamedRooms> = BTreeMap::new();
-        for TouchedReading { key, room, .. } in left.iter().map(|it| &it.change) {
+        for TouchedReading { key, room, .. } in left.iter().map(|recorded| &recorded.change) {
             let month = Month::of(key.at);
             let is_unknown = |room: &&RoomId| !self.seen.has_noted(&key.device, room, month, now);
             if let Some(room) = room.as_ref().filter(is_unknown) {
@@ -194,7 +216,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         invocation: &Invocation,
     ) -> StoreResult<()> {
         let (now, following) = (self.clock.now(), self.settings.following);
-        let Some(since) = oldest.filter(|it| following.is_behind(*it, now)) else { return Ok(()) };
+        let Some(since) = oldest.filter(|since| following.is_behind(*since, now)) else {
+            return Ok(());
+        };
         if !self.backlog.is_due(now, following.note_interval()) {
             return Ok(());
         }
@@ -223,15 +247,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn fold_day(
         &self,
         mut rules: DeviceRules,
-        (zone, date, sealed): (Zone, LocalDate, Timestamp),
+        day: LocalDay,
+        sealed: Timestamp,
         quarters: &BTreeSet<QuarterHour>,
         invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         self.these_quarters(&mut rules, quarters, invocation, done).await?;
         let Some(first) = quarters.first() else { return Ok(()) };
-        let day = Box::pin(self.day_of(&mut rules, (zone, date), (*first, sealed), invocation));
-        let folded = catching(day).await;
+        let folding = Box::pin(self.day_of(&mut rules, day, *first, sealed, invocation));
+        let folded = catching(folding).await;
         let count = |folded| done.days += usize::from(folded != Folded::Skipped);
         if let Some(why) = reason(folded, count)? {
             self.leave_to_queue(&rules.id, *first, &why, invocation, done).await?;
@@ -260,8 +285,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
 /// When the oldest change of past time was written: no sweep folds it.
 fn oldest_late(changes: &[Recorded<TouchedReading>], now: Timestamp) -> Option<Timestamp> {
-    let changes = changes.iter().map(|it| &it.change).filter(|it| is_late(it.key.at, now));
-    changes.filter_map(|it| it.touched).min()
+    let changes = changes
+        .iter()
+        .map(|recorded| &recorded.change)
+        .filter(|change| is_late(change.key.at, now));
+    changes.filter_map(|change| change.touched).min()
 }
 
 type Days = BTreeMap<(DeviceId, LocalDate), DayOfDevice>;

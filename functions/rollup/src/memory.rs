@@ -11,8 +11,8 @@ use table::{Indexing, QueueDepth, UnreadableItem};
 /// What the instance remembers of the registry: only what stays true.
 #[derive(Debug, Default)]
 pub(crate) struct RegistryMemory {
-    /// Devices that stood in the registry. One that is deleted and comes again is registered again with its
-    /// first reading, so that the sweep finds it like any other.
+    /// Devices that were seen in the registry. Deleted devices may stay here: their next reading registers them again,
+    /// so the sweep finds them.
     devices: Mutex<BTreeSet<DeviceId>>,
     /// The newest list of all devices.
     pub(crate) listed: Mutex<Option<Arc<ListedDevices>>>,
@@ -108,7 +108,7 @@ pub(crate) struct StateMemory {
     pub(crate) exists: AtomicBool,
 }
 
-/// Since when this instance has seen messages in the queue each time that it was told of them.
+/// The time since which every report about the queue named messages.
 #[derive(Debug, Default)]
 pub(crate) struct QueueBusy(Mutex<Option<Timestamp>>);
 

@@ -17,7 +17,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn refold(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
-        (zone, now): (Zone, Timestamp),
+        zone: Zone,
+        now: Timestamp,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         // Any list serves: a change that it does not have yet is found in the next one. A home's list costs
@@ -26,13 +27,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if listed.devices.len() <= MAX_HOME {
             listed = self.listed_since(now, run.invocation).await?;
         }
+
         // A list without the settings was read before this one, by a clock that may be ahead: its reader
         // may have sealed quarters up to here.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
+
         let changed = listed.devices.iter().filter(|device| !self.refolded.is_done(device));
         let mut changed: Vec<_> = changed.collect();
         // In a fixed order some would wait for ever behind others that the table throttles.
         fastrand::shuffle(&mut changed);
+
         let mut refolded = Ok(());
         for device in changed {
             if refolded.is_err() && run.pace.is_turn_over() {
@@ -40,7 +44,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             let sealed_until = sealed_until[sweep_group(&device.id)];
             let is_last = sealed_until >= last_target;
-            let folded = self.refold_device(device, (sealed_until, is_last), zone, run).await;
+            let folded = self.refold_device(device, sealed_until, is_last, zone, run).await;
             refolded = refolded.and(folded);
         }
         refolded
@@ -51,7 +55,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn refold_device(
         &self,
         device: &ListedDevice,
-        (sealed_until, is_last): (Timestamp, bool),
+        sealed_until: Timestamp,
+        is_last: bool,
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
@@ -62,12 +67,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             self.refolded.note(device);
             return Ok(());
         };
+
         let mut from = match known.under_way {
             Some((under_way, until)) if under_way == number => until,
             _ => self.first_quarter(device, changed, invocation).await?,
         };
         let last_day = zone.day(zone.date(changed.last));
         let to = last_day.map_or(sealed_until, |day| day.to().min(sealed_until));
+
         let indexing = self.store.indexing(invocation).await?;
         let mut rules = device.rules(&indexing);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
@@ -77,14 +84,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let Run { invocation, done, .. } = &mut *run;
             let invocation = &for_one_device(invocation);
             self.quarters(&mut rules, range, Assumed::Nothing, invocation, done).await?;
-            let ended = (range, Assumed::Nothing);
-            self.days_ended(&mut rules, zone, ended, invocation, done).await?;
+            self.days_ended(&mut rules, zone, range, Assumed::Nothing, invocation, done).await?;
+
             from = range.to();
             let under_way = Some((number, from));
             let refold = Refold { under_way, ..known };
             self.store.set_refold(id, &refold, invocation).await?;
             run.pace.keep(run.invocation).await;
         }
+
         if is_last || to < sealed_until {
             let done = Refold { settings: number, under_way: None };
             self.store.set_refold(id, &done, run.invocation).await?;

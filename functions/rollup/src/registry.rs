@@ -33,11 +33,11 @@ const REGISTRATION_PAUSES: [Duration; 5] = [
 pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The rules of devices, as they are this moment. A device that is gone has none: of its readings, which
-    /// are deleted, no rollup is made anew.
+    /// The rules of devices, as they are this moment. A deleted device has no rules: no rollup is made of readings that
+    /// are being deleted.
     ///
-    /// One that is not registered yet is waited for: its rules are not known, and no later fold would know that a
-    /// rollup was made without them.
+    /// A device that is not registered yet is waited for: a rollup that was made without its rules would never be
+    /// folded again.
     pub(crate) async fn rules(
         &self,
         ids: &[DeviceId],
@@ -73,10 +73,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let listing = self.store.find_devices(&ids, invocation).await?;
         self.registered.note(listing.found.iter().map(domain::Device::id));
         let indexing = &self.store.indexing(invocation).await?;
-        let of = |it| DeviceRules::of(it).indexed(indexing);
-        rules.extend(listing.found.iter().map(|it| (it.id().clone(), Ok(of(it)))));
+        let of = |device| DeviceRules::of(device).indexed(indexing);
+        rules.extend(listing.found.iter().map(|device| (device.id().clone(), Ok(of(device)))));
         let is_being_deleted = |id: &DeviceId| {
-            listing.deleted.iter().any(|it| it.id == *id && it.deletion.ended.is_none())
+            listing
+                .deleted
+                .iter()
+                .any(|deleted| deleted.id == *id && deleted.deletion.ended.is_none())
         };
         ids.retain(|id| !rules.contains_key(id) && !is_being_deleted(id));
         for id in &ids {

@@ -61,8 +61,7 @@ struct WrongClock {
     back: Timestamp,
 }
 
-/// Another group is swept too while it is sealed up to more than this before the target: it has missed its
-/// turn.
+/// The lag from which a group is swept out of its turn, because it has missed a turn.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
 /// The time before now that is swept again after a clock that was ahead.
 const SWEPT_AGAIN: TimeDelta = TimeDelta::days(1);
@@ -72,8 +71,7 @@ const NOTING: Duration = Duration::from_secs(10);
 const MINUTE_MILLIS: i64 = 60_000;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Sweeps the group whose minute it is, then those that are behind; folds again what new settings
-    /// concern.
+    /// Sweeps the group of this minute, then the late groups. Then folds again after changes of settings.
     pub(crate) async fn handle_schedule(
         &self,
         deadline: Deadline,
@@ -84,8 +82,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let working = invocation.part_of(invocation.remaining().saturating_sub(NOTING));
         let (pace, done) = (Pace::new(&self.settings), Done::default());
         let mut run = Run { invocation: &working, noting: &invocation, pace, done, state: None };
+
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
-        let result = result.map_err(NotDone::from).and_then(|it| it.map_err(NotDone::from));
+        let result = result.map_err(NotDone::from).and_then(|done| done.map_err(NotDone::from));
         let result = match result {
             // How far each group and each fold came is stored: the next invocation goes on from there.
             Err(NotDone::Store(StoreError::TimedOut)) if working.remaining().is_zero() => {
@@ -94,6 +93,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             result => result,
         };
+
         if let Err(error) = &result {
             log.error("rollup.error", error.cause());
         }
@@ -103,6 +103,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 Err(error) => log.warn("rollup.age_error", &error),
             }
         }
+
         log.set("rollup.devices", run.done.devices);
         run.done.note(&mut log);
         log.emit(&invocation, telemetry, &self.clock);
@@ -114,7 +115,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let now = self.clock.now();
         let target = newest_sealable_edge(now);
         let mut sealed_until = state.stored.sealed;
-        self.set_back(&mut sealed_until, (state.stored.since, now), run, log).await?;
+        self.set_back(&mut sealed_until, state.stored.since, now, run, log).await?;
         let sealed = sealed_until.iter().copied().min().expect("there are groups");
         log.set("rollup.sealed", sealed.to_string());
         log.set("rollup.lag_seconds", target.since(sealed).num_seconds().max(0));
@@ -126,7 +127,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if !tried.is_empty() && run.pace.is_turn_over() {
                 break;
             }
-            match self.sweep(&groups, (from, target), state.zone, run).await {
+            match self.sweep(&groups, from, target, state.zone, run).await {
                 Ok(until) => groups.iter().for_each(|group| sealed_until[*group] = until),
                 // They are tried again in a minute, and hold up nothing else.
                 Err(error) => swept = swept.and(Err(error)),
@@ -136,17 +137,18 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
         log.set("rollup.groups", tried);
 
-        let refolded = self.refold(&sealed_until, (state.zone, now), run).await;
+        let refolded = self.refold(&sealed_until, state.zone, now, run).await;
         swept.and(refolded)
     }
 
-    /// Sets marks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters
-    /// that were not over. They are swept again when they are, and those of a day before: an older program may
+    /// Sets marks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters that
+    /// were not over. These quarters are swept again once they are over, with the day before them: an older program may
     /// have left readings to a sweep that had passed.
     async fn set_back(
         &self,
         sealed_until: &mut [Timestamp; SWEEP_GROUPS],
-        (since, now): (Timestamp, Timestamp),
+        since: Timestamp,
+        now: Timestamp,
         run: &Run<'_>,
         log: &mut WideEvent,
     ) -> Result<(), StoreError> {
@@ -165,12 +167,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The groups to sweep in this invocation, each with the end of its sealed time. The group whose minute it is comes
-    /// first, so that one that fails or is slow takes the turn of all others once in a quarter of an hour; then the oldest.
+    /// The groups to sweep in this invocation, each with the end of its sealed time. The group of this minute comes
+    /// first, then the one that is sealed least far: so a group that fails or is slow delays the others once in a
+    /// quarter of an hour.
     ///
-    /// A home's devices are swept all at once: then it is noted once in a quarter of an hour that they are, which costs
-    /// less than a write each minute. Of a fleet, the group of this minute is swept, and late groups one by one: all
-    /// groups together do not fit into an invocation.
+    /// All groups of a home are swept together: one write in a quarter of an hour notes so, instead of one each minute.
+    /// Of a fleet, the group of this minute is swept, and late groups one by one: all groups together do not fit into
+    /// an invocation.
     async fn groups_to_sweep(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],

@@ -30,8 +30,8 @@ struct OtherZone {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The state as it is this moment, made if it is absent: an invocation that leaves a reading to the sweep
-    /// has to know that the sweep begins before its quarter.
+    /// Reads the state, or creates it. It must exist before a reading is left to the sweep: the sweep begins at its
+    /// time.
     pub(crate) async fn state(
         &self,
         invocation: &Invocation,

@@ -41,7 +41,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
-        (mut sealed_until, target): (Timestamp, Timestamp),
+        mut sealed_until: Timestamp,
+        target: Timestamp,
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<Timestamp, NotFolded> {
@@ -146,8 +147,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Some(QueueDepth { messages, at: self.clock.now() })
     }
 
-    /// The devices that may have left quarters up to `target` to the sweep: one that is registered later than
-    /// this has left none.
+    /// The devices that may have left quarters up to `target` to the sweep. Devices that are registered after the list
+    /// was read have left no such quarter.
     pub(crate) async fn listed_for(
         &self,
         target: Timestamp,
@@ -167,7 +168,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let invocation = &for_one_device(invocation);
         done.devices += 1;
         let put = self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
-        self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, done).await?;
+        self.days_ended(&mut rules, zone, range, Assumed::Absent, invocation, done).await?;
         Ok(put)
     }
 

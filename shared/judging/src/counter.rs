@@ -48,9 +48,9 @@ impl<S: Store> JudgingSession<'_, S> {
         horizon: &Horizon,
     ) -> Result<Events> {
         let grid = Grid::total(range);
-        let ask = DeviceQuestion::of(device, (&grid, horizon), Level::Days, self.now);
-        let watched = (std::slice::from_ref(watched.metric), flags_of(watched.events));
-        events(self.store, &ask, watched, self.invocation).await
+        let question = DeviceQuestion::of(device, &grid, horizon, Level::Days, self.now);
+        let metrics = std::slice::from_ref(watched.metric);
+        events(self.store, &question, metrics, flags_of(watched.events), self.invocation).await
     }
 }
 

@@ -55,7 +55,7 @@ impl<'a> RoomMean<'a> {
     }
 
     fn ask<'b>(&'b self, device: &'b Device, grid: &'b Grid, now: Timestamp) -> DeviceQuestion<'b> {
-        let of_device = DeviceQuestion::of(device, (grid, self.horizon), Level::QuarterHours, now);
+        let of_device = DeviceQuestion::of(device, grid, self.horizon, Level::QuarterHours, now);
         DeviceQuestion { rooms: Some(&self.rooms), ..of_device }
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chrono::TimeDelta;
 use domain::{DeviceId, Month, RoomId, Timestamp};
 use table::{
-    Expected, Invocation, NoteSeen, Seen, StoreError, StoreResult, StoredReading, StoredRollup,
+    Expected, Invocation, NoteSeen, RoomVisit, StoreError, StoreResult, StoredReading, StoredRollup,
 };
 
 /// The rooms of some readings of a device, each with the month in which a reading named it.
@@ -129,8 +129,8 @@ async fn widen(
             Some(known) if known.covers(months) => return Ok(()),
             Some(known) => (known.widened(months), Expected::Version(known.version)),
             None => {
-                let begun = Seen::begun(room.clone(), device.clone(), *months.start());
-                (Seen { last: *months.end(), ..begun }, Expected::Absent)
+                let begun = RoomVisit::begun(room.clone(), device.clone(), *months.start());
+                (RoomVisit { last: *months.end(), ..begun }, Expected::Absent)
             }
         };
         if store.put_seen(&new, expected, invocation).await? {

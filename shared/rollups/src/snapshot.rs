@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::{Bucket, DeviceId, LocalDate, Order, RoomId, TimeRange, Timestamp};
 use table::{
-    Expected, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings, RollupKey, Seen,
-    StoreResult, StoredReading, StoredRollup,
+    Expected, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings, RollupKey,
+    RoomVisit, StoreResult, StoredReading, StoredRollup,
 };
 
 use crate::{NamedRooms, named_by_rollup};
@@ -188,13 +188,13 @@ impl<S: NoteSeen> NoteSeen for Snapshot<'_, S> {
         room: &RoomId,
         device: &DeviceId,
         invocation: &Invocation,
-    ) -> StoreResult<Option<Seen>> {
+    ) -> StoreResult<Option<RoomVisit>> {
         self.table.seen(room, device, invocation).await
     }
 
     async fn put_seen(
         &self,
-        seen: &Seen,
+        seen: &RoomVisit,
         expected: Expected,
         invocation: &Invocation,
     ) -> StoreResult<bool> {

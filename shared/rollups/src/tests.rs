@@ -12,7 +12,7 @@ use table::given;
 use table::memory_db::MemoryDb;
 use table::{
     DeleteReadings as _, Expected, Indexing, Invocation, NoteSeen, PutReadings as _, PutRollups,
-    ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, Seen, StoreError, StoreResult,
+    ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, RoomVisit, StoreError, StoreResult,
     StoredReading, StoredRollup,
 };
 
@@ -502,13 +502,13 @@ impl NoteSeen for Contended {
         room: &RoomId,
         device: &DeviceId,
         invocation: &Invocation,
-    ) -> StoreResult<Option<Seen>> {
+    ) -> StoreResult<Option<RoomVisit>> {
         self.0.seen(room, device, invocation).await
     }
 
     async fn put_seen(
         &self,
-        seen: &Seen,
+        seen: &RoomVisit,
         expected: Expected,
         invocation: &Invocation,
     ) -> StoreResult<bool> {

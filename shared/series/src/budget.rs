@@ -94,7 +94,8 @@ impl<'a> Budget<'a> {
         if self.devices.len() == 1 && new == rows.len() {
             return Ok(());
         }
-        let costs = rows.iter().map(|it| Box::pin(cost(store, it, self.densities, invocation)));
+        let costs =
+            rows.iter().map(|device| Box::pin(cost(store, device, self.densities, invocation)));
         let costs: Vec<_> = costs.collect();
         let costs: Vec<f64> =
             stream::iter(costs).buffered(DEVICE_CONCURRENCY).try_collect().await?;

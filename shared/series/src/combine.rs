@@ -33,7 +33,7 @@ impl Combine {
         }
     }
 
-    /// One value of those of the devices that have one.
+    /// Combines the values of devices; devices without a value are skipped.
     #[must_use]
     pub fn value(self, function: Aggregate, values: &[Quotient]) -> Option<Exact> {
         let shown = || values.iter().map(Quotient::shown);
@@ -48,7 +48,7 @@ impl Combine {
     }
 }
 
-/// A value that is rounded when it is shown, and not before: also what several of them make is rounded once.
+/// An exact value, rounded only when it is shown: a combination of several is rounded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quotient {
     dividend: Exact,

@@ -40,6 +40,7 @@ pub async fn find<'a>(
     invocation: &Invocation,
 ) -> Result<(Vec<(&'a DeviceId, Episode)>, IndexPlan), SeriesError> {
     questions.iter().try_for_each(DeviceQuestion::check)?;
+
     let mut plan = IndexPlan::default();
     let matching = match by_index(store, questions, search, &mut plan, invocation).await? {
         Ok(matching) => matching,
@@ -49,6 +50,7 @@ pub async fn find<'a>(
             by_rollups(store, questions, whole, search, invocation).await?
         }
     };
+
     let mut found = Vec::new();
     for (question, matching) in questions.iter().zip(matching) {
         let matching: Vec<_> = matching.into_iter().collect();
@@ -56,7 +58,7 @@ pub async fn find<'a>(
         if search.is_exact {
             of_device = exact::refined(store, question, search, of_device, invocation).await?;
         }
-        found.extend(of_device.into_iter().map(|it| (question.device.id(), it)));
+        found.extend(of_device.into_iter().map(|episode| (question.device.id(), episode)));
     }
     found.sort_by_key(|(device, episode)| (episode.range.from(), *device));
     Ok((found, plan))
@@ -95,6 +97,7 @@ async fn by_index(
     if let Some(reason) = plan::unsuitable(search, store.has_conditions_index()) {
         return Ok(Err(reason.to_owned()));
     }
+
     let before = invocation.read_units();
     // As it is this moment: by an older schema the index finds nothing of what is folded by a newer one.
     let stored = store.conditions_schema(invocation).await?;
@@ -102,6 +105,7 @@ async fn by_index(
         Ok(chosen) => chosen,
         Err(reason) => return Ok(Err(reason)),
     };
+
     let mut indexed = Vec::new();
     for question in questions {
         let Some(range) = indexed_range(question) else {
@@ -118,6 +122,7 @@ async fn by_index(
         }
         indexed.push(Indexed { question, range });
     }
+
     // What has been read to get here is a part of the index's cost.
     let budget = budget - (invocation.read_units() - before);
     let matching = indexed::matching(store, &indexed, &boxed, budget, invocation).await?;
@@ -125,6 +130,7 @@ async fn by_index(
     let Some(mut matching) = matching else {
         return Ok(Err("the index has cost a fifth of all rollups".to_owned()));
     };
+
     let rest =
         |question: &DeviceQuestion<'_>| uncovered(question.grid.range(), indexed_range(question));
     let others = by_rollups(store, questions, rest, search, invocation).await?;
@@ -172,9 +178,10 @@ async fn has_oldest(
     let dates = zone.dates(range);
     let order = Order::Ascending;
     let days = store.days(question.device.id(), dates, order, 1, invocation).await?;
-    let first = days.iter().flat_map(|day| day.rollup.metrics.values()).map(|it| it.first.at).min();
+    let first =
+        days.iter().flat_map(|day| day.rollup.metrics.values()).map(|metric| metric.first.at).min();
     let Some(first) = first.filter(|first| range.contains(*first)) else { return Ok(true) };
     let quarter = QuarterHour::of(first).range();
     let found = store.quarters(question.device.id(), quarter, false, invocation).await?;
-    Ok(found.iter().any(|it| !it.is_expired(question.now)))
+    Ok(found.iter().any(|quarter| !quarter.is_expired(question.now)))
 }

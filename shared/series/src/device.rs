@@ -62,9 +62,11 @@ pub async fn device_values<'a>(
     let wanted: BTreeSet<MetricName> = names.iter().cloned().collect();
     let (device, question) =
         (question.device, &DeviceQuestion { metrics: Some(&wanted), ..*question });
+
     let rule = |name: &MetricName| MetricRule::of(&device.metrics()[name]);
     let spanning = names.iter().map(|name| (name.clone(), rule(name)));
     let spanning: BTreeMap<_, _> = spanning.filter(|(_, rule)| spans(rule)).collect();
+
     let (mut gathered, beside);
     if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
         gathered = gather(store, question, invocation).await?;
@@ -75,15 +77,17 @@ pub async fn device_values<'a>(
         let day_before = gathered.day_before.as_ref();
         beside = neighbours(store, question, &spanning, day_before, invocation).await?;
     }
+
     let none = Neighbours::default();
     let metrics = names.iter().map(|name| {
         let rule = rule(name);
         let neighbours = beside.values.get(name).unwrap_or(&none);
         let metric = Metric { name, rule: &rule, neighbours };
-        let rows = values(&gathered.pieces, question.grid, metric, (question.now, beside.left));
+        let rows = values(&gathered.pieces, question.grid, metric, question.now, beside.left);
         (name.clone(), MetricValues { rule, rows })
     });
     let metrics = metrics.collect();
+
     let interval = usual_interval(&gathered, &names);
     gathered.drop_values();
     Ok(DeviceValues { device, gathered, metrics, reach: beside.reach, interval })

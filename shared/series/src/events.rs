@@ -85,12 +85,13 @@ impl Events {
     }
 }
 
-/// The events of a device's counters whose steps overlap the range asked for, so that each flag of a row has its event,
-/// or end where it begins. The later reading of the last one may lie behind the range. `wanted` are the flags of the events.
+/// The events of a device's counters whose steps overlap the range, or end at its begin: so each flag of a row has an
+/// event. The later reading of the last one may lie behind the range. `wanted` are the flags of the events.
 pub async fn events(
     store: &impl Store,
     question: &DeviceQuestion<'_>,
-    (names, wanted): (&[MetricName], Flags),
+    names: &[MetricName],
+    wanted: Flags,
     invocation: &Invocation,
 ) -> Result<Events, SeriesError> {
     let counters = question.device.metrics().iter().filter(|(name, _)| names.contains(name));
@@ -100,9 +101,11 @@ pub async fn events(
     if counters.is_empty() {
         return Ok(Events::default());
     }
+
     let gathered = gather_with_day_before(store, question, invocation).await?;
     let beside =
         neighbours(store, question, &counters, gathered.day_before.as_ref(), invocation).await?;
+
     let mut found = Events::default();
     for (name, rule) in &counters {
         let beside = beside.values.get(name).cloned().unwrap_or_default();
@@ -129,7 +132,7 @@ struct Look<'a, S> {
 }
 
 impl<S: Store> Look<'_, S> {
-    /// Searches pieces that follow each other; the last value of the last one, if it is one that is asked for.
+    /// Searches pieces in order. Returns the last value, if the last piece is in the asked rooms.
     async fn search_pieces(
         &mut self,
         question: &DeviceQuestion<'_>,
@@ -166,6 +169,7 @@ impl<S: Store> Look<'_, S> {
         if self.looks > MAX_LOOKS {
             return Ok(());
         }
+
         let before = self.found.len();
         if piece.level == Level::Days {
             let grid = Grid::total(piece.range);
@@ -180,6 +184,7 @@ impl<S: Store> Look<'_, S> {
         } else {
             self.search_readings(question, piece.range).await?;
         }
+
         if self.found.len() == before {
             self.bucket(question.device, piece.range, flags);
         }
@@ -208,7 +213,8 @@ impl<S: Store> Look<'_, S> {
         let step = rule.step(from, to);
         let flag = step.flag.filter(|flag| !self.wanted.intersection((*flag).into()).is_empty());
         let Some(flag) = flag else { return };
-        let value = |it: &Sample| Some(Value { timestamp: it.at, value: it.value.clone() });
+        let value =
+            |sample: &Sample| Some(Value { timestamp: sample.at, value: sample.value.clone() });
         self.found.push(Event {
             timestamp: to.at,
             device_id: device.id().clone(),

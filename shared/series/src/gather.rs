@@ -35,8 +35,8 @@ const MIN_QUARTERS: usize = 5_000;
 const PAGE: usize = 10_000;
 /// The number of gaps between days that are asked for at once.
 const GAP_CONCURRENCY: usize = 8;
-/// The age of the newest time without days for which readings may serve instead of quarters: of the day that is
-/// open and of the one before, which is folded some minutes after its end.
+/// The age up to which the newest time without days may be read from readings instead of quarters. It spans the open
+/// day and the day before, which is folded some minutes after its end.
 const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
 
 /// The number of a device's moves within one answer whose first reading is read.
@@ -103,7 +103,8 @@ impl<'a> DeviceQuestion<'a> {
     #[must_use]
     pub const fn of(
         device: &'a Device,
-        (grid, horizon): (&'a Grid, &'a Horizon),
+        grid: &'a Grid,
+        horizon: &'a Horizon,
         coarsest: Level,
         now: Timestamp,
     ) -> Self {
@@ -127,7 +128,7 @@ impl<'a> DeviceQuestion<'a> {
     pub fn rolled_up(&self) -> Option<TimeRange> {
         let rolled_up = self.horizon.rolled_up(self.device.id());
         let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
-        rolled_up.and_then(|it| intersection(it, self.grid.range()))
+        rolled_up.and_then(|rolled_up| intersection(rolled_up, self.grid.range()))
     }
 
     /// Whether a change of the settings since the fold concerns the bucket.
@@ -231,7 +232,7 @@ pub async fn gather(
     Gathering::new(question, false)?.run(store, invocation).await
 }
 
-/// Gathers what is asked, and the day before it for the neighbours: it comes with the other days.
+/// Gathers the rollups of the range, and with the same query the day before it, for the neighbours.
 pub(crate) async fn gather_with_day_before(
     store: &impl Store,
     question: &DeviceQuestion<'_>,
@@ -314,6 +315,7 @@ impl<'a> Gathering<'a> {
             }
             _ => Vec::new(),
         };
+
         let mut taken = Vec::new();
         for day in &days {
             if intersection(day.range, range) == Some(day.range)
@@ -324,10 +326,12 @@ impl<'a> Gathering<'a> {
                 taken.extend(is_taken.then_some(day.range));
             }
         }
+
         let mut gaps = uncovered(range, taken);
         if self.take_newest(store, gaps.last(), &days, invocation).await? {
             gaps.pop();
         }
+
         let mut quarters = self.quarters(store, &gaps, &days, invocation).await?;
         for gap in gaps {
             let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
@@ -363,6 +367,7 @@ impl<'a> Gathering<'a> {
             let from = QuarterHour::of(gap.from()).start();
             TimeRange::new(from, gap.to()).expect("it is at least as long as the gap")
         };
+
         let mut gaps: VecDeque<TimeRange> = gaps.iter().map(aligned).collect();
         let mut quarters: Vec<StoredRollup> = Vec::new();
         while !gaps.is_empty() {
@@ -379,6 +384,7 @@ impl<'a> Gathering<'a> {
                 return Err(SeriesError::OutOfReach(self.too_many(quarter.range.from(), days)));
             }
         }
+
         quarters.retain(|quarter| !quarter.is_expired(self.question.now));
         Ok(quarters)
     }
@@ -398,7 +404,7 @@ impl<'a> Gathering<'a> {
         Ok(days)
     }
 
-    /// Whether a day is one of the zone, or the part of one that was open when it was folded.
+    /// Whether a rollup is a whole local day of the zone, or the part of an open day.
     fn is_local_day(&self, day: &StoredRollup) -> bool {
         let zone = self.question.horizon.zone();
         let domain::Bucket::Day(date) = day.key.bucket else { return false };
@@ -419,15 +425,15 @@ impl<'a> Gathering<'a> {
         let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
         self.has_day_before
             && day.range.to() == self.question.grid.range().from()
-            && rolled_up.is_some_and(|it| intersection(it, day.range) == Some(day.range))
+            && rolled_up
+                .is_some_and(|rolled_up| intersection(rolled_up, day.range) == Some(day.range))
             && self.is_local_day(day)
             && !self.question.is_outdated(day)
             && !day.is_frozen
     }
 
-    /// Takes the newest time without days from readings, with what is not rolled up behind it, if the newest day
-    /// had so few readings that they cost less than its quarters. Where there are more now, it takes nothing,
-    /// and has read no more than the quarters are.
+    /// Reads the newest part from readings, if the last full day suggests that readings cost less than quarter hours.
+    /// If there are more readings than then, takes nothing, and has read no more than the quarters cost.
     async fn take_newest(
         &mut self,
         store: &impl Store,
@@ -441,6 +447,7 @@ impl<'a> Gathering<'a> {
         if age > MAX_NEWEST.min(self.question.max_read) {
             return Ok(false);
         }
+
         let metrics = &newest.rollup.metrics;
         let count = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -451,17 +458,20 @@ impl<'a> Gathering<'a> {
         if reading.saturating_mul(count) > rollup * count.min(most) {
             return Ok(false);
         }
-        let behind = self.readings.iter().position(|it| it.from() == gap.to());
+
+        let behind = self.readings.iter().position(|range| range.from() == gap.to());
         let to = behind.map_or(gap.to(), |place| self.readings[place].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
         let quarters = age.num_minutes() / QuarterHour::LENGTH.num_minutes() + 1;
         let limit = usize::try_from(quarters).unwrap_or(0) * rollup / reading;
         let order = Order::Ascending;
+
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
         let page = store.device_readings(self.question.device.id(), &query, invocation).await?;
         if page.has_more {
             return Ok(false);
         }
+
         behind.map(|place| self.readings.remove(place));
         self.fold(range, &page.readings);
         Ok(true)
@@ -552,7 +562,8 @@ impl<'a> Gathering<'a> {
     fn check_expiry(&self, silent: TimeRange, days: &[StoredRollup]) -> Result<(), SeriesError> {
         let has_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
-            metrics.any(|it| silent.contains(it.first.at) || silent.contains(it.last.at))
+            metrics
+                .any(|metric| silent.contains(metric.first.at) || silent.contains(metric.last.at))
         };
         let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
         Err(SeriesError::OutOfReach(format!(
@@ -626,7 +637,9 @@ impl<'a> Gathering<'a> {
         let day = silent.from().saturating_add(TimeDelta::days(1)).min(silent.to());
         let silent = TimeRange::new(silent.from(), day).expect("not empty");
         let quarters = store.quarters(self.question.device.id(), silent, false, invocation).await?;
-        let expired = |it: &&StoredRollup| !it.rollup.is_empty() && !self.question.has_readings(it);
+        let expired = |quarter: &&StoredRollup| {
+            !quarter.rollup.is_empty() && !self.question.has_readings(quarter)
+        };
         match quarters.iter().find(expired) {
             Some(it) => Err(SeriesError::OutOfReach(readings_expired(it, self.question.now))),
             None => Ok(()),
@@ -809,6 +822,7 @@ fn too_long(question: &DeviceQuestion<'_>) -> String {
              Narrow from and to, or ask by 15m or longer."
         );
     }
+
     match question.horizon.state() {
         None => format!(
             "There are no rollups yet, and one request reads at most {days} days of readings. Narrow \

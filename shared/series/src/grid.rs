@@ -29,7 +29,7 @@ impl Grid {
     #[must_use]
     pub fn between(range: TimeRange, cuts: BTreeSet<Timestamp>) -> Self {
         let edges: Vec<_> = [range.from()].into_iter().chain(cuts).chain([range.to()]).collect();
-        let rows = edges.windows(2).map(|it| TimeRange::new(it[0], it[1]));
+        let rows = edges.windows(2).map(|edges| TimeRange::new(edges[0], edges[1]));
         Self(rows.map(|row| row.expect("cuts are inside, in order")).collect())
     }
 
@@ -38,7 +38,8 @@ impl Grid {
     pub fn quarters(range: TimeRange) -> Self {
         let step = QuarterHour::LENGTH.num_milliseconds();
         let first = QuarterHour::of(range.from()).start().as_millis();
-        let starts = (0..).map(|n| first + n * step).take_while(|it| *it < range.to().as_millis());
+        let starts =
+            (0..).map(|n| first + n * step).take_while(|start| *start < range.to().as_millis());
         let quarter =
             |start| QuarterHour::of(Timestamp::from_millis(start).expect("before the end"));
         Self(starts.map(|start| quarter(start).range()).collect())

@@ -49,6 +49,7 @@ pub(crate) async fn neighbours(
 ) -> Result<RangeNeighbours, SeriesError> {
     let range = question.grid.range();
     let mut found: BTreeMap<MetricName, Neighbours> = BTreeMap::new();
+
     let mut search = Search {
         store,
         question,
@@ -60,15 +61,18 @@ pub(crate) async fn neighbours(
         has_rolled: false,
         budget: MAX_READ,
     };
+
     if let Some(day) = day_before.filter(|day| !search.is_mixed(day)) {
         search.has_rolled = true;
         search.see_rollup(day, range.from());
     }
     search.run(range.from()).await?;
+
     let from = search.reached(range.from());
     for (name, sample) in std::mem::take(&mut search.found) {
         found.entry(name).or_default().before = Some(sample);
     }
+
     search.order = Order::Ascending;
     // A power is cut at the end of the range, and at now unless any value follows that lies ahead.
     let has_after = |rule: &MetricRule| match rule {
@@ -77,12 +81,15 @@ pub(crate) async fn neighbours(
         MetricRule::Gauge => false,
     };
     search.missing = rules.iter().filter(|(_, rule)| has_after(rule)).collect();
+
     (search.has_rolled, search.left) = (false, None);
     search.run(range.to()).await?;
+
     let to = search.reached(range.to());
     for (name, sample) in search.found {
         found.entry(name).or_default().after = Some(sample);
     }
+
     let reach = TimeRange::new(from, to).expect("it holds the range");
     Ok(RangeNeighbours { values: found, reach, left: search.left })
 }
@@ -172,9 +179,11 @@ impl<S: Store> Search<'_, S> {
         let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
             return Ok(None);
         };
+
         let query = RangeQuery { range, order: self.order, after: None, limit, consistent: false };
         let device = self.question.device.id();
         let page = self.store.device_readings(device, &query, self.invocation).await?;
+
         for reading in &page.readings {
             if !self.question.is_about(reading.room.as_ref()) {
                 self.left.get_or_insert(reading.at);
@@ -187,6 +196,7 @@ impl<S: Store> Search<'_, S> {
                 }
             }
         }
+
         let last = page.readings.last().filter(|_| page.has_more);
         Ok(last.map(|last| match self.order {
             Order::Ascending => last.at.saturating_add(TimeDelta::milliseconds(1)),
@@ -205,8 +215,8 @@ impl<S: Store> Search<'_, S> {
     /// Whether readings are to be read in place of some rollups, because one of them is of older settings.
     fn is_refolded(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
         let length = range.to().since(range.from());
-        let is_refolded = stored.iter().any(|it| self.question.is_outdated(it))
-            && stored.iter().all(|it| self.question.has_readings(it))
+        let is_refolded = stored.iter().any(|rollup| self.question.is_outdated(rollup))
+            && stored.iter().all(|rollup| self.question.has_readings(rollup))
             && length <= self.budget;
         if is_refolded {
             self.budget -= length;
@@ -225,6 +235,7 @@ impl<S: Store> Search<'_, S> {
     async fn stride(&mut self, at: Timestamp) -> Result<Option<Timestamp>, SeriesError> {
         let rolled_up = self.question.horizon.rolled_up(self.question.device.id());
         let is_back = self.order == Order::Descending;
+
         match rolled_up {
             Some(it) if is_back && it.from() < at && at <= it.to() => {
                 Ok(self.roll(at, it.from()).await?.then_some(it.from()))
@@ -282,12 +293,14 @@ impl<S: Store> Search<'_, S> {
         };
         let device = self.question.device.id();
         let mut found = self.store.quarters(device, range, false, self.invocation).await?;
+
         if self.is_refolded(range, &found) {
             return self.read_all(near, far).await;
         }
         if self.order == Order::Descending {
             found.reverse();
         }
+
         for quarter in &found {
             if self.missing.is_empty() {
                 break;
@@ -304,14 +317,14 @@ impl<S: Store> Search<'_, S> {
         Ok(())
     }
 
-    /// Whether a rollup has readings in the rooms that are asked for and in others: only the level below tells
-    /// which of its values are there.
+    /// Whether a rollup has readings both in the asked rooms and elsewhere: only the level below tells its values
+    /// apart.
     fn is_mixed(&self, stored: &StoredRollup) -> bool {
         let Some(rooms) = self.question.rooms else { return false };
         stored.rollup.may_be_of(rooms) && !stored.rollup.is_only_of(rooms)
     }
 
-    /// The local day of a stored one, which may be the part of a day that was open when it was folded.
+    /// The whole local day of a rollup, which may be the part of a day that was open when it was folded.
     fn whole(&self, day: &StoredRollup) -> TimeRange {
         let Bucket::Day(date) = day.key.bucket else { return day.range };
         self.question.horizon.zone().day(date).unwrap_or(day.range)
@@ -344,6 +357,7 @@ impl<S: Store> Search<'_, S> {
             if self.missing.is_empty() {
                 return Ok(true);
             }
+
             let device = self.question.device.id();
             let days = self.store.days(device, dates, self.order, limit, self.invocation);
             let days = days.await?;
@@ -360,6 +374,7 @@ impl<S: Store> Search<'_, S> {
                     self.see_rollup(day, at);
                 }
             }
+
             match days.last().map(|day| day.key.bucket) {
                 Some(Bucket::Day(date)) if days.len() == limit => next = date,
                 _ => return Ok(true),

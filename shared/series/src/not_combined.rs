@@ -23,7 +23,7 @@ pub enum NotCombined<'a> {
 }
 
 impl<'a> NotCombined<'a> {
-    /// The entry of a metric that means of rooms leave out; `None` if they have it.
+    /// The entry of a metric that means of rooms leave out; `None` if it counts.
     #[must_use]
     pub fn of(device: &'a Device, metric: &'a MetricName) -> Option<Self> {
         let reason = device.not_of_room(metric)?;

@@ -289,7 +289,7 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
     let grid = Grid::of(CalendarUnit::Minute, range(first, plus(first, DAY)), home.zone);
     let grid = grid.expect("few rows");
     let question =
-        DeviceQuestion::of(&home.device, (&grid, &horizon), Level::Readings, plus(first, 2 * DAY));
+        DeviceQuestion::of(&home.device, &grid, &horizon, Level::Readings, plus(first, 2 * DAY));
     let names = [metric(GAUGE)];
 
     let wanted = BTreeSet::from(names.clone());
@@ -457,7 +457,7 @@ async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
         let horizon = horizon.read(&home.store, now, &invocation()).await.expect("memory");
         let of = async |from, to| {
             let grid = Grid::total(range(minute(from), minute(to)));
-            let question = DeviceQuestion::of(&home.device, (&grid, &horizon), Level::Days, now);
+            let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, now);
             let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let names = [metric(POWER)];
             let found =
@@ -569,7 +569,7 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
         for (from, to, minutes) in [(0, 90, 18 + 15), (0, 22, 18), (22, 90, 15), (16, 30, 2)] {
             let grid = Grid::total(range(minute(from), minute(to)));
             let question =
-                DeviceQuestion::of(&home.device, (&grid, &horizon), Level::Days, minute(90));
+                DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, minute(90));
             let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let (names, invocation) = ([metric(POWER)], invocation());
             let found = device_values(&home.store, &question, &names, |_| true, &invocation).await;

@@ -9,7 +9,7 @@ use domain::{
 use super::gather::{DeviceRollups, Level, RollupPiece};
 use super::grid::{Grid, uncovered};
 
-/// What one row has of one metric of one device.
+/// The values of one metric of one device in one row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowValues {
     /// The rollup of the values inside.
@@ -37,7 +37,8 @@ pub(crate) fn values(
     pieces: &[RollupPiece],
     grid: &Grid,
     metric: Metric<'_>,
-    (now, left): (Timestamp, Option<Timestamp>),
+    now: Timestamp,
+    left: Option<Timestamp>,
 ) -> Vec<RowValues> {
     let mut values = vec![RowValues::default(); grid.rows().len()];
     let elsewhere = pieces.iter().filter(|piece| piece.is_in_other_room);
@@ -63,6 +64,7 @@ fn add_stay(
         before: metric.neighbours.before.clone().filter(|_| stay.from() == whole.from()),
         after: metric.neighbours.after.clone().filter(|_| stay.to() == whole.to()),
     };
+
     let parts: Vec<(usize, TimeRange)> = grid.cut(stay).collect();
     let rollups: Vec<Option<MetricRollup>> =
         parts.iter().map(|(_, part)| folded(pieces, *part, metric)).collect();
@@ -71,6 +73,7 @@ fn add_stay(
         .zip(&rollups)
         .map(|((_, range), rollup)| Row { range: *range, rollup: rollup.as_ref() })
         .collect();
+
     let counted = match metric.rule {
         MetricRule::Counter(rule) => increases(&rows, &neighbours, rule),
         _ => vec![RowIncrease::default(); rows.len()],
@@ -79,6 +82,7 @@ fn add_stay(
         MetricRule::Power(hold) => areas(&rows, &neighbours, *hold, until),
         _ => vec![None; rows.len()],
     };
+
     for (((place, _), rollup), (counted, held)) in
         parts.iter().zip(&rollups).zip(counted.into_iter().zip(held))
     {

@@ -45,16 +45,19 @@ impl Step<'_> {
         let Ok(range) = TimeRange::new(at, at.saturating_add(TimeDelta::milliseconds(1))) else {
             return Ok(Some("is no time that a reading can have".to_owned()));
         };
+
         let Some(to) = self.value(store, range, rule, invocation).await? else {
             return Ok(Some(format!("there is no reading of {name} above zero at that time")));
         };
         let Some(from) = self.before(store, range, rule, invocation).await? else {
             return Ok(Some(format!("{} is the first value; no step ends there", to.value)));
         };
+
         let fitting = rule.verdicts(&from, &to);
         if fitting.contains(&verdict) {
             return Ok(None);
         }
+
         let step = format!("the step from {} at {} to {}", from.value, from.at, to.value);
         if fitting.is_empty() {
             return Ok(Some(format!(
@@ -90,9 +93,9 @@ impl Step<'_> {
     ) -> Result<Option<Sample>, SeriesError> {
         let grid = Grid::total(range);
         let question =
-            DeviceQuestion::of(self.device, (&grid, self.horizon), Level::Readings, self.now);
+            DeviceQuestion::of(self.device, &grid, self.horizon, Level::Readings, self.now);
         let rules = [(self.name.clone(), MetricRule::Counter(rule.clone()))].into();
         let mut found = neighbours(store, &question, &rules, None, invocation).await?;
-        Ok(found.values.remove(self.name).and_then(|it| it.before))
+        Ok(found.values.remove(self.name).and_then(|neighbours| neighbours.before))
     }
 }

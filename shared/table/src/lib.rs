@@ -88,6 +88,6 @@ pub use rollup_ports::{
     ReadRollups, ReadStoredReadings, SetConditionsReady,
 };
 pub use search::{SearchHit, SearchPage, SearchQuery};
-pub use seen::{NoteSeen, ReadSeen, Seen};
+pub use seen::{NoteSeen, ReadSeen, RoomVisit};
 pub use session::Session;
 pub use stay_query::{StayKey, StayPage, StayQuery};

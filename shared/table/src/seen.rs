@@ -8,7 +8,7 @@ use crate::{Expected, StoreResult, ports};
 
 /// A device whose readings named a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct RoomVisit {
     /// The room.
     pub room: RoomId,
     /// The device.
@@ -21,7 +21,7 @@ pub struct Seen {
     pub version: u64,
 }
 
-impl Seen {
+impl RoomVisit {
     /// What is noted of the first reading of a device that names a room.
     #[must_use]
     pub const fn begun(room: RoomId, device: DeviceId, month: Month) -> Self {
@@ -58,16 +58,16 @@ ports! {
     /// What is noted only widens. It may say more than there is: a reading may be deleted.
     NoteSeen [(GetItem, SeenIn), (PutItem, SeenIn), (PutItem, Rollups)] {
         /// What is noted of a device in a room, as it is this moment.
-        fn seen(room: &RoomId, device: &DeviceId) -> StoreResult<Option<Seen>>;
+        fn seen(room: &RoomId, device: &DeviceId) -> StoreResult<Option<RoomVisit>>;
 
         /// Puts what is noted, with the device's side where there was none; returns whether there was as
         /// `expected`. Done twice, the second is refused.
-        fn put_seen(seen: &Seen, expected: Expected) -> StoreResult<bool>;
+        fn put_seen(seen: &RoomVisit, expected: Expected) -> StoreResult<bool>;
     }
 
     /// The devices that were seen in a room.
     ReadSeen [(Query, SeenIn)] {
         /// The devices that were seen in a room in some months, both inside, sorted by id: at most `limit`.
-        fn seen_in(room: &RoomId, months: RangeInclusive<Month>, limit: usize) -> StoreResult<Vec<Seen>>;
+        fn seen_in(room: &RoomId, months: RangeInclusive<Month>, limit: usize) -> StoreResult<Vec<RoomVisit>>;
     }
 }

@@ -61,7 +61,9 @@ pub(crate) async fn by_link(
     let key = LinkKey::of(body::text(&members, "key")?.to_owned());
     let found = states::one(&AlertKey { rule, subject }, store, call).await?;
     let state = match found {
-        Some(state) => states::edit(state, |it| it.acknowledge_by(&key), now, store, call).await?,
+        Some(state) => {
+            states::edit(state, |state| state.acknowledge_by(&key), now, store, call).await?
+        }
         None => None,
     };
     let Some(state) = state else {

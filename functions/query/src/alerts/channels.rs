@@ -43,7 +43,7 @@ pub(crate) async fn list(
 
 /// The number of messages that wait, and since when the first of them does.
 fn waiting(messages: &[WaitingMessage]) -> (usize, Option<Timestamp>) {
-    (messages.len(), messages.iter().map(|it| it.told.at).min())
+    (messages.len(), messages.iter().map(|message| message.told.at).min())
 }
 
 /// `GET /channels/{id}`
@@ -83,13 +83,13 @@ pub(crate) async fn put(
     let (wanted, secret) = Channel::from_json(Value::Object(members), *reach).map_err(wrong)?;
     ensure_own_topic(secret.as_ref(), alert_topic.as_deref())?;
     let channels = all(store, call).await?;
-    let before = channels.iter().find(|it| it.id == id);
+    let before = channels.iter().find(|channel| channel.id == id);
     if before.is_none() && channels.len() >= MAX_CHANNELS {
         return Err(too_many());
     }
     // One that cannot be read has no secret that is known to fit.
-    let known = before.and_then(|it| it.channel().ok());
-    if secret.is_none() && known.as_ref().is_none_or(|it| it.kind != wanted.kind) {
+    let known = before.and_then(|channel| channel.channel().ok());
+    if secret.is_none() && known.as_ref().is_none_or(|known| known.kind != wanted.kind) {
         return Err(wrong(Secret::missing(wanted.kind)));
     }
     if let Some(before) = before
@@ -178,7 +178,7 @@ async fn all(store: &impl Store, call: &mut Call<'_>) -> Result<Vec<StoredChanne
 /// The channel of the path.
 async fn known(store: &impl Store, call: &mut Call<'_>) -> Result<StoredChannel, Problem> {
     let id = channel_id(call)?;
-    let found = all(store, call).await?.into_iter().find(|it| it.id == id);
+    let found = all(store, call).await?.into_iter().find(|channel| channel.id == id);
     found.ok_or_else(|| not_found("channel", id.as_str()))
 }
 

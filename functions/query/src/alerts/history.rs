@@ -134,7 +134,7 @@ fn names(rule: &Rule, subject: &AlertSubject, snapshot: &Snapshot) -> (String, O
     match subject {
         AlertSubject::Room(id) => {
             let room = snapshot.rooms.get(id);
-            (called(room.and_then(|it| it.name.as_ref()), id.as_str()), None)
+            (called(room.and_then(|room| room.name.as_ref()), id.as_str()), None)
         }
         AlertSubject::Device(id) => {
             let device = snapshot.devices.get(id);

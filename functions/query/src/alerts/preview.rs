@@ -73,7 +73,7 @@ pub(crate) async fn preview(
         shown.push(of_subject(subject, &found));
     }
     let episodes: usize =
-        shown.iter().filter_map(|it| it["episodes"].as_array().map(Vec::len)).sum();
+        shown.iter().filter_map(|rule| rule["episodes"].as_array().map(Vec::len)).sum();
     let mut answer = json!({
         "from": range.from(),
         "to": range.to(),
@@ -148,7 +148,8 @@ fn of_subject(subject: &AlertSubject, found: &Preview) -> Value {
         shown
     };
     let episodes: Vec<Value> = found.episodes.iter().take(MAX_EPISODES).map(episode).collect();
-    let expired = found.by_extremes.iter().map(|it| json!({"from": it.from(), "to": it.to()}));
+    let expired =
+        found.by_extremes.iter().map(|range| json!({"from": range.from(), "to": range.to()}));
     json!({
         "subject": subject.to_string(),
         "by": if found.by_extremes.is_empty() { "readings" } else { "extremes" },

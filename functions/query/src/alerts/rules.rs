@@ -39,15 +39,15 @@ pub(crate) async fn list(
     let damaged: Vec<String> = damaged.map(|item| chain(item)).collect();
     let (rules, channels, states) = (rules.found, channels.found, states.found);
     let alerts = rules.iter().map(|rule| {
-        let own: Vec<_> = states.iter().filter(|it| it.key.rule == rule.id).collect();
+        let own: Vec<_> = states.iter().filter(|state| state.key.rule == rule.id).collect();
         // The states are read in the order of their rules.
-        let is_cut = has_more && states.last().is_none_or(|it| it.key.rule <= rule.id);
+        let is_cut = has_more && states.last().is_none_or(|state| state.key.rule <= rule.id);
         shown::alert(rule, &own, LISTED_STATES, is_cut)
     });
     let (firing, pending) = shown::counts(&states);
     let mut answer = json!({
         "data": alerts.collect::<Vec<_>>(),
-        "channels": channels.iter().map(|it| shown::channel(it, None)).collect::<Vec<_>>(),
+        "channels": channels.iter().map(|channel| shown::channel(channel, None)).collect::<Vec<_>>(),
         "firing": firing,
         "pending": pending,
     });

@@ -21,7 +21,7 @@ pub(crate) fn alert(
 ) -> Value {
     let mut sorted = states.to_vec();
     sorted.sort_by_key(|state| (rank(state), state.key.clone()));
-    let count = |rank_of: u8| states.iter().filter(|it| rank(it) == rank_of).count();
+    let count = |rank_of: u8| states.iter().filter(|state| rank(state) == rank_of).count();
     let mut shown = rule.rule.to_json();
     shown["id"] = json!(rule.id);
     shown["changed"] = json!(rule.rule.changed);
@@ -48,7 +48,7 @@ fn rank(stored: &StoredAlertState) -> u8 {
 
 /// The number of states that fire, and of those that are about to.
 pub(crate) fn counts(states: &[StoredAlertState]) -> (usize, usize) {
-    let count = |rank_of: u8| states.iter().filter(|it| rank(it) == rank_of).count();
+    let count = |rank_of: u8| states.iter().filter(|state| rank(state) == rank_of).count();
     (count(FIRING), count(PENDING))
 }
 

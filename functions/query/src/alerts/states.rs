@@ -36,7 +36,7 @@ pub(crate) async fn page(
 
 /// What of a list can be read; the log names the rest.
 pub(crate) fn readable<T>(listing: Listing<T>, call: &mut Call<'_>) -> Vec<T> {
-    let unreadable: Vec<String> = listing.unreadable.iter().map(|it| chain(it)).collect();
+    let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();
     if !unreadable.is_empty() {
         call.log.set("alerts.unreadable", unreadable);
     }

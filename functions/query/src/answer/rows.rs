@@ -164,10 +164,14 @@ impl<'a> MetricRow<'a> {
             tolerance: info.tolerance.as_ref(),
             hold: info.hold.map(hold::text),
             exchanges: exchanges
-                .map(|(at, it)| ExchangeRow { timestamp: *at, old: &it.old, new: &it.new })
+                .map(|(at, exchange)| ExchangeRow {
+                    timestamp: *at,
+                    old: &exchange.old,
+                    new: &exchange.new,
+                })
                 .collect(),
             verdicts: verdicts
-                .map(|(at, it)| VerdictRow { timestamp: *at, verdict: it.as_str() })
+                .map(|(at, verdict)| VerdictRow { timestamp: *at, verdict: verdict.as_str() })
                 .collect(),
             role: info.role,
             net: info.is_net,

@@ -50,13 +50,15 @@ pub(super) async fn read(
     invocation: &Invocation,
 ) -> Result<Vec<Found>, Failure> {
     let densities = budget.densities;
-    let levels = wanted.iter().map(|it| Box::pin(reads.level(store, it, densities, invocation)));
+    let levels =
+        wanted.iter().map(|device| Box::pin(reads.level(store, device, densities, invocation)));
     let levels: Vec<_> = levels.collect();
     let levels: Vec<(Level, f64)> =
         stream::iter(levels).buffered(DEVICE_CONCURRENCY).try_collect().await?;
     budget.spend(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
     let found = wanted.iter().zip(levels);
-    let found = found.map(|(it, (level, _))| Box::pin(reads.found(store, it, level, invocation)));
+    let found =
+        found.map(|(device, (level, _))| Box::pin(reads.found(store, device, level, invocation)));
     let found: Vec<_> = found.collect();
     stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
 }
@@ -118,7 +120,8 @@ impl Reads<'_> {
     /// The coarsest level whose items lie in one row each, except for a few at the edges.
     fn coarsest(&self) -> Level {
         let zone = self.horizon.zone();
-        let is_midnight = |at: Timestamp| zone.day(zone.date(at)).is_some_and(|it| it.from() == at);
+        let is_midnight =
+            |at: Timestamp| zone.day(zone.date(at)).is_some_and(|day| day.from() == at);
         let rows = self.grid.rows();
         // The first edge and the last may be anywhere.
         let edges = || rows.iter().skip(1).map(|row| row.from());
@@ -149,7 +152,7 @@ impl Reads<'_> {
             Way::Rollups => {
                 let question = self.question(wanted.device, level);
                 let gathered = gather(store, &question, invocation).await?;
-                let pieces = gathered.pieces.into_iter().map(|it| (it.range, it.rollup));
+                let pieces = gathered.pieces.into_iter().map(|piece| (piece.range, piece.rollup));
                 Ok(Found::Pieces(pieces.collect()))
             }
             Way::Readings => {
@@ -231,15 +234,15 @@ impl Reads<'_> {
             let Ok(part) = TimeRange::new(near.min(far), near.max(far)) else { continue };
             let grid = Grid::total(part);
             let question =
-                DeviceQuestion::of(wanted.device, (&grid, self.horizon), Level::Days, self.now);
+                DeviceQuestion::of(wanted.device, &grid, self.horizon, Level::Days, self.now);
             let question = DeviceQuestion { max_read: TimeDelta::MAX, ..question };
             let gathered = gather(store, &question, invocation).await?;
             let at = |metric: &&MetricName| {
                 let mut with =
-                    gathered.pieces.iter().filter_map(|it| it.rollup.metrics.get(*metric));
+                    gathered.pieces.iter().filter_map(|piece| piece.rollup.metrics.get(*metric));
                 match order {
-                    Order::Ascending => with.next().map(|it| it.first.at),
-                    Order::Descending => with.next_back().map(|it| it.last.at),
+                    Order::Ascending => with.next().map(|metric| metric.first.at),
+                    Order::Descending => with.next_back().map(|metric| metric.last.at),
                 }
             };
             let instants: BTreeSet<Timestamp> = lacking.iter().filter_map(at).collect();

@@ -101,9 +101,9 @@ impl<S: Store> Run<'_, S> {
             wanted = without_absent(wanted, selection, store, context, invocation).await?;
         }
         let found = Box::pin(read(store, &reads, &wanted, &mut self.budget, invocation)).await?;
-        let lag = lacking.and_then(|it| it.of(range, None));
-        self.warning = lag.map(|it| it.text()).or(self.warning.take());
-        let ids = wanted.iter().map(|it| it.device.id().clone());
+        let lag = lacking.and_then(|unfolded| unfolded.of(range, None));
+        self.warning = lag.map(|lag| lag.text()).or(self.warning.take());
+        let ids = wanted.iter().map(|device| device.device.id().clone());
         let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
         let mut answer = selection.answer();
         for mut group in selection.groups(&found) {

@@ -122,7 +122,7 @@ async fn latest(
 ) -> Result<Map<String, Value>, Problem> {
     let wanted = asked.remove("metric");
     let wanted: Option<Vec<&str>> =
-        wanted.as_deref().map(|it| it.split(',').map(str::trim).collect());
+        wanted.as_deref().map(|names| names.split(',').map(str::trim).collect());
     let is_wanted = |name: &str| wanted.as_ref().is_none_or(|names| names.contains(&name));
     if asked.path.starts_with("/devices/") {
         let mut device = get(api, call, &asked.path, &[]).await?;
@@ -134,7 +134,8 @@ async fn latest(
     if wanted.is_some()
         && let Some(Value::Array(devices)) = answer.get_mut("devices")
     {
-        devices.retain(|device| device["values"].as_object().is_some_and(|it| !it.is_empty()));
+        devices
+            .retain(|device| device["values"].as_object().is_some_and(|values| !values.is_empty()));
     }
     Ok(answer)
 }
@@ -165,7 +166,8 @@ async fn units(
         data(&get(api, call, &format!("{of}/devices"), &query).await?).to_vec()
     };
     let mut units: Map<String, Value> = Map::new();
-    for (name, info) in devices.iter().filter_map(|it| it["metrics"].as_object()).flatten() {
+    for (name, info) in devices.iter().filter_map(|device| device["metrics"].as_object()).flatten()
+    {
         let unit = &info["unit"];
         match units.get_mut(name) {
             None => drop(units.insert(name.clone(), unit.clone())),

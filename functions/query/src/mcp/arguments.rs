@@ -59,7 +59,8 @@ impl Argument {
 
 /// The schema of a tool's arguments.
 pub(super) fn schema(arguments: &[Argument], required: &[&str]) -> Value {
-    let members = arguments.iter().map(|it| (it.parameter.name.to_owned(), it.schema()));
+    let members =
+        arguments.iter().map(|argument| (argument.parameter.name.to_owned(), argument.schema()));
     let properties: Map<String, Value> = members.collect();
     let mut schema =
         json!({"type": "object", "properties": properties, "additionalProperties": false});

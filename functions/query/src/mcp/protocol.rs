@@ -88,7 +88,8 @@ fn ensure_same(http: &api::Request, header: &str, expected: &str) -> Result<(), 
     if sent.and_then(decoded).as_deref() == Some(expected) {
         return Ok(());
     }
-    let sent = sent.map_or_else(|| "is missing".to_owned(), |it| format!("is {:?}", excerpt(it)));
+    let sent = sent
+        .map_or_else(|| "is missing".to_owned(), |version| format!("is {:?}", excerpt(version)));
     let expected = excerpt(expected);
     let message = format!("Header mismatch: {header} {sent}; the body says {expected:?}");
     Err(Failure::new(Code::HeaderMismatch, message))

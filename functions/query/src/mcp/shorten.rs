@@ -69,8 +69,8 @@ pub(super) fn localise(value: &mut Value, zone: Zone) {
                 *text = local(at, zone);
             }
         }
-        Value::Array(entries) => entries.iter_mut().for_each(|it| localise(it, zone)),
-        Value::Object(members) => members.values_mut().for_each(|it| localise(it, zone)),
+        Value::Array(entries) => entries.iter_mut().for_each(|value| localise(value, zone)),
+        Value::Object(members) => members.values_mut().for_each(|value| localise(value, zone)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -126,7 +126,7 @@ pub(super) async fn newest(
     }
     let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
     let is_seamless = |rollup: &StoredRollup| {
-        is_seamless && rolled_up.is_some_and(|it| it.from() <= rollup.range.from())
+        is_seamless && rolled_up.is_some_and(|range| range.from() <= rollup.range.from())
     };
     for rollup in quarters.iter().rev().chain(&days) {
         latest.add(rollup, is_seamless(rollup));

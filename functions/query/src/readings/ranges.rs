@@ -106,7 +106,8 @@ async fn read_until_full(
         let step = RangeQuery { after, limit, ..range.query.clone() };
         let Page { readings, has_more } = of.read(store, &step, invocation).await?;
         stored += readings.iter().map(of_reading).sum::<usize>();
-        let fits = readings.iter().filter_map(|it| range.row(it)).all(|row| sheet.add(&row));
+        let fits =
+            readings.iter().filter_map(|reading| range.row(reading)).all(|row| sheet.add(&row));
         let is_last = !fits || !has_more || readings.len() < limit;
         page.readings.extend(readings);
         page.has_more = has_more;

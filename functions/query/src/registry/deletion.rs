@@ -60,7 +60,8 @@ pub(crate) async fn device(
     // Before it is removed: the time without anything begins when the last is gone, not earlier.
     let noted = store.note_found(&id, clock.now(), call.invocation).await;
     // Where the deletion is over, what is found is of a device that has come again.
-    if noted.map_err(|error| call.failed(&error))?.is_none_or(|it| it.begun != deletion.begun) {
+    if noted.map_err(|error| call.failed(&error))?.is_none_or(|noted| noted.begun != deletion.begun)
+    {
         return Ok(over());
     }
     let removed = remove(store, &found, call).await?;
@@ -111,7 +112,7 @@ async fn begin(
     // The meter itself names who is behind it, but not who was put there by a version that did not note it.
     let now = registry.refresh(store, call.invocation, call.log).await;
     let now = now.map_err(|error| call.failed(&error))?;
-    let is_behind = |it: &&domain::Device| it.behind() == Some(id);
+    let is_behind = |device: &&domain::Device| device.behind() == Some(id);
     let behind: Vec<_> = now.devices.values().filter(is_behind).map(domain::Device::id).collect();
     if now.devices.contains_key(id) && !behind.is_empty() {
         return Err(is_meter(id, &behind));

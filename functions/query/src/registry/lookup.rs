@@ -201,8 +201,9 @@ impl Members {
         match self {
             Self::Read(page) => (page.listing.found.iter().collect(), page.has_more),
             Self::Known { rooms, snapshot } => {
-                let is_member =
-                    |it: &&Device| it.place().room().is_some_and(|room| rooms.contains(room));
+                let is_member = |device: &&Device| {
+                    device.place().room().is_some_and(|room| rooms.contains(room))
+                };
                 (snapshot.devices.values().filter(is_member).collect(), false)
             }
         }
@@ -265,7 +266,7 @@ pub(crate) async fn indexed_devices_of_rooms(
 
 /// Logs the items of a page that cannot be read.
 pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_>) -> ListPage<T> {
-    let unreadable: Vec<String> = page.listing.unreadable.iter().map(|it| chain(it)).collect();
+    let unreadable: Vec<String> = page.listing.unreadable.iter().map(|item| chain(item)).collect();
     if !unreadable.is_empty() {
         call.log.set("registry.unreadable", unreadable);
     }

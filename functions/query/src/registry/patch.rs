@@ -193,7 +193,9 @@ fn settings_of_metric(metric: &str, settings: Members<'_>) -> Result<MetricPatch
             "verdicts" => edit(value, judgements::verdicts).map(|edit| patch.verdicts = edit),
             "role" => edit(value, role).map(|edit| patch.role = edit),
             "net" => edit(value, boolean).map(|edit| patch.net = edit),
-            "cycle" => edit(value, |it| Ok(string(it)?.parse()?)).map(|edit| patch.cycle = edit),
+            "cycle" => {
+                edit(value, |cycle| Ok(string(cycle)?.parse()?)).map(|edit| patch.cycle = edit)
+            }
             "in_room_means" => flag(value).map(|edit| patch.in_room_means = edit),
             "hourly_until" => {
                 edit(value, judgements::timestamp).map(|edit| patch.hourly_until = edit)

@@ -52,8 +52,9 @@ pub(crate) async fn mark_indexed(
     telemetry: &Telemetry,
 ) {
     let has_none = |device: &Device| device.search_entries().is_empty();
-    let is_due = |it: &Snapshot| it.has_all_devices && it.devices.values().all(has_none);
-    if !registry.current().is_some_and(|it| is_due(&it)) {
+    let is_due =
+        |snapshot: &Snapshot| snapshot.has_all_devices && snapshot.devices.values().all(has_none);
+    if !registry.current().is_some_and(|snapshot| is_due(&snapshot)) {
         return;
     }
     let invocation = Invocation::until(Deadline::after(COLD_START));

@@ -322,7 +322,9 @@ impl SeriesHeader {
         cells.extend(self.has_device.then(|| "device_id".to_owned()));
         cells.extend(["partial".to_owned(), "coverage".to_owned()]);
         for (name, column) in &self.metrics.0 {
-            cells.extend(column.functions.iter().map(|it| format!("{name}.{}", it.as_str())));
+            cells.extend(
+                column.functions.iter().map(|function| format!("{name}.{}", function.as_str())),
+            );
         }
         cells
     }
@@ -351,7 +353,7 @@ fn coverage<'a>(
 
 impl SeriesRow<'_> {
     fn has_values(&self) -> bool {
-        self.values.iter().flat_map(|(_, functions)| functions).any(|(_, it)| it.is_some())
+        self.values.iter().flat_map(|(_, functions)| functions).any(|(_, value)| value.is_some())
     }
 
     /// The coverage as a share of 1.
@@ -412,7 +414,7 @@ impl Line for SeriesRow<'_> {
         cells.extend(self.header.has_room.then(|| Cell::text(room)));
         cells.extend(self.header.has_device.then(|| Cell::text(device)));
         cells.push(Cell::text(if self.is_partial { "true" } else { "" }));
-        let number = |it: Option<&Exact>| it.map_or_else(Cell::empty, Cell::number);
+        let number = |value: Option<&Exact>| value.map_or_else(Cell::empty, Cell::number);
         cells.push(number(self.share().as_ref()));
         for (name, column) in &self.header.metrics.0 {
             let own = self.values.iter().find(|(own, _)| *own == name);

@@ -45,7 +45,8 @@ impl MetricColumns {
 
     /// Whether the neighbours of a metric's rows are needed.
     pub(crate) fn spans(&self, rule: &MetricRule) -> bool {
-        let is_asked = |function| self.0.values().any(|it| it.functions.contains(&function));
+        let is_asked =
+            |function| self.0.values().any(|column| column.functions.contains(&function));
         match rule {
             MetricRule::Gauge => false,
             MetricRule::Counter(_) => is_asked(Aggregate::Increase),
@@ -55,7 +56,7 @@ impl MetricColumns {
 
     /// How the values of several devices become one, by metric.
     pub(super) fn combine(&self) -> BTreeMap<&MetricName, &'static str> {
-        self.0.iter().map(|(name, it)| (name, it.combine.as_str())).collect()
+        self.0.iter().map(|(name, column)| (name, column.combine.as_str())).collect()
     }
 
     /// The metrics that are sums of devices.

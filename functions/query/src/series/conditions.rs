@@ -48,16 +48,20 @@ pub(crate) async fn conditions(
     metric_names(Some(&names), &devices)?;
 
     let has_all = |device: &&Device| {
-        request.search.conditions.iter().all(|it| device.metrics().contains_key(&it.metric))
+        request
+            .search
+            .conditions
+            .iter()
+            .all(|condition| device.metrics().contains_key(&condition.metric))
     };
     let devices = devices.into_iter().filter(has_all).collect();
     let (devices, left_out) =
         if asked.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
     ensure_answerable(devices.len(), &grid)?;
-    let question = |device| DeviceQuestion::of(device, (&grid, &horizon), Level::QuarterHours, now);
+    let question = |device| DeviceQuestion::of(device, &grid, &horizon, Level::QuarterHours, now);
     let rooms = asked.rooms();
     let questions: Vec<_> =
-        devices.iter().map(|it| DeviceQuestion { rooms, ..question(*it) }).collect();
+        devices.iter().map(|device| DeviceQuestion { rooms, ..question(*device) }).collect();
     let found = Box::pin(find(store, &questions, &request.search, call.invocation)).await;
     let (found, plan) = found.map_err(|failure| problem(failure, call))?;
     let before = asked.units() + UnfoldedChanges::READ_UNITS;

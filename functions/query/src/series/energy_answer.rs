@@ -53,7 +53,7 @@ struct EnergyRow<'a> {
 impl Line for EnergyRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         let flag = |is_set| Cell::text(if is_set { "true" } else { "" });
-        let number = |it: &Option<Exact>| it.as_ref().map_or_else(Cell::empty, Cell::number);
+        let number = |value: &Option<Exact>| value.as_ref().map_or_else(Cell::empty, Cell::number);
         let mut cells = vec![Cell::text(self.timestamp.to_string())];
         if self.is_apart {
             cells.push(Cell::text(self.device_id.map_or("", DeviceId::as_str)));
@@ -208,7 +208,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
             let is_told = device.behind().is_some() || self.sum.is_meter_of_others(device.id());
             let fields = &device.source().fields;
             let is_of_one_value =
-                |name: &&MetricName| fields.get(*name).is_some_and(|it| it.field == "value");
+                |name: &&MetricName| fields.get(*name).is_some_and(|field| field.field == "value");
             meter.is_unsure && !is_told && meter.used.iter().all(is_of_one_value)
         };
         let unsure = counting.iter().filter(is_unsure);

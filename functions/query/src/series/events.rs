@@ -37,7 +37,7 @@ pub(crate) async fn device_events(
     let plan = RowPlan::of(&request, QueryScope::Device, known_state, store, now, call).await?;
     let names = metric_names(request.metrics.as_deref(), &[&device])?;
     let question = DeviceQuestion { coarsest: Level::Days, ..plan.question(&device) };
-    let found = events(store, &question, (&names, Flags::ALL), call.invocation).await;
+    let found = events(store, &question, &names, Flags::ALL, call.invocation).await;
     let Events { events, has_more } = found.map_err(|failure| problem(failure, call))?;
 
     let rollups_lack = plan.lag(plan.grid.range(), Some(&device));
@@ -76,7 +76,7 @@ const EVENT_COLUMNS: [&str; 14] = [
 
 impl Line for Event {
     fn cells(&self) -> Vec<Cell> {
-        let number = |it: Option<&Exact>| it.map_or_else(Cell::empty, Cell::number);
+        let number = |value: Option<&Exact>| value.map_or_else(Cell::empty, Cell::number);
         let mut cells = vec![
             Cell::text(self.timestamp.to_string()),
             Cell::text(self.device_id.as_str()),
@@ -86,11 +86,11 @@ impl Line for Event {
             number(self.size.as_ref()),
         ];
         for side in [&self.from, &self.to] {
-            let at = side.as_ref().map_or_else(String::new, |it| it.timestamp.to_string());
+            let at = side.as_ref().map_or_else(String::new, |value| value.timestamp.to_string());
             cells.push(Cell::text(at));
-            cells.push(side.as_ref().map_or_else(Cell::empty, |it| Cell::number(&it.value)));
+            cells.push(side.as_ref().map_or_else(Cell::empty, |value| Cell::number(&value.value)));
         }
-        cells.push(Cell::text(self.until.map_or_else(String::new, |it| it.to_string())));
+        cells.push(Cell::text(self.until.map_or_else(String::new, |until| until.to_string())));
         cells.push(number(self.amount_if_wrapped.as_ref()));
         cells.push(Cell::text(self.verdict.unwrap_or_default()));
         cells.push(Cell::text(self.verdicts.join(" ")));

@@ -53,7 +53,7 @@ impl RowPlan {
 
     /// The question about one device, wherever it was.
     pub(super) fn question<'a>(&'a self, device: &'a Device) -> DeviceQuestion<'a> {
-        DeviceQuestion::of(device, (&self.grid, &self.horizon), Level::of(self.unit), self.now)
+        DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
     /// How far the rollups lag for some time. For a room any device counts, because rollups say which devices were

@@ -103,7 +103,8 @@ impl<'a> Summing<'a> {
 
         let (devices, absent): (Vec<_>, Vec<_>) =
             devices.into_iter().partition(|device| self.group.was_present(&device.values));
-        let absent: BTreeSet<&DeviceId> = absent.iter().map(|it| it.values.device.id()).collect();
+        let absent: BTreeSet<&DeviceId> =
+            absent.iter().map(|device| device.values.device.id()).collect();
         let present = summed.into_iter().filter(|id| !absent.contains(id));
         let found = BehindMeters::of(present, behind, &presences);
 
@@ -198,7 +199,7 @@ impl<'a> Summing<'a> {
             let question = self.group.question(device.values.device, self.plan);
             let names: Vec<MetricName> = device.meter.names().cloned().collect();
             let (store, invocation) = (reader.store, reader.invocation);
-            found.append(events(store, &question, (&names, Flags::ALL), invocation).await?);
+            found.append(events(store, &question, &names, Flags::ALL, invocation).await?);
         }
         Ok(found)
     }

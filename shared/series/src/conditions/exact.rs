@@ -13,7 +13,7 @@ use crate::gather::{DeviceQuestion, MAX_READ, readings};
 use crate::grid::{intersection, joined, uncovered};
 use crate::ports::Store;
 
-/// The episodes of a device by its readings; those whose readings are gone stay as they are.
+/// The episodes of a device by its readings. Episodes whose readings have expired stay unrefined.
 pub(crate) async fn refined(
     store: &impl Store,
     question: &DeviceQuestion<'_>,
@@ -21,33 +21,36 @@ pub(crate) async fn refined(
     episodes: Vec<Episode>,
     invocation: &Invocation,
 ) -> Result<Vec<Episode>, SeriesError> {
-    let around =
-        |it: &Episode| widened(question, it.range, QuarterHour::LENGTH, QuarterHour::LENGTH);
+    let around = |episode: &Episode| {
+        widened(question, episode.range, QuarterHour::LENGTH, QuarterHour::LENGTH)
+    };
     let regions = joined(episodes.iter().map(around).collect());
     let read =
         |region: &TimeRange| duration(widened(question, *region, MAX_HOLD, TimeDelta::zero()));
     let mut length_read: TimeDelta = regions.iter().map(read).sum();
     check(question, length_read)?;
+
     let mut refined = Vec::new();
     for region in regions {
         let conditions = &search.conditions;
         let (found, readings) =
             followed(store, question, conditions, region, &mut length_read, invocation).await?;
         refined.extend(found);
-        let is_gone = |it: &&Episode| {
-            let is_of = region.contains(it.range.from());
-            is_of && !readings.iter().any(|reading| it.range.contains(reading.at))
+        let is_gone = |episode: &&Episode| {
+            let is_of = region.contains(episode.range.from());
+            is_of && !readings.iter().any(|reading| episode.range.contains(reading.at))
         };
         refined.extend(episodes.iter().filter(is_gone).cloned());
     }
+
     // One that reaches from region to region, because the rollups lag, is found in each.
-    refined.sort_by_key(|it| (it.range.from(), it.range.to()));
+    refined.sort_by_key(|episode| (episode.range.from(), episode.range.to()));
     refined.dedup();
     Ok(refined)
 }
 
-/// The episodes that a region touches, from the reading at which each begins to the one at which it ends, and the
-/// readings that were read for them. `length_read` is the time whose readings the request reads.
+/// The episodes that a region touches, each from its first reading to its last, and the readings that were read for
+/// this. `length_read` is the time whose readings the request reads.
 async fn followed(
     store: &impl Store,
     question: &DeviceQuestion<'_>,
@@ -59,19 +62,21 @@ async fn followed(
     let readable = readable(question);
     let mut range = widened(question, region, MAX_HOLD, TimeDelta::zero());
     let mut read = readings(store, question, range, invocation).await?;
+
     let mut step = QuarterHour::LENGTH;
     loop {
         let mut found = of_readings(question, conditions, range, &read);
-        found.retain(|it| intersection(it.range, region).is_some());
+        found.retain(|episode| intersection(episode.range, region).is_some());
         // Until then a value may hold that precedes the range.
         let settled = range.from().saturating_add(MAX_HOLD);
         let may_begin_before = range.from() > readable.from()
-            && found.first().is_some_and(|it| it.range.from() <= settled);
+            && found.first().is_some_and(|episode| episode.range.from() <= settled);
         let may_end_after = range.to() < readable.to()
-            && found.last().is_some_and(|it| it.range.to() == range.to());
+            && found.last().is_some_and(|episode| episode.range.to() == range.to());
         if !may_begin_before && !may_end_after {
             return Ok((found, read));
         }
+
         let further = |may: bool| if may { step } else { TimeDelta::zero() };
         let wider = widened(question, range, further(may_begin_before), further(may_end_after));
         *length_read += duration(wider) - duration(range);
@@ -79,7 +84,7 @@ async fn followed(
         for part in uncovered(wider, [range]) {
             read.extend(readings(store, question, part, invocation).await?);
         }
-        read.sort_by_key(|it| it.at);
+        read.sort_by_key(|reading| reading.at);
         (range, step) = (wider, step * 2);
     }
 }
@@ -105,7 +110,7 @@ fn of_readings(
     found.flatten().collect()
 }
 
-/// The time whose readings tell the episodes: what is asked, and before it that of a value which still holds then.
+/// The range to read: the asked range, and before it the longest time for which a value stays valid.
 fn readable(question: &DeviceQuestion<'_>) -> TimeRange {
     let asked = question.grid.range();
     let from = asked.from().saturating_add(-MAX_HOLD);

@@ -59,6 +59,7 @@ pub(crate) async fn matching(
     let mut under_way = FuturesUnordered::new();
     let mut found: Vec<Matching> = devices.iter().map(|_| Matching::new()).collect();
     let before = invocation.read_units();
+
     loop {
         let left = budget - (invocation.read_units() - before);
         let affordable = |count: usize| {
@@ -71,10 +72,12 @@ pub(crate) async fn matching(
         {
             under_way.push(page(store, devices, boxed, task, invocation));
         }
+
         let Some(page) = under_way.next().await else { break };
         let (task, page) = page?;
         let device = &devices[task.device];
-        let matching = page.found.iter().filter_map(|it| matching_entry(it, device, boxed));
+        let matching =
+            page.found.iter().filter_map(|quarter| matching_entry(quarter, device, boxed));
         found[task.device].extend(matching);
         waiting.extend(next(task, page, boxed));
     }
@@ -83,8 +86,8 @@ pub(crate) async fn matching(
 
 /// The ranges of all months of all devices.
 fn tasks<'t>(devices: &'t [Indexed<'_>], boxed: &'t Boxed<'_>) -> impl Iterator<Item = Task> + 't {
-    let months = devices.iter().enumerate().flat_map(|(device, it)| {
-        months(it.range).into_iter().map(move |month| (device, month.from()))
+    let months = devices.iter().enumerate().flat_map(|(device, indexed)| {
+        months(indexed.range).into_iter().map(move |month| (device, month.from()))
     });
     months.flat_map(|(device, month)| {
         let ranges = boxed.ranges.iter();
@@ -152,7 +155,8 @@ impl<'a> Boxed<'a> {
         schema: &'a ConditionsSchema,
         search: &'a EpisodeSearch,
     ) -> Result<Self, &'a MetricName> {
-        let conditions = search.conditions.iter().map(|it| (&it.metric, &it.interval));
+        let conditions =
+            search.conditions.iter().map(|condition| (&condition.metric, &condition.interval));
         let conditions: BTreeMap<_, _> = conditions.collect();
         match conditions.keys().find(|name| schema.place(name).is_none()) {
             Some(name) => Err(name),

@@ -30,7 +30,8 @@ pub(crate) async fn matching(
             // A quarter in which the device was in several rooms counts for each, as a whole.
             let whole = DeviceQuestion { grid: &grid, rooms: None, ..*question };
             let pieces = gather(store, &whole, invocation).await?.pieces;
-            let matching = pieces.iter().filter_map(|it| matching_piece(it, question, search));
+            let matching =
+                pieces.iter().filter_map(|piece| matching_piece(piece, question, search));
             Ok::<Matching, SeriesError>(matching.collect())
         })
     });

@@ -70,7 +70,7 @@ const PLAIN: &str = "plain";
 const INDEX: &str = "z-order";
 
 impl Explanation {
-    /// That of an answer; `before` has the read units, about, that told which devices it is about.
+    /// The explanation of an answer. `before` has the read units, about, by which its devices were found.
     pub fn of(
         questions: &[DeviceQuestion<'_>],
         index: IndexPlan,
@@ -99,6 +99,7 @@ impl Explanation {
                 reason: index.reason,
             },
         ];
+
         let plan = if by_index { INDEX } else { PLAIN };
         Self { plan, plans, consumed_read_units }
     }
@@ -130,15 +131,19 @@ pub(crate) fn choose<'a>(
     if !stored.is_ready {
         return Err("the index is not complete: run `roomtide rollups rebuild`".to_owned());
     }
+
     let schema = &stored.schema;
     let mut boxed = Boxed::of(schema, search)
         .map_err(|name| format!("{name} is not in the schema of the index"))?;
+
     // A period without one of the schema's metrics is not in the index, and may be one that is asked for.
-    let is_asked = |name: &MetricName| search.conditions.iter().any(|it| it.metric == *name);
-    if let Some(left) = schema.metrics().iter().find(|it| !is_asked(&it.name)) {
+    let is_asked =
+        |name: &MetricName| search.conditions.iter().any(|condition| condition.metric == *name);
+    if let Some(left) = schema.metrics().iter().find(|metric| !is_asked(&metric.name)) {
         let name = &left.name;
         return Err(format!("the index lacks periods without {name}, which is not asked about"));
     }
+
     let volume = volume(&boxed);
     if volume > MAX_VOLUME {
         return Err("the conditions hold over half of the schema's domain".to_owned());
@@ -150,10 +155,12 @@ pub(crate) fn choose<'a>(
     let few = estimate(RANGES);
     let ranges = if few > MORE_FROM { MORE_RANGES } else { RANGES };
     let estimate = estimate(ranges);
+
     plan.estimate = Some(estimate);
     if estimate > budget.max(0.0) || budget < PAGE_UNITS {
         return Err("the index is estimated to cost over a fifth of all rollups".to_owned());
     }
+
     boxed.ranges = schema.curve().ranges(&boxed.region, MAX_SPLITS, ranges);
     plan.ranges = Some(boxed.ranges.len());
     Ok((boxed, budget))
@@ -211,7 +218,7 @@ fn quarters(range: TimeRange) -> i64 {
     range.to().since(range.from()).num_minutes() / QuarterHour::LENGTH.num_minutes()
 }
 
-/// What one query of so many items consumes: half a unit for each 4 KB that it begins.
+/// The read units of one query of so many items: half a unit for each 4 KB or part of 4 KB.
 fn read_units(items: i64, bytes: i64) -> f64 {
     let halves = items.saturating_mul(bytes) / 4_096 + 1;
     units_of(usize::try_from(halves).unwrap_or(usize::MAX))

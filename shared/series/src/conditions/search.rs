@@ -17,6 +17,6 @@ impl EpisodeSearch {
     /// The metrics of the conditions.
     #[must_use]
     pub fn names(&self) -> Vec<MetricName> {
-        self.conditions.iter().map(|it| it.metric.clone()).collect()
+        self.conditions.iter().map(|condition| condition.metric.clone()).collect()
     }
 }

@@ -18,7 +18,7 @@ async fn a_device_that_is_read_again_takes_units() {
     let known = RollupStateCache::new(Following::default());
     let horizon = known.read(&home.store, now, &invocation()).await.expect("memory");
     let grid = Grid::total(range(first, now));
-    let question = DeviceQuestion::of(&home.device, (&grid, &horizon), Level::Readings, now);
+    let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Readings, now);
     let (invocation, densities) = (invocation(), Densities::default());
     let rows = [DeviceRows::of(question, &[metric(GAUGE)])];
 

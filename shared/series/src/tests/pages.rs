@@ -101,7 +101,7 @@ async fn pieces_are_the_same_wherever_a_page_of_readings_ends() {
             (of(CalendarUnit::Minute), Level::Readings),
         ] {
             for (rooms, is_by_room) in [(None, false), (Some(&hall), false), (None, true)] {
-                let question = DeviceQuestion::of(&home.device, (&grid, &horizon), coarsest, now);
+                let question = DeviceQuestion::of(&home.device, &grid, &horizon, coarsest, now);
                 let question = DeviceQuestion { rooms, is_by_room, ..question };
                 let one =
                     gather(&home.store, &question, &invocation()).await.expect("within reach");

@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
 use crate::shards::Shards;
 use crate::{
-    ChannelSecret, ItemKey, Recheck, RunningMark, Seen, StoredAlertState, StoredChannel,
+    ChannelSecret, ItemKey, Recheck, RoomVisit, RunningMark, StoredAlertState, StoredChannel,
     StoredRule, ToldMessage, WaitingMessage,
 };
 
@@ -81,7 +81,7 @@ fn again(item: Item) -> Result<(String, Item), ItemError> {
         Key::Shards => read_and_written(item, Shards::item),
         Key::StayOf(..) => read_and_written(item, |stay| from_stay(stay)[0].clone()),
         Key::StayIn(..) => read_and_written(item, |stay| from_stay(stay)[1].clone()),
-        Key::SeenIn(..) => read_and_written(item, Seen::item),
+        Key::SeenIn(..) => read_and_written(item, RoomVisit::item),
         Key::Rollup(..) => read_and_written(item, StoredRollup::item),
         Key::RollupState => read_and_written(item, RollupState::item),
         Key::Refold(_) => {

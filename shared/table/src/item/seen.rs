@@ -4,12 +4,12 @@ use super::attribute::{FIRST_MONTH, LAST_MONTH, VERSION};
 use super::form::{Text, Whole};
 use super::kind::kind;
 use super::{Item, key};
-use crate::Seen;
+use crate::RoomVisit;
 use crate::keys::Key;
 use domain::{DeviceId, RoomId};
 
 // Among the devices that were seen in the room.
-kind! { Seen = SeenIn(room, device) {
+kind! { RoomVisit = SeenIn(room, device) {
     first: Text = FIRST_MONTH,
     last: Text = LAST_MONTH,
     version: Whole = VERSION,

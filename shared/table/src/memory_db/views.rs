@@ -8,7 +8,7 @@ use super::MemoryDb;
 use crate::item::{self, Decode};
 use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key};
 use crate::{
-    Action, ItemKey, Permission, ReadingKey, RollupKey, Seen, StoreError, StoredAlertState,
+    Action, ItemKey, Permission, ReadingKey, RollupKey, RoomVisit, StoreError, StoredAlertState,
     StoredReading, StoredRollup, Target, ToldMessage, WaitingMessage,
 };
 
@@ -65,7 +65,7 @@ impl MemoryDb {
 
     /// What is noted of devices in rooms.
     #[must_use]
-    pub fn all_seen(&self) -> Vec<Seen> {
+    pub fn all_seen(&self) -> Vec<RoomVisit> {
         self.stored(|key| matches!(key, Key::SeenIn(..)))
     }
 

@@ -9,7 +9,7 @@ use super::range::RangePage;
 use crate::db::{Db, ItemQuery, Keys, put};
 use crate::item::{self, Kind as _};
 use crate::keys::{self, Key};
-use crate::{Expected, Seen, Session, StayPage, StayQuery, StoreResult};
+use crate::{Expected, RoomVisit, Session, StayPage, StayQuery, StoreResult};
 
 impl<D: Db> Session<'_, D> {
     /// A page of a device's stays.
@@ -45,12 +45,12 @@ impl<D: Db> Session<'_, D> {
     }
 
     /// What is noted of a device in a room.
-    pub async fn seen(self, room: &RoomId, device: &DeviceId) -> StoreResult<Option<Seen>> {
+    pub async fn seen(self, room: &RoomId, device: &DeviceId) -> StoreResult<Option<RoomVisit>> {
         self.find(&Key::SeenIn(room.clone(), device.clone())).await
     }
 
     /// Puts what is noted in the place of the expected, with the device's side where there was none.
-    pub async fn put_seen(self, seen: &Seen, before: Expected) -> StoreResult<bool> {
+    pub async fn put_seen(self, seen: &RoomVisit, before: Expected) -> StoreResult<bool> {
         let noted = put(seen.item()).when([expected(before)]);
         if before != Expected::Absent {
             return self.is_written(noted).await;
@@ -65,14 +65,14 @@ impl<D: Db> Session<'_, D> {
         room: &RoomId,
         months: RangeInclusive<Month>,
         limit: usize,
-    ) -> StoreResult<Vec<Seen>> {
+    ) -> StoreResult<Vec<RoomVisit>> {
         let (first, last) = keys::all_ids();
         let query = ItemQuery {
             keys: Keys::between(first, last),
             consistent: false,
             ..ItemQuery::of(keys::seen_in_pk(room))
         };
-        let overlaps = |seen: &Seen| seen.overlaps(&months);
+        let overlaps = |seen: &RoomVisit| seen.overlaps(&months);
         Ok(self.range(query, limit, overlaps, |_| 0).await?.items)
     }
 }

@@ -58,7 +58,9 @@ pub(super) async fn find<'a>(
             let is_first = first_hit(&device, &condition.subject, &range).as_ref() == Some(&hit);
             if is_first
                 && search.is_in_room(&device)
-                && own.iter().all(|it| it.holds_for(&device) && is_indexed_for(it, &device))
+                && own.iter().all(|condition| {
+                    condition.holds_for(&device) && is_indexed_for(condition, &device)
+                })
                 && newest.may_hold_for(&device)
             {
                 candidates.push((hit, device));
@@ -185,8 +187,8 @@ fn parse_place<'c>(
 /// values in the range is found once.
 fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<SearchHit> {
     let entries = device.search_entries().into_iter();
-    let entries = entries.filter(|it| it.subject == *subject && range.contains(&it.value));
-    let hits = entries.map(|it| SearchHit { value: it.value, device: device.id().clone() });
+    let entries = entries.filter(|entry| entry.subject == *subject && range.contains(&entry.value));
+    let hits = entries.map(|entry| SearchHit { value: entry.value, device: device.id().clone() });
     hits.min_by_key(SearchHit::place)
 }
 
@@ -209,7 +211,8 @@ async fn devices_of(
     }
     let found = store.find_devices(&ids, call.invocation).await;
     let found = found.map_err(|error| call.failed(&error))?.found;
-    let found: BTreeMap<&DeviceId, &Device> = found.iter().map(|it| (it.id(), it)).collect();
+    let found: BTreeMap<&DeviceId, &Device> =
+        found.iter().map(|device| (device.id(), device)).collect();
     let device = |hit: SearchHit| {
         let device = *found.get(&hit.device)?;
         Some((hit, device.clone()))

@@ -22,7 +22,8 @@ pub(super) async fn find<'a>(
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {
     let all = || snapshot.devices.values();
-    let (own, newest) = search.parts(|name| all().any(|it| it.attributes().contains_key(name)));
+    let (own, newest) =
+        search.parts(|name| all().any(|device| device.attributes().contains_key(name)));
     let is_candidate = |device: &&Device| {
         search.is_in_room(device)
             && own.iter().all(|condition| condition.holds_for(device))
@@ -53,7 +54,9 @@ pub(super) async fn find<'a>(
         for some in candidates.chunks(list.limit()) {
             tested += some.len();
             let holds = newest.hold_for(some.iter().copied(), (store, rollups), call).await?;
-            found.extend(some.iter().zip(holds).filter(|(_, holds)| *holds).map(|(it, _)| *it));
+            found.extend(
+                some.iter().zip(holds).filter(|(_, holds)| *holds).map(|(device, _)| *device),
+            );
             if found.len() > list.limit() {
                 break;
             }
@@ -62,8 +65,10 @@ pub(super) async fn find<'a>(
     }
     let has_more = candidates.len() > list.limit();
     candidates.truncate(list.limit());
-    let devices: Vec<_> =
-        candidates.into_iter().map(|it| (Cow::Borrowed(it), it.id().to_string())).collect();
+    let devices: Vec<_> = candidates
+        .into_iter()
+        .map(|device| (Cow::Borrowed(device), device.id().to_string()))
+        .collect();
     Ok(Found {
         rest: devices.last().map(|(_, place)| place.clone()).filter(|_| has_more),
         devices,

@@ -55,7 +55,9 @@ impl Answer<'_> {
         let about = About {
             from: request.search.range.from(),
             to: request.search.range.to(),
-            conditions: conditions.map(|it| (&it.metric, it.interval.to_string())).collect(),
+            conditions: conditions
+                .map(|condition| (&condition.metric, condition.interval.to_string()))
+                .collect(),
             basis: request.basis().as_str(),
             devices: &self.devices,
             left_out: &self.left_out,

@@ -23,7 +23,7 @@ impl ConditionsRequest {
             let problem = |why: String| Problem::field(&domain::excerpt(name), why);
             let metric: MetricName = name.parse().map_err(|why| problem(format!("{why}")))?;
             let interval = values.parse().map_err(|why| problem(format!("{why}")))?;
-            if conditions.iter().any(|it| it.metric == metric) {
+            if conditions.iter().any(|condition| condition.metric == metric) {
                 return Err(problem("is given twice".to_owned()));
             }
             conditions.push(Condition { metric, interval });
