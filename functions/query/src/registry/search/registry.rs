@@ -54,9 +54,8 @@ pub(super) async fn find<'a>(
         for some in candidates.chunks(list.limit()) {
             tested += some.len();
             let holds = newest.hold_for(some.iter().copied(), (store, rollups), call).await?;
-            found.extend(
-                some.iter().zip(holds).filter(|(_, holds)| *holds).map(|(device, _)| *device),
-            );
+            let held = some.iter().zip(holds).filter(|(_, holds)| *holds);
+            found.extend(held.map(|(device, _)| *device));
             if found.len() > list.limit() {
                 break;
             }
