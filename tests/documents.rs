@@ -1,6 +1,7 @@
 //! The documents: their links lead somewhere, the files that they name exist, and their tables are those of the
 //! code. Reads no meaning.
 
+mod channels;
 mod costs;
 mod endpoints;
 mod files;

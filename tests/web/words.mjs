@@ -3,8 +3,10 @@
 
 import assert from "node:assert/strict";
 
-/** What is no word of the page: names of products and files, units, commands. */
-const OTHERS = /Roomtide|curl|ESPHome|Home Assistant|Telegraf|Tasmota|Shelly|CSV|kWh|ppm|°C|cargo run[^⟦]*|ntfy|[\w.]*(token create|roomtide)[\w -]*/g;
+import { CHANNELS } from "../../web/data/channels.js";
+
+/** What is no word of the page, beside the makers of channels: names of products and files, units, commands. */
+const OTHERS = /Roomtide|curl|ESPHome|Home Assistant|Telegraf|Tasmota|Shelly|CSV|kWh|ppm|°C|cargo run[^⟦]*|[\w.]*(token create|roomtide)[\w -]*/g;
 
 /** Puts every text of the catalogue in brackets. */
 export async function bracketed(page) {
@@ -31,7 +33,7 @@ export async function unbracketed(page, data) {
   const months = Array.from({ length: 12 }, (_, n) => ["short", "long"].map((month) => new Date(2026, n, 1).toLocaleString("en-GB", { month }))).flat();
   const days = Array.from({ length: 7 }, (_, n) => ["short", "long"].map((weekday) => new Date(2026, 0, n + 1).toLocaleString("en-GB", { weekday }))).flat();
   // Dates and lengths of time are written by the browser.
-  const known = [...data, ...months, ...days, "ago", "seconds", "second", "minutes", "minute", "hours", "hour", "days", "day", "in"].sort((a, b) => b.length - a.length);
+  const known = [...data, ...Object.values(CHANNELS).map((it) => it.title), ...months, ...days, "ago", "seconds", "second", "minutes", "minute", "hours", "hour", "days", "day", "in"].sort((a, b) => b.length - a.length);
   return texts.flatMap((text) => {
     let rest = text;
     // From the inside out, because texts are in texts.

@@ -1,6 +1,7 @@
 // The view of alerts: rules and their states, rules to begin with, channels, and the acknowledgement by a message's
 // link. Judges nothing.
 
+import { CHANNELS } from "../data/channels.js";
 import { acknowledgeByLink, acknowledgeRule, alerts as allAlerts, channels as allChannels, deleteChannel, deleteRule, historyOf, linksIn, pauseRule, putChannel, putRule, testChannel } from "../data/rules.js";
 import { WEAK, battery, deviceName, home, inFront, powerOf, roomName } from "../data/home.js";
 import { behind, card, field, fill, h, select, states } from "../parts/dom.js";
@@ -17,17 +18,6 @@ import { named, t } from "../words/words.js";
 
 /** The most ready rules of a kind. */
 const MAX_READY = 5;
-
-/** The fields that are secrets of each kind of channel; those with ? may be left out. @type {Record<string, string[]>} */
-const KINDS = {
-  ntfy: ["topic", "server?", "token?"],
-  telegram: ["token", "chat", "server?"],
-  slack: ["address"],
-  discord: ["address"],
-  home_assistant: ["address"],
-  webhook: ["address", "key"],
-  email: ["topic_arn"],
-};
 
 /** @param {HTMLElement} main */
 export async function alerts(main) {
@@ -201,6 +191,12 @@ function readyRules(known, rules, show) {
 let kind = "ntfy";
 
 /**
+ * The name of a kind of channel: in the reader's language, where it is no maker's name.
+ * @param {string} of
+ */
+const titleOfKind = (of) => named(`channel_${of}`, CHANNELS[of]?.title ?? of);
+
+/**
  * @param {Channel[]} channels
  * @param {() => Promise<unknown>} show
  */
@@ -209,7 +205,7 @@ function channelList(channels, show) {
     const said = h("p", { role: "status" });
     const test = async () => { await testChannel(it.id); fill(said, t("testSent")); };
     return h("li", null,
-      h("strong", null, it.name), ` ${named(`channel_${it.kind}`, it.kind)}`,
+      h("strong", null, it.name), ` ${titleOfKind(it.kind)}`,
       it.quiet_hours && h("span", { class: "note" }, ` ${t("quiet", { hours: it.quiet_hours })}`),
       it.failing_since && h("p", { class: "warn" }, t("failingSince", { time: since(it.failing_since) }), it.next && ` ${t("triedAgain", { time: since(it.next) })}`),
       it.waiting ? h("p", { class: "note" }, t("waiting", { n: it.waiting, count: it.waiting })) : null,
@@ -231,7 +227,7 @@ function channelForm(show, again) {
   const said = h("p", { role: "alert" });
   const name = h("input", { type: "text", required: true, maxlength: 100, autocomplete: "off" });
   const quiet = h("input", { type: "text", placeholder: "22:00-07:00", autocomplete: "off" });
-  const secrets = KINDS[kind].map((it) => ({ member: it.replace("?", ""), input: h("input", { type: /token|key/.test(it) ? "password" : "text", required: !it.endsWith("?"), autocomplete: "off", spellcheck: "false" }) }));
+  const secrets = CHANNELS[kind].members.map(({ name: member, type, required }) => ({ member, input: h("input", { type, required, autocomplete: "off", spellcheck: "false" }) }));
   const save = async () => {
     const id = `${kind}-${Date.now().toString(36)}`;
     const members = Object.fromEntries(secrets.filter(({ input }) => input.value.trim()).map(({ member, input }) => [member, input.value.trim()]));
@@ -241,7 +237,7 @@ function channelForm(show, again) {
   };
   return h("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); inPlace(said, save); } },
     h("div", { class: "controls" },
-      select(t("by"), Object.keys(KINDS).map((it) => [it, named(`channel_${it}`, it)]), kind, (it) => { kind = it; again(); }),
+      select(t("by"), Object.keys(CHANNELS).map((it) => [it, titleOfKind(it)]), kind, (it) => { kind = it; again(); }),
       field(t("name"), name),
       ...secrets.map(({ member, input }) => field(named(`secret_${member}`, member), input)),
       field(t("quietHours"), quiet),

@@ -1,4 +1,4 @@
-//! The requests that deliver messages, one form for each kind of channel. Sends nothing.
+//! The text of messages, and the requests that deliver them. Knows no kind of channel, and sends nothing.
 //!
 //! Names in a text come from senders, so a text is plain everywhere: it mentions nobody, formats nothing and shows no
 //! preview of an address.
@@ -6,21 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use domain::{Decimal, RuleId, Timestamp, Unit};
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::Uri;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::fit::{Form, bytes, plain, utf16_units};
+use crate::channel_member::SecretValues;
+use crate::fit::{Form, bytes, plain};
 use crate::message::Message;
 use crate::message_text::{Names, devices};
 use crate::rule::{DemandLimit, Rule, Watch};
-use crate::secret::{Destination, Secret};
 use crate::url::Url;
 
 /// A message and what it is about.
@@ -88,145 +84,8 @@ pub struct Request {
 }
 
 impl Post<'_> {
-    /// What has to be done to deliver by a channel.
-    #[must_use]
-    pub fn by(&self, secret: &Secret) -> Outgoing {
-        let request = match &secret.0 {
-            Destination::Ntfy { server, topic, token } => {
-                self.ntfy(server, topic, token.as_deref())
-            }
-            Destination::Telegram { server, token, chat } => self.telegram(server, token, chat),
-            Destination::Slack { address } => self.slack(address),
-            Destination::Discord { address } => self.discord(address),
-            Destination::HomeAssistant { address } => self.home_assistant(address),
-            Destination::Webhook { address, key } => self.webhook(address, key),
-            Destination::Email { topic_arn } => return Outgoing::Email(self.email(topic_arn)),
-        };
-        Outgoing::Http(request)
-    }
-
-    /// <https://docs.ntfy.sh/publish/#publish-as-json>: to the root, not to the topic. A message over 4,096 bytes
-    /// becomes an attachment, and JSON of twice that is refused; quotation marks count twice there, so 3,000 are
-    /// within both.
-    fn ntfy(&self, server: &Url, topic: &str, token: Option<&str>) -> Request {
-        let body = json!({
-            "topic": topic,
-            "title": Form { limit: 250, measure: bytes, write: plain }.fit_line(&self.title()),
-            "message": self.text(Form { limit: 3_000, measure: bytes, write: plain }, ""),
-            "priority": if self.is_firing() { 4 } else { 3 },
-            "tags": [if self.is_firing() { "warning" } else { "white_check_mark" }],
-            "click": self.link,
-        });
-        let url = server.with_path(&format!("{}/", server.base()));
-        let mut request = Request::json("ntfy", "server", url, &body);
-        if let Some(token) = token {
-            request.headers.push(("authorization", format!("Bearer {token}")));
-            request.secrets.push(token.to_owned());
-        }
-        request.secrets.push(topic.to_owned());
-        request
-    }
-
-    /// <https://core.telegram.org/bots/api#sendmessage>: 4,096 characters, as UTF-16 counts them. Without `parse_mode`
-    /// nothing is formatted, but `@name` is still a mention; an invisible word joiner behind the `@` prevents it.
-    fn telegram(&self, server: &Url, token: &str, chat: &str) -> Request {
-        let write = |c: char, text: &mut String| {
-            text.push(c);
-            if c == '@' {
-                text.push('\u{2060}');
-            }
-        };
-        let text = self.full_text(Form { limit: 4_096, measure: utf16_units, write }, self.link);
-        let body = json!({
-            "chat_id": chat,
-            "text": text,
-            "link_preview_options": { "is_disabled": true },
-        });
-        let url = server.with_path(&format!("{}/bot{token}/sendMessage", server.base()));
-        let mut request = Request::json("Telegram", "server", url, &body);
-        request.secrets.extend([token.to_owned(), chat.to_owned()]);
-        request
-    }
-
-    /// <https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks>: `mrkdwn` off. A mention is written
-    /// `<!here>` or `<@id>`, so the three characters that Slack names are escaped
-    /// (<https://docs.slack.dev/messaging/formatting-message-text>). It advises 4,000 characters and splits beyond.
-    fn slack(&self, address: &Url) -> Request {
-        let form = Form { limit: 4_000, measure: utf16_units, write: slack_character };
-        let mut link = String::new();
-        self.link.chars().for_each(|c| slack_character(c, &mut link));
-        let body = json!({
-            "text": self.full_text(form, &link),
-            "mrkdwn": false,
-            "link_names": false,
-            "unfurl_links": false,
-            "unfurl_media": false,
-        });
-        Request::json("Slack", "address", address.clone(), &body)
-    }
-
-    /// <https://discord.com/developers/docs/resources/webhook#execute-webhook>: 2,000 characters; `parse` of nothing
-    /// mentions nobody; the flag 4 shows no previews; with `wait`, a message that is not stored is an error. The text
-    /// is Markdown, where a backslash makes a punctuation mark plain.
-    fn discord(&self, address: &Url) -> Request {
-        let write = |c: char, text: &mut String| {
-            if c.is_ascii_punctuation() && !".,:;%/+'\"()".contains(c) {
-                text.push('\\');
-            }
-            text.push(c);
-        };
-        let body = json!({
-            "content": self.full_text(Form { limit: 2_000, measure: utf16_units, write }, self.link),
-            "allowed_mentions": { "parse": [] },
-            "flags": 4,
-        });
-        let path = address.uri().path();
-        let url = match address.uri().query() {
-            Some(query) => address.with_path(&format!("{path}?{query}&wait=true")),
-            None => address.with_path(&format!("{path}?wait=true")),
-        };
-        Request::json("Discord", "address", url, &body)
-    }
-
-    /// The webhook of an automation (<https://www.home-assistant.io/docs/automation/trigger/#webhook-trigger>), with
-    /// the JSON of a generic webhook; `trigger.json.text` is the text.
-    ///
-    /// Not the service `notify`: it needs a token that may do everything that its user may, and the name of a phone's
-    /// service. An automation with a webhook is made in a minute, its address is copied from the same dialog and can
-    /// do nothing else, and it reaches phones, lamps and speakers alike.
-    fn home_assistant(&self, address: &Url) -> Request {
-        let body = self.generic();
-        Request::new("Home Assistant", "address", address.clone(), body)
-    }
-
-    /// Signed as Standard Webhooks has it
-    /// (<https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>): its libraries
-    /// verify it. The id is the same in each attempt, so that a receiver can leave out a message that it has.
-    fn webhook(&self, address: &Url, key: &[u8]) -> Request {
-        let body = self.generic();
-        let (id, seconds) = (self.id(), self.now.as_millis().div_euclid(1_000));
-        let signature = signature(key, &id, seconds, &body);
-        let mut request = Request::new("the webhook", "address", address.clone(), body);
-        request.headers.extend([
-            ("webhook-id", id),
-            ("webhook-timestamp", seconds.to_string()),
-            ("webhook-signature", signature),
-        ]);
-        request
-    }
-
-    fn email(&self, topic_arn: &str) -> Email {
-        let write = |c: char, text: &mut String| text.push(if c.is_ascii() { c } else { '?' });
-        let subject: String = self.title().chars().filter(|c| !c.is_control()).collect();
-        let subject = Form { limit: 80, measure: bytes, write }.fit_line(&subject);
-        // The mark of a cut is not ASCII.
-        let subject = format!("Roomtide: {}", subject.replace('…', "..."));
-        let text = self.full_text(Form { limit: 200_000, measure: bytes, write: plain }, self.link);
-        Email { topic_arn: topic_arn.to_owned(), subject, text }
-    }
-
     /// The JSON of a webhook. It has one form, whether there is one message or several.
-    fn generic(&self) -> String {
+    pub(crate) fn generic(&self) -> String {
         let messages = self.notices.iter().map(|notice| NoticeBody {
             id: notice.id(),
             rule: Named { id: notice.rule_id.as_str(), name: notice.rule.name.as_str() },
@@ -254,7 +113,7 @@ impl Post<'_> {
     }
 
     /// What it is about, in one line.
-    fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match (self.notices, self.the_storm()) {
             ([first, ..], Some(number)) => format!("{}: {}", first.rule.name, devices(number)),
             ([one], None) => one.names.headline(one.rule),
@@ -270,7 +129,7 @@ impl Post<'_> {
     }
 
     /// The lines of a text below the title.
-    fn text(&self, form: Form, end: &str) -> String {
+    pub(crate) fn text(&self, form: Form, end: &str) -> String {
         let lines = match (self.notices, self.the_storm()) {
             ([one], None) => vec![one.message.line(one.rule, one.names)],
             _ => self.lines(),
@@ -279,7 +138,7 @@ impl Post<'_> {
     }
 
     /// The lines of a text that has no title.
-    fn full_text(&self, form: Form, end: &str) -> String {
+    pub(crate) fn full_text(&self, form: Form, end: &str) -> String {
         self.fit(form, &self.lines(), end)
     }
 
@@ -325,12 +184,12 @@ impl Post<'_> {
         }
     }
 
-    fn is_firing(&self) -> bool {
+    pub(crate) fn is_firing(&self) -> bool {
         self.notices.iter().any(|it| it.message.news.is_firing())
     }
 
     /// The id of the post: that of the same messages is the same, and it has no full stop.
-    fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         match self.notices {
             [one] => one.id(),
             all => digest(&all.iter().map(Notice::id).collect::<Vec<_>>().join("\n")),
@@ -346,12 +205,6 @@ impl Notice<'_> {
     }
 }
 
-fn signature(key: &[u8], id: &str, seconds: i64, body: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
-    mac.update(format!("{id}.{seconds}.{body}").as_bytes());
-    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
-}
-
 fn digest(text: &str) -> String {
     Sha256::digest(text)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -364,8 +217,24 @@ impl Request {
         Self { method: "GET", headers: Vec::new(), ..request }
     }
 
-    fn json(maker: &'static str, field: &'static str, url: Url, body: &Value) -> Self {
-        Self::new(maker, field, url, body.to_string())
+    /// The request that delivers by a channel, to an address that comes from its member `field`.
+    pub(crate) fn by(
+        maker: &'static str,
+        secret: &SecretValues,
+        field: &'static str,
+        url: Url,
+        body: String,
+    ) -> Self {
+        let secrets = secret.texts().map(str::to_owned).collect();
+        Self { secrets, ..Self::new(maker, field, url, body) }
+    }
+
+    pub(crate) fn with_headers<const N: usize>(
+        mut self,
+        headers: [(&'static str, String); N],
+    ) -> Self {
+        self.headers.extend(headers);
+        self
     }
 
     fn new(maker: &'static str, field: &'static str, url: Url, body: String) -> Self {
@@ -498,15 +367,6 @@ fn limit(rule: &Rule) -> Option<LimitBody<'_>> {
         Watch::Demand { limit: DemandLimit::Peak, .. }
         | Watch::Silence { .. }
         | Watch::Counter { .. } => None,
-    }
-}
-
-fn slack_character(c: char, text: &mut String) {
-    match c {
-        '&' => text.push_str("&amp;"),
-        '<' => text.push_str("&lt;"),
-        '>' => text.push_str("&gt;"),
-        c => text.push(c),
     }
 }
 

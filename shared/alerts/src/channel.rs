@@ -13,7 +13,7 @@ use crate::secret::Secret;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
     /// The service that it uses.
-    pub kind: ChannelKind,
+    pub kind: &'static ChannelKind,
     /// Its name.
     pub name: Label,
     /// When its messages wait, by the clock of the system's time zone.
@@ -28,20 +28,19 @@ impl Channel {
     pub fn from_json(value: Value, reach: Reach) -> Result<(Self, Option<Secret>), MemberError> {
         let mut members = Members::of(value, "channel")?;
         let kind = ChannelKind::read(&mut members)?;
-        if kind == ChannelKind::Email && reach == Reach::Local {
-            return Err(wrong(
-                "kind",
-                "is email, which Amazon SNS sends for a deployed server; use another kind here",
-            ));
+        if kind.is_deployed_only() && reach == Reach::Local {
+            let why = "which Amazon SNS sends for a deployed server; use another kind here";
+            return Err(wrong("kind", format!("is {}, {why}", kind.name)));
         }
         let name = members.needed("name")?;
         let quiet_hours = members.parsed("quiet_hours")?;
         let secret = Secret::read(kind, &mut members, reach)?;
         members.none_left(|| {
+            let own: Vec<_> = kind.members.iter().map(|member| member.name).collect();
             format!(
                 "is not known or not for this kind of channel; known are kind, name, quiet_hours and, for {}, {}",
-                kind.as_str(),
-                Secret::members(kind).join(", ")
+                kind.name,
+                own.join(", ")
             )
         })?;
         Ok((Self { kind, name, quiet_hours }, secret))
@@ -50,7 +49,7 @@ impl Channel {
     /// The channel as [`from_json`](Self::from_json) reads it, without its secret.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut members = json!({ "kind": self.kind.as_str(), "name": self.name });
+        let mut members = json!({ "kind": self.kind.name, "name": self.name });
         if let Some(quiet_hours) = self.quiet_hours {
             members["quiet_hours"] = quiet_hours.to_string().into();
         }

@@ -1,65 +1,49 @@
-//! The services that take messages, by name. Knows none of their forms.
+//! A service that takes messages, as one value. Knows none by name.
 
-use crate::members::{MemberError, Members, name_of, wrong};
+use std::fmt;
+
+use crate::body::{Email, Post, Request};
+use crate::channel_member::{ChannelMember, SecretValues};
 
 /// A service that takes messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChannelKind {
-    /// ntfy.sh or one's own server of ntfy.
-    Ntfy,
-    /// A bot of Telegram.
-    Telegram,
-    /// An incoming webhook of Slack.
-    Slack,
-    /// A webhook of Discord.
-    Discord,
-    /// An automation of Home Assistant that a webhook starts.
-    HomeAssistant,
-    /// Any server, by signed JSON.
-    Webhook,
-    /// E-mail by a topic of Amazon SNS.
-    Email,
+pub struct ChannelKind {
+    /// The name of the kind, as it is written.
+    pub name: &'static str,
+    /// Who answers, as a text names it.
+    pub title: &'static str,
+    /// The members of a channel beside those that every kind has. All of them are secret: no answer has them.
+    pub members: &'static [ChannelMember],
+    /// A channel of the kind, as the guide writes it.
+    pub sample: &'static str,
+    pub(crate) delivery: ChannelDelivery,
 }
 
-const KINDS: [(&str, ChannelKind); 7] = [
-    ("ntfy", ChannelKind::Ntfy),
-    ("telegram", ChannelKind::Telegram),
-    ("slack", ChannelKind::Slack),
-    ("discord", ChannelKind::Discord),
-    ("home_assistant", ChannelKind::HomeAssistant),
-    ("webhook", ChannelKind::Webhook),
-    ("email", ChannelKind::Email),
-];
+/// The way of a message to a service.
+#[derive(Clone, Copy)]
+pub(crate) enum ChannelDelivery {
+    /// A request of ours.
+    Http(fn(&Post<'_>, &SecretValues) -> Request),
+    /// A publication to a topic of Amazon SNS, which a deployed server alone can make.
+    Email(fn(&Post<'_>, &SecretValues) -> Email),
+}
 
 impl ChannelKind {
-    /// The kind as it is written.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        name_of(&KINDS, &self)
-    }
-
-    /// The kind that is written so.
-    #[must_use]
-    pub fn of(text: &str) -> Option<Self> {
-        KINDS.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind)
-    }
-
-    pub(crate) fn read(members: &mut Members) -> Result<Self, MemberError> {
-        let names = KINDS.map(|(name, _)| name).join(", ");
-        let kind = members.one_of("kind", &KINDS)?;
-        kind.ok_or_else(|| wrong("kind", format!("is missing; expected one of {names}")))
+    /// Whether only a deployed server can send to it.
+    pub(crate) const fn is_deployed_only(&self) -> bool {
+        matches!(self.delivery, ChannelDelivery::Email(_))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl PartialEq for ChannelKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
 
-    #[test]
-    fn a_name_is_read_back() {
-        for (name, kind) in KINDS {
-            assert_eq!((kind.as_str(), ChannelKind::of(name)), (name, Some(kind)));
-        }
-        assert_eq!(ChannelKind::of("sms"), None);
+impl Eq for ChannelKind {}
+
+impl fmt::Debug for ChannelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }

@@ -1,5 +1,6 @@
 //! The shapes of rules of alerts, their states, channels and messages. Has no shape of readings.
 
+use ::alerts::{CHANNEL_KINDS, ChannelMember, MemberForm};
 use serde_json::{Value, json};
 
 use super::reference::reference;
@@ -124,29 +125,56 @@ fn channels() -> Value {
         "Channels": {"type": "object", "required": ["data"], "additionalProperties": false, "properties": {
             "data": {"type": "array", "items": reference("Channel")},
         }},
-        "NewChannel": {
-            "type": "object",
-            "required": ["kind", "name"],
-            "properties": {
-                "kind": kinds(), "name": text,
-                "quiet_hours": {"type": "string", "description": "When its messages wait, by the home's clock, such as 22:00-07:00"},
-                "topic": {"type": "string", "description": "ntfy: the topic"},
-                "server": {"type": "string", "description": "ntfy, telegram: another server than the maker's"},
-                "token": {"type": "string", "description": "telegram: the bot's token; ntfy: an access token"},
-                "chat": {"type": ["string", "integer"], "description": "telegram: the chat"},
-                "address": {"type": "string", "description": "slack, discord, home_assistant, webhook: the address"},
-                "key": {"type": "string", "description": "webhook: the key that signs, whsec_ and 24 to 64 bytes in base64"},
-                "topic_arn": {"type": "string", "description": "email: the output AlertTopic of the stack; of a deployed server only"},
-            },
-            "description": "topic, server, token, chat, address, key and topic_arn are secret: they are in no answer, and where none of them is sent, what is stored stays",
-        },
+        "NewChannel": new_channel(),
         "Nothing": {"type": "object", "maxProperties": 0},
         "WaitingTest": {"type": "object", "required": ["waiting"], "additionalProperties": false, "properties": {"waiting": {"const": 1}}},
     })
 }
 
 fn kinds() -> Value {
-    json!({"enum": ["ntfy", "telegram", "slack", "discord", "home_assistant", "webhook", "email"]})
+    let names: Vec<_> = CHANNEL_KINDS.iter().map(|kind| kind.name).collect();
+    json!({ "enum": names })
+}
+
+fn new_channel() -> Value {
+    let quiet = "When its messages wait, by the home's clock, such as 22:00-07:00";
+    let mut properties = json!({
+        "kind": kinds(),
+        "name": {"type": "string"},
+        "quiet_hours": {"type": "string", "description": quiet},
+    });
+    let mut secret: Vec<&str> = Vec::new();
+    for member in CHANNEL_KINDS.iter().flat_map(|kind| kind.members) {
+        if !secret.contains(&member.name) {
+            properties[member.name] = channel_member(member);
+            secret.push(member.name);
+        }
+    }
+
+    let secret = secret.join(", ");
+    let description = format!(
+        "{secret} are secret: they are in no answer, and where none of them is sent, what is stored stays"
+    );
+    json!({
+        "type": "object",
+        "required": ["kind", "name"],
+        "properties": properties,
+        "description": description,
+    })
+}
+
+/// The schema of a channel's member, with its meaning in each kind.
+fn channel_member(member: &ChannelMember) -> Value {
+    let meanings = CHANNEL_KINDS.iter().filter_map(|kind| {
+        let same = kind.members.iter().find(|same| same.name == member.name)?;
+        Some(format!("{}: {}", kind.name, same.about))
+    });
+    let description = meanings.collect::<Vec<_>>().join("; ");
+    let types = match member.form {
+        MemberForm::TextOrNumber(..) => json!(["string", "integer"]),
+        _ => json!("string"),
+    };
+    json!({"type": types, "description": description})
 }
 
 fn rule_members() -> Value {

@@ -1,10 +1,13 @@
 //! The requests of each kind of channel.
 
 use domain::given::{self, at};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::channel_kinds::webhook::{bytes_of, signature};
+use crate::fit::utf16_units;
 use crate::message::News;
+use crate::secret::Secret;
 
 const LINK: &str = "https://home.example/alerts?a=1&b=2#k=r4nd_0m";
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -162,8 +165,7 @@ fn a_webhook_is_signed_and_home_assistant_has_the_same_body() {
         )
     );
     assert_eq!(header(&request, "webhook-timestamp"), Some("1768138860"));
-    let key = STANDARD.decode(&KEY[6..]).expect("base64");
-    let signature = signature(&key, id, 1_768_138_860, request.body());
+    let signature = signature(&bytes_of(KEY).expect("a key"), id, 1_768_138_860, request.body());
     assert_eq!(header(&request, "webhook-signature"), Some(signature.as_str()));
     assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
 
@@ -176,9 +178,13 @@ fn a_webhook_is_signed_and_home_assistant_has_the_same_body() {
 /// The example that the standard's own libraries are tested with.
 #[test]
 fn the_signature_is_that_of_the_standard() {
-    let key = STANDARD.decode(&KEY[6..]).expect("base64");
     assert_eq!(
-        signature(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#),
+        signature(
+            &bytes_of(KEY).expect("a key"),
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            r#"{"test": 2432232314}"#
+        ),
         "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     );
 }

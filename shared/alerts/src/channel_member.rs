@@ -1,0 +1,147 @@
+//! The members of a kind of channel, and their values, which are secret. Knows no kind.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::address::Reach;
+use crate::members::{MemberError, Members, string, wrong};
+use crate::url::Url;
+
+/// A member of a kind of channel.
+pub struct ChannelMember {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// How it is written.
+    pub form: MemberForm,
+    /// Whether it may be left out.
+    pub need: Need,
+}
+
+/// How a member is written.
+pub enum MemberForm {
+    /// An address of HTTP.
+    Address,
+    /// A text that fits, and what is expected.
+    Text(fn(&str) -> bool, &'static str),
+    /// The same, or a number.
+    TextOrNumber(fn(&str) -> bool, &'static str),
+    /// A text by which alone something is permitted: nobody looks on while it is typed.
+    Password(fn(&str) -> bool, &'static str),
+}
+
+/// Whether a member may be left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// It may not.
+    Always,
+    /// It may.
+    Optional,
+    /// It may, and is this address then.
+    Default(&'static str),
+}
+
+/// The values of a channel's members. Members that its kind needs are always there.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct SecretValues(BTreeMap<&'static str, SecretValue>);
+
+#[derive(Clone, PartialEq, Eq)]
+enum SecretValue {
+    Address(Url),
+    Text(String),
+}
+
+impl ChannelMember {
+    /// The address to which a kind's messages go.
+    pub(crate) const fn address(about: &'static str) -> Self {
+        Self { name: "address", about, form: MemberForm::Address, need: Need::Always }
+    }
+
+    /// The server to which messages go, unless it is the maker's own.
+    pub(crate) const fn server(about: &'static str, makers: &'static str) -> Self {
+        Self { name: "server", about, form: MemberForm::Address, need: Need::Default(makers) }
+    }
+
+    fn read(&self, value: &Value, reach: Reach) -> Result<SecretValue, String> {
+        let (is_valid, expected) = match self.form {
+            MemberForm::Address => {
+                let address = Url::parse(string(value)?, reach).map_err(|why| why.to_string())?;
+                return Ok(SecretValue::Address(address));
+            }
+            MemberForm::Text(is_valid, expected)
+            | MemberForm::TextOrNumber(is_valid, expected)
+            | MemberForm::Password(is_valid, expected) => (is_valid, expected),
+        };
+        let text = match (&self.form, value) {
+            (MemberForm::TextOrNumber(..), Value::Number(number)) => number.to_string(),
+            _ => string(value)?.to_owned(),
+        };
+        is_valid(&text).then_some(SecretValue::Text(text)).ok_or_else(|| expected.to_owned())
+    }
+}
+
+impl SecretValues {
+    /// Reads the members of a kind from a channel, and refuses a channel that lacks one.
+    pub(crate) fn read(
+        of_kind: &'static [ChannelMember],
+        members: &mut Members,
+        reach: Reach,
+    ) -> Result<Self, MemberError> {
+        let mut values = BTreeMap::new();
+        for member in of_kind {
+            let sent = members.take(member.name, |value| member.read(value, reach))?;
+            let value = match (sent, member.need) {
+                (Some(value), _) => value,
+                (None, Need::Optional) => continue,
+                (None, Need::Always) => return Err(wrong(member.name, "is missing")),
+                (None, Need::Default(address)) => {
+                    let address = Url::parse(address, Reach::Public);
+                    SecretValue::Address(address.expect("a maker's address is valid"))
+                }
+            };
+            values.insert(member.name, value);
+        }
+        Ok(Self(values))
+    }
+
+    /// The texts by the names of members, as they are stored.
+    pub(crate) fn to_texts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.0.iter().map(|(name, value)| match value {
+            SecretValue::Address(address) => (*name, address.text()),
+            SecretValue::Text(text) => (*name, text.clone()),
+        })
+    }
+
+    /// The text of a member that the kind may have.
+    pub(crate) fn find(&self, name: &str) -> Option<&str> {
+        match self.0.get(name)? {
+            SecretValue::Text(text) => Some(text),
+            SecretValue::Address(_) => None,
+        }
+    }
+
+    /// The text of a member that the kind always has.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.find(name).expect("a kind names its own members")
+    }
+
+    /// The address of a member that the kind always has.
+    pub(crate) fn address(&self, name: &str) -> &Url {
+        match self.0.get(name) {
+            Some(SecretValue::Address(address)) => address,
+            _ => panic!("a kind names its own addresses"),
+        }
+    }
+
+    /// All texts but addresses.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().filter_map(|name| self.find(name))
+    }
+}
+
+/// Whether a byte is of a name: a letter, a digit, - or _.
+pub(crate) const fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
