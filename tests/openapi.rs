@@ -179,7 +179,19 @@ fn requests() -> Vec<Asked> {
         let url = url.replace("{hour}", hour).replace("{day}", day);
         requests.push(Asked { line, method, url, body });
     }
+    requests.extend(unknown_payloads());
     requests
+}
+
+/// A payload of no format to each format's endpoint.
+fn unknown_payloads() -> impl Iterator<Item = Asked> {
+    let endpoints = ENDPOINTS.iter().filter(|endpoint| endpoint.body == Some("Payload"));
+    endpoints.map(|endpoint| Asked {
+        line: 0,
+        method: endpoint.method,
+        url: endpoint.path.to_owned(),
+        body: "{}".to_owned(),
+    })
 }
 
 /// The lines of a text with their numbers, without comments.

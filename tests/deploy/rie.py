@@ -11,81 +11,43 @@ import samcli
 
 from processes import ROOT, Failed, end, free_port, server
 
-# Of each event: the status of the answer, none where nobody waits for one, and how many readings are stored.
-EXPECTED = {
-    "array.json": (201, 3),
-    "chirpstack.json": (201, 1),
-    "gzip.json": (201, 3),
-    "home-assistant-probe.json": (204, 0),
-    "home-assistant.json": (204, 1),
-    "iot-rule-batch.json": (None, 2),
-    "iot-rule-damaged-line.json": (None, 1),
-    "iot-rule-no-timestamp.json": (None, 1),
-    "iot-rule.json": (None, 1),
-    "line-protocol-some-refused.json": (400, 1),
-    "line-protocol-v3.json": (204, 1),
-    "merge.json": (201, 1),
-    "ndjson.json": (201, 3),
-    "no-timestamp.json": (207, 1),
-    "none-valid.json": (400, 0),
-    "not-json.json": (400, 0),
-    "one-reading.json": (201, 1),
-    "quick-no-token.json": (401, 0),
-    "readings-member.json": (201, 2),
-    "remo-devices.json": (201, 2),
-    "remo-meter.json": (201, 1),
-    "same-timestamp-twice.json": (201, 1),
-    "shelly-climate.json": (201, 1),
-    "shelly-event.json": (204, 0),
-    "shelly-gen1.json": (201, 2),
-    "shelly-plug.json": (201, 1),
-    "shelly-three-phases.json": (201, 1),
-    "some-refused.json": (207, 1),
-    "switchbot-co2.json": (201, 1),
-    "switchbot-curtain.json": (201, 1),
-    "switchbot-meter.json": (201, 1),
-    "switchbot-plug.json": (201, 1),
-    "tasmota-lines.json": (204, 1),
-    "tasmota-meter.json": (201, 1),
-    "tasmota-no-device.json": (400, 0),
-    "tasmota-no-numbers.json": (204, 0),
-    "tasmota-not-understood.json": (400, 0),
-    "tasmota-one-sensor.json": (201, 1),
-    "tasmota-only-words.json": (200, 0),
-    "tasmota-phases.json": (207, 1),
-    "tasmota-plug.json": (201, 1),
-    "tasmota-two-sensors.json": (201, 2),
-    "telegraf-gzip.json": (204, 2),
-    "things-stack.json": (201, 1),
-    "topic-chirpstack.json": (None, 1),
-    "topic-no-readings.json": (None, 0),
-    "topic-shelly.json": (None, 1),
-    "topic-tasmota.json": (None, 2),
-    "topic-things-stack.json": (None, 1),
-    "topic-unknown-format.json": (None, 0),
-    "topic-zigbee2mqtt.json": (None, 1),
-    "zigbee2mqtt-climate.json": (201, 1),
-    "zigbee2mqtt-plug.json": (201, 1),
-}
+
+def cases():
+    """The cases of ingest in tests/events/cases.txt: the event and those before it, the status of the answer, none where
+    nobody waits for one, and how many readings are stored then."""
+    found = []
+    for line in (ROOT / "tests" / "events" / "cases.txt").read_text().splitlines():
+        if line and not line.startswith((" ", "//")):
+            event, _, before = line.partition(" after ")
+            found.append({"event": event, "before": before.split(), "status": None, "stored": 0})
+            continue
+        match line.split():
+            case ["/status", "=", status]:
+                found[-1]["status"] = int(status)
+            case ["stores", "nothing"]:
+                pass
+            case ["stores", number] if number.isdigit():
+                found[-1]["stored"] = int(number)
+            case ["stores", *_]:
+                found[-1]["stored"] += 1
+    return [case for case in found if case["event"].startswith("ingest/")]
 
 
 def run(emulator, bootstrap):
     """Sends every event to the binary; how many there were."""
-    folder = ROOT / "events" / "ingest"
-    found = {file.name for file in folder.iterdir()}
-    if found != set(EXPECTED):
-        raise Failed(f"events/ingest and what is expected of it differ: {found ^ set(EXPECTED)}")
     table = make_table(emulator)
     url, process = start(emulator, bootstrap, table)
-    for name, expected in EXPECTED.items():
+    sent = cases()
+    for case in sent:
         empty(emulator, table)
-        answer = invoke(url, (folder / name).read_bytes())
+        for event in [*case["before"], case["event"]]:
+            answer = invoke(url, (ROOT / "events" / f"{event}.json").read_bytes())
         stored = sum(item["sk"]["S"].startswith("TS#") for item in items(emulator, table))
-        if (answer.get("statusCode"), stored) != expected:
-            raise Failed(f"{name}: expected {expected}, got {answer} and {stored} readings stored")
+        if (answer.get("statusCode"), stored) != (case["status"], case["stored"]):
+            raise Failed(f"{case}: got {answer} and {stored} readings stored")
     end(process)
     emulator.client("dynamodb").delete_table(TableName=table)
-    return len(EXPECTED)
+    return len(sent)
 
 
 def invoke(url, event):

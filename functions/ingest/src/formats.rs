@@ -28,7 +28,7 @@ use domain::Timestamp;
 use serde_json::Value;
 
 use draft::Entry;
-use payload::{Payload, Unknown};
+use payload::{Payload, TreeFormat};
 
 /// A format.
 #[derive(Debug, Clone, Copy)]
@@ -49,41 +49,37 @@ pub(crate) struct PayloadReader {
     read: Read,
 }
 
+/// The formats of trees. A test finds each endpoint of payloads that has none.
+const TREE_FORMATS: [&TreeFormat; 7] = [
+    &tasmota::FORMAT,
+    &shelly::FORMAT,
+    &zigbee2mqtt::FORMAT,
+    &switchbot::FORMAT,
+    &remo::FORMAT,
+    &things_stack::FORMAT,
+    &chirpstack::FORMAT,
+];
+
 /// What reads payloads.
 #[derive(Debug, Clone, Copy)]
 enum Read {
-    /// Reads a body of JSON that arrived at a timestamp.
-    Tree { read: fn(&Value, Timestamp) -> Result<Vec<Payload>, Unknown>, device_of: DeviceOf },
+    /// Reads a body.
+    Tree(&'static TreeFormat),
     /// Reads the parameters of an address.
     Address(fn(&[u8]) -> Result<Vec<Payload>, Problem>),
 }
 
-/// The device that a topic names behind the format; `None` if its messages have no readings.
-type DeviceOf = fn(&str) -> Option<&str>;
-
-/// The device of a topic for formats without topics.
-const NO_TOPIC: DeviceOf = |_| None;
-
 impl Read {
     /// The reader of an operation's payloads.
     fn of(operation: Operation) -> Option<Self> {
-        let (read, device_of): (fn(&Value, Timestamp) -> _, DeviceOf) = match operation {
-            Operation::PostTasmota => (|tree, _| tasmota::read(tree), tasmota::device_of),
-            Operation::PostShelly => (|tree, _| shelly::read(tree), shelly::device_of),
-            Operation::PostZigbee2Mqtt => {
-                (|tree, _| zigbee2mqtt::read(tree), zigbee2mqtt::device_of)
+        match operation {
+            Operation::QuickReading => Some(Self::Address(query::quick)),
+            Operation::ShellyReading => Some(Self::Address(query::shelly)),
+            _ => {
+                let found = TREE_FORMATS.into_iter().find(|format| format.operation == operation);
+                found.map(Self::Tree)
             }
-            Operation::PostSwitchBot => (|tree, _| switchbot::read(tree), NO_TOPIC),
-            Operation::PostRemo => (remo::read, NO_TOPIC),
-            Operation::PostThingsStack => {
-                (|tree, _| things_stack::read(tree), things_stack::device_of)
-            }
-            Operation::PostChirpStack => (|tree, _| chirpstack::read(tree), chirpstack::device_of),
-            Operation::QuickReading => return Some(Self::Address(query::quick)),
-            Operation::ShellyReading => return Some(Self::Address(query::shelly)),
-            _ => return None,
-        };
-        Some(Self::Tree { read, device_of })
+        }
     }
 }
 
@@ -135,7 +131,7 @@ impl PayloadReader {
     /// The device that a topic names behind the format; `None` if its messages have no readings.
     pub(crate) fn device_of<'a>(&self, rest: &'a str) -> Option<&'a str> {
         match self.read {
-            Read::Tree { device_of, .. } => device_of(rest),
+            Read::Tree(format) => (format.device_of)(rest),
             Read::Address(_) => None,
         }
     }
@@ -147,12 +143,12 @@ impl PayloadReader {
 
     /// The payloads of a body or of the query of an address; there are none if it has no numbers.
     pub(crate) fn read(&self, body: &[u8], arrived: Timestamp) -> Result<Vec<Payload>, Problem> {
-        let payloads = match self.read {
+        let format = match self.read {
             Read::Address(read) => return read(body),
-            Read::Tree { read, .. } => read(&tree(body)?, arrived),
+            Read::Tree(format) => format,
         };
-        payloads.map_err(|Unknown(expected)| {
-            let owner = self.format.owner;
+        (format.read)(&tree(body)?, arrived).ok_or_else(|| {
+            let (owner, expected) = (self.format.owner, format.expected);
             let detail = format!("The payload is not {owner}; looked for {expected}.");
             Problem::new(ProblemKind::BadRequest, detail)
         })

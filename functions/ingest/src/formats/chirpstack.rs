@@ -3,11 +3,12 @@
 //!
 //! Source: <https://www.chirpstack.io/docs/chirpstack/integrations/events.html>
 
+use api::endpoints::Operation;
 use domain::Timestamp;
 use serde_json::Value;
 
 use super::lorawan::{decoded, heard};
-use super::payload::{Payload, Row, Unknown, text};
+use super::payload::{Payload, Row, TreeFormat, text};
 use super::scale::SAME;
 use crate::formats::moment::Moment;
 
@@ -15,13 +16,20 @@ use crate::formats::moment::Moment;
 /// better than is needed, so it is no ratio of signal to noise.
 const STATUS: &[Row] = &[("batteryLevel", "battery", SAME), ("margin", "link_margin", SAME)];
 
-const EXPECTED: &str = "deviceInfo with a devEui, and an object that a codec has made";
+pub(super) const FORMAT: TreeFormat = TreeFormat {
+    operation: Operation::PostChirpStack,
+    expected: "deviceInfo with a devEui, and an object that a codec has made",
+    read: |payload, _| read(payload),
+    device_of: device_of,
+    #[cfg(test)]
+    tables: &[STATUS],
+};
 
 /// Reads an event. Its time is that of the network, which is believed.
-pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+fn read(payload: &Value) -> Option<Vec<Payload>> {
     let info = payload.get("deviceInfo");
     let device = info.and_then(|info| text(info, "devEui"));
-    let Some((info, device)) = info.zip(device) else { return Err(Unknown(EXPECTED)) };
+    let Some((info, device)) = info.zip(device) else { return None };
     let at = text(payload, "time").and_then(|at| Timestamp::parse_absolute(at).ok());
     let mut read = Payload::new(Some(device), at.map_or(Moment::Arrival, Moment::Known));
     read.name = text(info, "deviceName").map(str::to_owned);
@@ -36,15 +44,12 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     {
         read.take("", payload, STATUS);
     }
-    Ok(vec![read])
+    Some(vec![read])
 }
-
-#[cfg(test)]
-pub(super) const TABLES: [&[Row]; 1] = [STATUS];
 
 /// The device that a topic names behind the format, if its messages have readings:
 /// `application/APPLICATION/device/DEV_EUI/event/up`.
-pub(super) fn device_of(rest: &str) -> Option<&str> {
+fn device_of(rest: &str) -> Option<&str> {
     let (_, device) = rest.strip_prefix("application/")?.split_once("/device/")?;
     let device = device.strip_suffix("/event/up").or_else(|| device.strip_suffix("/event/status"));
     device.filter(|device| !device.contains('/'))

@@ -88,28 +88,9 @@ const DECODED: &[Row] = &[
 ];
 
 /// What a decoder passes on and nobody has measured.
-const IGNORED: &[&str] = &[
-    "Bat_status",
-    "Ext",
-    "Node_type",
-    "Payload_ver",
-    "Payver",
-    "Port",
-    "Systimestamp",
-    "bytes",
-    "data_time",
-    "device_id",
-    "firmware_version",
-    "hardware_version",
-    "ipso_version",
-    "payload_version",
-    "port",
-    "raw",
-    "sn",
-    "time",
-    "timestamp",
-    "tsl_version",
-];
+const IGNORED: &str = "\
+    Bat_status Ext Node_type Payload_ver Payver Port Systimestamp bytes data_time device_id firmware_version \
+    hardware_version ipso_version payload_version port raw sn time timestamp tsl_version";
 
 /// How well the gateway that hears a device best does so.
 const HEARD: &[Row] = &[("rssi", "signal_strength", SAME), ("snr", "snr", SAME)];
@@ -137,7 +118,7 @@ pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
         }
     }
     let is_read = |key: &str| taken.contains(&key);
-    read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: IGNORED }, decoded);
+    read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, decoded);
 }
 
 /// The receptions of an uplink: that of the gateway that hears it best.

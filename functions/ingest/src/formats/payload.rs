@@ -4,8 +4,9 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::endpoints::Operation;
 use api::json::Kind;
-use domain::{Decimal, MAX_METRICS, MetricName};
+use domain::{Decimal, MAX_METRICS, MetricName, Timestamp};
 use serde_json::value::{RawValue, Value};
 
 use super::line_protocol::mapping::metric_name;
@@ -14,9 +15,21 @@ use super::{units, vocabulary};
 use crate::formats::draft::{Fault, Refusal};
 use crate::formats::moment::Moment;
 
-/// A payload that is not its format's: what was looked for, in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unknown(pub(crate) &'static str);
+/// A format whose payloads are trees of JSON.
+#[derive(Debug)]
+pub(crate) struct TreeFormat {
+    /// The operation of its endpoint.
+    pub(crate) operation: Operation,
+    /// What each payload of the format has, for the refusal of another one.
+    pub(crate) expected: &'static str,
+    /// Reads a body that arrived at a timestamp; `None` for a body of no such format.
+    pub(crate) read: fn(&Value, Timestamp) -> Option<Vec<Payload>>,
+    /// The device that a topic names behind the format; `None` for messages without readings.
+    pub(crate) device_of: fn(&str) -> Option<&str>,
+    /// The tables by which it reads.
+    #[cfg(test)]
+    pub(crate) tables: &'static [&'static [Row]],
+}
 
 /// What one device says at one moment; nothing where it has no numbers to tell.
 #[derive(Debug)]
@@ -58,7 +71,7 @@ pub(crate) struct Rest<'a> {
     pub(crate) place: &'a str,
     /// Whether a key, with `/` between levels, is read already.
     pub(crate) is_read: &'a dyn Fn(&str) -> bool,
-    /// Keys of any level that say something of the device itself; `*` at the end stands for any end.
+    /// Texts of keys of any level that say something of the device itself; `*` at the end stands for any end.
     pub(crate) ignored: &'a [&'a str],
 }
 
@@ -222,11 +235,12 @@ impl Payload {
         value: &Value,
         numbers: &mut Vec<(String, Decimal)>,
     ) {
-        let is_ignored = |known: &&str| match known.strip_suffix('*') {
+        let mut ignored = rest.ignored.iter().flat_map(|keys| keys.split_whitespace());
+        let is_ignored = |known: &str| match known.strip_suffix('*') {
             Some(beginning) => key.starts_with(beginning),
-            None => *known == key,
+            None => known == key,
         };
-        if (rest.is_read)(&path) || rest.ignored.iter().any(is_ignored) {
+        if (rest.is_read)(&path) || ignored.any(is_ignored) {
             return;
         }
         match value {
@@ -362,11 +376,11 @@ pub(crate) mod tests {
     /// What a format makes of a text: each device with its name and its moment, its parts with their values, what is refused and what is not
     /// stored.
     pub(crate) fn shown(
-        read: impl Fn(&Value) -> Result<Vec<Payload>, Unknown>,
+        read: impl Fn(&Value) -> Option<Vec<Payload>>,
         text: &str,
-    ) -> Result<Vec<String>, &'static str> {
+    ) -> Option<Vec<String>> {
         let value = serde_json::from_str(text).expect("JSON");
-        let payloads = read(&value).map_err(|Unknown(expected)| expected)?;
+        let payloads = read(&value)?;
         let mut shown = Vec::new();
         for Payload { device, name, moment, parts, refused, ignored, .. } in payloads {
             shown.extend(name.map(|name| format!("called {name}")));
@@ -381,7 +395,7 @@ pub(crate) mod tests {
             shown.extend(refused.iter().map(ToString::to_string));
             shown.extend(ignored.iter().map(|name| format!("not {name}")));
         }
-        Ok(shown)
+        Some(shown)
     }
 
     impl std::fmt::Display for Moment {

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use api::endpoints::Operation;
 use domain::{Decimal, DecimalError, Timestamp};
 use serde_json::Value;
 
-use super::payload::{Measured, Payload, Unknown, text};
+use super::payload::{Measured, Payload, TreeFormat, text};
 use super::scale::SAME;
 use crate::formats::draft::{Fault, Refusal};
 use crate::formats::moment::Moment;
@@ -41,11 +42,17 @@ const UNITS: [(&str, &str); 9] = [
     ("13", "10000"),
 ];
 
-const EXPECTED: &str =
-    "a device with newest_events, an appliance with smart_meter, or a list of them";
+pub(super) const FORMAT: TreeFormat = TreeFormat {
+    operation: Operation::PostRemo,
+    expected: "a device with newest_events, an appliance with smart_meter, or a list of them",
+    read: read,
+    device_of: |_| None,
+    #[cfg(test)]
+    tables: &[],
+};
 
 /// Reads a device, an appliance or a list of them. Appliances without a meter have no numbers.
-pub(crate) fn read(payload: &Value, arrived: Timestamp) -> Result<Vec<Payload>, Unknown> {
+fn read(payload: &Value, arrived: Timestamp) -> Option<Vec<Payload>> {
     let one = std::slice::from_ref(payload);
     let all = payload.as_array().map_or(one, Vec::as_slice);
     let mut payloads = Vec::new();
@@ -55,10 +62,10 @@ pub(crate) fn read(payload: &Value, arrived: Timestamp) -> Result<Vec<Payload>, 
         } else if let Some(properties) = it.pointer("/smart_meter/echonetlite_properties") {
             payloads.extend(meter(it, properties));
         } else if it.get("id").is_none() {
-            return Err(Unknown(EXPECTED));
+            return None;
         }
     }
-    Ok(payloads)
+    Some(payloads)
 }
 
 /// A device's time is that of its newest event: a value's own is the time at which it last changed, and the

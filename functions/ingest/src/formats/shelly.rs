@@ -3,9 +3,10 @@
 //!
 //! Sources: <https://shelly-api-docs.shelly.cloud/gen2/>, <https://shelly-api-docs.shelly.cloud/gen1/>
 
+use api::endpoints::Operation;
 use serde_json::{Map, Value};
 
-use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
+use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, text};
 use super::scale::{FAHRENHEIT, MILLI, OPENING, SAME, SWITCH, Scale};
 use super::units::{Conversion, TENTH};
 use super::vocabulary;
@@ -226,70 +227,13 @@ const ENVELOPE: [&str; 6] = ["ts", "events", "id", "src", "dst", "method"];
 const OBJECT: &str = "obj_id";
 
 /// What a component tells of itself and not of what it measures; the minutes of a meter fall by nature.
-const IGNORED: &[&str] = &[
-    "actions_stats",
-    "aenergy",
-    "by_minute",
-    "calibrating",
-    "cfg_changed_cnt",
-    "charger",
-    "color_temp_range",
-    "connect_retries",
-    "counters",
-    "errors",
-    "external",
-    "event",
-    "event_cnt",
-    "flags",
-    "has_timer",
-    "hwID",
-    "BTHome_version",
-    "addr",
-    "address",
-    "encryption",
-    "pid",
-    "id",
-    "illumination",
-    "is_valid",
-    "last_direction",
-    "last_event",
-    "last_update_ts",
-    "last_updated_ts",
-    "minute_ts",
-    "move_started_at",
-    "move_timeout",
-    "mute",
-    "overpower",
-    "overtemperature",
-    "obj_id",
-    "packet_id",
-    "paired",
-    "pos_control",
-    "positioning",
-    "ret_aenergy",
-    "rgb",
-    "rpc",
-    "rsv",
-    "safety_switch",
-    "schedule",
-    "schedules",
-    "slat",
-    "source",
-    "started_at",
-    "stop_reason",
-    "tC",
-    "tF",
-    "target_pos",
-    "temperature",
-    "timer_*",
-    "timestamp",
-    "transition",
-    "ts",
-    "units",
-    "user_calibrated_phase",
-    "xcounts",
-    "xfreq",
-];
+const IGNORED: &str = "\
+    actions_stats aenergy by_minute calibrating cfg_changed_cnt charger color_temp_range connect_retries counters \
+    errors external event event_cnt flags has_timer hwID BTHome_version addr address encryption pid id \
+    illumination is_valid last_direction last_event last_update_ts last_updated_ts minute_ts move_started_at \
+    move_timeout mute overpower overtemperature obj_id packet_id paired pos_control positioning ret_aenergy rgb \
+    rpc rsv safety_switch schedule schedules slat source started_at stop_reason tC tF target_pos temperature \
+    timer_* timestamp transition ts units user_calibrated_phase xcounts xfreq";
 
 /// The members of Gen1's `/status`; `temperature` is that of a relay, which has it as `tmp` again.
 const GEN1: &[Row] = &[
@@ -349,71 +293,12 @@ const GEN1_THERMOSTAT: &[Row] = &[
 ];
 
 /// Members of Gen1's `/status` that say something of the device itself.
-const GEN1_IGNORED: &[&str] = &[
-    "wifi_sta",
-    "cloud",
-    "mqtt",
-    "time",
-    "unixtime",
-    "serial",
-    "has_update",
-    "mac",
-    "update",
-    "ram_*",
-    "fs_*",
-    "uptime",
-    "temperature_status",
-    "overload",
-    "max_power",
-    "sensor",
-    "is_valid",
-    "tmp",
-    "hum",
-    "bat",
-    "lux",
-    "accel",
-    "gas_sensor",
-    "concentration",
-    "act_reasons",
-    "sensor_error",
-    "getinfo",
-    "input",
-    "mode",
-    "emeter_n",
-    "v_data",
-    "ixsum",
-    "mismatch",
-    "self_test_state",
-    "relays",
-    "lights",
-    "rollers",
-    "meters",
-    "emeters",
-    "inputs",
-    "adcs",
-    "thermostats",
-    "ext_temperature",
-    "ext_humidity",
-    "ext_sensors",
-    "ext_switch",
-    "valves",
-    "gain",
-    "white",
-    "temp",
-    "red",
-    "green",
-    "blue",
-    "boost_minutes",
-    "schedule_profile",
-    "target_t",
-    "ison",
-    "state",
-    "wifi_ap",
-    "calibrated",
-    "rotation_*",
-    "dbg_flags",
-    "ps_mode",
-];
+const GEN1_IGNORED: &str = "\
+    wifi_sta cloud mqtt time unixtime serial has_update mac update ram_* fs_* uptime temperature_status overload \
+    max_power sensor is_valid tmp hum bat lux accel gas_sensor concentration act_reasons sensor_error getinfo \
+    input mode emeter_n v_data ixsum mismatch self_test_state relays lights rollers meters emeters inputs adcs \
+    thermostats ext_temperature ext_humidity ext_sensors ext_switch valves gain white temp red green blue \
+    boost_minutes schedule_profile target_t ison state wifi_ap calibrated rotation_* dbg_flags ps_mode";
 
 /// The parameters of actions: those that Gen1 appends, and the names of Gen2's values.
 pub(crate) const PARAMETERS: &[Row] = &[
@@ -465,18 +350,48 @@ const ALARM: Scale = Scale::Words(&[("none", "0"), ("mild", "1"), ("heavy", "1")
 const SENSED: Scale = Scale::Unless(&["999", "-1"]);
 const SENSED_DEGREES: Scale = Scale::Unless(&["999"]);
 
-const EXPECTED: &str = "a notification with params, a status with components such as switch:0, em:0 or \
-    temperature:0, or Gen1's status with meters, emeters, relays, tmp or bat";
+pub(super) const FORMAT: TreeFormat = TreeFormat {
+    operation: Operation::PostShelly,
+    expected: "a notification with params, a status with components such as switch:0, em:0 or \
+    temperature:0, or Gen1's status with meters, emeters, relays, tmp or bat",
+    read: |payload, _| read(payload),
+    device_of: device_of,
+    #[cfg(test)]
+    tables: &[
+        METERED,
+        PHASES,
+        BOARD,
+        MEASURING,
+        SMOKE,
+        FLOOD,
+        GAS,
+        CARBON_MONOXIDE,
+        PRESENCE,
+        INPUT,
+        THERMOSTAT,
+        BLUETOOTH,
+        HEARD,
+        GEN1_INPUT,
+        GEN1_ANALOGUE,
+        GEN1_THERMOSTAT,
+        GEN1_VALVE,
+        GEN1,
+        GEN1_OUTPUT,
+        GEN1_METER,
+        GEN1_ENERGY_METER,
+        PARAMETERS,
+    ],
+};
 
 /// Reads a payload. A notification is partial: it has what changed.
-pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = payload.get("params").or_else(|| payload.get("result")).unwrap_or(payload);
     let components = told.get("components").and_then(Value::as_array).map(Vec::as_slice);
     let listed = components.map(status_of);
     let status = listed.as_ref().unwrap_or(told);
-    let Some(members) = status.as_object() else { return Err(Unknown(EXPECTED)) };
+    let Some(members) = status.as_object() else { return None };
     if members.keys().any(|key| is_gen1(key)) {
-        return Ok(vec![read_gen1(status)]);
+        return Some(vec![read_gen1(status)]);
     }
     let time = status.get("ts").or_else(|| status.pointer("/sys/unixtime"));
     let mac = status.get("sys").and_then(|sys| text(sys, "mac"));
@@ -511,7 +426,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         }
         read.unite(component, one);
     }
-    if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
+    if is_known { Some(vec![read]) } else { None }
 }
 
 /// Reads what a script of a gateway hears by Bluetooth, such as Shelly's own example of a gateway: the device of an
@@ -558,7 +473,7 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
     let Value::Object(values) = values else { return one };
     let is_read = |key: &str| has_row(rows, key);
     let place = format!("{component}/");
-    let rest = Rest { part, place: &place, is_read: &is_read, ignored: IGNORED };
+    let rest = Rest { part, place: &place, is_read: &is_read, ignored: &[IGNORED] };
     match values.get("value").filter(|_| rows.is_empty()).and_then(Value::as_bool) {
         Some(state) => {
             let mut values = values.clone();
@@ -646,10 +561,14 @@ fn read_gen1(status: &Value) -> Payload {
             }
             let Value::Object(members) = element else { continue };
             let is_read = |key: &str| has_row(rows, key);
-            let ignored: Vec<&str> = IGNORED.iter().chain(GEN1_IGNORED).copied().collect();
             let place = format!("{list}/{number}/");
             read.rest(
-                Rest { part: &part, place: &place, is_read: &is_read, ignored: &ignored },
+                Rest {
+                    part: &part,
+                    place: &place,
+                    is_read: &is_read,
+                    ignored: &[IGNORED, GEN1_IGNORED],
+                },
                 members,
             );
         }
@@ -675,8 +594,10 @@ fn read_gen1(status: &Value) -> Payload {
     }
     if let Value::Object(members) = status {
         let is_read = |key: &str| has_row(GEN1, key);
-        let ignored: Vec<&str> = IGNORED.iter().chain(GEN1_IGNORED).copied().collect();
-        read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &ignored }, members);
+        read.rest(
+            Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED, GEN1_IGNORED] },
+            members,
+        );
     }
     read
 }
@@ -691,34 +612,8 @@ fn metered(status: &Value) -> &'static str {
     names.iter().find(|(list, _)| status.get(*list).is_some()).map_or("meter", |(_, name)| name)
 }
 
-#[cfg(test)]
-pub(super) const TABLES: [&[Row]; 22] = [
-    METERED,
-    PHASES,
-    BOARD,
-    MEASURING,
-    SMOKE,
-    FLOOD,
-    GAS,
-    CARBON_MONOXIDE,
-    PRESENCE,
-    INPUT,
-    THERMOSTAT,
-    BLUETOOTH,
-    HEARD,
-    GEN1_INPUT,
-    GEN1_ANALOGUE,
-    GEN1_THERMOSTAT,
-    GEN1_VALVE,
-    GEN1,
-    GEN1_OUTPUT,
-    GEN1_METER,
-    GEN1_ENERGY_METER,
-    PARAMETERS,
-];
-
 /// The device that a topic names behind the format, if its messages have readings:
 /// `DEVICE/events/rpc`: the MQTT prefix is `roomtide/shelly/DEVICE`. `status/` would say the same again.
-pub(super) fn device_of(rest: &str) -> Option<&str> {
+fn device_of(rest: &str) -> Option<&str> {
     rest.strip_suffix("/events/rpc")
 }

@@ -2,10 +2,11 @@
 //!
 //! Source: <https://github.com/OpenWonderLabs/SwitchBotAPI>
 
+use api::endpoints::Operation;
 use domain::Timestamp;
 use serde_json::Value;
 
-use super::payload::{Payload, Rest, Row, Unknown, has_row, text};
+use super::payload::{Payload, Rest, Row, TreeFormat, has_row, text};
 use super::scale::{FAHRENHEIT, LOCK, MILLI, OPENING, SAME, SWITCH, Scale};
 use super::units::{CLOSED, TILT};
 use crate::formats::moment::Moment;
@@ -59,44 +60,26 @@ pub(super) const BY_TYPE: &[(&str, Row)] = &[
 ];
 
 /// What a device says of itself, settings, and counts of a day, which fall by nature.
-const IGNORED: &[&str] = &[
-    "calibrate",
-    "childLock",
-    "commandId",
-    "deviceId",
-    "deviceMac",
-    "deviceMode",
-    "deviceName",
-    "deviceType",
-    "direction",
-    "electricityOfDay",
-    "eventName",
-    "group",
-    "hubDeviceId",
-    "mode",
-    "moving",
-    "nightStatus",
-    "online",
-    "onlineStatus",
-    "result",
-    "scale",
-    "switch1UsedElectricity",
-    "switch2UsedElectricity",
-    "timeOfSample",
-    "usedElectricity",
-    "version",
-    "workingStatus",
-];
+const IGNORED: &str = "\
+    calibrate childLock commandId deviceId deviceMac deviceMode deviceName deviceType direction electricityOfDay \
+    eventName group hubDeviceId mode moving nightStatus online onlineStatus result scale switch1UsedElectricity \
+    switch2UsedElectricity timeOfSample usedElectricity version workingStatus";
 
-const EXPECTED: &str =
-    "a report with context and its deviceMac, or a status with body and its deviceId";
+pub(super) const FORMAT: TreeFormat = TreeFormat {
+    operation: Operation::PostSwitchBot,
+    expected: "a report with context and its deviceMac, or a status with body and its deviceId",
+    read: |payload, _| read(payload),
+    device_of: |_| None,
+    #[cfg(test)]
+    tables: &[REPORTED],
+};
 
 /// Reads a report. Its time is a number of milliseconds; a status has none.
-pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = payload.get("context").or_else(|| payload.get("body"));
     let told =
         told.filter(|event| text(event, "deviceMac").or_else(|| text(event, "deviceId")).is_some());
-    let Some(told) = told else { return Err(Unknown(EXPECTED)) };
+    let Some(told) = told else { return None };
     let device = text(told, "deviceMac").or_else(|| text(told, "deviceId"));
     let at = told.get("timeOfSample").and_then(Value::as_i64);
     let moment = at.map_or(Moment::Arrival, |millis| {
@@ -116,10 +99,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     read.take("", told, &rows);
     if let Value::Object(members) = told {
         let is_read = |key: &str| has_row(&rows, key);
-        read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: IGNORED }, members);
+        read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, members);
     }
-    Ok(vec![read])
+    Some(vec![read])
 }
-
-#[cfg(test)]
-pub(super) const TABLES: [&[Row]; 1] = [REPORTED];

@@ -4,9 +4,10 @@
 //! Sources: <https://tasmota.github.io/docs/MQTT/>, <https://tasmota.github.io/docs/Smart-Meter-Interface/>,
 //! <https://tasmota.github.io/docs/Supported-Peripherals/>
 
+use api::endpoints::Operation;
 use serde_json::{Map, Value};
 
-use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
+use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, text};
 use super::scale::{FAHRENHEIT, SAME, SWITCH, Scale};
 use super::units::{
     Conversion, INCHES_OF_MERCURY, KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR,
@@ -159,42 +160,10 @@ const STATE: &[Row] = &[
 ];
 
 /// What a device says of itself, and counts of a day or of a period, which fall by nature.
-const IGNORED: &[&str] = &[
-    "Address",
-    "Berry",
-    "Color",
-    "Device",
-    "Endpoint",
-    "Epoch",
-    "Fade",
-    "HSBColor",
-    "Heap",
-    "Id",
-    "IEEEAddr",
-    "LedTable",
-    "LoadAvg",
-    "Manufacturer",
-    "ModelId",
-    "MqttCount",
-    "Name",
-    "Period",
-    "PressureUnit",
-    "Scheme",
-    "Sleep",
-    "SleepMode",
-    "Speed",
-    "SpeedUnit",
-    "TempUnit",
-    "Time",
-    "Today",
-    "TotalStartTime",
-    "TotalToday",
-    "TotalYesterday",
-    "Uptime",
-    "UptimeSec",
-    "Wifi",
-    "Yesterday",
-];
+const IGNORED: &str = "\
+    Address Berry Color Device Endpoint Epoch Fade HSBColor Heap Id IEEEAddr LedTable LoadAvg Manufacturer ModelId \
+    MqttCount Name Period PressureUnit Scheme Sleep SleepMode Speed SpeedUnit TempUnit Time Today TotalStartTime \
+    TotalToday TotalYesterday Uptime UptimeSec Wifi Yesterday";
 
 /// The sections that are no sensor.
 const NOT_SENSORS: [&str; 4] = ["ENERGY", "Wifi", "Berry", "ZbReceived"];
@@ -209,13 +178,20 @@ const DISTANCES: &[(&str, &str, Conversion)] = &[
     ("AS3935", "lightning_distance", Conversion::Same),
 ];
 
-const EXPECTED: &str = "ENERGY, a sensor such as {\"DS18B20\": {\"Temperature\": 20.6}}, POWER, Wifi, \
-    StatusSNS, or at least Time";
+pub(super) const FORMAT: TreeFormat = TreeFormat {
+    operation: Operation::PostTasmota,
+    expected: "ENERGY, a sensor such as {\"DS18B20\": {\"Temperature\": 20.6}}, POWER, Wifi, \
+    StatusSNS, or at least Time",
+    read: |payload, _| read(payload),
+    device_of: device_of,
+    #[cfg(test)]
+    tables: &[ENERGY, SENSOR, METER, RECEIVED, INSIDE, STATE],
+};
 
 /// Reads a payload. The times are the device's, local unless they tell an offset.
-pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = payload.get("StatusSNS").unwrap_or(payload);
-    let Some(members) = told.as_object() else { return Err(Unknown(EXPECTED)) };
+    let Some(members) = told.as_object() else { return None };
     let time = told.get("Epoch").or_else(|| told.get("Time"));
     let mut read = Payload::new(None, moment(time));
     let mut is_known = time.is_some();
@@ -223,7 +199,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         is_known = true;
         read.take("", &told["ENERGY"], ENERGY);
         let is_read = |key: &str| has_row(ENERGY, key);
-        let rest = Rest { part: "", place: "ENERGY/", is_read: &is_read, ignored: IGNORED };
+        let rest = Rest { part: "", place: "ENERGY/", is_read: &is_read, ignored: &[IGNORED] };
         read.rest(rest, energy);
     }
     is_known |= read.take("", told, STATE);
@@ -242,12 +218,12 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         is_known |= section(&mut read, (name, name), values, told, &[]);
     }
     if !is_known {
-        return Err(Unknown(EXPECTED));
+        return None;
     }
     let is_read = |key: &str| has_row(STATE, key);
-    let rest = Rest { part: "", place: "", is_read: &is_read, ignored: IGNORED };
+    let rest = Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] };
     read.rest(rest, members.iter().filter(|(_, it)| !it.is_object()));
-    Ok(vec![read])
+    Some(vec![read])
 }
 
 /// Reads a sensor's section. The rows of `taken` are read already. Returns whether it has a key that a table knows.
@@ -277,7 +253,7 @@ fn section(
     let is_read = |key: &str| {
         is_read.contains(&key) || has_row(taken, key) || has_row(&nested, key) || is_own(key)
     };
-    let ignored: Vec<&str> = IGNORED.iter().filter(|key| **key != "Speed").copied().collect();
+    let ignored: Vec<&str> = IGNORED.split_whitespace().filter(|key| *key != "Speed").collect();
     let place = format!("{name}/");
     read.rest(Rest { part, place: &place, is_read: &is_read, ignored: &ignored }, values);
     is_known
@@ -350,12 +326,9 @@ fn scale(told: &Value, metric: &str) -> Scale {
     }
 }
 
-#[cfg(test)]
-pub(super) const TABLES: [&[Row]; 6] = [ENERGY, SENSOR, METER, RECEIVED, INSIDE, STATE];
-
 /// The device that a topic names behind the format, if its messages have readings:
 /// `DEVICE/tele/SENSOR`: `FullTopic` is `roomtide/tasmota/%topic%/%prefix%/`.
-pub(super) fn device_of(rest: &str) -> Option<&str> {
+fn device_of(rest: &str) -> Option<&str> {
     let (device, message) = rest.split_once('/')?;
     matches!(message, "tele/SENSOR" | "tele/STATE" | "stat/STATUS8" | "stat/STATUS10")
         .then_some(device)

@@ -14,65 +14,48 @@ use super::*;
 /// The folder with the cases of each format, by the operation of its endpoint.
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/formats/cases");
 
-/// Keys that the code of formats looks for, beside those of the tables.
-const KEYS: [&str; 50] = [
-    "Epoch",
-    "StatusSNS",
-    "Time",
-    "ENERGY",
-    "DS18B20",
-    "TempUnit",
-    "PressureUnit",
-    "params",
-    "result",
-    "src",
-    "method",
-    "ts",
-    "sys",
-    "mac",
-    "switch:0",
+/// Keys for which the code of formats looks and that no case has.
+const KEYS: [&str; 8] = [
     "em:1",
-    "temperature:100",
-    "tF",
-    "meters",
-    "emeters",
-    "relays",
-    "tmp",
-    "ext_temperature",
-    "0",
-    "last_seen",
-    "state_l1",
-    "device",
-    "context",
-    "body",
-    "deviceMac",
-    "timeOfSample",
-    "newest_events",
-    "smart_meter",
-    "id",
     "ZbReceived",
     "Name",
     "Temperature1",
     "COUNTER",
-    "deviceType",
     "power_a",
-    "temperature_1",
     "bthomesensor:200",
-    "value",
     "temperature_F",
-    "end_device_ids",
-    "device_id",
-    "uplink_message",
-    "decoded_payload",
-    "deviceInfo",
-    "devEui",
 ];
 
+/// All keys of the cases: with those of the tables, the keys for which the code of formats looks.
+fn keys_of_cases() -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    for format in TREE_FORMATS {
+        for case in cases(&text_of_cases(format)) {
+            add_keys(&serde_json::from_str(case.given).expect("JSON"), &mut keys);
+        }
+    }
+    keys
+}
+
+fn add_keys(value: &Value, keys: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| add_keys(value, keys)),
+        Value::Object(members) => {
+            keys.extend(members.keys().cloned());
+            members.values().for_each(|value| add_keys(value, keys));
+        }
+        _ => {}
+    }
+}
+
+fn text_of_cases(format: &TreeFormat) -> String {
+    let path = format!("{CASES}/{}.txt", format.operation.name());
+    std::fs::read_to_string(&path).expect(&path)
+}
+
 fn rows() -> impl Iterator<Item = &'static Row> {
-    let tables = tasmota::TABLES.iter().chain(&shelly::TABLES);
-    let tables = tables.chain(&zigbee2mqtt::TABLES).chain(&switchbot::TABLES);
-    let tables = tables.chain(&lorawan::TABLES).chain(&chirpstack::TABLES);
-    tables.flat_map(|table| table.iter())
+    let tables = TREE_FORMATS.iter().flat_map(|format| format.tables);
+    tables.chain(&lorawan::TABLES).flat_map(|table| table.iter())
 }
 
 #[test]
@@ -89,9 +72,9 @@ fn every_metric_of_a_table_is_in_the_vocabulary() {
 #[test]
 fn whatever_tells_how_far_it_is_open_is_100_when_open() {
     let makers = [
-        ("Shelly", &shelly::TABLES[..]),
-        ("Tasmota", &tasmota::TABLES[..]),
-        ("Zigbee2MQTT", &zigbee2mqtt::TABLES[..]),
+        ("Shelly", shelly::FORMAT.tables),
+        ("Tasmota", tasmota::FORMAT.tables),
+        ("Zigbee2MQTT", zigbee2mqtt::FORMAT.tables),
         ("LoRaWAN", &lorawan::TABLES[..]),
     ];
     let of_maker = |(maker, tables): (&'static str, &'static [&'static [Row]])| {
@@ -141,21 +124,13 @@ fn whatever_tells_how_far_it_is_open_is_100_when_open() {
 /// The texts say what each group of payloads states; `nothing` is a payload that is known and has no numbers.
 #[test]
 fn a_payload_is_read_as_its_case_says() {
-    for reader in PayloadReader::all() {
-        let Read::Tree { read, .. } = reader.read else { continue };
-        let operation = reader.endpoint.operation.name();
-        let path = format!("{CASES}/{operation}.txt");
-        let text = std::fs::read_to_string(&path).expect(&path);
-        let mut refusal = None;
-        for case in cases(&text) {
-            let found = match shown(|payload| read(payload, Timestamp::MAX), case.given) {
-                Ok(lines) if lines.is_empty() => vec!["nothing".to_owned()],
-                Ok(lines) => lines,
-                Err(why) => {
-                    let same = *refusal.get_or_insert(why);
-                    assert_eq!(why, same, "{operation}, {case}");
-                    vec!["not understood".to_owned()]
-                }
+    for format in TREE_FORMATS {
+        let operation = format.operation.name();
+        for case in cases(&text_of_cases(format)) {
+            let found = match shown(|payload| (format.read)(payload, Timestamp::MAX), case.given) {
+                Some(lines) if lines.is_empty() => vec!["nothing".to_owned()],
+                Some(lines) => lines,
+                None => vec!["not understood".to_owned()],
             };
             assert_eq!(found, case.expected, "{operation}, {case}");
         }
@@ -163,7 +138,9 @@ fn a_payload_is_read_as_its_case_says() {
 }
 
 fn payloads() -> impl Strategy<Value = Value> {
-    let keys: Vec<&str> = rows().flat_map(|(key, ..)| key.split('/')).chain(KEYS).collect();
+    let of_tables = rows().flat_map(|(key, ..)| key.split('/')).map(str::to_owned);
+    let without_case = KEYS.map(str::to_owned);
+    let keys: Vec<String> = of_tables.chain(keys_of_cases()).chain(without_case).collect();
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -174,10 +151,8 @@ fn payloads() -> impl Strategy<Value = Value> {
     ];
     leaf.prop_recursive(4, 64, 8, move |inner| {
         let members = (prop::sample::select(keys.clone()), inner.clone());
-        let object = prop::collection::vec(members, 0..8).prop_map(|members| {
-            let members = members.into_iter().map(|(key, value)| (key.to_owned(), value));
-            Value::Object(members.collect::<Map<_, _>>())
-        });
+        let object = prop::collection::vec(members, 0..8)
+            .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>()));
         prop_oneof![3 => object, 1 => prop::collection::vec(inner, 0..10).prop_map(Value::from)]
     })
 }

@@ -3,23 +3,30 @@
 //!
 //! Source: <https://www.thethingsindustries.com/docs/integrations/data-formats/>
 
+use api::endpoints::Operation;
 use domain::Timestamp;
 use serde_json::{Map, Value};
 
 use super::lorawan::{decoded, heard};
-use super::payload::{Payload, Unknown, text};
+use super::payload::{Payload, TreeFormat, text};
 use super::scale::SAME;
 use crate::formats::moment::Moment;
 
-const EXPECTED: &str =
-    "end_device_ids with a device_id, and an uplink_message with a decoded_payload";
+pub(super) const FORMAT: TreeFormat = TreeFormat {
+    operation: Operation::PostThingsStack,
+    expected: "end_device_ids with a device_id, and an uplink_message with a decoded_payload",
+    read: |payload, _| read(payload),
+    device_of: device_of,
+    #[cfg(test)]
+    tables: &[],
+};
 
 /// Reads a message. Its times are those of the network, which are believed.
-pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
-    let Some(ids) = payload.get("end_device_ids") else { return Err(Unknown(EXPECTED)) };
+fn read(payload: &Value) -> Option<Vec<Payload>> {
+    let Some(ids) = payload.get("end_device_ids") else { return None };
     let device = text(ids, "device_id").or_else(|| text(ids, "dev_eui"));
-    let Some(device) = device else { return Err(Unknown(EXPECTED)) };
-    let Some(uplink) = payload.get("uplink_message") else { return Ok(Vec::new()) };
+    let Some(device) = device else { return None };
+    let Some(uplink) = payload.get("uplink_message") else { return Some(Vec::new()) };
     let at = text(uplink, "received_at").or_else(|| text(payload, "received_at"));
     let at = at.and_then(|at| Timestamp::parse_absolute(at).ok());
     let mut read = Payload::new(Some(device), at.map_or(Moment::Arrival, Moment::Known));
@@ -37,7 +44,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     {
         read.put("", "last_battery_percentage", "battery", battery, SAME);
     }
-    Ok(vec![read])
+    Some(vec![read])
 }
 
 /// Reads what the network has normalized: groups such as `air` and `soil`, and the battery in V. Of several
@@ -66,7 +73,7 @@ fn normalized(read: &mut Payload, measurements: &[Value]) {
 
 /// The device that a topic names behind the format, if its messages have readings:
 /// `v3/APPLICATION@TENANT/devices/DEVICE/up`.
-pub(super) fn device_of(rest: &str) -> Option<&str> {
+fn device_of(rest: &str) -> Option<&str> {
     let (_, device) = rest.strip_prefix("v3/")?.split_once("/devices/")?;
     device.strip_suffix("/up").filter(|device| !device.contains('/'))
 }

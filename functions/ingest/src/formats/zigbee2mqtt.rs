@@ -2,9 +2,10 @@
 //!
 //! Source: <https://www.zigbee2mqtt.io/guide/usage/mqtt_topics_and_messages.html>
 
+use api::endpoints::Operation;
 use serde_json::Value;
 
-use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
+use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, text};
 use super::scale::{LOCK, MILLI, OPENING, SAME, SWITCH, Scale, Scaled, TRUTH};
 use super::units::HUNDREDFOLD;
 use super::vocabulary;
@@ -101,23 +102,9 @@ const SENSING: [&str; 5] = [
 ];
 
 /// What a device says of itself, and events of buttons. Whoever sends one of the first five is Zigbee2MQTT.
-const IGNORED: &[&str] = &[
-    "last_seen",
-    "update",
-    "update_available",
-    "action",
-    "click",
-    "action_*",
-    "device",
-    "elapsed",
-    "color",
-    "color_mode",
-    "power_on_behavior",
-    "power_outage_memory",
-    "indicator_mode",
-    "child_lock",
-    "effect",
-];
+const IGNORED: &str = "\
+    last_seen update update_available action click action_* device elapsed color color_mode power_on_behavior \
+    power_outage_memory indicator_mode child_lock effect";
 const SILENT: [&str; 5] = ["last_seen", "update", "update_available", "action", "click"];
 
 /// Endpoints of a device with several: their values have the endpoint's name behind their own.
@@ -129,12 +116,19 @@ const ENDPOINTS: [&str; 19] = [
 /// What stands behind a value of one phase of a meter, or of one clamp of several.
 const PHASES: [&str; 3] = ["a", "b", "c"];
 
-const EXPECTED: &str = "what a device exposes, such as temperature, humidity, power, energy, state, contact, \
-    occupancy, water_leak, battery or linkquality";
+pub(super) const FORMAT: TreeFormat = TreeFormat {
+    operation: Operation::PostZigbee2Mqtt,
+    expected: "what a device exposes, such as temperature, humidity, power, energy, state, contact, \
+    occupancy, water_leak, battery or linkquality",
+    read: |payload, _| read(payload),
+    device_of: device_of,
+    #[cfg(test)]
+    tables: &[EXPOSED],
+};
 
 /// Reads a message. `last_seen` is in UTC, with an offset, local, or a number of milliseconds.
-pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
-    let Some(members) = payload.as_object() else { return Err(Unknown(EXPECTED)) };
+fn read(payload: &Value) -> Option<Vec<Payload>> {
+    let Some(members) = payload.as_object() else { return None };
     let device = payload.get("device").and_then(|device| text(device, "friendlyName"));
     let mut read = Payload::new(device, moment(payload.get("last_seen")));
     let mut is_known = SILENT.iter().any(|silent| members.contains_key(*silent));
@@ -156,11 +150,11 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         }
     }
     if !is_known {
-        return Err(Unknown(EXPECTED));
+        return None;
     }
     let is_read = |key: &str| has_row(EXPOSED, key) || places.contains(&key);
-    read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: IGNORED }, members);
-    Ok(vec![read])
+    read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, members);
+    Some(vec![read])
 }
 
 /// The part and the metric of a voltage, or of a value with the name of a phase or of an endpoint behind its own.
@@ -194,12 +188,9 @@ fn voltage_scale(payload: &Value, voltage: &Value) -> Scale {
     if number.is_some_and(|voltage| voltage >= least) { MILLI } else { SAME }
 }
 
-#[cfg(test)]
-pub(super) const TABLES: [&[Row]; 1] = [EXPOSED];
-
 /// The device that a topic names behind the format, if its messages have readings:
 /// `FRIENDLY_NAME`, which may have several levels: `base_topic` is `roomtide/zigbee2mqtt`.
-pub(super) fn device_of(rest: &str) -> Option<&str> {
+fn device_of(rest: &str) -> Option<&str> {
     let is_command = |level: &str| matches!(level, "set" | "get");
     let mut last = rest.rsplit('/');
     let is_silent = rest.is_empty()

@@ -7,13 +7,7 @@ use domain::{WritableDevices, WriteScope};
 
 use super::*;
 
-const FILES: [(&str, &str); 5] = [
-    ("tasmota", include_str!("corpus/tasmota.txt")),
-    ("shelly", include_str!("corpus/shelly.txt")),
-    ("zigbee2mqtt", include_str!("corpus/zigbee2mqtt.txt")),
-    ("switchbot", include_str!("corpus/switchbot.txt")),
-    ("others", include_str!("corpus/others.txt")),
-];
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/corpus");
 
 /// Devices with their metrics, each as `value unit`, and the names of what is not stored.
 type Found = (BTreeMap<String, BTreeMap<String, String>>, BTreeSet<String>);
@@ -21,7 +15,10 @@ type Found = (BTreeMap<String, BTreeMap<String, String>>, BTreeSet<String>);
 #[tokio::test]
 async fn payloads_become_what_a_person_expects() {
     let (mut payloads, mut wrong) = (0, Vec::new());
-    for (file, text) in FILES {
+    for entry in std::fs::read_dir(FOLDER).expect(FOLDER) {
+        let path = entry.expect("a file").path();
+        let text = std::fs::read_to_string(&path).expect("UTF-8");
+        let file = path.display();
         let mut lines = text.lines().enumerate().peekable();
         let mut source = "";
         while let Some((number, line)) = lines.next() {
@@ -39,7 +36,7 @@ async fn payloads_become_what_a_person_expects() {
             if found != expected {
                 let number = number + 1;
                 wrong.push(format!(
-                    "{file}.txt:{number} {source}\n  found {found:?}\n  want  {expected:?}"
+                    "{file}:{number} {source}\n  found {found:?}\n  want  {expected:?}"
                 ));
             }
         }

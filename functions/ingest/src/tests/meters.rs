@@ -25,7 +25,7 @@ impl Bench {
 /// The payloads are as devices sent them, as makers document them and as people recorded them.
 #[tokio::test]
 async fn every_counter_of_a_payload_counts_once_and_only_in_its_direction() {
-    for case in cases(include_str!("corpus/meters.txt")) {
+    for case in cases(include_str!("meters.txt")) {
         let bench = Bench::new();
         let (address, payload) = case.given.split_once(' ').expect("an address and a payload");
         let (status, text) = bench.payload(&format!("/readings/{address}"), payload).await;
