@@ -20,7 +20,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     operation: Operation::PostChirpStack,
     expected: "deviceInfo with a devEui, and an object that a codec has made",
     read: |payload, _| read(payload),
-    device_of: device_of,
+    device_of,
     #[cfg(test)]
     tables: &[STATUS],
 };

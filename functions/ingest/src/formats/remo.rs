@@ -45,7 +45,7 @@ const UNITS: [(&str, &str); 9] = [
 pub(super) const FORMAT: TreeFormat = TreeFormat {
     operation: Operation::PostRemo,
     expected: "a device with newest_events, an appliance with smart_meter, or a list of them",
-    read: read,
+    read,
     device_of: |_| None,
     #[cfg(test)]
     tables: &[],

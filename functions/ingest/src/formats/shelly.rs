@@ -355,7 +355,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     expected: "a notification with params, a status with components such as switch:0, em:0 or \
     temperature:0, or Gen1's status with meters, emeters, relays, tmp or bat",
     read: |payload, _| read(payload),
-    device_of: device_of,
+    device_of,
     #[cfg(test)]
     tables: &[
         METERED,

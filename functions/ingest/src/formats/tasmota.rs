@@ -183,7 +183,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     expected: "ENERGY, a sensor such as {\"DS18B20\": {\"Temperature\": 20.6}}, POWER, Wifi, \
     StatusSNS, or at least Time",
     read: |payload, _| read(payload),
-    device_of: device_of,
+    device_of,
     #[cfg(test)]
     tables: &[ENERGY, SENSOR, METER, RECEIVED, INSIDE, STATE],
 };

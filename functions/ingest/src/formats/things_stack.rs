@@ -16,7 +16,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     operation: Operation::PostThingsStack,
     expected: "end_device_ids with a device_id, and an uplink_message with a decoded_payload",
     read: |payload, _| read(payload),
-    device_of: device_of,
+    device_of,
     #[cfg(test)]
     tables: &[],
 };

@@ -121,7 +121,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
     expected: "what a device exposes, such as temperature, humidity, power, energy, state, contact, \
     occupancy, water_leak, battery or linkquality",
     read: |payload, _| read(payload),
-    device_of: device_of,
+    device_of,
     #[cfg(test)]
     tables: &[EXPOSED],
 };
