@@ -1,4 +1,4 @@
-//! The parts of the documents and the files that are made from the code: compares them, or writes them on request. Makes none.
+//! The parts of the documents that are made from the code: compares them, or writes them on request. Makes none.
 //!
 //! `ROOMTIDE_WRITE_DOCS=1 cargo test --workspace documents` writes all of them.
 
@@ -27,20 +27,6 @@ pub(crate) fn assert_documented(document: &str, name: &str, text: &str) {
          `ROOMTIDE_WRITE_DOCS=1 cargo test --workspace documents` writes it; look at the difference, commit it"
     );
     fs::write(&path, new).unwrap_or_else(|error| panic!("{document}: {error}"));
-}
-
-/// Asserts that a file of the project is `text`.
-pub(crate) fn assert_generated(file: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
-    if fs::read_to_string(&path).is_ok_and(|old| old == text) {
-        return;
-    }
-    assert!(
-        is_written(),
-        "{file} differs from the code. `ROOMTIDE_WRITE_DOCS=1 cargo test --workspace documents` writes it; look at the \
-         difference, commit it"
-    );
-    fs::write(&path, text).unwrap_or_else(|error| panic!("{file}: {error}"));
 }
 
 /// Whether what is made from the code is written, not only compared.

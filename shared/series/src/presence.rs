@@ -114,10 +114,7 @@ impl Presence {
 /// since, or has never had a stay.
 fn left_at(question: &DeviceQuestion<'_>, pieces: &[RollupPiece]) -> Option<Timestamp> {
     let stay = question.device.stay()?;
-    let left = match question.is_about(Some(&stay.room)) {
-        true => stay.until?,
-        false => stay.since,
-    };
+    let left = if question.is_about(Some(&stay.room)) { stay.until? } else { stay.since };
     let last = pieces.iter().flat_map(|piece| piece.rollup.metrics.values());
     let last = last.map(|metric| metric.last.at).max();
     last.is_none_or(|last| last < left).then_some(left)

@@ -29,7 +29,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
 fn read(payload: &Value) -> Option<Vec<Payload>> {
     let info = payload.get("deviceInfo");
     let device = info.and_then(|info| text(info, "devEui"));
-    let Some((info, device)) = info.zip(device) else { return None };
+    let (info, device) = info.zip(device)?;
     let at = text(payload, "time").and_then(|at| Timestamp::parse_absolute(at).ok());
     let mut read = Payload::new(Some(device), at.map_or(Moment::Arrival, Moment::Known));
     read.name = text(info, "deviceName").map(str::to_owned);

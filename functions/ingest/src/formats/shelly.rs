@@ -389,7 +389,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let components = told.get("components").and_then(Value::as_array).map(Vec::as_slice);
     let listed = components.map(status_of);
     let status = listed.as_ref().unwrap_or(told);
-    let Some(members) = status.as_object() else { return None };
+    let members = status.as_object()?;
     if members.keys().any(|key| is_gen1(key)) {
         return Some(vec![read_gen1(status)]);
     }

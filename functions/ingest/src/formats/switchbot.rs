@@ -79,7 +79,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = payload.get("context").or_else(|| payload.get("body"));
     let told =
         told.filter(|event| text(event, "deviceMac").or_else(|| text(event, "deviceId")).is_some());
-    let Some(told) = told else { return None };
+    let told = told?;
     let device = text(told, "deviceMac").or_else(|| text(told, "deviceId"));
     let at = told.get("timeOfSample").and_then(Value::as_i64);
     let moment = at.map_or(Moment::Arrival, |millis| {

@@ -191,7 +191,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
 /// Reads a payload. The times are the device's, local unless they tell an offset.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = payload.get("StatusSNS").unwrap_or(payload);
-    let Some(members) = told.as_object() else { return None };
+    let members = told.as_object()?;
     let time = told.get("Epoch").or_else(|| told.get("Time"));
     let mut read = Payload::new(None, moment(time));
     let mut is_known = time.is_some();

@@ -23,9 +23,9 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
 
 /// Reads a message. Its times are those of the network, which are believed.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
-    let Some(ids) = payload.get("end_device_ids") else { return None };
+    let ids = payload.get("end_device_ids")?;
     let device = text(ids, "device_id").or_else(|| text(ids, "dev_eui"));
-    let Some(device) = device else { return None };
+    let device = device?;
     let Some(uplink) = payload.get("uplink_message") else { return Some(Vec::new()) };
     let at = text(uplink, "received_at").or_else(|| text(payload, "received_at"));
     let at = at.and_then(|at| Timestamp::parse_absolute(at).ok());

@@ -128,7 +128,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
 
 /// Reads a message. `last_seen` is in UTC, with an offset, local, or a number of milliseconds.
 fn read(payload: &Value) -> Option<Vec<Payload>> {
-    let Some(members) = payload.as_object() else { return None };
+    let members = payload.as_object()?;
     let device = payload.get("device").and_then(|device| text(device, "friendlyName"));
     let mut read = Payload::new(device, moment(payload.get("last_seen")));
     let mut is_known = SILENT.iter().any(|silent| members.contains_key(*silent));
