@@ -5,7 +5,7 @@ use api::{Dialect, Problem, Response};
 use domain::Timestamp;
 use runtime::http::Call;
 
-/// The answer to a question that tells nothing that is stored. Any other is answered where the page is.
+/// Answers requests that read no data. All others are referred to the query function.
 pub(crate) fn answer(call: &Call<'_>, now: Timestamp) -> Result<Response, Problem> {
     let request = call.request;
     match call.endpoint.operation {

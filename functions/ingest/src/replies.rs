@@ -24,7 +24,7 @@ pub(crate) struct StoreReport {
     pub(crate) refused_sender: Option<String>,
     /// The names of what devices sent and is not stored because it is no number.
     pub(crate) ignored: Vec<String>,
-    /// The indices in the request of readings that are perhaps not stored, ascending.
+    /// The indices of the readings to send again, ascending. Some may be stored: the answer of the table was lost.
     pub(crate) not_stored: Vec<usize>,
     /// The cause, if any reading is not stored.
     pub(crate) cause: Option<StoreError>,
@@ -103,7 +103,7 @@ pub(crate) enum ReadingOutcome {
 }
 
 impl WriteAttempt {
-    /// The result of an attempt that leaves out the readings before it: of `count` readings, those at `left` were tried.
+    /// The outcomes of `count` readings. Only the readings at `left` were tried; an earlier attempt has stored the others.
     pub(crate) fn of(count: usize, left: &[usize], put: PutOutcome) -> Self {
         let mut outcomes = vec![ReadingOutcome::StoredBefore; count];
         for index in left {

@@ -25,7 +25,7 @@ pub(crate) struct RetryMemory {
     throttled: Mutex<HashMap<RequestHash, StoredKeys>>,
 }
 
-/// What a request asks to be stored, before rooms are filled in, and how.
+/// The hash of the readings of a request, as they were sent, and of its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RequestHash(u64);
 
@@ -51,7 +51,7 @@ impl RetryMemory {
         self.throttled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The places of those of the request's readings that no earlier attempt has stored.
+    /// The indices of the readings that no earlier attempt of the request has stored.
     pub(crate) fn left(
         &self,
         request: RequestHash,
@@ -63,7 +63,7 @@ impl RetryMemory {
         let stored = throttled.get(&request);
         let is_left =
             |reading| stored.is_none_or(|stored| !stored.keys.contains(&self.key(reading)));
-        (0..readings.len()).filter(|place| is_left(&readings[*place])).collect()
+        (0..readings.len()).filter(|index| is_left(&readings[*index])).collect()
     }
 
     /// Removes the keys of written readings from what other requests have stored: the values under these keys are no

@@ -29,11 +29,11 @@ struct Prepared {
     late: LateReadings,
 }
 
-/// The late mark of a request.
+/// The keys that a request changes, and the end of the late mark that announces them.
 struct LateReadings {
-    /// All keys of the request; only those of the past are marked.
+    /// All keys of the request; only keys of the past are marked.
     keys: Vec<(DeviceId, Timestamp)>,
-    /// Until when the mark holds; `None` if no key is of the past.
+    /// The end of the mark; `None` if no key is of the past.
     until: Option<Timestamp>,
 }
 
@@ -176,8 +176,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         outcome
     }
 
-    /// Remembers what a throttled request has stored so far. Readings that other requests have stored under the same keys
-    /// are overwritten now, so they are forgotten.
+    /// Remembers the readings that a throttled write has stored. Removes the written keys from the memory of other requests:
+    /// their values are overwritten.
     fn note_attempt(
         &self,
         retry: RequestHash,
@@ -244,7 +244,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
                     report.accepted += origins.len();
                     stored.push(reading);
                 }
-                // Every timestamp that it may have is taken; sent again it has others.
+                // All its milliseconds are taken. A repeated request arrives later and finds a free one.
                 Ok(None) => {
                     report.not_stored.extend(origins);
                     report.cause.get_or_insert(StoreError::Throttled("arrivals".into()));

@@ -18,7 +18,7 @@ pub(crate) struct StoreRequest<'a> {
     /// Readings at the time of their arrival.
     pub(crate) arrivals: PlacedReadings,
     pub(crate) options: StoreOptions,
-    /// The identity of the request among all; a repeated event has the same one.
+    /// Tells two arrivals of a device in one millisecond apart; a repeated event has the same one.
     pub(crate) arrival_id: &'a str,
     /// Whose new devices are counted.
     pub(crate) counted_sender: Option<&'a CountedSender>,

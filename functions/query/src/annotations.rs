@@ -9,9 +9,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use table::{AnnotationPage, AnnotationQuery};
 
+use crate::answer::cursor;
+use crate::answer::page::RowPage;
 use crate::answer::rows::{ANNOTATION_COLUMNS, AnnotationRow};
 use crate::answer::sheet::Columns;
-use crate::answer::{cursor, page};
 use crate::body;
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -44,7 +45,7 @@ pub(crate) async fn list(
     let columns = || Columns { own: &ANNOTATION_COLUMNS, known: Vec::new() };
     let format = params.format(request);
     let behind = |row: usize| behind(&annotations[row]);
-    Ok(page::write(format, (request, params), &rows, columns, rest, behind))
+    Ok(RowPage::of(format, request, params).write(&rows, columns, rest, behind))
 }
 
 /// The page that a request asks for.

@@ -10,7 +10,7 @@ use rollups::LateMarking;
 use runtime::clock::Clock;
 use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR};
 
-use crate::readings::newest::Rollups;
+use crate::readings::newest::NewestReader;
 use crate::web::Page;
 
 /// The longest time in which an invocation that stores readings ends, beyond the age of its registry.
@@ -38,9 +38,10 @@ pub(crate) struct Handlers<S, C> {
 }
 
 impl<S, C: Clock> Handlers<S, C> {
-    /// How far rollups reach, for newest values.
-    pub(crate) fn rollups(&self) -> Rollups<'_> {
-        Rollups { known_state: &self.known_state, now: self.clock.now() }
+    /// What reads the newest values of devices.
+    pub(crate) fn newest_reader(&self) -> NewestReader<'_, S> {
+        let Self { store, known_state, clock, .. } = self;
+        NewestReader { store, known_state, now: clock.now() }
     }
 }
 

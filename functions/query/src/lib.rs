@@ -152,8 +152,8 @@ impl<S: Store, C: Clock> Query<S, C> {
         Self { http, handlers, telemetry }
     }
 
-    /// Reads the registry, at cold start. Where that fails the first request tries again. An index of attributes
-    /// that lacks nothing yet is noted to be complete.
+    /// Reads the registry, at cold start. Where that fails the first request tries again. Marks the search index as complete
+    /// if no device lacks an entry.
     pub async fn load(&self) {
         let Handlers { store, registry, clock, .. } = &self.handlers;
         registry.load(store, "query.load", &self.telemetry).await;
@@ -193,7 +193,7 @@ impl<S: Store, C: Clock> Handlers<S, C> {
     }
 }
 
-// Of the rows of the table of endpoints, the calls of their handlers.
+// Calls the handler that the table of endpoints (`api::endpoints`) names for the operation, for HTTP and MCP alike.
 macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
         impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {

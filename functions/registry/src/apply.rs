@@ -7,10 +7,10 @@ use runtime::panic::catching;
 use runtime::stream::BatchResult;
 use runtime::telemetry::{WideEvent, chain};
 use table::keys::{DEVICES, ROOMS};
-use table::{Invocation, StoreError, StoreResult, UpdateOutcome, UpdateRegistry};
+use table::{Invocation, ItemKey, StoreError, StoreResult, UpdateOutcome, UpdateRegistry};
 
 use crate::current::{Current, rooms_of};
-use crate::newest_room::newest_room;
+use crate::newest_room::{NamedRoom, newest_room};
 use crate::observed::ObservedDevice;
 use crate::ports::RegistryStore;
 use crate::register::register;
@@ -38,7 +38,7 @@ pub(crate) async fn apply(
         }
     };
     for item in &current.unreadable {
-        result.give_up(first, (&item.pk, &item.sk), chain(item));
+        result.give_up(first, ItemKey::new(&item.pk, &item.sk), chain(item));
     }
 
     // All rooms come first, because a device may be in a room that another device introduces.
@@ -53,7 +53,7 @@ pub(crate) async fn apply(
             Ok(Ok(device)) => registered.extend(device.map(|device| (device, observed))),
             failed => {
                 let failed = failed.map(|written| written.map(drop));
-                result.note(observed.first_record, (DEVICES, id.as_str()), failed, log);
+                result.note(observed.first_record, ItemKey::new(DEVICES, id.as_str()), failed, log);
             }
         }
     }
@@ -64,7 +64,7 @@ pub(crate) async fn apply(
         let applying =
             Box::pin(apply_observation(store, device, observation, &mut current, invocation));
         let written = catching(applying).await;
-        result.note(observed.first_record, (DEVICES, id.as_str()), written, log);
+        result.note(observed.first_record, ItemKey::new(DEVICES, id.as_str()), written, log);
     }
 
     for id in rooms_of(&batch) {
@@ -74,7 +74,7 @@ pub(crate) async fn apply(
         {
             let first = earliest.observation.rooms[&id].first;
             let updated = update_room(store, room, first, &batch, invocation).await;
-            result.note(earliest.first_record, (ROOMS, id.as_str()), Ok(updated), log);
+            result.note(earliest.first_record, ItemKey::new(ROOMS, id.as_str()), Ok(updated), log);
         }
     }
     result
@@ -121,10 +121,12 @@ async fn apply_observation(
     for _ in 0..MAX_ATTEMPTS {
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
         let mut update = device.diff(observation, is_known);
-        if let Some(named) = update.room.take() {
+        if let Some((since, room)) = update.room.take() {
+            let named = NamedRoom { room, since };
             let newest = newest_room(store, &device, named, current, invocation).await?;
-            update.room =
-                newest.map(|(at, room)| (begin_of_stay(&device, observation, &room, at), room));
+            update.room = newest.map(|NamedRoom { room, since }| {
+                (begin_of_stay(&device, observation, &room, since), room)
+            });
         }
         if update.is_empty() {
             return settle(store, device, observation.last, invocation).await;

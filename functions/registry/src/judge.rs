@@ -11,8 +11,8 @@ use runtime::hint::Hint;
 use runtime::panic::catching;
 use runtime::stream::{BatchResult, Consumer, Recorded};
 use runtime::telemetry::WideEvent;
-use table::Invocation;
 use table::keys::ALERT_RECHECKS;
+use table::{Invocation, ItemKey};
 
 use crate::ports::Store;
 
@@ -93,7 +93,7 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
                 let device = devices[index];
                 match (&noted.cause, first_records.get(device)) {
                     (Some(error), Some(record)) if error.is_permanent() => {
-                        let key = (ALERT_RECHECKS, device.as_str());
+                        let key = ItemKey::new(ALERT_RECHECKS, device.as_str());
                         result.give_up(*record, key, runtime::telemetry::chain(error));
                     }
                     (_, Some(record)) => result.retry_from(*record),

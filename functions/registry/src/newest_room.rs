@@ -8,6 +8,13 @@ use crate::current::Current;
 /// The number of a device's newest readings that are searched for one that names a room.
 const MAX_SEARCHED_READINGS: usize = 200;
 
+/// A room that readings of a device name, from the earliest known reading on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamedRoom {
+    pub(crate) room: RoomId,
+    pub(crate) since: Timestamp,
+}
+
 /// The room of the newest reading that names a room, and the earliest known time in this room. `named` is the newest room
 /// of the batch; older readings are not read. `None` if the device is in the room already.
 ///
@@ -20,15 +27,15 @@ const MAX_SEARCHED_READINGS: usize = 200;
 pub(crate) async fn newest_room(
     store: &(impl FindRegistry + QueryReadings),
     device: &Device,
-    named: (Timestamp, RoomId),
+    named: NamedRoom,
     current: &mut Current,
     invocation: &Invocation,
-) -> StoreResult<Option<(Timestamp, RoomId)>> {
-    let Ok(range) = TimeRange::new(named.0, Timestamp::MAX) else { return Ok(Some(named)) };
+) -> StoreResult<Option<NamedRoom>> {
+    let Ok(range) = TimeRange::new(named.since, Timestamp::MAX) else { return Ok(Some(named)) };
     let mut query =
         RangeQuery { range, order: Order::Descending, after: None, limit: 10, consistent: true };
     let mut newest = None;
-    let mut found: Option<(Timestamp, RoomId)> = None;
+    let mut found: Option<NamedRoom> = None;
 
     loop {
         let page = store.device_readings(device.id(), &query, invocation).await?;
@@ -36,12 +43,12 @@ pub(crate) async fn newest_room(
             newest.get_or_insert(reading.at);
             let Some(room) = &reading.named_room else { continue };
             match &mut found {
-                Some((since, named)) if named == room => *since = reading.at,
+                Some(found) if found.room == *room => found.since = reading.at,
                 Some(_) => return Ok(found),
                 // A room that no device could introduce is in readings only; no device moves there.
                 None if !current.has_room(room, store, invocation).await? => {}
                 None if device.place().room() == Some(room) => return Ok(None),
-                None => found = Some((reading.at, room.clone())),
+                None => found = Some(NamedRoom { room: room.clone(), since: reading.at }),
             }
         }
 
@@ -52,7 +59,7 @@ pub(crate) async fn newest_room(
             }
             _ if found.is_some() => return Ok(found),
             (Some(_), Some(newest), Some(room)) if page.has_more => {
-                return Ok(Some((newest, room.clone())));
+                return Ok(Some(NamedRoom { room: room.clone(), since: newest }));
             }
             // The readings are deleted, or the device is in no room: the batch alone tells its room.
             _ => return Ok(Some(named)),

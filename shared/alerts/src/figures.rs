@@ -44,7 +44,7 @@ pub struct FigureState {
 
 impl FigureState {
     /// The state after `figures`, and which of them to tell, with the number of each message. Both are stored
-    /// together, as with [`judge`](crate::judge).
+    /// together, as with [`fold_episodes`](crate::fold_episodes).
     ///
     /// After an edit, periods within the new limit can be sent later; periods beyond the limit are not sent twice. With
     /// other periods all are forgotten.

@@ -75,8 +75,8 @@ impl DynamoStore {
         }
     }
 
-    /// Sends one request. Returns the positions, ascending, of the items that `DynamoDB` left undone: they come with a
-    /// 200, and the SDK does not send them again.
+    /// Sends one request. Returns the positions of the unprocessed items, ascending: the SDK does not send them again,
+    /// because the status is 200.
     async fn put_once(
         &self,
         items: &impl Items,

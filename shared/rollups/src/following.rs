@@ -83,7 +83,8 @@ impl Following {
     pub fn lacking_since(
         &self,
         late: &LateChanges,
-        (range, groups): (TimeRange, DeviceGroups),
+        range: TimeRange,
+        groups: DeviceGroups,
         now: Timestamp,
     ) -> Option<Timestamp> {
         let is_marked = |it: &LateMark| self.counts(it, now) && it.concerns(range, groups);
@@ -158,7 +159,7 @@ mod tests {
         let late = late(-100, 0, 10);
         for (window, last) in [(0, 14), (1, 15), (60, 99), (300, 459)] {
             let since = |second| {
-                following(window).lacking_since(&late, (range(-200, -50), all), at_second(second))
+                following(window).lacking_since(&late, range(-200, -50), all, at_second(second))
             };
             let told_for = last + 1 - 10;
             assert_eq!(since(0), Some(at_second(-told_for)), "{window}");
@@ -175,7 +176,7 @@ mod tests {
         let late = late(-100, 0, 10);
         let since = |span, id: &str| {
             let groups = DeviceGroups::of(&device(id));
-            following(60).lacking_since(&late, (span, groups), at_second(90))
+            following(60).lacking_since(&late, span, groups, at_second(90))
         };
         assert_eq!(since(range(-200, -100), "a"), None, "before");
         assert_eq!(since(range(-200, -99), "a"), Some(at_second(0)));
@@ -190,7 +191,7 @@ mod tests {
         let mut late = late(-100, 0, hours + 10);
         late.backlog = Some(Backlog { since: at_second(hours), at: at_second(hours + 100) });
         let since =
-            |second| following(60).lacking_since(&late, (range(-200, 0), all), at_second(second));
+            |second| following(60).lacking_since(&late, range(-200, 0), all, at_second(second));
         assert_eq!(since(5), None);
         assert_eq!(since(hours), Some(at_second(hours - 90)));
     }

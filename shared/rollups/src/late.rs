@@ -40,8 +40,8 @@ impl LateMarking {
         Self { ahead, memory: Mutex::default() }
     }
 
-    /// Marks what is going to be changed, as far as it is of past time. Returns the instant up to which the
-    /// mark holds, `None` where there is nothing to mark. Whoever is not done by then marks again.
+    /// Announces changes of past readings. Returns when the mark ends; `None` if nothing is of the past. Writes that take
+    /// longer are marked again.
     pub async fn mark<'a>(
         &self,
         store: &impl MarkLateChanges,
@@ -78,7 +78,7 @@ impl LateMarking {
     }
 }
 
-/// The mark of whole days that changes of past time need. It holds from `now` on for no time yet.
+/// The mark that changes of past readings need, in whole days. The caller sets its end.
 fn needed<'a>(
     changed: impl IntoIterator<Item = (&'a DeviceId, Timestamp)>,
     now: Timestamp,
@@ -180,8 +180,8 @@ mod tests {
                 for (when, device, reading) in &made {
                     let range =
                         TimeRange::new(*reading, reading.saturating_add(TimeDelta::seconds(1)));
-                    let asked = (range.expect("a range"), DeviceGroups::of(device));
-                    let told = following.lacking_since(&late, asked, at_second(second));
+                    let (range, group) = (range.expect("a range"), DeviceGroups::of(device));
+                    let told = following.lacking_since(&late, range, group, at_second(second));
                     let is_due = second - when < 90;
                     assert!(
                         !is_due || told.is_some_and(|it| it <= at_second(*when)),

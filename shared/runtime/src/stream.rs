@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use table::item::ItemError;
-use table::{Invocation, StoreResult};
+use table::{Invocation, ItemKey, StoreResult};
 
 use crate::clock::{Clock, Deadline};
 use crate::dead_letters::{DeadLetter, DeadLetterQueue};
@@ -59,8 +59,9 @@ impl BatchResult {
     }
 
     /// Notes an item of the table that can never be applied, first asked for by `record`.
-    pub fn give_up(&mut self, record: usize, (pk, sk): (&str, &str), reason: String) {
-        let letter = DeadLetter { pk: pk.to_owned(), sk: sk.to_owned(), reason };
+    pub fn give_up(&mut self, record: usize, key: ItemKey, reason: String) {
+        let ItemKey { pk, sk } = key;
+        let letter = DeadLetter { pk, sk, reason };
         self.poison.push(Poison { letter, first_record: record });
     }
 
@@ -86,7 +87,7 @@ impl BatchResult {
     pub fn note(
         &mut self,
         record: usize,
-        key: (&str, &str),
+        key: ItemKey,
         written: Result<StoreResult<()>, Panic>,
         log: &mut WideEvent,
     ) {

@@ -42,7 +42,7 @@ impl UnfoldedChanges {
     /// missing. To be asked when the rollups are read: they tell of what settings they are.
     pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
-        let changes_since = self.following.lacking_since(&self.late, (range, groups), self.now);
+        let changes_since = self.following.lacking_since(&self.late, range, groups, self.now);
         let quarters = self.queue.map(|depth| depth.messages).filter(|messages| *messages > 0);
         let outdated = Some(self.outdated.load(Ordering::Relaxed)).filter(|rollups| *rollups > 0);
         let is_behind = changes_since.is_some() || quarters.is_some() || outdated.is_some();

@@ -21,6 +21,12 @@ pub struct ItemKey {
 pub struct Belonging(pub Vec<ItemKey>);
 
 impl ItemKey {
+    /// The key of an item by its partition and its sort key.
+    #[must_use]
+    pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
+        Self { pk: pk.into(), sk: sk.into() }
+    }
+
     /// The key of an item that is what it should be.
     #[must_use]
     pub fn of(key: &Key) -> Self {

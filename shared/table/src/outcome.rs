@@ -12,12 +12,12 @@ pub enum Added {
     Taken,
 }
 
-/// The outcome of storing or deleting readings: it is done with those not named here.
+/// The readings that were perhaps not stored, or not deleted. The others are done.
 #[derive(Debug, Default)]
 pub struct PutOutcome {
-    /// The positions of the readings with which it may not be done, ascending.
+    /// The positions of the readings that are perhaps not done, ascending.
     pub not_stored: Vec<usize>,
-    /// The error, where it is not done with all.
+    /// The error, if any reading is not done.
     pub cause: Option<StoreError>,
 }
 
@@ -68,7 +68,7 @@ pub enum UpdateOutcome<T, F = T> {
 /// The outcome of the wish to delete a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BegunDeletion {
-    /// The deletion that there is then.
+    /// The deletion that was begun or already under way.
     Deletion(Deletion),
     /// There is no device.
     NoDevice,

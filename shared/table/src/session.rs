@@ -106,7 +106,7 @@ impl<'a, D: Db> Session<'a, D> {
         while_throttled(self.invocation, attempt).await
     }
 
-    /// Reads those of some items that there are, in any order. No key may be there twice.
+    /// Reads items in any order, without those that are not there. No key may be given twice.
     async fn find_all<T: Decode + Send>(self, keys: Vec<ItemKey>) -> StoreResult<Listing<T>> {
         let (listing, left) = self.find_some(keys).await?;
         if left.is_empty() {
@@ -116,7 +116,7 @@ impl<'a, D: Db> Session<'a, D> {
         }
     }
 
-    /// The same; beside them the keys that the table's capacity did not let in.
+    /// Reads items in any order, and returns the keys that throttling left unread.
     async fn find_some<T: Decode + Send>(
         self,
         keys: Vec<ItemKey>,

@@ -208,14 +208,16 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
             let Value::Object(values) = device else { continue };
             let part = text(device, "Name").unwrap_or(address);
             is_known |= read.take(part, device, RECEIVED);
-            is_known |= section(&mut read, (address, part), values, told, RECEIVED);
+            let section = Section { name: address, part, values };
+            is_known |= read_section(&mut read, &section, told, RECEIVED);
         }
     }
     let sensors = members.iter().filter(|(name, _)| !NOT_SENSORS.contains(&name.as_str()));
     for (name, sensor) in sensors {
         let Value::Object(values) = sensor else { continue };
         is_known |= is_inside(name, told) && read.take("", sensor, &in_unit(told, INSIDE));
-        is_known |= section(&mut read, (name, name), values, told, &[]);
+        let section = Section { name, part: name, values };
+        is_known |= read_section(&mut read, &section, told, &[]);
     }
     if !is_known {
         return None;
@@ -226,14 +228,16 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     Some(vec![read])
 }
 
+/// A sensor's section of a message.
+struct Section<'a> {
+    name: &'a str,
+    part: &'a str,
+    values: &'a Map<String, Value>,
+}
+
 /// Reads a sensor's section. The rows of `taken` are read already. Returns whether it has a key that a table knows.
-fn section(
-    read: &mut Payload,
-    (name, part): (&str, &str),
-    values: &Map<String, Value>,
-    told: &Value,
-    taken: &[Row],
-) -> bool {
+fn read_section(read: &mut Payload, section: &Section<'_>, told: &Value, taken: &[Row]) -> bool {
+    let Section { name, part, values } = *section;
     let is_own = |key: &str| has_row(INSIDE, key) && is_inside(name, told);
     let mut is_known = false;
     let mut is_read = Vec::new();

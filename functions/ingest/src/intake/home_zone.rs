@@ -29,7 +29,7 @@ impl<C: Clock> HomeZone<C> {
         Self { first: settings.time_zone, max_age, clock, read: Mutex::default() }
     }
 
-    /// The zone. Before the rollups have begun, the one by which they will.
+    /// The time zone of the rollups. If there are no rollups yet, the configured one.
     pub(crate) async fn get(
         &self,
         store: &impl ReadRollupState,

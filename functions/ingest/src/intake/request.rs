@@ -97,7 +97,7 @@ fn named_device(text: &str) -> Result<(DeviceId, Option<Label>), IdError> {
     text.parse().map(|id| (id, None)).or_else(|_| id_of(text))
 }
 
-/// A text that two different payloads do not share.
+/// The hash of a payload, as text. Equal payloads have the same one.
 fn digest(payload: &[u8]) -> String {
     let digest = Sha256::digest(payload);
     digest[..16].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))

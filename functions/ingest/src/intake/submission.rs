@@ -18,7 +18,8 @@ pub(crate) struct Submission<'a> {
     pub(crate) body: Cow<'a, [u8]>,
     /// When the gateway or the broker took it.
     pub(crate) arrived: Timestamp,
-    /// Its identity among all submissions. A repeated event has the same one.
+    /// Tells two arrivals of a device in one millisecond apart: the id that the gateway gives a request, or the digest of an
+    /// MQTT payload. A repeated event has the same one.
     pub(crate) arrival_id: String,
     pub(crate) options: StoreOptions,
     /// What the address or the topic says beside the body.

@@ -21,7 +21,7 @@ const MAX_ATTEMPTS: usize = 5;
 #[derive(Debug, Default)]
 pub(crate) struct IntroductionCounts(Mutex<HashMap<DeviceId, String>>);
 
-/// The new devices of a request that its sender may introduce.
+/// The new devices of a request, without those that were counted for another sender.
 struct New {
     not_counted: BTreeSet<DeviceId>,
     /// Devices that an earlier request of the sender has introduced, and that are not registered yet.
@@ -88,15 +88,23 @@ impl IntroductionCounts {
     ) -> New {
         let devices = request.readings().map(|reading| &reading.device);
         let is_new = |id: &&DeviceId| !found.is_registered(id) && !sender.is(id);
-        let mut not_counted: BTreeSet<DeviceId> = devices.filter(is_new).cloned().collect();
-        let mut counted = BTreeSet::new();
-        if !not_counted.is_empty() {
-            let mut all = self.lock();
-            all.retain(|id, sender| !found.is_introduced_by(id, sender));
-            counted = not_counted.extract_if(.., |id| all.contains_key(id)).collect();
-            counted.retain(|id| all.get(id).is_some_and(|name| *name == sender.name));
+        let devices: BTreeSet<&DeviceId> = devices.filter(is_new).collect();
+        let mut new = New { not_counted: BTreeSet::new(), counted: BTreeSet::new() };
+        if devices.is_empty() {
+            return new;
         }
-        New { not_counted, counted }
+
+        let mut all_counted = self.lock();
+        all_counted.retain(|id, sender| !found.is_introduced_by(id, sender));
+        for id in devices {
+            match all_counted.get(id) {
+                None => new.not_counted.insert(id.clone()),
+                Some(name) if *name == sender.name => new.counted.insert(id.clone()),
+                // Another sender introduces it.
+                Some(_) => false,
+            };
+        }
+        new
     }
 
     /// How many devices were counted for a sender and are not in the registry yet.

@@ -12,8 +12,7 @@ use crate::store_request::{StoreRequest, refusal};
 /// The number of devices whose metrics are remembered. Beyond it, all are forgotten.
 const MAX_DEVICES: usize = 1_000;
 
-/// The time for which they are remembered. The registry knows them by then, or never will: they were not stored,
-/// or the device was deleted meanwhile.
+/// How long new metrics are remembered. Later the registry has them, or they were not stored.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(3);
 
 /// New metrics of the last minutes' merging writes. They count towards the limit until the registry has them.

@@ -25,15 +25,15 @@ pub(crate) struct EntryReading {
 /// What the entries of a request became.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled {
-    /// Those with timestamps, no two of one device and timestamp.
+    /// Readings with a timestamp, at most one of each device and timestamp.
     pub(crate) timed: PlacedReadings,
-    /// Those without, at the timestamp of arrival, at most one of each device.
+    /// Readings without a timestamp, dated at their arrival, at most one of each device.
     pub(crate) arrivals: PlacedReadings,
     /// The refused entries, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
     /// Whether an entry names a device that is not the sender's.
     pub(crate) is_foreign: bool,
-    /// The number of payloads that are as old as their arrival because the device's clock is wrong.
+    /// The number of payloads whose clock was wrong, so that the time of arrival was taken.
     pub(crate) wrong_clocks: usize,
     /// The names of what is not stored because it is no number.
     pub(crate) ignored: Vec<String>,

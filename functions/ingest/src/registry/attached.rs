@@ -11,8 +11,8 @@ use crate::registry::found::FoundDevices;
 use crate::store_request::StoreRequest;
 
 impl FoundDevices {
-    /// Leaves on each reading what neither the registry nor an earlier reading of the request has. `introduced` are the
-    /// devices that the sender introduces.
+    /// Reduces what each reading says of its device and room to what is new to the registry and to the request.
+    /// `introduced` are the devices that the sender introduces.
     ///
     /// Of a device whose place alone is remembered nothing is attached: what the registry has of it is not known.
     pub(crate) fn attach_about(
@@ -51,7 +51,7 @@ impl FoundDevices {
     }
 }
 
-/// What the registry has, and the readings of the request until now say.
+/// The registry as it will be after the readings of the request so far.
 struct SaidSoFar<'a> {
     found: &'a FoundDevices,
     /// Devices that will change, with what readings say of them.

@@ -19,8 +19,8 @@ impl<C: Clock> Registry<C> {
     /// Finds the devices and rooms that a request names. What memory lacks is asked of the table: another instance may
     /// have registered it.
     ///
-    /// Half of the patience is for looking up. A request with more devices than the table has capacity for then stores
-    /// some of the readings at each attempt.
+    /// Half of the patience is for looking up. Devices that are not found by then are postponed, so that each attempt of a
+    /// request with many devices stores some readings.
     pub(crate) async fn find(
         &self,
         store: &(impl ReadRegistry + FindRegistry),
@@ -72,7 +72,7 @@ impl<C: Clock> Registry<C> {
     ) -> StoreResult<()> {
         let ids: Vec<RoomId> = rooms.into_iter().collect();
         let registered = match store.find_rooms(&ids, invocation).await {
-            // They count as new.
+            // They count as new, and registering them changes no room that is there.
             Err(StoreError::Throttled(_)) => Vec::new(),
             listing => listing?.found,
         };
@@ -83,7 +83,7 @@ impl<C: Clock> Registry<C> {
         Ok(())
     }
 
-    /// The devices that have to be read anew. Notes the places of the others.
+    /// The devices whose items must be read. The remembered places of the others are put into `found`.
     ///
     /// If memory does not hold the registry, the place of a device is enough, with two exceptions: the device names another
     /// room than its own, or the request merges, so that the number of metrics is limited.
@@ -105,9 +105,10 @@ impl<C: Clock> Registry<C> {
             let place = found.places.remove(id).or_else(|| self.places.get(id));
             let is_enough =
                 |place: &CachedPlace| !request.options.merge && suffices(place, reading, found);
-            match place.filter(is_enough) {
-                Some(place) => drop(found.places.insert(id.clone(), place)),
-                None => drop(wanted.insert(id.clone())),
+            if let Some(place) = place.filter(is_enough) {
+                found.places.insert(id.clone(), place);
+            } else {
+                wanted.insert(id.clone());
             }
         }
         wanted

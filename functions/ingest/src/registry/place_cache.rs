@@ -71,7 +71,7 @@ struct Slot {
     hash: u64,
     /// Twice the number of the room, from 1 on; 0 without a room. One more if a person chose the room.
     room: u32,
-    /// The second of its look-up; 0 of a slot that is free.
+    /// When the device was looked up, in seconds; 0 if the slot is free.
     looked_up: u32,
 }
 

@@ -73,11 +73,10 @@ pub struct Receipt {
     /// Refused, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<FieldError>,
-    /// The places of those that were refused beyond what an answer tells in full.
+    /// The indices of further refused readings, for whose messages the answer has no room.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub more_rejected: Vec<usize>,
-    /// The names of what a device's payload has and is not stored, at most 100 of a device: words, and numbers
-    /// that have no place.
+    /// The names of members of payloads that are not stored, at most 100 of a device: texts, and numbers without a metric.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
 }

@@ -12,9 +12,10 @@ use table::{ListPage, ToldKey, ToldMessage, ToldQuery};
 
 use super::rules;
 use super::states::readable;
+use crate::answer::cursor;
+use crate::answer::page::RowPage;
 use crate::answer::row::{Cell, Row};
 use crate::answer::sheet::Columns;
-use crate::answer::{cursor, page};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::timestamp;
@@ -48,7 +49,7 @@ pub(crate) async fn history(
     let rest = told.last().filter(|_| has_more).map(behind);
     let columns = || Columns { own: &TOLD_COLUMNS, known: Vec::new() };
     let format = params.format(request);
-    Ok(page::write(format, (request, params), &rows, columns, rest, |row| behind(&told[row])))
+    Ok(RowPage::of(format, request, params).write(&rows, columns, rest, |row| behind(&told[row])))
 }
 
 /// The page that a request asks for. Without `from` or `to` the range has no such end.

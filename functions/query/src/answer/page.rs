@@ -2,49 +2,53 @@
 
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Format, Params, Request, Response};
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::row::{Row, TAIL};
 use crate::answer::sheet::{Columns, Sheet};
 
-/// A page of rows, with the address of the next one in a `Link` header.
-///
-/// The page ends before the row with which Lambda would refuse the answer; it has at least one.
-/// `rest` is the cursor behind all rows, where there is more behind them; `behind` is the one
-/// behind a row.
-pub(crate) fn write<R: Row>(
-    format: Format,
-    asked: (&Request, &Params),
-    rows: &[R],
-    columns: impl FnOnce() -> Columns,
-    rest: Option<String>,
-    behind: impl FnOnce(usize) -> String,
-) -> Response {
-    write_with_plan(format, asked, rows, columns, (rest, None::<&()>), behind)
+/// A page of rows that a request asks for.
+pub(crate) struct RowPage<'a> {
+    pub(crate) format: Format,
+    pub(crate) request: &'a Request,
+    pub(crate) params: &'a Params,
+    /// The plan of how its rows were found, which JSON alone says.
+    pub(crate) plan: Option<Value>,
 }
 
-/// Such a page with the plan of how its rows were found, in JSON alone.
-pub(crate) fn write_with_plan<R: Row>(
-    format: Format,
-    (request, params): (&Request, &Params),
-    rows: &[R],
-    columns: impl FnOnce() -> Columns,
-    (rest, plan): (Option<String>, Option<&impl Serialize>),
-    behind: impl FnOnce(usize) -> String,
-) -> Response {
-    let (mut body, written) = match format {
-        Format::Csv => table(rows, columns()),
-        Format::Json | Format::Ndjson => objects(format, rows),
-    };
-    let cursor = if written < rows.len() { Some(behind(written - 1)) } else { rest };
-    body.extend(tail(format, cursor.as_deref(), plan).into_bytes());
-    let response = Response::new(200, format.content_type(), body);
-    match cursor {
-        Some(cursor) => {
-            response.with("link", format!("<{}>; rel=\"next\"", params.next(request, &cursor)))
+impl<'a> RowPage<'a> {
+    /// A page whose rows were found without a plan.
+    pub(crate) const fn of(format: Format, request: &'a Request, params: &'a Params) -> Self {
+        Self { format, request, params, plan: None }
+    }
+
+    /// Writes rows, with the address of the next page in a `Link` header.
+    ///
+    /// The page ends before the row with which Lambda would refuse the answer; it has at least one row. `rest` is the
+    /// cursor behind all rows, if there are more behind them; `behind` makes the cursor behind a row.
+    pub(crate) fn write<R: Row>(
+        self,
+        rows: &[R],
+        columns: impl FnOnce() -> Columns,
+        rest: Option<String>,
+        behind: impl FnOnce(usize) -> String,
+    ) -> Response {
+        let Self { format, request, params, plan } = self;
+        let (mut body, written) = match format {
+            Format::Csv => table(rows, columns()),
+            Format::Json | Format::Ndjson => objects(format, rows),
+        };
+        let cursor = if written < rows.len() { Some(behind(written - 1)) } else { rest };
+        body.extend(tail(format, cursor.as_deref(), plan).into_bytes());
+
+        let response = Response::new(200, format.content_type(), body);
+        match cursor {
+            Some(cursor) => {
+                let next = params.next(request, &cursor);
+                response.with("link", format!("<{next}>; rel=\"next\""))
+            }
+            None => response,
         }
-        None => response,
     }
 }
 
@@ -76,13 +80,13 @@ fn table(rows: &[impl Row], columns: Columns) -> (Vec<u8>, usize) {
 }
 
 /// The end of the body, behind the rows.
-fn tail(format: Format, cursor: Option<&str>, plan: Option<&impl Serialize>) -> String {
+fn tail(format: Format, cursor: Option<&str>, plan: Option<Value>) -> String {
     if format != Format::Json {
         return String::new();
     }
     let mut more = json!({"has_more": cursor.is_some(), "next_cursor": cursor});
     if let Some(plan) = plan {
-        more["plan"] = json!(plan);
+        more["plan"] = plan;
     }
     format!("],{}\n", &more.to_string()[1..])
 }

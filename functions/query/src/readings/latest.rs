@@ -7,7 +7,7 @@ use runtime::http::Call;
 use crate::answer::rows::LatestRow;
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::readings::newest::{all_metrics, newest};
+use crate::readings::newest::all_metrics;
 use crate::registry::lookup;
 
 /// `GET /devices/{id}/latest`
@@ -16,10 +16,10 @@ pub(crate) async fn of_device(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let Handlers { registry, store, .. } = handlers;
-    let rollups = handlers.rollups();
 
     let device = lookup::device(registry, store, call).await?;
-    let latest = newest((store, rollups), &device, &all_metrics(&device), call.invocation).await;
+    let latest =
+        handlers.newest_reader().newest(&device, &all_metrics(&device), call.invocation).await;
     let latest = latest.map_err(|error| call.failed(&error))?;
     let values = latest.ok_or_else(|| {
         Problem::new(

@@ -36,110 +36,122 @@ const YEAR: usize = 366;
 /// The number of devices that are queried at once.
 const LATEST_CONCURRENCY: usize = 8;
 
-/// What tells how far rollups reach.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rollups<'a> {
+/// Reads the newest values of devices.
+#[derive(Debug)]
+pub(crate) struct NewestReader<'a, S> {
+    pub(crate) store: &'a S,
     pub(crate) known_state: &'a RollupStateCache,
     pub(crate) now: Timestamp,
 }
 
-/// The newest values of several devices, in their order; none where a device has no readings.
-pub(crate) async fn latest_of(
-    (store, rollups): (&impl Store, Rollups<'_>),
-    devices: &[&Device],
-    call: &mut Call<'_>,
-) -> Result<Vec<Option<LatestValues>>, Problem> {
-    let asked = devices.iter().map(|device| (*device, all_metrics(device))).collect();
-    let latest = newest_of((store, rollups), asked, call.invocation).await;
-    latest.map_err(|error| call.failed(&error))
+impl<S> Clone for NewestReader<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
-/// The newest values of some metrics of each device, in their order; none where a device has no readings.
-pub(crate) async fn newest_of(
-    (store, rollups): (&impl Store, Rollups<'_>),
-    devices: Vec<(&Device, Vec<&MetricName>)>,
-    invocation: &Invocation,
-) -> StoreResult<Vec<Option<LatestValues>>> {
-    let asked =
-        devices.iter().map(|(device, wanted)| newest((store, rollups), device, wanted, invocation));
-    let asked: Vec<_> = asked.collect();
-    stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await
+impl<S> Copy for NewestReader<'_, S> {}
+
+impl<S: Store> NewestReader<'_, S> {
+    /// The newest values of several devices, in their order; none where a device has no readings.
+    pub(crate) async fn latest_of(
+        self,
+        devices: &[&Device],
+        call: &mut Call<'_>,
+    ) -> Result<Vec<Option<LatestValues>>, Problem> {
+        let wanted = devices.iter().map(|device| (*device, all_metrics(device))).collect();
+        let latest = self.newest_of(wanted, call.invocation).await;
+        latest.map_err(|error| call.failed(&error))
+    }
+
+    /// The newest values of some metrics of each device, in their order; none where a device has no readings.
+    pub(crate) async fn newest_of(
+        self,
+        devices: Vec<(&Device, Vec<&MetricName>)>,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<Option<LatestValues>>> {
+        let questions =
+            devices.iter().map(|(device, wanted)| self.newest(device, wanted, invocation));
+        let questions: Vec<_> = questions.collect();
+        stream::iter(questions).buffered(LATEST_CONCURRENCY).try_collect().await
+    }
+
+    /// The newest value of each metric among the newest readings; of a metric that is wanted and they lack,
+    /// further back, and then from the newest rollup that has it. What is older than those is not found, whatever the
+    /// registry holds: the cost of a device is a few read units.
+    pub(super) async fn newest(
+        self,
+        device: &Device,
+        wanted: &[&MetricName],
+        invocation: &Invocation,
+    ) -> StoreResult<Option<LatestValues>> {
+        let Self { store, known_state, now } = self;
+        let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
+        let look = async |range: TimeRange, after: Option<&Reading>, limit: usize| {
+            let after = after.map(ReadingKey::of);
+            let order = Order::Descending;
+            let query = RangeQuery { range, order, after, limit, consistent: false };
+            store.device_readings(device.id(), &query, invocation).await
+        };
+        let likely = of_largest_reading(device);
+        // Without a metric it is only asked when the device sent the last reading.
+        let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
+        let Page { mut readings, has_more } = look(range, None, first).await?;
+        let latest = LatestValues::among(&readings);
+        let is_complete = latest.as_ref().is_none_or(|latest| latest.has_all(wanted));
+        if is_complete || !has_more {
+            return Ok(latest);
+        }
+        let taken: usize = readings.iter().map(of_reading).sum();
+        // The newest may be small and those before them large, or the other way round.
+        let each = likely.max(taken / readings.len());
+        let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
+        let further = look(range, readings.last(), limit).await?;
+        readings.extend(further.readings);
+        let Some(latest) = LatestValues::among(&readings) else { return Ok(None) };
+        if latest.has_all(wanted) || !further.has_more {
+            return Ok(Some(latest));
+        }
+        let horizon = known_state.horizon(store, now, invocation).await?;
+        // A deletion of a reading of now, or ahead, is folded at once: such a rollup tells nothing of what is beside it.
+        let rolled_up = horizon.rolled_up(device.id());
+        let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
+        let mut days = days_until(store, device, None, MONTH, invocation).await?;
+        let is_whole_month = days.len() == MONTH;
+        days.retain(|day| day.range.to() <= sealed);
+        let day_end = days.first().map_or(Timestamp::MIN, |day| day.range.to());
+        let quarters = match TimeRange::new(day_end, latest.as_of.min(sealed)) {
+            Ok(range) => store.quarters(device.id(), range, false, invocation).await?,
+            Err(_) => Vec::new(),
+        };
+        // What is not rolled up yet.
+        let mut is_seamless = true;
+        if let Ok(range) = TimeRange::new(sealed, latest.as_of) {
+            let page = look(range, None, within(MAX_UNROLLED, each, UNROLLED)).await?;
+            readings.extend(page.readings);
+            is_seamless = !page.has_more;
+        }
+        let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
+        let is_seamless = |rollup: &StoredRollup| {
+            is_seamless && rolled_up.is_some_and(|range| range.from() <= rollup.range.from())
+        };
+        for rollup in quarters.iter().rev().chain(&days) {
+            latest.add(rollup, is_seamless(rollup));
+        }
+        if let Some(Bucket::Day(date)) = days.last().map(|day| day.key.bucket)
+            && is_whole_month
+            && !latest.has_all(wanted)
+        {
+            // The day at which the search goes on is read again.
+            let older = days_until(store, device, Some(date), YEAR - MONTH + 1, invocation).await?;
+            older.iter().for_each(|day| latest.add(day, is_seamless(day)));
+        }
+        Ok(Some(latest))
+    }
 }
 
 pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {
     device.metrics().keys().collect()
-}
-
-/// The newest value of each metric among the newest readings; of a metric that is wanted and they lack,
-/// further back, and then from the newest rollup that has it. What is older than those is not found, whatever the
-/// registry holds: the cost of a device is a few read units.
-pub(super) async fn newest(
-    (store, rollups): (&impl Store, Rollups<'_>),
-    device: &Device,
-    wanted: &[&MetricName],
-    invocation: &Invocation,
-) -> StoreResult<Option<LatestValues>> {
-    let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
-    let look = async |range: TimeRange, after: Option<&Reading>, limit: usize| {
-        let after = after.map(ReadingKey::of);
-        let order = Order::Descending;
-        let query = RangeQuery { range, order, after, limit, consistent: false };
-        store.device_readings(device.id(), &query, invocation).await
-    };
-    let likely = of_largest_reading(device);
-    // Without a metric it is only asked when the device sent the last reading.
-    let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
-    let Page { mut readings, has_more } = look(range, None, first).await?;
-    let latest = LatestValues::among(&readings);
-    let is_complete = latest.as_ref().is_none_or(|latest| latest.has_all(wanted));
-    if is_complete || !has_more {
-        return Ok(latest);
-    }
-    let taken: usize = readings.iter().map(of_reading).sum();
-    // The newest may be small and those before them large, or the other way round.
-    let each = likely.max(taken / readings.len());
-    let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
-    let further = look(range, readings.last(), limit).await?;
-    readings.extend(further.readings);
-    let Some(latest) = LatestValues::among(&readings) else { return Ok(None) };
-    if latest.has_all(wanted) || !further.has_more {
-        return Ok(Some(latest));
-    }
-    let horizon = rollups.known_state.horizon(store, rollups.now, invocation).await?;
-    // A deletion of a reading of now, or ahead, is folded at once: such a rollup tells nothing of what is beside it.
-    let rolled_up = horizon.rolled_up(device.id());
-    let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
-    let mut days = days_until(store, device, None, MONTH, invocation).await?;
-    let is_whole_month = days.len() == MONTH;
-    days.retain(|day| day.range.to() <= sealed);
-    let day_end = days.first().map_or(Timestamp::MIN, |day| day.range.to());
-    let quarters = match TimeRange::new(day_end, latest.as_of.min(sealed)) {
-        Ok(range) => store.quarters(device.id(), range, false, invocation).await?,
-        Err(_) => Vec::new(),
-    };
-    // What is not rolled up yet.
-    let mut is_seamless = true;
-    if let Ok(range) = TimeRange::new(sealed, latest.as_of) {
-        let page = look(range, None, within(MAX_UNROLLED, each, UNROLLED)).await?;
-        readings.extend(page.readings);
-        is_seamless = !page.has_more;
-    }
-    let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
-    let is_seamless = |rollup: &StoredRollup| {
-        is_seamless && rolled_up.is_some_and(|range| range.from() <= rollup.range.from())
-    };
-    for rollup in quarters.iter().rev().chain(&days) {
-        latest.add(rollup, is_seamless(rollup));
-    }
-    if let Some(Bucket::Day(date)) = days.last().map(|day| day.key.bucket)
-        && is_whole_month
-        && !latest.has_all(wanted)
-    {
-        // The day at which the search goes on is read again.
-        let older = days_until(store, device, Some(date), YEAR - MONTH + 1, invocation).await?;
-        older.iter().for_each(|day| latest.add(day, is_seamless(day)));
-    }
-    Ok(Some(latest))
 }
 
 /// The rollups of the newest days that have one, newest first, up to a date.

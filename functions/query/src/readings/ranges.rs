@@ -8,10 +8,11 @@ use runtime::http::Call;
 use table::sizes::of_reading;
 use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
+use crate::answer::cursor;
+use crate::answer::page::RowPage;
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;
 use crate::answer::sheet::{Columns, Sheet};
-use crate::answer::{cursor, page};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::presence::RoomsLack;
@@ -83,7 +84,7 @@ async fn answer(
         Format::Json | Format::Ndjson => of.read(store, &range.query, call.invocation).await,
     };
     let page = page.map_err(|error| call.failed(&error))?;
-    Ok(range.respond((call.request, &call.params), &page, of))
+    Ok(range.respond(call.request, &call.params, &page, of))
 }
 
 /// Reads until a page of CSV is full, in steps: each new column makes every row larger, and what
@@ -189,7 +190,13 @@ impl RangeRequest {
         Columns { own: &READING_COLUMNS, known }
     }
 
-    fn respond(&self, request: (&Request, &Params), page: &Page, of: &RangeOf<'_>) -> Response {
+    fn respond(
+        &self,
+        request: &Request,
+        params: &Params,
+        page: &Page,
+        of: &RangeOf<'_>,
+    ) -> Response {
         let rows: Vec<ReadingRow<'_>> =
             page.readings.iter().filter_map(|reading| self.row(reading)).collect();
         let behind = |reading: &Reading| {
@@ -198,7 +205,8 @@ impl RangeRequest {
         };
         let rest = page.readings.last().filter(|_| page.has_more).map(behind);
         let columns = || self.columns(of);
-        page::write(self.format, request, &rows, columns, rest, |row| behind(rows[row].reading))
+        let answer = RowPage::of(self.format, request, params);
+        answer.write(&rows, columns, rest, |row| behind(rows[row].reading))
     }
 }
 
@@ -273,7 +281,7 @@ mod tests {
         let range = RangeRequest::of(&request, &params, timestamp(9_000)).expect("well-formed");
         let of = RangeOf::Device(&device);
         let page = read_until_full(&store, &of, &range, &invocation).await.expect("memory");
-        let answer = range.respond((&request, &params), &page, &of);
+        let answer = range.respond(&request, &params, &page, &of);
         let rows = answer.body.split(|byte| *byte == b'\n').skip(2).count();
         (page.readings.len(), rows)
     }

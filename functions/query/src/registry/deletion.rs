@@ -55,7 +55,7 @@ pub(crate) async fn device(
     let found = store.belongings(&id, limit, call.invocation).await;
     let found = found.map_err(|error| call.failed(&error))?;
     if found.found.is_empty() {
-        return end(registry, store, clock, quiet, (id, deletion), call).await;
+        return end(handlers, quiet, DeletedDevice { id, deletion }, call).await;
     }
     // Before it is removed: the time without anything begins when the last is gone, not earlier.
     let noted = store.note_found(&id, clock.now(), call.invocation).await;
@@ -164,13 +164,14 @@ async fn remove(
 
 /// Ends a deletion, if it may end: nothing of the device is left.
 async fn end(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    clock: &impl Clock,
+    handlers: &Handlers<impl Store, impl Clock>,
     quiet: TimeDelta,
-    (id, deletion): (DeviceId, Deletion),
+    device: DeletedDevice,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    let Handlers { registry, store, clock, .. } = handlers;
+    let DeletedDevice { id, deletion } = device;
+
     // A device that is gone is judged no longer: what fires on it would never end.
     let states = judging::end_device(store, &id, call.invocation).await;
     states.map_err(|error| call.failed(&error))?;

@@ -8,7 +8,7 @@ use domain::{HomeId, Room};
 use runtime::clock::Clock;
 use runtime::http::Call;
 
-use crate::answer::page;
+use crate::answer::page::RowPage;
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::answer::rows::{HOME_COLUMNS, HomeRow};
 use crate::answer::sheet::Columns;
@@ -39,8 +39,8 @@ pub(crate) async fn homes(
     let rows: Vec<HomeRow<'_>> = homes.into_iter().cloned().collect();
     let columns = || Columns { own: &HOME_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rows[row].id());
-    let request = (call.request, &call.params);
-    let response = page::write(list.format, request, &rows, columns, rest, behind);
+    let page = RowPage::of(list.format, call.request, &call.params);
+    let response = page.write(&rows, columns, rest, behind);
     Ok(with_cache_headers(call.request, response))
 }
 
@@ -67,5 +67,5 @@ pub(crate) async fn rooms(
     let list = ListRequest::of(call.request, &call.params)?;
     let (home, snapshot) = lookup::home(registry, store, call).await?;
     let rooms = snapshot.rooms_of(&home).collect();
-    Ok(page_of_rooms(call, &list, (rooms, false)))
+    Ok(page_of_rooms(call, &list, rooms, false))
 }

@@ -5,15 +5,15 @@ use api::{Problem, Response};
 use domain::{Device, Room, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
+use serde_json::json;
 
-use crate::answer::page;
+use crate::answer::page::RowPage;
 use crate::answer::pagination::{self, ListRequest};
 use crate::answer::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::answer::sheet::Columns;
 use crate::answer::sheet::metrics_of;
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::readings::newest::{Rollups, latest_of};
 use crate::registry::lookup::{self, Members};
 use crate::registry::search::{self, Found, Plan, Search};
 
@@ -23,19 +23,18 @@ pub(crate) async fn devices(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let Handlers { registry, store, clock, .. } = handlers;
-    let (now, rollups) = (clock.now(), handlers.rollups());
 
     let list = ListRequest::of(call.request, &call.params)?;
-    let search = Search::of(&call.params, now)?;
+    let search = Search::of(&call.params, clock.now())?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     if search.is_unconditional() && !snapshot.has_all_devices {
         let rooms = search.room().map(|room| [room.clone()].into());
         let page = lookup::device_page(store, &list, rooms.as_ref(), call).await?;
         let devices = page.listing.found.iter().collect();
-        return page_of_devices((store, rollups), call, &list, (devices, page.has_more)).await;
+        return page_of_devices(handlers, call, &list, devices, page.has_more).await;
     }
     let Found { devices, mut rest, plan, is_of_readings } =
-        search::find(&search, &snapshot, (store, rollups), &list, call).await?;
+        search::find(&search, &snapshot, handlers.newest_reader(), &list, call).await?;
     let mut page: Vec<&Device> = devices.iter().map(|(device, _)| &**device).collect();
     if call.params.flag("latest") {
         let fitting = pagination::fitting(page.iter().copied());
@@ -46,7 +45,7 @@ pub(crate) async fn devices(
     }
     let found = DevicePage { devices: page, rest, plan };
     let response =
-        write_devices((store, rollups), call, &list, found, |row| devices[row].1.as_str()).await?;
+        write_devices(handlers, call, &list, found, |row| devices[row].1.as_str()).await?;
     let is_stable = !is_of_readings && !call.params.flag("latest");
     Ok(if is_stable { with_cache_headers(call.request, response) } else { response })
 }
@@ -57,11 +56,11 @@ pub(crate) async fn devices_of_room(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let Handlers { registry, store, .. } = handlers;
-    let rollups = handlers.rollups();
 
     let list = ListRequest::of(call.request, &call.params)?;
     let members = Members::of_room(registry, store, &list, call).await?;
-    page_of_devices((store, rollups), call, &list, members.devices()).await
+    let (devices, has_more) = members.devices();
+    page_of_devices(handlers, call, &list, devices, has_more).await
 }
 
 /// `GET /homes/{id}/devices`
@@ -70,26 +69,27 @@ pub(crate) async fn devices_of_home(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let Handlers { registry, store, .. } = handlers;
-    let rollups = handlers.rollups();
 
     let list = ListRequest::of(call.request, &call.params)?;
     let members = Members::of_home(registry, store, &list, call).await?;
-    page_of_devices((store, rollups), call, &list, members.devices()).await
+    let (devices, has_more) = members.devices();
+    page_of_devices(handlers, call, &list, devices, has_more).await
 }
 
 /// A page of devices, by id. The table may have more devices.
 async fn page_of_devices(
-    (store, rollups): (&impl Store, Rollups<'_>),
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
     list: &ListRequest,
-    (devices, has_more): (Vec<&Device>, bool),
+    devices: Vec<&Device>,
+    has_more: bool,
 ) -> Result<Response, Problem> {
     let with_latest = call.params.flag("latest");
     let (devices, rest) = list.devices(devices, has_more, with_latest);
     let rest = devices.last().filter(|_| rest.is_some()).map(|last| last.id().to_string());
     let places: Vec<&str> = devices.iter().map(|device| device.id().as_str()).collect();
     let page = DevicePage { devices, rest, plan: None };
-    let response = write_devices((store, rollups), call, list, page, |row| places[row]).await?;
+    let response = write_devices(handlers, call, list, page, |row| places[row]).await?;
     Ok(if with_latest { response } else { with_cache_headers(call.request, response) })
 }
 
@@ -103,7 +103,7 @@ struct DevicePage<'a> {
 
 /// A page of devices, with their newest values if they are asked for. `place` is the place of a row.
 async fn write_devices<'a>(
-    (store, rollups): (&impl Store, Rollups<'_>),
+    handlers: &Handlers<impl Store, impl Clock>,
     call: &mut Call<'_>,
     list: &ListRequest,
     page: DevicePage<'_>,
@@ -114,7 +114,8 @@ async fn write_devices<'a>(
     let mut rows: Vec<DeviceRow<'_>> =
         devices.iter().map(|device| DeviceRow::from(*device)).collect();
     if with_latest {
-        for (row, latest) in rows.iter_mut().zip(latest_of((store, rollups), &devices, call).await?)
+        for (row, latest) in
+            rows.iter_mut().zip(handlers.newest_reader().latest_of(&devices, call).await?)
         {
             row.latest = Latest::Asked(latest);
         }
@@ -130,8 +131,9 @@ async fn write_devices<'a>(
     };
     let behind = |row: usize| list.cursor_behind(place(row));
     let rest = rest.map(|place| list.cursor_behind(&place));
-    let request = (call.request, &call.params);
-    Ok(page::write_with_plan(list.format, request, &rows, columns, (rest, plan.as_ref()), behind))
+    let plan = plan.map(|plan| json!(plan));
+    let page = RowPage { plan, ..RowPage::of(list.format, call.request, &call.params) };
+    Ok(page.write(&rows, columns, rest, behind))
 }
 
 /// `GET /rooms`
@@ -148,23 +150,24 @@ pub(crate) async fn rooms(
         let page = store.room_page(after.as_ref(), list.limit(), call.invocation).await;
         let page = lookup::readable(page.map_err(|error| call.failed(&error))?, call);
         let rooms = page.listing.found.iter().collect();
-        return Ok(page_of_rooms(call, &list, (rooms, page.has_more)));
+        return Ok(page_of_rooms(call, &list, rooms, page.has_more));
     }
-    Ok(page_of_rooms(call, &list, (snapshot.rooms.values().collect(), false)))
+    Ok(page_of_rooms(call, &list, snapshot.rooms.values().collect(), false))
 }
 
 /// A page of rooms. The table may have more.
 pub(crate) fn page_of_rooms(
     call: &Call<'_>,
     list: &ListRequest,
-    (rooms, has_more): (Vec<&Room>, bool),
+    rooms: Vec<&Room>,
+    has_more: bool,
 ) -> Response {
     let (rooms, rest) = list.paginate(rooms, has_more, |room: &Room| room.id.as_str(), |_| 0);
     let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
     let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rooms[row].id.as_str());
-    let request = (call.request, &call.params);
-    let response = page::write(list.format, request, &rows, columns, rest, behind);
+    let page = RowPage::of(list.format, call.request, &call.params);
+    let response = page.write(&rows, columns, rest, behind);
     with_cache_headers(call.request, response)
 }
 

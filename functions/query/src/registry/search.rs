@@ -22,7 +22,7 @@ use table::Invocation;
 
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
-use crate::readings::newest::Rollups;
+use crate::readings::newest::NewestReader;
 pub(crate) use question::{Found, Plan, Search};
 
 /// The time limit for what is noted of the index at cold start.
@@ -32,14 +32,14 @@ const COLD_START: Duration = Duration::from_secs(5);
 pub(crate) async fn find<'a>(
     search: &Search,
     snapshot: &'a Snapshot,
-    (store, rollups): (&impl Store, Rollups<'_>),
+    reader: NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {
     if snapshot.has_all_devices {
-        Box::pin(registry::find(search, snapshot, (store, rollups), list, call)).await
+        Box::pin(registry::find(search, snapshot, reader, list, call)).await
     } else {
-        Box::pin(index::find(search, (store, rollups), list, call)).await
+        Box::pin(index::find(search, reader, list, call)).await
     }
 }
 

@@ -6,9 +6,10 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use table::{StayKey, StayPage, StayQuery};
 
+use crate::answer::cursor;
+use crate::answer::page::RowPage;
 use crate::answer::rows::{STAY_COLUMNS, StayRow};
 use crate::answer::sheet::Columns;
-use crate::answer::{cursor, page};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
@@ -64,5 +65,5 @@ fn respond(call: &Call<'_>, query: &StayQuery, page: &StayPage) -> Response {
     let rows: Vec<StayRow<'_>> = page.stays.iter().map(StayRow::from).collect();
     let columns = || Columns { own: &STAY_COLUMNS, known: Vec::new() };
     let format = params.format(request);
-    page::write(format, (request, params), &rows, columns, rest, |row| behind(&page.stays[row]))
+    RowPage::of(format, request, params).write(&rows, columns, rest, |row| behind(&page.stays[row]))
 }

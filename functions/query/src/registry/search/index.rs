@@ -15,7 +15,7 @@ use super::question::{Found, Plan, Search, not_indexed, unanswerable};
 use crate::answer::cursor;
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
-use crate::readings::newest::Rollups;
+use crate::readings::newest::NewestReader;
 
 /// The number of entries that are read of the index at once, and of devices then.
 const HITS: usize = 100;
@@ -25,10 +25,11 @@ const MAX_HITS: usize = 2_000;
 /// The devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
-    (store, rollups): (&impl Store, Rollups<'_>),
+    reader: NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {
+    let store = reader.store;
     let is_indexed =
         store.is_indexed(call.invocation).await.map_err(|error| call.failed(&error))?;
     if !is_indexed {
@@ -75,7 +76,7 @@ pub(super) async fn find<'a>(
     }
     if !newest.is_empty() {
         let devices = candidates.iter().map(|(_, device)| device);
-        let mut holds = newest.hold_for(devices, (store, rollups), call).await?.into_iter();
+        let mut holds = newest.hold_for(devices, reader, call).await?.into_iter();
         candidates.retain(|_| holds.next().expect("one for each"));
     }
     let n = own.iter().position(|it| *it == condition).expect("it is one of them");

@@ -6,7 +6,7 @@ use runtime::http::Call;
 
 use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
-use crate::readings::newest::{Rollups, newest_of};
+use crate::readings::newest::NewestReader;
 
 /// The number of devices whose newest values one request reads.
 pub(super) const MAX_DEVICES: usize = 1_000;
@@ -34,12 +34,12 @@ impl NewestValues<'_> {
     pub(super) async fn hold_for(
         &self,
         devices: impl IntoIterator<Item = &Device>,
-        (store, rollups): (&impl Store, Rollups<'_>),
+        reader: NewestReader<'_, impl Store>,
         call: &mut Call<'_>,
     ) -> Result<Vec<bool>, Problem> {
         let wanted = || self.metrics.iter().map(|(name, _)| name).collect();
         let asked = devices.into_iter().map(|device| (device, wanted())).collect();
-        let latest = newest_of((store, rollups), asked, call.invocation).await;
+        let latest = reader.newest_of(asked, call.invocation).await;
         let latest = latest.map_err(|error| call.failed(&error))?;
         Ok(latest.iter().map(|latest| self.hold(latest.as_ref())).collect())
     }

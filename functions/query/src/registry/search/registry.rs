@@ -11,13 +11,13 @@ use super::newest::MAX_DEVICES;
 use super::question::{Found, Plan, Search, unanswerable};
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
-use crate::readings::newest::Rollups;
+use crate::readings::newest::NewestReader;
 
 /// The devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
     snapshot: &'a Snapshot,
-    (store, rollups): (&impl Store, Rollups<'_>),
+    reader: NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {
@@ -53,7 +53,7 @@ pub(super) async fn find<'a>(
         let mut found = Vec::new();
         for some in candidates.chunks(list.limit()) {
             tested += some.len();
-            let holds = newest.hold_for(some.iter().copied(), (store, rollups), call).await?;
+            let holds = newest.hold_for(some.iter().copied(), reader, call).await?;
             let held = some.iter().zip(holds).filter(|(_, holds)| *holds);
             found.extend(held.map(|(device, _)| *device));
             if found.len() > list.limit() {

@@ -242,8 +242,8 @@ impl Fleet {
                 log: &mut log,
             };
             let known_state = &RollupStateCache::new(Following::default());
-            let table = (&self.store, Rollups { known_state, now: now() });
-            let page = find(&search, &snapshot, table, &list, &mut call).await?;
+            let reader = NewestReader { store: &self.store, known_state, now: now() };
+            let page = find(&search, &snapshot, reader, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);
             found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
             match page.rest {
